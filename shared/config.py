@@ -1,0 +1,204 @@
+"""The configuration: every field, its default and its unit, in one place.
+
+A run is described by one YAML file with the sections below. Fields are strict: an unknown key, a wrong type
+or an impossible combination is an error that names the key and the nearest known one.
+"""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+PositiveInt = Annotated[int, Field(gt=0)]
+PositiveFloat = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+NonNegativeFloat = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+
+
+class Section(BaseModel):
+    """A frozen, strict group of settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class DataConfig(Section):
+    """How stage 2 reads a cache."""
+
+    verify: Literal["quick", "full", "off"] = "quick"
+    """Check of the cache at the start of training: `quick` file sizes, `full` every checksum."""
+    shuffle_memory_mb: PositiveInt = 512
+    """Memory for the shuffled blocks of all buckets together, MiB; a block is shuffled as a whole."""
+
+
+class AudioConfig(Section):
+    """From samples to mel. Any change rebuilds the mels."""
+
+    profile: str = "hifigan"
+    """Mel profile, see shared/mel_profiles.py."""
+
+
+class TextConfig(Section):
+    """From transcript to tokens."""
+
+    tokenizer: Literal["characters"] = "characters"
+    """Symbol table, see shared/text.py."""
+    add_blank: bool = False
+    """Put a blank token around every symbol (2n+1 tokens)."""
+
+
+class ShapesConfig(Section):
+    """The closed set of shapes."""
+
+    pad_to_fixed_length: bool = True
+    """False stores clips at their own length: the dynamic baseline, slow on purpose."""
+    buckets: Annotated[int, Field(gt=0, le=100)] = 4
+    """Number of (tokens, frames) shapes, chosen from the corpus' own lengths; 1 is a single fixed shape."""
+    max_text_length: PositiveInt | None = None
+    """Tokens; a longer text is rejected into the ledger, never cut."""
+    max_mel_frames: PositiveInt | None = None
+    """Frames; a longer clip is rejected into the ledger, never cut."""
+    max_reject_fraction: Fraction = 0.05
+    """The build stops when more than this share of the corpus is rejected."""
+
+
+class ShardsConfig(Section):
+    """Files of the cache."""
+
+    mel_dtype: Literal["float16", "float32"] = "float16"
+    """Stored type of the log-mel; float16 halves the cache at an error below 0.004 in log-mel."""
+    shard_mb: PositiveInt = 32
+    """Target size of one shard, MiB."""
+
+
+class SplitConfig(Section):
+    """Which clips are held out."""
+
+    validation_fraction: Fraction = 0.05
+    """Share of the clips held out; chosen by a digest of the clip id, at least one clip when above 0."""
+    seed: int = 0
+    """Salt of every digest: the split, the shard of a clip, and its place in the shard."""
+
+
+class ModelConfig(Section):
+    """Acoustic model. `size` alone takes the other fields from configs/<size>.yaml."""
+
+    size: str
+    """Name of the file in configs/ that gives the fields not set here."""
+    text_width: PositiveInt
+    """D of the text encoder; divisible by 2 * text_heads (rotary positions)."""
+    text_blocks: PositiveInt
+    """Transformer blocks of the text encoder."""
+    text_heads: PositiveInt
+    """Attention heads of the text encoder."""
+    text_expansion: PositiveInt
+    """Hidden width of a Transformer block's perceptron as a multiple of text_width."""
+    prenet_layers: PositiveInt
+    """Convolutions before the Transformer blocks."""
+    prenet_kernel: PositiveInt
+    """Width of those convolutions, tokens; odd."""
+    duration_width: PositiveInt
+    """Channels of the duration predictor."""
+    duration_layers: PositiveInt
+    """Convolutions of the duration predictor."""
+    duration_kernel: PositiveInt
+    """Width of those convolutions, tokens; odd."""
+    decoder_width: PositiveInt
+    """D of the flow-matching decoder; even."""
+    decoder_blocks: PositiveInt
+    """ConvNeXt blocks of the decoder."""
+    decoder_kernel: PositiveInt
+    """Width of the decoder's depthwise convolutions, frames; odd."""
+    decoder_expansion: PositiveInt
+    """Hidden width of a decoder block as a multiple of decoder_width."""
+    dropout: Fraction
+    """Share of activations dropped in training, in the text encoder and the duration predictor."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.text_width % (2 * self.text_heads):
+            raise ValueError(f"text_width {self.text_width} is not divisible by 2 * text_heads ({2 * self.text_heads})")
+        for name in ("prenet_kernel", "duration_kernel", "decoder_kernel"):
+            if getattr(self, name) % 2 == 0:
+                raise ValueError(f"{name} {getattr(self, name)} is even, expected an odd width")
+        if self.decoder_width % 2:
+            raise ValueError(f"decoder_width {self.decoder_width} is odd, expected an even width")
+        return self
+
+
+class TrainingConfig(Section):
+    """Optimisation, schedule and bookkeeping."""
+
+    batch_size: PositiveInt = 16
+    """B: clips per step in the bucket of the tallest shape."""
+    level_batches: bool = True
+    """Give shorter buckets more clips per step, so that every step sees about as many frames."""
+    gradient_accumulation_steps: PositiveInt = 1
+    """Micro-batches per update; each divides the bucket's batch."""
+    mixed_precision: Literal["float32", "bfloat16"] = "float32"
+    """Type of activations; weights, losses and the optimizer stay float32."""
+    steps: PositiveInt = 1000
+    """Updates in the whole run, the resumed ones included; the schedule ends here."""
+    learning_rate: PositiveFloat = 1e-3
+    """Peak, reached after warm-up."""
+    warmup_steps: int = Field(default=100, ge=0)
+    """Linear warm-up from 0."""
+    final_learning_rate_share: Fraction = 0.05
+    """The cosine decay ends at this share of the peak."""
+    weight_decay: NonNegativeFloat = 0.01
+    """Decoupled; biases, norms and embeddings are left out."""
+    adam_beta1: Fraction = 0.9
+    """Decay of the first moment."""
+    adam_beta2: Fraction = 0.99
+    """Decay of the second moment."""
+    adam_epsilon: PositiveFloat = 1e-8
+    """Added to the root of the second moment."""
+    clip_norm: PositiveFloat = 1.0
+    """Largest global norm of the gradient."""
+    ema_decay: Fraction = 0.995
+    """Decay of the averaged weights that validation and export use."""
+    duration_loss_weight: NonNegativeFloat = 1.0
+    """Weight of the log-duration loss beside the prior and flow losses."""
+    max_bad_steps: PositiveInt = 20
+    """Consecutive non-finite updates (each one skipped) after which the run stops."""
+    steps_per_call: PositiveInt = 50
+    """Steps that run inside one graph call."""
+    log_every: PositiveInt = 50
+    """Steps between lines on the terminal; metrics.jsonl gets every step."""
+    validate_every: PositiveInt = 500
+    """Steps between validations."""
+    checkpoint_every: PositiveInt = 500
+    """Steps between checkpoints; the last step is always saved."""
+    keep_checkpoints: PositiveInt = 3
+    """Newest checkpoints kept."""
+    seed: int = 0
+    """Initial weights, order of the clips and every random number of the step."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.batch_size % self.gradient_accumulation_steps:
+            raise ValueError(
+                f"batch_size {self.batch_size} is not divisible by "
+                f"gradient_accumulation_steps {self.gradient_accumulation_steps}"
+            )
+        return self
+
+
+class Config(Section):
+    """The whole configuration of features and training."""
+
+    data: DataConfig = DataConfig()
+    audio: AudioConfig = AudioConfig()
+    text: TextConfig = TextConfig()
+    shapes: ShapesConfig = ShapesConfig()
+    shards: ShardsConfig = ShardsConfig()
+    split: SplitConfig = SplitConfig()
+    model: ModelConfig
+    training: TrainingConfig = TrainingConfig()
+
+
+FEATURE_SECTIONS = ("audio", "text", "shapes", "shards", "split")
+"""Sections that decide the bytes of a cache."""
+
+
+def feature_config(config: Config) -> dict[str, dict[str, object]]:
+    """The part of the configuration that decides the bytes of a cache, as JSON-ready values."""
+    return {section: getattr(config, section).model_dump(mode="json") for section in FEATURE_SECTIONS}

@@ -1,0 +1,165 @@
+"""Reading configuration: YAML files, `--set section.key=value` and short-hand flags into one `Config`."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from xtts.shared.config import Config
+from xtts.shared.errors import LockstepError
+
+Tree = dict[str, Any]
+Layer = tuple[str, Tree]
+"""Where settings come from, and their sections."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML in which 1e-4 is a number and a repeated key is an error."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> Tree:
+    seen: Tree = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if key in seen:
+            raise yaml.constructor.ConstructorError(None, None, f"key {key!r} occurs twice", key_node.start_mark)
+        seen[key] = loader.construct_object(value_node, deep=True)
+    return seen
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+_FLOAT = re.compile(r"^[-+]?\d+(?:\.\d*)?[eE][-+]?\d+$")
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789"))
+
+
+def _parse(text: str, where: str) -> Any:  # noqa: ANN401 - YAML is any value
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error)
+        raise LockstepError(f"{where}{line}", found=f"not readable as YAML ({problem})") from None
+
+
+def packaged_configs() -> list[str]:
+    """Names that `--config NAME` knows without a path."""
+    folder = resources.files("xtts.configs")
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def read_config_file(name: str) -> Layer:
+    """(where, sections) of a YAML file given by path, or by name when it is one of configs/."""
+    path = Path(name)
+    if path.suffix not in (".yaml", ".yml") and name in packaged_configs():
+        where, text = f"configs/{name}.yaml", (resources.files("xtts.configs") / f"{name}.yaml").read_text("utf-8")
+    else:
+        where = str(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            known = ", ".join(packaged_configs())
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+            raise LockstepError(
+                where, found=f"cannot be read ({reason})", expected=f"a YAML file or one of {known}"
+            ) from None
+    tree = _parse(text, where) or {}
+    if not isinstance(tree, dict) or not all(isinstance(v, dict) for v in tree.values()):
+        raise LockstepError(
+            where, found="not sections of settings", expected="`section:` with `key: value` lines below"
+        )
+    return where, tree
+
+
+def _model_fields(size: object, where: str) -> Tree:
+    if size not in packaged_configs():
+        raise LockstepError(where, found=f"model.size {size!r}", expected="one of " + ", ".join(packaged_configs()))
+    fields: Tree = read_config_file(str(size))[1]["model"]
+    return fields
+
+
+def _assignment(text: str) -> Layer:
+    key, equals, value = text.partition("=")
+    section, dot, field = key.strip().partition(".")
+    if not (equals and dot and field):
+        raise LockstepError(f"--set {text}", found="not an assignment", expected="section.key=value")
+    return f"--set {text}", {section: {field: _parse(value, f"--set {text}")}}
+
+
+def known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
+    """Every `section.key` of the configuration."""
+    keys = []
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            keys += known_keys(inner, f"{prefix}{name}.")
+        else:
+            keys.append(prefix + name)
+    return keys
+
+
+def _merge(layers: Iterable[Layer]) -> Tree:
+    """Later layers win, key by key; a layer that names `model.size` brings all fields of that size first."""
+    merged: Tree = {}
+    for where, sections in layers:
+        for section, values in sections.items():
+            target = merged.setdefault(section, {})
+            if section == "model" and "size" in values:
+                target.update(_model_fields(values["size"], where))
+            target.update(values)
+    return merged
+
+
+def _explain(error: ValidationError, layers: list[Layer]) -> LockstepError:
+    first = error.errors()[0]
+    location = [str(part) for part in first["loc"]]
+    key = ".".join(location)
+    section, field = location[0], location[1] if len(location) > 1 else None
+    sources = [w for w, sections in layers if section in sections and (field is None or field in sections[section])]
+    where = sources[-1] if sources else layers[0][0]
+    if first["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(key, [*known_keys(), *Config.model_fields], n=1, cutoff=0.5)
+        near = near or [known for known in known_keys() if known.rpartition(".")[2] == location[-1]]
+        fix = f"did you mean {near[0]}?" if near else "see shared/config.py for all keys"
+        return LockstepError(where, found=f"unknown key {key}", fix=fix)
+    message = first["msg"].removeprefix("Value error, ")
+    found = key if isinstance(first["input"], dict) else f"{key} = {first['input']!r}"
+    return LockstepError(where, found=f"{found}: {message[0].lower()}{message[1:]}")
+
+
+def load_config(
+    name: str,
+    *,
+    overlays: Iterable[str] = (),
+    flags: Mapping[str, object] | None = None,
+    assignments: Iterable[str] = (),
+) -> Config:
+    """Resolve a configuration: file, then overlay files, then flags (`section.key` to value), then `--set`."""
+    layers = [
+        ("the default size", {"model": {"size": "tiny"}}),
+        read_config_file(name),
+        *map(read_config_file, overlays),
+    ]
+    for key, value in (flags or {}).items():
+        section, _, field = key.partition(".")
+        layers.append((f"flag for {key}", {section: {field: value}}))
+    layers += [_assignment(text) for text in assignments]
+    return validate_config(layers)
+
+
+def validate_config(layers: list[Layer]) -> Config:
+    """A `Config` of (where, sections) layers; a `LockstepError` explains the first thing wrong with them."""
+    try:
+        return Config.model_validate(_merge(layers))
+    except ValidationError as error:
+        raise _explain(error, layers) from None
+
+
+def dump_config(config: Config) -> str:
+    """The resolved configuration as YAML."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)

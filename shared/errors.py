@@ -1,0 +1,50 @@
+"""The one error a user sees: where, expected, found, fix."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+
+class LockstepError(Exception):
+    """A mistake in what was given to Lockstep, told as `where: found, expected; fix`.
+
+    Commands print it as one line without a traceback and exit with `exit_code`
+    (1 unsound, 2 unusable call).
+    """
+
+    def __init__(self, where: str, *, found: str, expected: str = "", fix: str = "", exit_code: int = 2) -> None:
+        message = f"{where}: {found}"
+        if expected:
+            message += f", expected {expected}"
+        if fix:
+            message += f"; {fix}"
+        super().__init__(message)
+        self.where, self.found, self.expected, self.fix = where, found, expected, fix
+        self.exit_code = exit_code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by keyword, so that the error crosses from a worker process."""
+        rebuild = partial(
+            LockstepError,
+            self.where,
+            found=self.found,
+            expected=self.expected,
+            fix=self.fix,
+            exit_code=self.exit_code,
+        )
+        return rebuild, ()
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Turn a `LockstepError` or Ctrl-C inside a command into one line on stderr and the right exit code."""
+    import sys
+
+    try:
+        yield
+    except LockstepError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,59 @@
+"""The command-line options that describe a configuration, the same for every command that takes one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:  # pydantic alone would cost half of the time that --help may take
+    from xtts.shared.config import Config
+
+DEFAULT_CONFIG = "tiny"
+
+_FLAGS: dict[str, str] = {
+    "batch_size": "training.batch_size",
+    "max_text_length": "shapes.max_text_length",
+    "max_mel_frames": "shapes.max_mel_frames",
+    "model_size": "model.size",
+    "pad_to_fixed_length": "shapes.pad_to_fixed_length",
+}
+"""Familiar spellings from older trainers, and the key each one sets."""
+
+_OPTIONS = (
+    click.option("--config", metavar="FILE", multiple=True,
+                 help=f"YAML file, or a name in configs/ (default: {DEFAULT_CONFIG}); repeat for overlays."),
+    click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True,
+                 help="Set one key, as in --set shapes.buckets=8; repeatable."),
+    click.option("--batch-size", type=int, help="training.batch_size"),
+    click.option("--max-text-length", type=int, help="shapes.max_text_length"),
+    click.option("--max-mel-frames", type=int, help="shapes.max_mel_frames"),
+    click.option("--model-size", metavar="NAME", help="model.size"),
+    click.option(
+        "--pad-to-fixed-length/--no-pad-to-fixed-length", "--enable-static-shapes/--no-enable-static-shapes",
+        default=None, help="shapes.pad_to_fixed_length",
+    ),
+)  # fmt: skip
+
+
+def config_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Decorate a click command: it receives `config`, `assignments` and `flags`, to be handed to `resolve`."""
+
+    @wraps(command)
+    def with_flags(*args: Any, **options: Any) -> None:  # noqa: ANN401 - click passes whatever was declared
+        given = {name: options.pop(name) for name in _FLAGS}
+        flags = {_FLAGS[name]: value for name, value in given.items() if value is not None}
+        command(*args, flags=flags, **options)
+
+    decorated: Callable[..., None] = with_flags
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def resolve(config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object]) -> "Config":
+    """Load the configuration that the options describe: first file, overlay files, flags, then assignments."""
+    from xtts.shared.config_files import load_config
+
+    base, *overlays = config or (DEFAULT_CONFIG,)
+    return load_config(base, overlays=overlays, flags=flags, assignments=assignments)

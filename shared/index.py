@@ -1,0 +1,96 @@
+"""`index.parquet`: one row per clip of the corpus, kept or rejected, through pyarrow."""
+
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from xtts.shared.errors import LockstepError
+
+KEPT, REJECTED = "kept", "rejected"
+REASONS = (
+    "missing audio", "unreadable audio", "empty audio", "empty text", "no known symbols",
+    "too long text", "too long audio", "too short audio", "duplicate id", "non-finite mel",
+)  # fmt: skip
+"""The closed list of why a clip is rejected."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IndexRow:
+    """The ledger's line for one clip; fields that were never determined are None."""
+
+    id: str
+    speaker: str
+    text: str
+    status: str
+    """`kept` or `rejected`."""
+    reason: str | None = None
+    """One of `REASONS`, for a rejected clip."""
+    notes: str = ""
+    """What was done to the audio: resampled, mixed down."""
+    detail: str = ""
+    """Particulars of a rejection."""
+    left_out: str = ""
+    """Characters of the text that the tokenizer does not know."""
+    split: str | None = None
+    bucket: int | None = None
+    shard: int | None = None
+    position: int | None = None
+    """Place in the shard, from 0."""
+    token_length: int | None = None
+    mel_length: int | None = None
+    seconds: float | None = None
+    source: str | None = None
+    """Audio file, relative to the corpus where it lies inside it."""
+    source_bytes: int | None = None
+    source_mtime_ns: int | None = None
+    audio_sha256: str | None = None
+    text_sha256: str | None = None
+    record_sha256: str | None = None
+    """Digest of the record's payload."""
+    mel_sum: float | None = None
+    """Sum of the stored log-mel over the true frames; with the next, the corpus statistics without reading shards."""
+    mel_square_sum: float | None = None
+
+
+def _schema() -> Any:  # noqa: ANN401 - pyarrow ships no types
+    import pyarrow as pa
+
+    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    columns = []
+    for field in fields(IndexRow):
+        optional = "None" in str(field.type)
+        base = next(kind for kind in kinds if kind.__name__ in str(field.type))
+        columns.append(pa.field(field.name, kinds[base], nullable=optional))
+    return pa.schema(columns)
+
+
+def index_bytes(rows: Iterable[IndexRow]) -> bytes:
+    """The bytes of `index.parquet`; equal rows give equal bytes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # By columns: a dict for every row would be the largest allocation of a build.
+    rows, schema = list(rows), _schema()
+    table = pa.table([pa.array([getattr(row, n) for row in rows], schema.field(n).type) for n in schema.names], schema)
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def read_index(path: Path) -> list[IndexRow]:
+    """Rows of `index.parquet`; a `LockstepError` when it cannot be read or has other columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    fix = "run xtts-precompute verify --repair"
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise LockstepError(str(path), found=f"cannot be read ({error})", fix=fix, exit_code=1) from None
+    if table.schema.names != _schema().names:
+        raise LockstepError(str(path), found="other columns than this version writes", fix=fix, exit_code=1)
+    names = table.schema.names
+    columns = (table.column(name).to_pylist() for name in names)
+    return [IndexRow(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]

@@ -1,0 +1,79 @@
+"""Mel profiles, one per vocoder family: the numbers, the length formula and the silence value.
+
+Letters used everywhere: B batch, L tokens, T frames, M mel channels, S samples, D width.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from xtts.shared.errors import LockstepError
+
+
+@dataclass(frozen=True, kw_only=True)
+class MelProfile:
+    """How S samples become a log-mel of T frames and M channels (periodic Hann window throughout)."""
+
+    name: str
+    sample_rate: int
+    """Hz."""
+    fft_size: int
+    """Samples."""
+    hop_samples: int
+    window_samples: int
+    mel_channels: int
+    low_hz: float
+    high_hz: float
+    centered: bool
+    """True: reflect n_fft/2 and T = 1 + S//hop. False: reflect (n_fft-hop)/2 and T = S//hop."""
+    mel_scale: str
+    """`slaney` (scale and area norm) or `htk` (no norm), as librosa's filters.mel has them."""
+    magnitude_floor: float
+    """Added to re^2+im^2 under the square root."""
+    log_floor: float
+    """Mel magnitudes are clamped here before the natural logarithm."""
+
+    @property
+    def padding_samples(self) -> int:
+        """Samples reflected at each end."""
+        return self.fft_size // 2 if self.centered else (self.fft_size - self.hop_samples) // 2
+
+    @property
+    def silence(self) -> float:
+        """The log-mel value of digital silence, which also pads: ln(log_floor)."""
+        return math.log(self.log_floor)
+
+    def frames(self, samples: int) -> int:
+        """T for S samples at this profile's rate."""
+        return samples // self.hop_samples + (1 if self.centered else 0)
+
+    @property
+    def shortest_frames(self) -> int:
+        """Fewer frames than these come from fewer samples than the reflection needs."""
+        return self.frames(self.padding_samples) + 1
+
+    def seconds(self, frames: int) -> float:
+        """Duration of T frames."""
+        return frames * self.hop_samples / self.sample_rate
+
+
+_HIFIGAN = MelProfile(
+    name="hifigan", sample_rate=22_050, fft_size=1024, hop_samples=256, window_samples=1024, mel_channels=80,
+    low_hz=0.0, high_hz=8_000.0, centered=False, mel_scale="slaney", magnitude_floor=1e-9, log_floor=1e-5,
+)  # fmt: skip
+
+_TACOTRON2 = replace(_HIFIGAN, name="tacotron2", centered=True, magnitude_floor=0.0)
+_BIGVGAN24 = replace(_HIFIGAN, name="bigvgan24", sample_rate=24_000, mel_channels=100, high_hz=12_000.0)
+_VOCOS24 = replace(
+    _BIGVGAN24, name="vocos24", centered=True, mel_scale="htk", magnitude_floor=0.0, log_floor=1e-7
+)  # fmt: skip
+
+MEL_PROFILES: dict[str, MelProfile] = {
+    profile.name: profile for profile in [_HIFIGAN, _TACOTRON2, _BIGVGAN24, _VOCOS24]
+}
+
+
+def mel_profile(name: str) -> MelProfile:
+    """The profile of that name; a `LockstepError` lists the known ones."""
+    if name not in MEL_PROFILES:
+        raise LockstepError("audio.profile", found=repr(name), expected="one of " + ", ".join(sorted(MEL_PROFILES)))
+    return MEL_PROFILES[name]

@@ -1,0 +1,94 @@
+"""Text to tokens: one fixed, documented symbol table, the same in features, training and synthesis.
+
+Ids: 0 pads, 1 is the blank of `add_blank`, 2 is the space, then punctuation, then a to z.
+"""
+
+import json
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+
+from xtts.shared.errors import LockstepError
+
+PAD, BLANK = "<pad>", "<blank>"
+CHARACTERS: tuple[str, ...] = (PAD, BLANK, " ", *"!'\"(),-.:;?", *"abcdefghijklmnopqrstuvwxyz")
+
+_TYPOGRAPHY = str.maketrans(
+    {
+        "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u00b4": "'", "`": "'",
+        "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"',
+        "\u2013": "-", "\u2014": "-", "\u2212": "-", "[": "(", "]": ")",
+        "\u00df": "ss", "\u00e6": "ae", "\u0153": "oe", "\u00f8": "o", "\u0142": "l",
+    }
+)  # fmt: skip
+
+
+def normalise(text: str) -> str:
+    """Lower case, plain quotes and dashes, accents folded (e-acute to e), white space collapsed."""
+    text = unicodedata.normalize("NFKC", text).lower().translate(_TYPOGRAPHY)
+    text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return " ".join(text.split())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """Token ids of one text, and the characters that the table does not hold (left out, reported)."""
+
+    ids: list[int]
+    unknown: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokenizer:
+    """Maps text to ids by a symbol table; `add_blank` puts blank around every symbol (2n+1 tokens)."""
+
+    kind: str
+    symbols: tuple[str, ...]
+    add_blank: bool
+
+    @property
+    def size(self) -> int:
+        """Number of ids, the pad included."""
+        return len(self.symbols)
+
+    def encode(self, text: str) -> Tokens:
+        """Ids of `text`; empty when no character of it is known."""
+        table = {symbol: i for i, symbol in enumerate(self.symbols)}
+        cleaned = normalise(text)
+        ids = [table[c] for c in cleaned if c in table]
+        unknown = "".join(sorted({c for c in cleaned if c not in table}))
+        if all(self.symbols[i] == " " for i in ids):
+            ids = []
+        if self.add_blank and ids:
+            blank = table[BLANK]
+            ids = [blank, *(i for symbol in ids for i in (symbol, blank))]
+        return Tokens(ids=ids, unknown=unknown)
+
+    def decode(self, ids: list[int]) -> str:
+        """Readable text of ids, without pads and blanks."""
+        return "".join(self.symbols[i] for i in ids if self.symbols[i] not in (PAD, BLANK))
+
+    def to_json(self) -> dict[str, object]:
+        """What `tokenizer.json` holds."""
+        return {"kind": self.kind, "add_blank": self.add_blank, "symbols": list(self.symbols)}
+
+
+def build_tokenizer(kind: str, *, add_blank: bool) -> Tokenizer:
+    """The tokenizer that `text.tokenizer` names."""
+    if kind != "characters":
+        raise LockstepError("text.tokenizer", found=repr(kind), expected="characters")
+    return Tokenizer(kind=kind, symbols=CHARACTERS, add_blank=add_blank)
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Read `tokenizer.json`; a `LockstepError` names what is wrong with it."""
+    fix = "run xtts-precompute verify --repair"
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        return Tokenizer(
+            kind=str(fields["kind"]), symbols=tuple(map(str, fields["symbols"])), add_blank=bool(fields["add_blank"])
+        )
+    except FileNotFoundError:
+        raise LockstepError(str(path), found="no such file", expected="the cache's tokenizer", fix=fix) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise LockstepError(str(path), found=f"unreadable tokenizer ({error})", fix=fix) from None

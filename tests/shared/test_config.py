@@ -1,0 +1,89 @@
+import pytest
+
+from xtts.shared.config import feature_config
+from xtts.shared.config_files import dump_config, known_keys, load_config, packaged_configs
+from xtts.shared.errors import LockstepError
+
+
+@pytest.mark.parametrize("name", ["tiny", "small", "normal", "big"])
+def test_packaged_configs_load_and_survive_a_round_trip(name, tmp_path):
+    config = load_config(name)
+    assert config.model.size == name
+    path = tmp_path / "config.yaml"
+    path.write_text(dump_config(config))
+    assert load_config(str(path)) == config
+
+
+def test_packaged_names():
+    assert {"tiny", "small", "normal", "big"} <= set(packaged_configs())
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("training.lerning_rate=1", "unknown key training.lerning_rate; did you mean training.learning_rate?"),
+        ("trainng.batch_size=1", "unknown key trainng; did you mean training"),
+        ("batch_size=3", "not an assignment, expected section.key=value"),
+        ("training.batch_size=x", "training.batch_size = 'x': input should be a valid integer"),
+        ("training.batch_size=2.5", "training.batch_size = 2.5: input should be a valid integer"),
+        ("training.batch_size=0", "greater than 0"),
+        ("training.learning_rate=.nan", "finite"),
+        ("training.gradient_accumulation_steps=3", "batch_size 8 is not divisible by gradient_accumulation_steps 3"),
+        ("model.size=huge", "model.size 'huge', expected one of big, normal, small, tiny"),
+        ("model.text_heads=3", "text_width .* is not divisible"),
+        ("audio.profile=[", "not readable as YAML"),
+    ],
+)
+def test_a_wrong_assignment_is_explained_with_its_place(assignment, message):
+    with pytest.raises(LockstepError, match=message) as error:
+        load_config("tiny", assignments=[assignment])
+    assert str(error.value).startswith(f"--set {assignment}")
+
+
+def test_a_wrong_file_is_explained(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("training:\n  batch_size: 4\n  batch_size: 5\n")
+    with pytest.raises(LockstepError, match=r"mine.yaml:3: .*'batch_size' occurs twice"):
+        load_config(str(path))
+    path.write_text("training: 5\n")
+    with pytest.raises(LockstepError, match="not sections of settings"):
+        load_config(str(path))
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(LockstepError, match="not UTF-8"):
+        load_config(str(path))
+    with pytest.raises(LockstepError, match=r"absent.yaml: cannot be read \(No such file"):
+        load_config(str(tmp_path / "absent.yaml"))
+
+
+def test_later_layers_win_and_a_size_brings_its_fields(tmp_path):
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text("training:\n  learning_rate: 1e-4\n  seed: 7\n")
+    config = load_config(
+        "tiny",
+        overlays=[str(overlay)],
+        flags={"training.seed": 8, "model.size": "small"},
+        assignments=["training.seed=9", "model.text_blocks=1"],
+    )
+    assert config.training.learning_rate == 1e-4
+    assert config.training.seed == 9
+    small = load_config("small").model
+    assert config.model == small.model_copy(update={"text_blocks": 1})
+
+
+def test_feature_config_holds_what_decides_a_cache():
+    features = feature_config(load_config("tiny"))
+    assert set(features) == {"audio", "text", "shapes", "shards", "split"}
+
+
+def test_every_key_is_read_by_some_code():
+    from pathlib import Path
+
+    root = Path(__file__).parents[2]
+    sources = "".join(
+        path.read_text(encoding="utf-8")
+        for stage in ("precompute", "shared", "trainer")
+        for path in (root / stage).rglob("*.py")
+        if path.name != "config.py"
+    )
+    unread = [key for key in known_keys() if f".{key.rpartition('.')[2]}" not in sources]
+    assert not unread

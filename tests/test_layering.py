@@ -1,0 +1,70 @@
+"""Imports flow one way: precompute -> shared <- trainer; and commands answer --help at once."""
+
+import ast
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FORBIDDEN = {
+    "shared": {"xtts.precompute", "xtts.trainer", "tensorflow", "keras", "librosa"},
+    "precompute": {"xtts.trainer", "tensorflow", "keras"},
+    "trainer": {"xtts.precompute", "librosa"},
+}
+COMMANDS = ("xtts-precompute", "xtts-train", "xtts-doctor", "xtts-synth")
+
+
+def imports(path):
+    """(module, at top level) of every import in a file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    top = set(map(id, tree.body))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, id(node) in top) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module, id(node) in top
+
+
+@pytest.mark.parametrize("stage", sorted(FORBIDDEN))
+def test_imports_flow_one_way(stage):
+    files = sorted((ROOT / stage).rglob("*.py"))
+    assert files
+    wrong = [
+        f"{path.relative_to(ROOT)}: {module}"
+        for path in files
+        for module, _ in imports(path)
+        for forbidden in FORBIDDEN[stage]
+        if module == forbidden or module.startswith(forbidden + ".")
+    ]
+    assert not wrong
+
+
+def test_no_python_runs_inside_the_trainers_pipeline():
+    for path in (ROOT / "trainer").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not any(word + "(" in text for word in ("py_function", "numpy_function", "from_generator")), path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_in_under_half_a_second(command):
+    executable = Path(sys.executable).with_name(command)
+    seconds = []
+    for _ in range(5):  # the best of five: the first one may find the disk cold
+        began = time.perf_counter()
+        result = subprocess.run([executable, "--help"], capture_output=True, text=True, check=False)
+        seconds.append(time.perf_counter() - began)
+        assert result.returncode == 0
+        assert "Usage" in result.stdout
+    assert min(seconds) < 0.5
+
+
+@pytest.mark.parametrize("command", ["xtts-doctor", "xtts-synth"])
+def test_commands_that_are_not_built_yet_say_so(command):
+    executable = Path(sys.executable).with_name(command)
+    result = subprocess.run([executable, "anything"], capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert "not built yet" in result.stderr
+    assert "Traceback" not in result.stderr
