@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from xtts.shared.cache_spec import load_spec
+from xtts.shared.records import parse_example, unframe
+from xtts.trainer.dataset import (
+    batch_signature,
+    blank_batch,
+    bucket_order,
+    shuffle_block_shards,
+    training_batches,
+    validation_batches,
+)
+
+
+@pytest.fixture(scope="module")
+def spec(tiny_cache):
+    return load_spec(tiny_cache)
+
+
+@pytest.fixture(scope="module")
+def stored(tiny_cache, spec):
+    """Every record of one bucket and split, by (shard, position), read without TensorFlow."""
+
+    def read(number, split):
+        records = {}
+        for i, shard in enumerate(spec.buckets[number].shards(split)):
+            data = memoryview((tiny_cache / shard.file).read_bytes())
+            for place, payload in enumerate(unframe(data, limit_bytes=1 << 24)):
+                records[i, place] = parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
+        return records
+
+    return read
+
+
+def order_of(spec, number):
+    return bucket_order(spec, number, seed=5, memory_mb=64)
+
+
+def graph_ops(dataset):
+    """Every op of a data set's graph, its functions included."""
+    serialized = tf.raw_ops.DatasetToGraphV2(
+        input_dataset=dataset._variant_tensor, external_state_policy=0, strip_device_assignment=False
+    )
+    graph = tf.compat.v1.GraphDef.FromString(serialized.numpy())
+    return {node.op for node in graph.node} | {n.op for f in graph.library.function for n in f.node_def}
+
+
+def test_batches_are_the_stored_clips_in_the_order_that_locate_names(tiny_cache, spec, stored):
+    for number in range(len(spec.buckets)):
+        order, records = order_of(spec, number), stored(number, "train")
+        batches = training_batches(tiny_cache, spec, order, batch_size=2, consumed=0)
+        seen = []
+        for tokens, mel, token_length, mel_length in batches.take(order.clips):
+            seen += list(zip(tokens.numpy(), mel.numpy(), token_length.numpy(), mel_length.numpy(), strict=True))
+        for (tokens, mel, tokens_used, frames), place in zip(seen, order.locate(0, len(seen)), strict=True):
+            record = records[place]
+            assert np.array_equal(tokens, record.tokens)
+            assert np.array_equal(mel, record.mel.astype(np.float32))
+            assert (tokens_used, frames) == (record.token_length, record.mel_length)
+
+
+def test_a_stream_continues_where_it_was_left(tiny_cache, spec):
+    order = order_of(spec, 0)
+    whole = [b[1].numpy() for b in training_batches(tiny_cache, spec, order, batch_size=1, consumed=0).take(30)]
+    for consumed in (1, order.clips - 1, order.clips, order.clips + 2):
+        rest = training_batches(tiny_cache, spec, order, batch_size=1, consumed=consumed)
+        for expected, batch in zip(whole[consumed:], rest.take(30 - consumed), strict=True):
+            assert np.array_equal(batch[1], expected)
+
+
+def test_batches_have_the_locked_signature(tiny_cache, spec):
+    for number, bucket in enumerate(spec.buckets):
+        signature = batch_signature(spec, bucket, 3)
+        assert [part.name for part in signature] == ["tokens", "mel", "token_length", "mel_length"]
+        batches = training_batches(tiny_cache, spec, order_of(spec, number), batch_size=3, consumed=0)
+        for found, expected in zip(batches.element_spec, signature, strict=True):
+            assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+
+
+def test_no_python_runs_in_the_pipeline(tiny_cache, spec):
+    for dataset in (
+        training_batches(tiny_cache, spec, order_of(spec, 0), batch_size=2, consumed=3),
+        validation_batches(tiny_cache, spec, 0, batch_size=2),
+    ):
+        ops = graph_ops(dataset)
+        assert any("ParseExample" in op for op in ops)
+        assert not {op for op in ops if "PyFunc" in op or "Generator" in op}
+
+
+def test_the_walk_would_find_a_py_function():
+    def double(x):
+        return tf.py_function(lambda v: 2 * v, [x], tf.int64)
+
+    assert {op for op in graph_ops(tf.data.Dataset.range(3).map(double)) if "PyFunc" in op}
+
+
+def test_validation_visits_every_clip_once_and_fills_up_with_blanks(tiny_cache, spec, stored):
+    for number, bucket in enumerate(spec.buckets):
+        clips = bucket.clips("validation")
+        if not clips:
+            continue
+        lengths = np.concatenate(
+            [batch[3].numpy() for batch in validation_batches(tiny_cache, spec, number, batch_size=clips + 1)]
+        )
+        assert len(lengths) == clips + 1
+        assert sorted(lengths[:clips]) == sorted(r.mel_length for r in stored(number, "validation").values())
+        assert lengths[clips] == 0
+        break
+    else:
+        pytest.fail("the fixture holds no validation clips")
+
+
+def test_blocks_fit_the_memory_they_are_given(spec):
+    largest = max(shard.bytes for bucket in spec.buckets for shard in bucket.train)
+    shards = shuffle_block_shards(spec, 64)
+    assert shards >= 1
+    assert 2 * len(spec.buckets) * shards * largest <= 64 << 20
+
+
+def test_a_blank_batch_holds_nothing(spec):
+    blank = blank_batch(batch_signature(spec, spec.buckets[0], 2))
+    assert not any(part.numpy().any() for part in blank)

@@ -1,0 +1,79 @@
+import math
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from xtts.shared.config import TrainingConfig
+from xtts.trainer.optimizer import AdamW, learning_rate
+
+TRAINING = TrainingConfig(
+    learning_rate=0.01, weight_decay=0.1, adam_beta2=0.99, warmup_steps=10, steps=110, final_learning_rate_share=0.1
+)
+
+
+def weights():
+    return [tf.Variable([[1.0, -2.0], [3.0, 0.5]]), tf.Variable([0.3, -0.7])]
+
+
+def gradients(step):
+    return [tf.constant([[0.1, -0.2], [0.3 * step, 1.0]]), tf.constant([0.5, -0.5 / (step + 1)])]
+
+
+def is_matrix(variable):
+    return len(variable.shape) > 1
+
+
+def update(optimizer, step, *, accept=True, scale=1.0):
+    optimizer.apply(gradients(step), tf.constant(0.01), scale=tf.constant(scale), accept=tf.constant(accept))
+
+
+def test_updates_equal_those_of_keras():
+    ours, theirs = AdamW(weights(), TRAINING, is_matrix), weights()
+    reference = keras.optimizers.AdamW(0.01, weight_decay=0.1, beta_2=0.99, epsilon=1e-8)
+    kept = [keras.Variable(v, name=f"w{i}") for i, v in enumerate(theirs)]
+    reference.exclude_from_weight_decay([kept[1]])
+    reference.build(kept)
+    for step in range(5):
+        update(ours, step)
+        reference.apply(gradients(step), kept)
+    for weight, expected in zip(ours.weights, kept, strict=True):
+        np.testing.assert_allclose(weight, expected.numpy(), rtol=1e-5)
+
+
+def test_a_refused_update_changes_nothing_at_all():
+    optimizer = AdamW(weights(), TRAINING, is_matrix)
+    update(optimizer, 0)
+    state = [*optimizer.weights, *optimizer.first, *optimizer.second, *optimizer.averages, optimizer.updates]
+    before = [v.numpy() for v in state]
+    bad = [g * math.nan for g in gradients(1)]
+    optimizer.apply(bad, tf.constant(0.01), scale=tf.constant(math.nan), accept=tf.constant(False))
+    assert all(np.array_equal(a, v) for a, v in zip(before, state, strict=True))
+
+
+def test_averages_follow_the_weights():
+    optimizer = AdamW(weights(), TRAINING, is_matrix)
+    start = optimizer.weights[0].numpy()
+    update(optimizer, 0)
+    decay = min(TRAINING.ema_decay, 2 / 11)
+    expected = decay * start + (1 - decay) * optimizer.weights[0].numpy()
+    np.testing.assert_allclose(optimizer.averages[0], expected, rtol=1e-6)
+
+
+def test_exchanging_twice_restores_both():
+    optimizer = AdamW(weights(), TRAINING, is_matrix)
+    update(optimizer, 0)
+    weight, average = optimizer.weights[0].numpy(), optimizer.averages[0].numpy()
+    optimizer.exchange_averages()
+    assert np.array_equal(optimizer.weights[0], average)
+    optimizer.exchange_averages()
+    assert np.array_equal(optimizer.weights[0], weight)
+    assert np.array_equal(optimizer.averages[0], average)
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"), [(0, 0.001), (9, 0.01), (10, 0.01), (60, 0.0055), (110, 0.001), (500, 0.001)]
+)
+def test_warm_up_then_cosine_then_floor(step, expected):
+    assert float(learning_rate(TRAINING, tf.constant(step, tf.int64))) == pytest.approx(expected, rel=1e-5)

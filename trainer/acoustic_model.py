@@ -1,0 +1,188 @@
+"""The acoustic model: tokens to log-mel by monotonic alignment search and conditional flow matching.
+
+Glow-TTS (2005.11129) for the alignment, Matcha-TTS (2309.03199) for the decoder's objective. Letters: B batch,
+L tokens, T frames, M mel channels, D width. All shapes are static and every method compiles with `jit_compile=True`.
+"""
+
+import itertools
+import math
+
+import keras
+import tensorflow as tf
+
+from xtts.shared.config import ModelConfig
+from xtts.shared.mel_profiles import mel_profile
+from xtts.trainer.alignment import gaussian_scores, round_durations, search_durations
+from xtts.trainer.layers import fold_seed, glorot, keep_valid, length_mask
+from xtts.trainer.networks import DurationPredictor, FlowDecoder, TextEncoder
+
+SIGMA_MIN = 1e-4
+"""Width of the flow's end point around a mel (Matcha-TTS, section 2.2)."""
+
+
+def decays(variable: tf.Variable) -> bool:
+    """Weight decay is for the matrices and filters, not for biases, norms and embeddings."""
+    return str(variable.name) == "kernel"
+
+
+class AcousticModel(keras.Model):  # type: ignore[misc]
+    """Text to log-mel; all weights exist once constructed and are a function of `seed`."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        vocabulary: int,
+        mel_channels: int,
+        mel_mean: float,
+        mel_deviation: float,
+        speakers: int = 1,
+        dtype_policy: str = "float32",
+        seed: int = 0,
+        silence: float = mel_profile("hifigan").silence,
+    ) -> None:
+        """`dtype_policy` is float32 or mixed_bfloat16; `silence`, natural log, fills generated mels after their end."""
+        dtype = keras.DTypePolicy(dtype_policy)
+        super().__init__(dtype=dtype, name="acoustic_model")
+        seeds = itertools.count(seed * 100_003)
+        self.config, self.mel_channels = config, mel_channels
+        self.mel_mean, self.mel_deviation, self.silence = mel_mean, mel_deviation, silence
+        self.encoder = TextEncoder(config, vocabulary, speakers, seeds, dtype=dtype)
+        self.mean_projection = keras.layers.Dense(
+            mel_channels, kernel_initializer=glorot(seeds), dtype="float32", name="mean_projection"
+        )
+        self.duration_predictor = DurationPredictor(config, seeds, dtype=dtype)
+        self.decoder = FlowDecoder(config, mel_channels, speakers, seeds, dtype=dtype)
+        self.build()
+
+    def build(self) -> None:
+        """Create the weights."""
+        self.encoder.build()
+        self.mean_projection.build((None, self.config.text_width))
+        self.duration_predictor.build()
+        self.decoder.build()
+
+    @property
+    def parameter_count(self) -> int:
+        """Number of trainable values."""
+        return sum(math.prod(variable.shape) for variable in self.trainable_variables)
+
+    def encode(
+        self, tokens: tf.Tensor, valid: tf.Tensor, speaker: tf.Tensor | None, seed: tf.Tensor | None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """(encodings [B, L, D], mean float32[B, L, M] in normalised mel units) of tokens int32[B, L]."""
+        encodings = self.encoder(tokens, valid, speaker, seed)
+        return encodings, self.mean_projection(encodings)
+
+    def normalise(self, mel: tf.Tensor, audible: tf.Tensor) -> tf.Tensor:
+        """Natural-log magnitude to the units of the flow, zero outside the clip: float32[B, T, M]."""
+        return keep_valid((mel - self.mel_mean) / self.mel_deviation, audible)
+
+    def align(
+        self,
+        tokens: tf.Tensor,
+        mel: tf.Tensor,
+        token_length: tf.Tensor,
+        mel_length: tf.Tensor,
+        *,
+        speaker: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Frames that each token lasts in a recording: int32[B, L]; arguments as in `loss_sums`."""
+        _, mean = self.encode(tokens, length_mask(token_length, tokens.shape[1]), speaker, None)
+        target = self.normalise(mel, length_mask(mel_length, mel.shape[1]))
+        return search_durations(gaussian_scores(mean, target), token_length, mel_length)
+
+    def loss_counts(self, token_length: tf.Tensor, mel_length: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Values behind each sum of `loss_sums` over a batch, at least 1: int32[B], int32[B] -> float32[] each."""
+        values = tf.cast(tf.reduce_sum(mel_length) * self.mel_channels, tf.float32)
+        tokens = tf.cast(tf.reduce_sum(token_length), tf.float32)
+        return {"prior": tf.maximum(values, 1.0), "flow": tf.maximum(values, 1.0), "duration": tf.maximum(tokens, 1.0)}
+
+    def loss_sums(
+        self,
+        tokens: tf.Tensor,
+        mel: tf.Tensor,
+        token_length: tf.Tensor,
+        mel_length: tf.Tensor,
+        *,
+        noise: tf.Tensor,
+        time: tf.Tensor,
+        dropout_seed: tf.Tensor | None,
+        speaker: tf.Tensor | None = None,
+    ) -> dict[str, tf.Tensor]:
+        """Losses of each clip, summed over its frames and channels or its tokens: float32[B] each.
+
+        tokens: int32[B, L], mel: float32[B, T, M], natural-log magnitude, token_length and mel_length: int32[B],
+        noise: float32[B, T, M], standard normal, time: float32[B] in 0..1, dropout_seed: int32[2], speaker: int32[B].
+        `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
+        constant; `flow` is the squared error of the vector field; `duration` that of log(frames), which for a token
+        left without a frame (fewer frames than tokens) counts as one frame.
+        """
+        valid = length_mask(token_length, tokens.shape[1])
+        audible = length_mask(mel_length, mel.shape[1])
+        target = self.normalise(mel, audible)
+        noise = keep_valid(noise, audible)
+        encodings, mean = self.encode(tokens, valid, speaker, fold_seed(dropout_seed, 0))
+        durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
+        aligned, text = self.decoder.spread_text(encodings, mean, durations, mel.shape[1])
+        predicted = self.duration_predictor(tf.stop_gradient(encodings), valid, fold_seed(dropout_seed, 1))
+        wanted = tf.math.log(tf.maximum(tf.cast(durations, tf.float32), 1.0))
+        # Optimal-transport path (Matcha-TTS, eq. 3): noise at time 0, the mel (nearly) at time 1.
+        moment = time[:, tf.newaxis, tf.newaxis]
+        noisy = (1.0 - (1.0 - SIGMA_MIN) * moment) * noise + moment * target
+        field = self.decoder(noisy, text, audible, self.decoder.condition(time, speaker))
+        flow_error = field - (target - (1.0 - SIGMA_MIN) * noise)
+        return {
+            "prior": 0.5 * _sum_of_squares(target - aligned, audible),
+            "flow": _sum_of_squares(flow_error, audible),
+            "duration": _sum_of_squares((predicted - wanted)[..., tf.newaxis], valid),
+        }
+
+    def generate(
+        self,
+        tokens: tf.Tensor,
+        token_length: tf.Tensor,
+        *,
+        frames: int,
+        noise: tf.Tensor,
+        steps: int,
+        temperature: tf.Tensor,
+        speed: tf.Tensor,
+        speaker: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Speak: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
+
+        tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal, T = frames,
+        temperature: float32[], scale of the noise, speed: float32[], 2.0 speaks twice as fast, speaker: int32[B].
+        `steps` Euler steps. A clip longer than T frames is cut there; mel_length and durations tell its full length.
+        """
+        valid = length_mask(token_length, tokens.shape[1])
+        encodings, mean = self.encode(tokens, valid, speaker, None)
+        # No token lasts longer than the whole shape: an untrained predictor must not overflow the exponential.
+        log_frames = tf.minimum(self.duration_predictor(encodings, valid, None), math.log(frames))
+        exact = keep_valid(tf.maximum(tf.exp(log_frames) / speed, 1.0), valid[..., 0])
+        durations = round_durations(exact)
+        mel_length = tf.reduce_sum(durations, axis=1)
+        audible = length_mask(mel_length, frames)
+        _, text = self.decoder.spread_text(encodings, mean, durations, frames)
+        mel = self._solve(keep_valid(noise * temperature, audible), text, audible, speaker, steps)
+        mel = tf.where(audible, mel * self.mel_deviation + self.mel_mean, self.silence)
+        return mel, mel_length, durations
+
+    def _solve(
+        self, start: tf.Tensor, text: tf.Tensor, audible: tf.Tensor, speaker: tf.Tensor | None, steps: int
+    ) -> tf.Tensor:
+        """Follow the vector field from noise at time 0 to a normalised mel at time 1: float32[B, T, M]."""
+
+        def advance(step: tf.Tensor, mel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            time = tf.fill([start.shape[0]], tf.cast(step, tf.float32) / steps)
+            field = self.decoder(mel, text, audible, self.decoder.condition(time, speaker))
+            return step + 1, mel + field / steps
+
+        _, mel = tf.while_loop(lambda step, _: step < steps, advance, (0, start), maximum_iterations=steps)
+        return mel
+
+
+def _sum_of_squares(error: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+    """error: float32[B, N, D], valid: bool[B, N, 1] -> float32[B]; what lies outside counts as 0, NaN too."""
+    return tf.reduce_sum(tf.square(keep_valid(error, valid)), axis=[1, 2])

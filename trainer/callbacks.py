@@ -1,0 +1,127 @@
+"""Side effects of a run: metrics.jsonl, TensorBoard, lines on the terminal."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+
+from xtts.trainer.loop import CallResult
+from xtts.trainer.run_folder import RunFolder
+from xtts.trainer.step import LOSSES, TRAIN_METRICS
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRows:
+    """The steps of one host call, ready to be shown."""
+
+    first_step: int
+    """Number of the first of them, from 1."""
+    result: CallResult
+    step_seconds: float
+    """Mean wall time of a step in this call."""
+    traces: int
+    """Traces of training steps so far."""
+
+    @property
+    def last_step(self) -> int:
+        """Number of the last of them."""
+        return self.first_step + len(self.result.metrics) - 1
+
+    def rows(self) -> list[dict[str, object]]:
+        """One line of metrics.jsonl for each step; `step_seconds` and what follows are means of the call."""
+        seconds = self.step_seconds * len(self.result.metrics)
+        shared = {
+            "step_seconds": self.step_seconds,
+            "input_wait_share": float(self.result.wait_seconds.sum() / seconds),
+            "useful_frames_per_second": float(self.column("useful_frames").sum() / seconds),
+            "traces": self.traces,
+        }
+        return [
+            {"split": "train", "step": self.first_step + i}
+            | {name: float(value) for name, value in zip(TRAIN_METRICS, values, strict=True)}
+            | shared
+            for i, values in enumerate(self.result.metrics)
+        ]
+
+    def column(self, name: str) -> np.ndarray:
+        """float32[n]: one metric of every step."""
+        return self.result.metrics[:, TRAIN_METRICS.index(name)]
+
+
+class Reporter:
+    """Writes what happens to metrics.jsonl, TensorBoard and the terminal."""
+
+    def __init__(self, run: RunFolder, console: Console, *, total_steps: int, log_every: int) -> None:
+        self.console, self.total_steps, self.log_every = console, total_steps, log_every
+        self._metrics = open(run.metrics_file, "a", encoding="utf-8")
+        self._tensorboard = tf.summary.create_file_writer(str(run.tensorboard))
+        self._pending: list[dict[str, object]] = []
+
+    def steps(self, rows: StepRows) -> None:
+        """Record the steps of one call; every `log_every` steps say so."""
+        lines = rows.rows()
+        self._write(lines)
+        self._pending += lines
+        if rows.last_step % self.log_every == 0 or rows.last_step == self.total_steps:
+            self._log()
+
+    def _write(self, lines: list[dict[str, object]]) -> None:
+        self._metrics.writelines(json.dumps(line) + "\n" for line in lines)
+        self._metrics.flush()
+
+    def _log(self) -> None:
+        last, pending = self._pending[-1], self._pending
+        mean = {name: float(np.mean([row[name] for row in pending])) for name in pending[0] if name != "split"}
+        step = int(str(last["step"]))
+        with self._tensorboard.as_default(step=step):
+            for name, value in mean.items():
+                if name != "step":
+                    tf.summary.scalar(f"train/{name}", value)
+        parts = "  ".join(f"{name} {mean[name]:.3f}" for name in LOSSES)
+        self.console.print(
+            f"step {step:>{len(str(self.total_steps))}}/{self.total_steps}  loss {mean['loss']:.4f}  {parts}  "
+            f"lr {last['learning_rate']:.1e}  norm {mean['gradient_norm']:.2f}  "
+            f"{1000 * mean['step_seconds']:.0f} ms/step  {mean['useful_frames_per_second']:,.0f} frames/s  "
+            f"input wait {100 * mean['input_wait_share']:.1f}%  traces {last['traces']}",
+            highlight=False,
+        )
+        self._pending = []
+
+    def validation(self, step: int, losses: dict[str, float], total: float) -> None:
+        """Record one validation."""
+        self._write([{"split": "validation", "step": step, "loss": total, **losses}])
+        with self._tensorboard.as_default(step=step):
+            for name, value in {"loss": total, **losses}.items():
+                tf.summary.scalar(f"validation/{name}", value)
+        parts = "  ".join(f"{name} {value:.3f}" for name, value in losses.items())
+        self.console.print(f"[bold]validation[/bold] at step {step}: loss {total:.4f}  {parts}", highlight=False)
+
+    def say(self, line: str) -> None:
+        """A plain line."""
+        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Flush everything."""
+        self._metrics.close()
+        self._tensorboard.close()
+
+
+def clip_namer(cache: Path) -> Callable[[int, list[tuple[int, int]]], list[str]]:
+    """Function from (bucket, [(shard, position)]) to clip ids, through the index; it is read at the first use."""
+    names: dict[tuple[int | None, int | None, int | None], str] = {}
+
+    def name(bucket: int, places: list[tuple[int, int]]) -> list[str]:
+        from xtts.shared.cache_spec import INDEX_FILE
+        from xtts.shared.index import KEPT, read_index
+
+        if not names:
+            for row in read_index(cache / INDEX_FILE):
+                if row.status == KEPT and row.split == "train":
+                    names[row.bucket, row.shard, row.position] = row.id
+        return [names[bucket, shard, position] for shard, position in places]
+
+    return name

@@ -1,0 +1,156 @@
+"""Checkpoints: a folder `step-N` with `state.npz` and `checkpoint.json`, written beside its place, synced, renamed."""
+
+import hashlib
+import json
+import os
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xtts.shared.config import Config
+from xtts.shared.errors import LockstepError
+
+FORMAT_VERSION = 1
+STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
+
+ORDER_KEYS = ("training.seed", "data.shuffle_memory_mb")
+"""Settings besides the model's that a resumed run has to share, since they decide the order of the clips."""
+
+
+def describe(config: Config, *, cache_identity: str, cache_fingerprint: str) -> dict[str, Any]:
+    """What a checkpoint must agree with to be resumed."""
+    tree = config.model_dump(mode="json")
+    settings = {f"model.{key}": value for key, value in tree["model"].items()}
+    for key in ORDER_KEYS:
+        section, field = key.split(".")
+        settings[key] = tree[section][field]
+    return {"settings": settings, "cache": cache_identity, "cache_fingerprint": cache_fingerprint}
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def save_checkpoint(
+    folder: Path, arrays: dict[str, np.ndarray], *, step: int, identity: dict[str, Any], losses: dict[str, float]
+) -> Path:
+    """Write `folder/step-N` as a whole or not at all; a `LockstepError` when the disk refuses."""
+    final, partial = folder / f"step-{step}", folder / f".step-{step}.partial"
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        with open(partial / STATE_FILE, "wb") as state:
+            np.savez(state, **arrays)  # type: ignore[arg-type]
+        with open(partial / STATE_FILE, "rb") as state:
+            digest = hashlib.file_digest(state, "sha256").hexdigest()
+        meta = {"format_version": FORMAT_VERSION, "step": step, "sha256": digest, "losses": losses, **identity}
+        (partial / META_FILE).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+        for path in (partial / STATE_FILE, partial / META_FILE, partial):
+            _sync(path)
+        if final.exists():
+            _set_aside(final)
+        partial.rename(final)
+        _sync(folder)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise LockstepError(
+            str(final),
+            found=f"cannot be saved ({error.strerror})",
+            fix="free the disk and resume; older ones are intact",
+        ) from None
+    return final
+
+
+def _set_aside(checkpoint: Path) -> None:
+    kept = checkpoint.parent / "superseded" / checkpoint.name
+    kept.parent.mkdir(exist_ok=True)
+    if kept.exists():
+        shutil.rmtree(kept)
+    checkpoint.rename(kept)
+
+
+def set_aside_newer(folder: Path, step: int) -> list[Path]:
+    """Move checkpoints after `step` to `superseded/`: a run that goes back must not meet its other future."""
+    newer = [path for path in list_checkpoints(folder) if int(path.name[5:]) > step]
+    for path in newer:
+        _set_aside(path)
+    return newer
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """Finished checkpoints of a run, oldest first."""
+    if not folder.is_dir():
+        return []
+    found = [path for path in folder.glob("step-*") if path.name[5:].isdigit() and (path / META_FILE).is_file()]
+    return sorted(found, key=lambda path: int(path.name[5:]))
+
+
+def prune_checkpoints(folder: Path, keep: int) -> None:
+    """Remove all but the newest `keep`, and what a killed save left behind."""
+    for path in list_checkpoints(folder)[:-keep]:
+        shutil.rmtree(path)
+    for path in folder.glob(".step-*.partial"):
+        shutil.rmtree(path)
+
+
+def find_checkpoint(path: Path) -> Path:
+    """The checkpoint that `--resume PATH` means: itself, or the newest of a run folder or of its checkpoints/."""
+    if (path / META_FILE).is_file():
+        return path
+    found = list_checkpoints(path / "checkpoints") or list_checkpoints(path)
+    if not found:
+        raise LockstepError(
+            str(path),
+            found="no checkpoint" if path.exists() else "no such folder",
+            expected="a run folder or one checkpoint, runs/NAME/checkpoints/step-N",
+        )
+    return found[-1]
+
+
+def read_meta(checkpoint: Path) -> dict[str, Any]:
+    """`checkpoint.json`; a `LockstepError` when it is not one of this version."""
+    try:
+        meta = json.loads((checkpoint / META_FILE).read_text(encoding="utf-8"))
+        version = meta["format_version"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LockstepError(str(checkpoint / META_FILE), found=f"cannot be read ({error})") from None
+    if version != FORMAT_VERSION:
+        raise LockstepError(str(checkpoint), found=f"format version {version}", expected=str(FORMAT_VERSION))
+    return dict(meta)
+
+
+def load_arrays(checkpoint: Path) -> dict[str, np.ndarray]:
+    """The arrays of a checkpoint, after its digest was checked; nothing is ever unpickled."""
+    meta = read_meta(checkpoint)
+    fix = "resume an older one: --resume RUN/checkpoints/step-N"
+    try:
+        with open(checkpoint / STATE_FILE, "rb") as state:
+            if hashlib.file_digest(state, "sha256").hexdigest() != meta.get("sha256"):
+                raise LockstepError(str(checkpoint / STATE_FILE), found="damaged (digest differs)", fix=fix)
+        with np.load(checkpoint / STATE_FILE, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise LockstepError(str(checkpoint / STATE_FILE), found=f"cannot be read ({error})", fix=fix) from None
+
+
+def check_resumable(checkpoint: Path, identity: dict[str, Any]) -> None:
+    """Refuse a checkpoint of another model, order or cache, naming the difference."""
+    meta = read_meta(checkpoint)
+    saved = meta.get("settings", {})
+    fix = "resume with the run's own settings, or take the weights alone with --init-from"
+    for key, value in identity["settings"].items():
+        if saved.get(key) != value:
+            raise LockstepError(
+                str(checkpoint), found=f"made with {key} = {saved.get(key)!r}", expected=repr(value), fix=fix
+            )
+    if meta.get("cache") != identity["cache"]:
+        same = meta.get("cache_fingerprint") == identity["cache_fingerprint"]
+        what = "other clips under the same settings" if same else "other feature settings"
+        raise LockstepError(str(checkpoint), found=f"made from another cache ({what})", fix=fix)

@@ -1,0 +1,156 @@
+"""`xtts-train`: everything that can be wrong is said before TensorFlow is imported."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from xtts.shared.errors import LockstepError, reported
+from xtts.shared.flags import config_options, resolve
+
+if TYPE_CHECKING:
+    from xtts.shared.cache_spec import CacheSpec
+    from xtts.shared.config import Config
+    from xtts.trainer.plan import RunPlan
+    from xtts.trainer.run_folder import RunFolder
+
+RUNS = Path("runs")
+
+
+@click.command(context_settings={"show_default": True})
+@config_options
+@click.option(
+    "--cache", type=click.Path(path_type=Path), help="Cache of stage 1.  [default: features, or the run's own]"
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder.  [default: runs/SIZE-CACHE]")
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value="",
+    metavar="[CKPT]",
+    help="Continue a run folder or one checkpoint; without a value, --out where it holds a run.",
+)
+@click.option(
+    "--init-from",
+    type=click.Path(path_type=Path),
+    metavar="CKPT",
+    help="Start a new run from the averaged weights of another.",
+)
+@click.option("--steps", type=click.IntRange(min=1), help="training.steps")
+def main(config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: Path | None,
+         out: Path | None, resume: str | None, init_from: Path | None, steps: int | None) -> None:  # fmt: skip
+    """Train on a cache of xtts-precompute with locked, compiled steps."""
+    with reported():
+        if steps is not None:
+            flags = {**flags, "training.steps": steps}
+        plan = make_plan(config, assignments, flags, cache=cache, out=out, resume=resume, init_from=init_from)
+        run(plan)
+
+
+def make_plan(
+    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], *,
+    cache: Path | None, out: Path | None, resume: str | None, init_from: Path | None,
+) -> "RunPlan":  # fmt: skip
+    """Resolve and check everything that needs no TensorFlow."""
+    from xtts.shared.cache_spec import DEFAULT_CACHE, load_spec
+    from xtts.trainer.batches import batch_sizes
+    from xtts.trainer.checkpoint import find_checkpoint
+    from xtts.trainer.plan import RunPlan
+    from xtts.trainer.run_folder import RunFolder
+
+    checkpoint = find_checkpoint(Path(resume)) if resume else None
+    source = RunFolder.of_checkpoint(checkpoint) if checkpoint else None
+    if source and not config:
+        config = (str(source.config_file),)
+    resolved = resolve(config, assignments, flags)
+    cache = cache or (source.cache() if source else None) or Path(DEFAULT_CACHE)
+    spec = load_spec(cache)
+    check_features(resolved, spec, cache)
+    check_files(resolved, cache)
+    if not spec.fixed_length:
+        raise LockstepError(str(cache), found="clips at their own lengths", expected="shapes.pad_to_fixed_length: true")
+    folder = RunFolder(out) if out else source or RunFolder(RUNS / f"{resolved.model.size}-{spec.identity[:8]}")
+    if resume == "":
+        checkpoint = newest(folder)
+    elif checkpoint is None and newest(folder):
+        raise LockstepError(
+            str(folder.path), found="holds a run already", fix="continue it with --resume, or give another --out"
+        )
+    return RunPlan(
+        config=resolved, cache=cache, spec=spec, sizes=batch_sizes(spec, resolved.training), folder=folder,
+        resume=checkpoint, init_from=find_checkpoint(init_from) if init_from else None,
+    )  # fmt: skip
+
+
+def newest(folder: "RunFolder") -> Path | None:
+    """The newest checkpoint of a run folder, if it has one."""
+    from xtts.trainer.checkpoint import list_checkpoints
+
+    return next(reversed(list_checkpoints(folder.checkpoints)), None)
+
+
+def check_features(config: "Config", spec: "CacheSpec", cache: Path) -> None:
+    """Refuse a cache that was built with other feature settings, naming the first difference."""
+    from xtts.shared.config import feature_config
+
+    for section, fields in feature_config(config).items():
+        for field, wanted in fields.items():
+            found = spec.features.get(section, {}).get(field)
+            if found != wanted:
+                raise LockstepError(
+                    str(cache), found=f"built with {section}.{field} = {found}", expected=str(wanted),
+                    fix=f"rebuild it with make features, or train with --set {section}.{field}={found}",
+                )  # fmt: skip
+
+
+def check_files(config: "Config", cache: Path) -> None:
+    """Look at the cache's files as `data.verify` says."""
+    if config.data.verify == "quick":
+        from xtts.shared.quick_check import quick_check
+
+        quick_check(cache)
+    elif config.data.verify == "full":
+        import subprocess
+        import sys
+
+        command = [sys.executable, "-m", "xtts.precompute.cli", "verify", "--cache", str(cache)]
+        if subprocess.run(command, check=False).returncode:
+            raise LockstepError(str(cache), found="unsound", fix="run xtts-precompute verify --repair", exit_code=1)
+
+
+def run(plan: "RunPlan") -> None:
+    """Import TensorFlow and train; a run that is already complete is left alone."""
+    import os
+
+    from rich.console import Console
+
+    from xtts.trainer.checkpoint import read_meta
+    from xtts.trainer.compile_cache import enable_compile_cache
+
+    console = Console(width=None if os.isatty(1) else 200)
+    folder = plan.folder.path
+    total = plan.config.training.steps
+    done = int(read_meta(plan.resume)["step"]) if plan.resume else 0
+    if done >= total:
+        console.print(
+            f"{folder} is complete: step {done} of {total}. Train it further with: "
+            f"xtts-train --resume {folder} --steps {done + total}", highlight=False, soft_wrap=True,
+        )  # fmt: skip
+        return
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    enable_compile_cache()
+    console.print("starting TensorFlow", highlight=False)
+    from xtts.trainer.run import train
+
+    train(plan, console)
+    console.print(
+        f"checkpoints: {plan.folder.checkpoints}\n"
+        f"loss curves: tensorboard --logdir {plan.folder.tensorboard}   every step: {plan.folder.metrics_file}\n"
+        f"continue:    xtts-train --resume {folder} --steps N",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Batches from shards: TFRecord and `tf.io.parse_example` only, shapes and types from the cache spec alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import tensorflow as tf
+
+from xtts.shared.cache_spec import Bucket, CacheSpec
+from xtts.trainer.order import BucketOrder
+
+Batch = tuple[tf.Tensor, ...]
+"""tokens int32[B, L], mel float32[B, T, M], token_length int32[B], mel_length int32[B] (, speaker int32[B])."""
+
+
+def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int) -> list[tf.TensorSpec]:
+    """The locked signature of one bucket, in the order of `Batch`."""
+    shapes = {
+        "tokens": tf.TensorSpec([batch_size, bucket.tokens], tf.int32, "tokens"),
+        "mel": tf.TensorSpec([batch_size, bucket.frames, spec.mel_channels], tf.float32, "mel"),
+        "token_length": tf.TensorSpec([batch_size], tf.int32, "token_length"),
+        "mel_length": tf.TensorSpec([batch_size], tf.int32, "mel_length"),
+    }
+    if len(spec.speakers) > 1:
+        shapes["speaker"] = tf.TensorSpec([batch_size], tf.int32, "speaker")
+    return list(shapes.values())
+
+
+def blank_batch(signature: list[tf.TensorSpec]) -> Batch:
+    """A batch of clips without tokens or frames: it compiles a step and changes nothing."""
+    return tuple(tf.zeros(part.shape, part.dtype) for part in signature)
+
+
+def parser(spec: CacheSpec, bucket: Bucket, batch_size: int) -> Callable[[tf.Tensor], Batch]:
+    """Function from serialized string[B] to a `Batch` of the bucket's signature."""
+    number = tf.io.FixedLenFeature([], tf.int64)
+    features = {
+        "tokens": tf.io.FixedLenFeature([bucket.tokens], tf.int64),
+        "mel": tf.io.FixedLenFeature([], tf.string),
+        "token_length": number,
+        "mel_length": number,
+        "speaker": number,
+    }
+    signature = batch_signature(spec, bucket, batch_size)
+
+    def parse(serialized: tf.Tensor) -> Batch:
+        parsed = tf.io.parse_example(serialized, features)
+        parsed["mel"] = tf.io.decode_raw(parsed["mel"], tf.as_dtype(spec.mel_dtype))
+        parsed["mel"] = tf.reshape(parsed["mel"], [batch_size, bucket.frames, spec.mel_channels])
+        return tuple(tf.ensure_shape(tf.cast(parsed[part.name], part.dtype), part.shape) for part in signature)
+
+    return parse
+
+
+def shuffle_block_shards(spec: CacheSpec, memory_mb: int) -> int:
+    """Shards per shuffled block, so that the blocks of all buckets, two each, fit `memory_mb` MiB."""
+    largest = max(shard.bytes for bucket in spec.buckets for shard in bucket.train)
+    return max(1, (memory_mb << 20) // (2 * len(spec.buckets) * largest))
+
+
+def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> BucketOrder:
+    """The stream of one bucket's training clips."""
+    records = tuple(shard.records for shard in spec.buckets[number].train)
+    return BucketOrder(
+        seed=seed, bucket=number, shard_records=records, block_shards=shuffle_block_shards(spec, memory_mb)
+    )
+
+
+def _options(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    options = tf.data.Options()
+    options.deterministic = True
+    options.autotune.enabled = True
+    options.experimental_optimization.map_parallelization = True
+    return dataset.with_options(options)
+
+
+def clip_stream(cache: Path, spec: CacheSpec, order: BucketOrder, consumed: int) -> tf.data.Dataset:
+    """Endless data set of string[n] blocks of serialized clips, from the stream's position `consumed` on."""
+    shards = spec.buckets[order.bucket].train
+    files = tf.constant([str(cache / shard.file) for shard in shards])
+    records = tf.constant(order.shard_records, tf.int64)
+    first, visited = order.find(consumed)
+
+    def read(block: tf.Tensor) -> tf.data.Dataset:
+        numbers = order.block_shard_numbers(block)
+        count = tf.reduce_sum(tf.gather(records, numbers))
+        start = tf.where(block == first, tf.constant(visited, tf.int64), tf.constant(0, tf.int64))
+        stored = tf.data.TFRecordDataset(tf.gather(files, numbers), buffer_size=1 << 20).batch(count)
+        return stored.map(lambda clips: tf.gather(clips, order.block_order(block, count)[start:]))
+
+    # One block is read ahead while the one before it is consumed.
+    return tf.data.Dataset.counter(first).flat_map(read).prefetch(1)
+
+
+def training_batches(
+    cache: Path, spec: CacheSpec, order: BucketOrder, *, batch_size: int, consumed: int
+) -> tf.data.Dataset:
+    """Endless data set of `Batch`es of one bucket, from the stream's position `consumed` on."""
+    parse = parser(spec, spec.buckets[order.bucket], batch_size)
+    batches = clip_stream(cache, spec, order, consumed).rebatch(batch_size, drop_remainder=True)
+    return _options(batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE))
+
+
+def validation_batches(cache: Path, spec: CacheSpec, number: int, *, batch_size: int) -> tf.data.Dataset:
+    """Every validation clip of one bucket once; the last batch is filled up with blank clips."""
+    bucket = spec.buckets[number]
+    files = [str(cache / shard.file) for shard in bucket.validation]
+    blanks = -bucket.clips("validation") % batch_size
+    parse = parser(spec, bucket, 1)
+    clips = tf.data.TFRecordDataset(files).map(lambda clip: parse(clip[tf.newaxis]))
+    blank = tf.data.Dataset.from_tensors(blank_batch(batch_signature(spec, bucket, 1)))
+    batches = clips.concatenate(blank.repeat(blanks)).rebatch(batch_size, drop_remainder=True)
+    return _options(batches.prefetch(tf.data.AUTOTUNE))

@@ -1,0 +1,169 @@
+"""The graph loops: many batches in one host call. Bucket choice, reading, step and metrics all run inside."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from xtts.shared.cache_spec import CacheSpec
+from xtts.shared.config import Config
+from xtts.shared.errors import LockstepError
+from xtts.trainer.dataset import (
+    batch_signature,
+    blank_batch,
+    bucket_order,
+    training_batches,
+    validation_batches,
+)
+from xtts.trainer.order import BucketOrder, Schedule
+from xtts.trainer.step import LOSSES, TRAIN_METRICS, Steps
+
+
+class CallResult(NamedTuple):
+    """What one host call of n steps brought back."""
+
+    metrics: np.ndarray
+    """float32[n, len(TRAIN_METRICS)]."""
+    wait_seconds: np.ndarray
+    """float64[n]: time spent waiting for the input pipeline."""
+    buckets: np.ndarray
+    """int32[n]: place of each step's bucket in the closed set."""
+    offsets: np.ndarray
+    """int64[n]: clips of that bucket consumed before the step."""
+
+
+def check_specs(bucket: int, found: tuple[tf.TensorSpec, ...], expected: list[tf.TensorSpec]) -> None:
+    """Refuse a data set whose batches are not of the locked signature."""
+    for have, want in zip(found, expected, strict=True):
+        if have.shape != want.shape or have.dtype != want.dtype:
+            raise LockstepError(
+                f"batches of bucket {bucket:02d}",
+                found=f"{want.name} {have.dtype.name}{have.shape.as_list()}",
+                expected=f"{want.dtype.name}{want.shape.as_list()}",
+                fix="the signatures and the batches must come from the same cache.json",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Position:
+    """Where the run is in the order of the clips."""
+
+    epoch: tf.Variable
+    """int64[]."""
+    consumed: tf.Variable
+    """int64[K]: clips of each bucket consumed since the start of the run."""
+
+
+class TrainingLoop:
+    """`run(n)` is one entry from the host for n batches."""
+
+    def __init__(self, cache: Path, spec: CacheSpec, config: Config, sizes: dict[int, int],
+                 steps: Steps, position: Position) -> None:  # fmt: skip
+        sizes = {number: size for number, size in sizes.items() if spec.buckets[number].train}
+        self.sizes, self.position = sizes, position
+        self.host_calls = 0
+        self.orders = [
+            bucket_order(spec, number, seed=config.training.seed, memory_mb=config.data.shuffle_memory_mb)
+            for number in sizes
+        ]
+        self._signatures = [batch_signature(spec, spec.buckets[n], size) for n, size in sizes.items()]
+        self._steps = [steps.train(number, s) for number, s in zip(sizes, self._signatures, strict=True)]
+        self._schedule = Schedule(
+            seed=config.training.seed,
+            clips=tuple(order.clips for order in self.orders),
+            batches=tuple(sizes.values()),
+        )
+        consumed = position.consumed.numpy().tolist()
+        self._iterators = [
+            iter(training_batches(cache, spec, order, batch_size=sizes[order.bucket], consumed=done))
+            for order, done in zip(self.orders, consumed, strict=True)
+        ]
+        for iterator, signature, number in zip(self._iterators, self._signatures, sizes, strict=True):
+            check_specs(number, iterator.element_spec, signature)
+        self._run = tf.function(
+            self._run_batches, input_signature=[tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int32)]
+        )
+
+    def compile(self, place: int) -> None:
+        """Trace and compile the step of the `place`-th bucket by running it once on a blank batch."""
+        self._run(tf.constant(1), tf.constant(place))
+
+    def run(self, count: int) -> CallResult:
+        """Run `count` batches in one call of the graph."""
+        self.host_calls += 1
+        return CallResult(*(part.numpy() for part in self._run(tf.constant(count), tf.constant(-1))))
+
+    @property
+    def graph(self) -> tf.Graph:
+        """The traced loop, for tests and the doctor."""
+        return self._run.get_concrete_function().graph
+
+    def order_of(self, place: int) -> BucketOrder:
+        """The clip stream of the `place`-th bucket of the closed set."""
+        return self.orders[place]
+
+    def _branch(self, place: int, blank: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """(metrics, seconds waited) of one batch of one bucket."""
+        began = tf.timestamp()
+        batch = tf.cond(blank, lambda: blank_batch(self._signatures[place]), lambda: self._iterators[place].get_next())
+        waited = tf.timestamp() - began
+        return self._steps[place](*batch), waited
+
+    def _next(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """(place of the bucket, its clips consumed so far) of the next batch; moves the position on."""
+        epoch, place = self._schedule.draw(self.position.epoch, self.position.consumed)
+        offset = self.position.consumed[place]
+        self.position.epoch.assign(epoch)
+        batches = tf.constant(list(self.sizes.values()), tf.int64)
+        self.position.consumed.scatter_nd_add([[place]], [batches[place]])
+        return place, offset
+
+    def _run_batches(self, count: tf.Tensor, only: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The loop body proper; with `only` >= 0 it runs that bucket's step on a blank batch instead."""
+        metrics = tf.TensorArray(tf.float32, count, element_shape=[len(TRAIN_METRICS)])
+        waits = tf.TensorArray(tf.float64, count, element_shape=[])
+        places = tf.TensorArray(tf.int32, count, element_shape=[])
+        offsets = tf.TensorArray(tf.int64, count, element_shape=[])
+        blank = only >= 0
+        for i in tf.range(count):
+            place, offset = tf.cond(blank, lambda: (only, tf.constant(0, tf.int64)), self._next)
+            branches = [lambda k=k: self._branch(k, blank) for k in range(len(self._steps))]
+            values, waited = tf.switch_case(place, branches)
+            metrics, waits = metrics.write(i, values), waits.write(i, waited)
+            places, offsets = places.write(i, place), offsets.write(i, offset)
+        return metrics.stack(), waits.stack(), places.stack(), offsets.stack()
+
+
+class ValidationLoop:
+    """`run()` is one entry from the host for the whole validation split."""
+
+    def __init__(self, cache: Path, spec: CacheSpec, sizes: dict[int, int], steps: Steps) -> None:
+        self._parts: list[tuple[int, tf.data.Iterator, Callable[..., tf.Tensor]]] = []
+        for number, size in sizes.items():
+            clips = spec.buckets[number].clips("validation")
+            if clips:
+                step = steps.validate(number, batch_signature(spec, spec.buckets[number], size))
+                # One endless iterator, always read in whole passes.
+                batches = iter(validation_batches(cache, spec, number, batch_size=size).repeat())
+                self._parts.append((-(-clips // size), batches, step))
+        self._run = tf.function(self._sums, input_signature=[])
+
+    @property
+    def empty(self) -> bool:
+        """True when the cache holds no validation clips."""
+        return not self._parts
+
+    def run(self) -> dict[str, float]:
+        """Mean losses over the split, by name."""
+        sums = self._run().numpy()
+        return {name: float(sums[i, 0] / sums[i, 1]) for i, name in enumerate(LOSSES)}
+
+    def _sums(self) -> tf.Tensor:
+        total = tf.zeros([len(LOSSES), 2], tf.float64)
+        for count, iterator, step in self._parts:
+            for _ in tf.range(count):
+                total += tf.cast(step(*iterator.get_next()), tf.float64)
+        return total

@@ -1,0 +1,190 @@
+"""One training run, from start-up to the last checkpoint: the host's side of the loop."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.callbacks import Reporter, StepRows, clip_namer
+from xtts.trainer.checkpoint import (
+    check_resumable,
+    describe,
+    load_arrays,
+    prune_checkpoints,
+    read_meta,
+    save_checkpoint,
+    set_aside_newer,
+)
+from xtts.trainer.loop import TrainingLoop, ValidationLoop
+from xtts.trainer.plan import RunPlan
+from xtts.trainer.state import TrainState
+from xtts.trainer.step import LOSSES, Steps
+
+
+@contextmanager
+def stop_requests() -> Iterator[list[str]]:
+    """A list that gets the name of SIGINT or SIGTERM; a second one stops at once."""
+    received: list[str] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        received.append(signal.Signals(number).name)
+        if len(received) > 1:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Trainer:
+    """Holds the pieces of a run and moves them on."""
+
+    def __init__(self, plan: RunPlan, console: Console) -> None:
+        self.plan, self.training = plan, plan.config.training
+        self.state = TrainState(plan.config, plan.spec)
+        self.identity = describe(
+            plan.config, cache_identity=plan.spec.identity, cache_fingerprint=plan.spec.fingerprint
+        )
+        if plan.resume:
+            check_resumable(plan.resume, self.identity)
+            self.state.restore(load_arrays(plan.resume))
+        elif plan.init_from:
+            self._take_weights(plan.init_from)
+        self.steps = Steps(self.state.model, self.state.optimizer, self.training, self.state.step)
+        self.loop = TrainingLoop(plan.cache, plan.spec, plan.config, plan.sizes, self.steps, self.state.position)
+        self.validation = ValidationLoop(plan.cache, plan.spec, plan.sizes, self.steps)
+        self.step = int(self.state.step.numpy())
+        self._prepare_folder(console)
+        self.reporter = Reporter(
+            plan.folder, console, total_steps=self.training.steps, log_every=self.training.log_every
+        )
+        self.saved_step = self.step if plan.resume else -1
+        self.bad_steps = 0
+        self.losses: dict[str, float] = {}
+        self._names = clip_namer(plan.cache)
+        self._exchange = tf.function(self.state.optimizer.exchange_averages, input_signature=[], jit_compile=True)
+
+    def _take_weights(self, checkpoint: Path) -> None:
+        saved, wanted = read_meta(checkpoint)["settings"], self.identity["settings"]
+        for key in wanted:
+            if key.startswith("model.") and saved.get(key) != wanted[key]:
+                raise LockstepError(
+                    str(checkpoint), found=f"weights of {key} = {saved.get(key)!r}", expected=repr(wanted[key])
+                )
+        self.state.restore_weights(load_arrays(checkpoint))
+
+    def _prepare_folder(self, console: Console) -> None:
+        folder = self.plan.folder
+        folder.describe(self.plan.config, self.plan.cache, self.plan.spec)
+        folder.forget_after(self.step if self.plan.resume else -1)
+        for path in set_aside_newer(folder.checkpoints, self.step) if self.plan.resume else []:
+            console.print(f"set aside {path.name}: the run goes on from step {self.step}", highlight=False)
+
+    def compile(self) -> None:
+        """Trace and compile every signature, then close the set."""
+        for place, (number, size) in enumerate(self.loop.sizes.items()):
+            began, bucket = time.perf_counter(), self.plan.spec.buckets[number]
+            try:
+                self.loop.compile(place)
+            except (tf.errors.OutOfRangeError, tf.errors.DataLossError, tf.errors.ResourceExhaustedError) as error:
+                raise LockstepError(
+                    f"bucket {number:02d}", found=f"the step does not compile ({error.message.splitlines()[0]})",
+                    fix=f"if it is XLA's compilation cache, remove it: {os.environ.get('TF_XLA_FLAGS', 'not in use')}",
+                ) from None  # fmt: skip
+            self.reporter.say(
+                f"compiled bucket {number:02d}: {size} clips of {bucket.tokens} tokens, {bucket.frames} frames "
+                f"in {time.perf_counter() - began:.1f} s"
+            )
+        self.validate(record=self.step == 0)
+        self.steps.guard.lock()
+
+    def validate(self, *, record: bool = True) -> None:
+        """Losses of the validation split under the averaged weights."""
+        if self.validation.empty:
+            return
+        self._exchange()
+        losses = self.validation.run()
+        self._exchange()
+        weights = {"duration": self.training.duration_loss_weight}
+        total = sum(weights.get(name, 1.0) * losses[name] for name in LOSSES)
+        if record:
+            self.reporter.validation(self.step, losses, total)
+
+    def advance(self) -> None:
+        """One host call: as many steps as fit before the next thing that happens on the host."""
+        training = self.training
+        marks = (training.log_every, training.validate_every, training.checkpoint_every)
+        due = min(mark - self.step % mark for mark in marks)
+        count = min(training.steps_per_call, due, training.steps - self.step)
+        began = time.perf_counter()
+        result = self.loop.run(count)
+        seconds = time.perf_counter() - began
+        rows = StepRows(
+            first_step=self.step + 1, result=result, step_seconds=seconds / count,
+            traces=self.steps.guard.count("training"),
+        )  # fmt: skip
+        self.step += count
+        self.reporter.steps(rows)
+        self.losses = {name: float(np.mean(rows.column(name))) for name in ("loss", *LOSSES)}
+        self._watch_numbers(rows)
+
+    def _watch_numbers(self, rows: StepRows) -> None:
+        for i, skipped in enumerate(rows.column("skipped")):
+            self.bad_steps = self.bad_steps + 1 if skipped else 0
+            if not skipped:
+                continue
+            order = self.loop.orders[int(rows.result.buckets[i])]
+            places = order.locate(int(rows.result.offsets[i]), self.plan.sizes[order.bucket])
+            clips = ", ".join(self._names(order.bucket, places))
+            self.reporter.say(
+                f"step {rows.first_step + i}: loss or gradient not finite, update skipped; clips: {clips}"
+            )
+            if self.bad_steps >= self.training.max_bad_steps:
+                self.save()
+                raise LockstepError(
+                    f"step {rows.first_step + i}", found=f"{self.bad_steps} non-finite updates in a row, all skipped",
+                    fix="look at the clips named above, or lower training.learning_rate, then --resume", exit_code=1,
+                )  # fmt: skip
+
+    def save(self) -> None:
+        """A checkpoint of this step, unless there is one."""
+        if self.saved_step == self.step:
+            return
+        folder = self.plan.folder.checkpoints
+        save_checkpoint(folder, self.state.arrays(), step=self.step, identity=self.identity, losses=self.losses)
+        prune_checkpoints(folder, self.training.keep_checkpoints)
+        self.saved_step = self.step
+
+
+def train(plan: RunPlan, console: Console) -> None:
+    """Run to the last step, or until a signal asks to stop; always leaves a checkpoint of the last step."""
+    trainer = Trainer(plan, console)
+    training, folder = plan.config.training, plan.folder.path
+    model = trainer.state.model
+    trainer.reporter.say(
+        f"{folder}: model {plan.config.model.size}, {model.parameter_count:,} parameters, "
+        f"{plan.spec.statistics.clips} clips in {len(plan.sizes)} shapes; step {trainer.step} of {training.steps}"
+    )
+    with stop_requests() as stop:
+        trainer.compile()
+        while trainer.step < training.steps and not stop:
+            trainer.advance()
+            if trainer.step % training.validate_every == 0 or trainer.step == training.steps:
+                trainer.validate()
+            if stop or trainer.step % training.checkpoint_every == 0 or trainer.step == training.steps:
+                trainer.save()
+        trainer.save()
+    if stop:
+        trainer.reporter.say(f"{stop[0]}: saved step {trainer.step}; continue with: xtts-train --resume {folder}")
+    trainer.reporter.close()

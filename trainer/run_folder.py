@@ -1,0 +1,75 @@
+"""The run folder: resolved configuration, what it was made with, metrics, checkpoints and TensorBoard."""
+
+import json
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from xtts.shared.cache_spec import CacheSpec
+from xtts.shared.config import Config
+from xtts.shared.config_files import dump_config
+from xtts.shared.errors import LockstepError
+
+
+class RunFolder:
+    """Paths and small files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config_file = path / "config.yaml"
+        self.run_file = path / "run.json"
+        self.metrics_file = path / "metrics.jsonl"
+        self.checkpoints = path / "checkpoints"
+        self.tensorboard = path / "tensorboard"
+
+    @classmethod
+    def of_checkpoint(cls, checkpoint: Path) -> "RunFolder":
+        """The run that a checkpoint belongs to: RUN/checkpoints/step-N."""
+        resolved = checkpoint.resolve()
+        if resolved.parent.name != "checkpoints" or not (resolved.parents[1] / "config.yaml").is_file():
+            raise LockstepError(
+                str(checkpoint),
+                found="a checkpoint outside a run folder",
+                expected="RUN/checkpoints/step-N beside RUN/config.yaml",
+            )
+        run = resolved.parents[1]
+        return cls(run.relative_to(Path.cwd()) if run.is_relative_to(Path.cwd()) else run)
+
+    def cache(self) -> Path | None:
+        """The cache this run was trained from, where it is recorded."""
+        try:
+            return Path(str(json.loads(self.run_file.read_text(encoding="utf-8"))["cache"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def describe(self, config: Config, cache: Path, spec: CacheSpec) -> None:
+        """Write `config.yaml` and `run.json`."""
+        versions = {name: metadata.version(name) for name in ("lockstep-tts", "tensorflow", "keras", "numpy")}
+        described: dict[str, Any] = {
+            "cache": str(cache.resolve()),
+            "cache_identity": spec.identity,
+            "cache_fingerprint": spec.fingerprint,
+            "versions": {"python": platform.python_version(), **versions},
+        }
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.config_file.write_text(dump_config(config), encoding="utf-8")
+            self.run_file.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise LockstepError(str(self.path), found=f"cannot be written ({error.strerror})") from None
+
+    def forget_after(self, step: int) -> None:
+        """Drop the metrics of steps after `step`: the resumed run writes them again."""
+        if not self.metrics_file.is_file():
+            return
+        lines = []
+        for line in self.metrics_file.read_text(encoding="utf-8").splitlines():
+            try:
+                if json.loads(line)["step"] <= step:
+                    lines.append(line + "\n")
+            except (ValueError, KeyError, TypeError):
+                continue  # a line cut short when the run was killed
+        partial = self.metrics_file.with_suffix(".partial")
+        partial.write_text("".join(lines), encoding="utf-8")
+        partial.replace(self.metrics_file)
