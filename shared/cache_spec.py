@@ -3,13 +3,15 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from xtts.shared.config import check_features
 from xtts.shared.errors import LockstepError
-from xtts.shared.mel_profiles import MelProfile, mel_profile
+from xtts.shared.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
 
 FORMAT_VERSION = 1
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
@@ -19,6 +21,8 @@ SPLITS: tuple[Split, ...] = ("train", "validation")
 
 MAX_TOKENS, MAX_FRAMES = 2**16, 2**20
 """Limits of one record, so that a hostile cache cannot ask for all memory."""
+
+_LARGEST_SPEC_BYTES = 2**26
 
 Count = Annotated[int, Field(ge=0, le=2**40)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -94,6 +98,24 @@ class CacheSpec(_Part):
     statistics: Statistics
     versions: dict[str, str]
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Refuse what the types allow but no build writes."""
+        check_features(self.features)
+        profile = MEL_PROFILES.get(str(self.profile.get("name")))
+        if profile is None or self.profile != asdict(profile) or self.mel_channels != profile.mel_channels:
+            raise ValueError(f"mel profile {self.profile.get('name')!r} with numbers that this version does not have")
+        places = [
+            (shard.file, f"{split}/bucket-{number:02d}/")
+            for number, bucket in enumerate(self.buckets)
+            for split in SPLITS
+            for shard in bucket.shards(split)
+        ]
+        wrong = [file for file, place in places if not file.startswith(place)]
+        if wrong or len({file for file, _ in places}) < len(places):
+            raise ValueError(f"shards out of place or listed twice: {wrong[:1] or 'twice'}")
+        return self
+
     @property
     def identity(self) -> str:
         """Digest of the whole spec, shard digests included: equal identities mean equal bytes."""
@@ -118,7 +140,7 @@ def shard_file(split: str, bucket: int, shard: int, shards: int) -> str:
 def digest_of(value: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical JSON of `value`: the fingerprint of settings and specs."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def spec_bytes(spec: CacheSpec) -> bytes:
@@ -132,13 +154,15 @@ def load_spec(cache: Path) -> CacheSpec:
     path = cache / SPEC_FILE
     rebuild = f"run xtts-precompute build --fresh --cache {cache} with its --data"
     try:
+        if path.stat().st_size > _LARGEST_SPEC_BYTES:
+            raise ValueError(f"larger than {_LARGEST_SPEC_BYTES} bytes")
         fields = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         found = "no finished cache here" if cache.is_dir() else "no such folder"
         raise LockstepError(
             str(path), found=found, expected="a cache", fix="build one with make features DATA=<corpus>"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise LockstepError(str(path), found=f"cannot be read ({error})", fix=rebuild, exit_code=1) from None
     if not isinstance(fields, dict) or fields.get("format_version") != FORMAT_VERSION:
         version = fields.get("format_version") if isinstance(fields, dict) else None

@@ -4,9 +4,10 @@ A run is described by one YAML file with the sections below. Fields are strict: 
 or an impossible combination is an error that names the key and the nearest known one.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 PositiveInt = Annotated[int, Field(gt=0)]
@@ -34,6 +35,10 @@ class AudioConfig(Section):
 
     profile: str = "hifigan"
     """Mel profile, see shared/mel_profiles.py."""
+    trim_silence_db: PositiveFloat | None = None
+    """Cut the ends of a clip that are quieter than its loudest 10 ms by more than this many dB, less 50 ms."""
+    loudness_lufs: Annotated[float, Field(ge=-70.0, le=0.0)] | None = None
+    """Bring every clip to this integrated loudness (ITU-R BS.1770), by less where the peak would pass full scale."""
 
 
 class TextConfig(Section):
@@ -195,8 +200,26 @@ class Config(Section):
     training: TrainingConfig = TrainingConfig()
 
 
-FEATURE_SECTIONS = ("audio", "text", "shapes", "shards", "split")
+_KINDS: dict[str, type[Section]] = {
+    "audio": AudioConfig,
+    "text": TextConfig,
+    "shapes": ShapesConfig,
+    "shards": ShardsConfig,
+    "split": SplitConfig,
+}
+FEATURE_SECTIONS = tuple(_KINDS)
 """Sections that decide the bytes of a cache."""
+
+
+def check_features(features: Mapping[str, object]) -> None:
+    """Raise a `ValueError` when the sections of a stored configuration are not what this version writes."""
+    for section in FEATURE_SECTIONS:
+        try:
+            _KINDS[section].model_validate(features.get(section))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, (section, *first["loc"])))
+            raise ValueError(f"features.{where}: {str(first['msg']).lower()}") from None
 
 
 def feature_config(config: Config) -> dict[str, dict[str, object]]:

@@ -14,6 +14,7 @@ REASONS = (
     "too long text", "too long audio", "too short audio", "duplicate id", "non-finite mel",
 )  # fmt: skip
 """The closed list of why a clip is rejected."""
+_MOST_ROWS = 2**25  # 60,000 hours; a file of a few bytes may claim any number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,11 +87,13 @@ def read_index(path: Path) -> list[IndexRow]:
 
     fix = "run xtts-precompute verify --repair"
     try:
+        rows, schema = pq.read_metadata(path).num_rows, pq.read_schema(path)
+        if rows > _MOST_ROWS or not schema.equals(_schema()):
+            found = f"{rows} rows" if rows > _MOST_ROWS else "other columns than this version writes"
+            raise LockstepError(str(path), found=found, fix=fix, exit_code=1)
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         raise LockstepError(str(path), found=f"cannot be read ({error})", fix=fix, exit_code=1) from None
-    if table.schema.names != _schema().names:
-        raise LockstepError(str(path), found="other columns than this version writes", fix=fix, exit_code=1)
-    names = table.schema.names
+    names = schema.names
     columns = (table.column(name).to_pylist() for name in names)
     return [IndexRow(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]

@@ -1,5 +1,7 @@
-"""The check before training: every file of the cache is there, inside the cache, and has its size."""
+"""The checks before training: every file of the cache is there and has its size; or, in full, its digest."""
 
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from xtts.shared.cache_spec import INDEX_FILE, TOKENIZER_FILE, Shard, load_spec
@@ -33,3 +35,21 @@ def quick_check(cache: Path) -> None:
             if problem:
                 found, expected = problem
                 raise LockstepError(str(cache / shard.file), found=found, expected=expected, fix=REPAIR, exit_code=1)
+
+
+def full_check(cache: Path) -> None:
+    """Raise a `LockstepError` at the first file whose SHA-256 is not the one of `cache.json`; reads every byte."""
+    quick_check(cache)
+    spec = load_spec(cache)
+    digests = {INDEX_FILE: spec.index_sha256, TOKENIZER_FILE: spec.tokenizer_sha256}
+    for bucket in spec.buckets:
+        digests |= {shard.file: shard.sha256 for shard in (*bucket.train, *bucket.validation)}
+
+    def digest(name: str) -> str:
+        with open(cache / name, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    with ThreadPoolExecutor() as pool:  # hashing releases the interpreter lock
+        for name, found in zip(digests, pool.map(digest, digests), strict=True):
+            if found != digests[name]:
+                raise LockstepError(str(cache / name), found="damaged (digest differs)", fix=REPAIR, exit_code=1)

@@ -90,5 +90,5 @@ def load_tokenizer(path: Path) -> Tokenizer:
         )
     except FileNotFoundError:
         raise LockstepError(str(path), found="no such file", expected="the cache's tokenizer", fix=fix) from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise LockstepError(str(path), found=f"unreadable tokenizer ({error})", fix=fix) from None

@@ -115,8 +115,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         tokens: int32[B, L], mel: float32[B, T, M], natural-log magnitude, token_length and mel_length: int32[B],
         noise: float32[B, T, M], standard normal, time: float32[B] in 0..1, dropout_seed: int32[2], speaker: int32[B].
         `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
-        constant; `flow` is the squared error of the vector field; `duration` that of log(frames), which for a token
-        left without a frame (fewer frames than tokens) counts as one frame.
+        constant; `flow` is the squared error of the vector field; `duration` is the deviance of `duration_deviance`.
         """
         valid = length_mask(token_length, tokens.shape[1])
         audible = length_mask(mel_length, mel.shape[1])
@@ -126,7 +125,6 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
         aligned, text = self.decoder.spread_text(encodings, mean, durations, mel.shape[1])
         predicted = self.duration_predictor(tf.stop_gradient(encodings), valid, fold_seed(dropout_seed, 1))
-        wanted = tf.math.log(tf.maximum(tf.cast(durations, tf.float32), 1.0))
         # Optimal-transport path (Matcha-TTS, eq. 3): noise at time 0, the mel (nearly) at time 1.
         moment = time[:, tf.newaxis, tf.newaxis]
         noisy = (1.0 - (1.0 - SIGMA_MIN) * moment) * noise + moment * target
@@ -135,7 +133,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return {
             "prior": 0.5 * _sum_of_squares(target - aligned, audible),
             "flow": _sum_of_squares(flow_error, audible),
-            "duration": _sum_of_squares((predicted - wanted)[..., tf.newaxis], valid),
+            "duration": duration_deviance(predicted, durations, valid),
         }
 
     def generate(
@@ -181,6 +179,20 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
 
         _, mel = tf.while_loop(lambda step, _: step < steps, advance, (0, start), maximum_iterations=steps)
         return mel
+
+
+def duration_deviance(log_frames: tf.Tensor, durations: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+    """Gamma deviance of the durations, near the squared error of their logarithms: -> float32[B].
+
+    log_frames: float32[B, L], predicted, durations: int32[B, L], valid: bool[B, L, 1]. A token left without a frame
+    (a clip with fewer frames than tokens) counts as one frame.
+    """
+    # 2 (d/p - 1 - log(d/p)) = e^2 + e^3/3 + ... with e = log(d/p). Plain e^2 is least at the geometric mean, and
+    # spoke held-out sentences 8% too fast after 2,000 steps (10% after 1,500); this is least at the mean, and was
+    # about 1% off after 1,000.
+    error = tf.math.log(tf.maximum(tf.cast(durations, tf.float32), 1.0)) - log_frames
+    deviance = 2.0 * (tf.math.expm1(error) - error)
+    return tf.reduce_sum(keep_valid(deviance, valid[..., 0]), axis=1)
 
 
 def _sum_of_squares(error: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:

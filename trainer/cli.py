@@ -106,17 +106,10 @@ def check_features(config: "Config", spec: "CacheSpec", cache: Path) -> None:
 
 def check_files(config: "Config", cache: Path) -> None:
     """Look at the cache's files as `data.verify` says."""
-    if config.data.verify == "quick":
-        from xtts.shared.quick_check import quick_check
+    from xtts.shared.quick_check import full_check, quick_check
 
-        quick_check(cache)
-    elif config.data.verify == "full":
-        import subprocess
-        import sys
-
-        command = [sys.executable, "-m", "xtts.precompute.cli", "verify", "--cache", str(cache)]
-        if subprocess.run(command, check=False).returncode:
-            raise LockstepError(str(cache), found="unsound", fix="run xtts-precompute verify --repair", exit_code=1)
+    if config.data.verify != "off":
+        (full_check if config.data.verify == "full" else quick_check)(cache)
 
 
 def run(plan: "RunPlan") -> None:
@@ -126,7 +119,7 @@ def run(plan: "RunPlan") -> None:
     from rich.console import Console
 
     from xtts.trainer.checkpoint import read_meta
-    from xtts.trainer.compile_cache import enable_compile_cache
+    from xtts.trainer.startup import enable_compile_cache, quiet_import
 
     console = Console(width=None if os.isatty(1) else 200)
     folder = plan.folder.path
@@ -141,7 +134,8 @@ def run(plan: "RunPlan") -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     enable_compile_cache()
     console.print("starting TensorFlow", highlight=False)
-    from xtts.trainer.run import train
+    with quiet_import():
+        from xtts.trainer.run import train
 
     train(plan, console)
     console.print(

@@ -18,6 +18,7 @@ from xtts.trainer.dataset import (
     training_batches,
     validation_batches,
 )
+from xtts.trainer.optimizer import learning_rate
 from xtts.trainer.order import BucketOrder, Schedule
 from xtts.trainer.step import LOSSES, TRAIN_METRICS, Steps
 
@@ -65,12 +66,13 @@ class TrainingLoop:
         sizes = {number: size for number, size in sizes.items() if spec.buckets[number].train}
         self.sizes, self.position = sizes, position
         self.host_calls = 0
+        self._steps = steps
         self.orders = [
             bucket_order(spec, number, seed=config.training.seed, memory_mb=config.data.shuffle_memory_mb)
             for number in sizes
         ]
         self._signatures = [batch_signature(spec, spec.buckets[n], size) for n, size in sizes.items()]
-        self._steps = [steps.train(number, s) for number, s in zip(sizes, self._signatures, strict=True)]
+        self._compiled = [steps.train(number, s) for number, s in zip(sizes, self._signatures, strict=True)]
         self._schedule = Schedule(
             seed=config.training.seed,
             clips=tuple(order.clips for order in self.orders),
@@ -110,7 +112,8 @@ class TrainingLoop:
         began = tf.timestamp()
         batch = tf.cond(blank, lambda: blank_batch(self._signatures[place]), lambda: self._iterators[place].get_next())
         waited = tf.timestamp() - began
-        return self._steps[place](*batch), waited
+        self._steps.rate.assign(learning_rate(self._steps.training, self._steps.step))
+        return self._compiled[place](*batch), waited
 
     def _next(self) -> tuple[tf.Tensor, tf.Tensor]:
         """(place of the bucket, its clips consumed so far) of the next batch; moves the position on."""
@@ -130,7 +133,7 @@ class TrainingLoop:
         blank = only >= 0
         for i in tf.range(count):
             place, offset = tf.cond(blank, lambda: (only, tf.constant(0, tf.int64)), self._next)
-            branches = [lambda k=k: self._branch(k, blank) for k in range(len(self._steps))]
+            branches = [lambda k=k: self._branch(k, blank) for k in range(len(self._compiled))]
             values, waited = tf.switch_case(place, branches)
             metrics, waits = metrics.write(i, values), waits.write(i, waited)
             places, offsets = places.write(i, place), offsets.write(i, offset)

@@ -85,8 +85,13 @@ class DurationPredictor(keras.layers.Layer):  # type: ignore[misc]
             )
             for i, (width, out) in enumerate(itertools.pairwise(widths))
         ]
+        # Starts at five frames a token (LJSpeech has six a character): from one frame the deviance is steep.
         self.output_projection = keras.layers.Dense(
-            1, kernel_initializer=glorot(seeds), dtype="float32", name="output_projection"
+            1,
+            kernel_initializer=glorot(seeds),
+            bias_initializer=keras.initializers.Constant(math.log(5.0)),
+            dtype="float32",
+            name="output_projection",
         )
 
     def build(self) -> None:

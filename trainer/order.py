@@ -14,9 +14,9 @@ _BUCKET_DRAW, _SHARDS, _RECORDS = 0, 1, 2
 """First constant folded into a key, so that no two uses share random numbers."""
 
 
-def fold(seed: int, *values: tf.Tensor | int) -> tf.Tensor:
+def fold(seed: tf.Tensor | int, *values: tf.Tensor | int) -> tf.Tensor:
     """A stateless key int64[2] from the seed and the values that name its use."""
-    key = tf.constant([seed, 0], tf.int64)
+    key = tf.stack([tf.cast(seed, tf.int64), tf.constant(0, tf.int64)])
     for value in values:
         key = tf.random.experimental.stateless_fold_in(key, tf.cast(value, tf.int64), alg="philox")
     return key

@@ -167,6 +167,14 @@ class Trainer:
         self.saved_step = self.step
 
 
+def device_name() -> str:
+    """What the steps run on."""
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        return f"CPU, {len(os.sched_getaffinity(0))} cores"
+    return ", ".join(str(tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name)) for gpu in gpus)
+
+
 def train(plan: RunPlan, console: Console) -> None:
     """Run to the last step, or until a signal asks to stop; always leaves a checkpoint of the last step."""
     trainer = Trainer(plan, console)
@@ -176,6 +184,7 @@ def train(plan: RunPlan, console: Console) -> None:
         f"{folder}: model {plan.config.model.size}, {model.parameter_count:,} parameters, "
         f"{plan.spec.statistics.clips} clips in {len(plan.sizes)} shapes; step {trainer.step} of {training.steps}"
     )
+    trainer.reporter.say(f"device: {device_name()}")
     with stop_requests() as stop:
         trainer.compile()
         while trainer.step < training.steps and not stop:

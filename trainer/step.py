@@ -11,7 +11,7 @@ from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.acoustic_model import AcousticModel
 from xtts.trainer.dataset import Batch
-from xtts.trainer.optimizer import AdamW, learning_rate
+from xtts.trainer.optimizer import AdamW
 from xtts.trainer.order import fold
 
 TRAIN_METRICS = ("loss", "prior", "flow", "duration", "gradient_norm", "learning_rate", "skipped", "useful_frames")
@@ -50,7 +50,7 @@ class TraceGuard:
         self.traces.append(f"{name} ({found})")
 
 
-def random_inputs(batch: Batch, seed: int, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+def random_inputs(batch: Batch, seed: tf.Tensor | int, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """(noise float32[B, T, M], time float32[B], dropout key int32[2]) of a step, keyed by (seed, step)."""
     mel = batch[1]
     noise = tf.random.stateless_normal(mel.shape, fold(seed, _NOISE, step), alg="philox")
@@ -62,10 +62,16 @@ def random_inputs(batch: Batch, seed: int, step: tf.Tensor) -> tuple[tf.Tensor, 
 
 
 class Steps:
-    """The model's training and validation steps, by bucket."""
+    """The model's training and validation steps, by bucket.
+
+    Seed and learning rate are variables, not constants: another schedule finds the same compiled step in XLA's cache.
+    """
 
     def __init__(self, model: AcousticModel, optimizer: AdamW, training: TrainingConfig, step: tf.Variable) -> None:
         self.model, self.optimizer, self.training, self.step = model, optimizer, training, step
+        self.seed = tf.Variable(training.seed, dtype=tf.int64, trainable=False)
+        self.rate = tf.Variable(0.0, trainable=False)
+        """Learning rate of the next step; the loop sets it."""
         self.guard = TraceGuard()
 
     def train(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
@@ -82,7 +88,7 @@ class Steps:
 
         def validation_step(*batch: tf.Tensor) -> tf.Tensor:
             self.guard.note(f"validation step of bucket {bucket:02d}", batch)
-            noise, time, _ = random_inputs(batch, self.training.seed, tf.constant(0, tf.int64))
+            noise, time, _ = random_inputs(batch, self.seed, tf.constant(0, tf.int64))
             sums = self._loss_sums(batch, noise, time, None)
             # The model's counts are at least 1; a wholly blank batch has to count as nothing.
             present = tf.cast(tf.reduce_any(batch[3] > 0), tf.float32)
@@ -113,7 +119,7 @@ class Steps:
 
     def _accumulate(self, batch: Batch, counts: dict[str, tf.Tensor]) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """(losses, gradients) of the whole batch, in `gradient_accumulation_steps` micro-batches."""
-        noise, time, dropout = random_inputs(batch, self.training.seed, self.step)
+        noise, time, dropout = random_inputs(batch, self.seed, self.step)
         parts = self.training.gradient_accumulation_steps
         if parts == 1:
             return self._gradients(batch, noise, time, dropout, counts)
@@ -138,12 +144,11 @@ class Steps:
         total = tf.reduce_sum(losses * loss_weights(self.training))
         frames = tf.reduce_sum(batch[3])
         finite = tf.math.is_finite(norm) & tf.math.is_finite(total)
-        rate = learning_rate(self.training, self.step)
         scale = self.training.clip_norm / tf.maximum(norm, self.training.clip_norm)
-        self.optimizer.apply(gradients, rate, scale=scale, accept=finite & (frames > 0))
+        self.optimizer.apply(gradients, self.rate, scale=scale, accept=finite & (frames > 0))
         self.step.assign_add(tf.cast(frames > 0, tf.int64))
         skipped = tf.cast(~finite, tf.float32)
-        return tf.stack([total, *tf.unstack(losses), norm, rate, skipped, tf.cast(frames, tf.float32)])
+        return tf.stack([total, *tf.unstack(losses), norm, self.rate, skipped, tf.cast(frames, tf.float32)])
 
 
 def locked(body: Callable[..., tf.Tensor], signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:

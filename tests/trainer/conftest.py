@@ -1,18 +1,19 @@
 """A model small enough to compile in seconds, and plans of runs on the shared cache."""
 
-import io
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from xtts.shared.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.trainer.batches import batch_sizes
 from xtts.trainer.plan import RunPlan
-from xtts.trainer.run import train
 from xtts.trainer.run_folder import RunFolder
 
+XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
 MICRO = [
     "model.text_width=16", "model.text_blocks=1", "model.text_heads=2", "model.prenet_layers=1",
     "model.duration_width=16", "model.decoder_width=16", "model.decoder_blocks=1",
@@ -20,11 +21,6 @@ MICRO = [
     "training.batch_size=3", "training.steps=12", "training.steps_per_call=4", "training.log_every=4",
     "training.checkpoint_every=4", "training.validate_every=6", "training.keep_checkpoints=9",
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def micro_flags():
-    return MICRO
 
 
 @pytest.fixture(scope="session")
@@ -48,13 +44,29 @@ def make_plan(tiny_cache):
 
 
 @pytest.fixture(scope="session")
-def train_quietly():
-    """Train and give back what the terminal showed."""
+def start_train(tiny_cache):
+    """`start_train(folder, "a.b=c", ..., cache=..., more=[...])`: xtts-train in a process of its own.
 
-    def run(plan):
-        screen = io.StringIO()
-        train(plan, Console(file=screen, width=400))
-        return screen.getvalue()
+    Equal steps are compiled once for all of these processes: XLA's cache knows a step by its place in the program.
+    """
+
+    def start(folder, *assignments, cache=tiny_cache, more=()):
+        command = [XTTS_TRAIN, "--cache", cache, "--out", folder, *more]
+        command += [part for value in (*MICRO, *assignments) for part in ("--set", value)]
+        return subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def run_train(start_train):
+    """The same, run to its end: (exit code, stdout, stderr)."""
+
+    def run(folder, *assignments, **options):
+        process = start_train(folder, *assignments, **options)
+        out, err = process.communicate(timeout=500)
+        assert "Traceback" not in err, err
+        return process.returncode, out, err
 
     return run
 
@@ -72,7 +84,9 @@ def read_steps():
 
 
 @pytest.fixture(scope="session")
-def finished_run(tmp_path_factory, make_plan, train_quietly):
+def finished_run(tmp_path_factory, run_train):
     """(folder, screen) of an uninterrupted run of 12 steps: do not change it."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
-    return folder, train_quietly(make_plan(folder))
+    code, screen, err = run_train(folder)
+    assert code == 0, err
+    return folder, screen

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.acoustic_model import AcousticModel, decays
+from xtts.trainer.acoustic_model import AcousticModel, decays, duration_deviance
 
 VOCABULARY, CHANNELS = 20, 16
 KEYS = ("prior", "flow", "duration")
@@ -71,21 +71,21 @@ def losses(model, ids, mel, token_length, mel_length, noise, time, dropout_seed=
 
 
 @functools.cache
-def compiled(model, keyword):
-    """(sums, loss, gradients) inside XLA; compiled once for all tests of a model, with one optional argument."""
+def compiled(model):
+    """(sums, loss, gradients) inside XLA, compiled once for all tests of a model."""
 
     @tf.function(jit_compile=True)
-    def step(value, *tensors):
+    def step(*tensors):
         with tf.GradientTape() as tape:
-            sums, loss = losses(model, *tensors, **({keyword: value} if keyword else {}))
+            sums, loss = losses(model, *tensors)
         gradients = tape.gradient(loss, model.trainable_variables)
         return sums, loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
     return step
 
 
-def evaluate(model, arguments, keyword=None, value=0):
-    return tf.nest.map_structure(lambda x: x.numpy(), compiled(model, keyword)(*map(tf.constant, (value, *arguments))))
+def evaluate(model, arguments):
+    return tf.nest.map_structure(lambda x: x.numpy(), compiled(model)(*map(tf.constant, arguments)))
 
 
 @functools.cache
@@ -126,8 +126,7 @@ def test_blank_clips_weigh_nothing():
     assert all(sums[key][2] == 0 for key in KEYS)
     arguments = [np.zeros_like(part) for part in clips()]
     sums, loss, gradients = evaluate(wakened_model(), arguments)
-    assert loss == 0
-    assert all((gradient == 0).all() for gradient in gradients)
+    assert loss == 0 and all((gradient == 0).all() for gradient in gradients)  # noqa: PT018
     assert all(wakened_model().loss_counts(arguments[2], arguments[3])[key] == 1 for key in KEYS)
 
 
@@ -149,9 +148,21 @@ def test_micro_batches_add_up_to_the_batch():
 
 
 def test_dropout_is_a_function_of_its_seed():
-    model = small_model()
-    loss = [float(evaluate(model, clips(), "dropout_seed", seed)[1]) for seed in ([1, 2], [1, 2], [1, 3])]
+    loss = [float(losses(small_model(), *clips(), dropout_seed=seed)[1]) for seed in ([1, 2], [1, 2], [1, 3])]
     assert loss[0] == loss[1] != loss[2]
+
+
+def test_duration_loss_is_least_at_the_mean():
+    durations, valid = tf.constant([[2, 9, 4, 50]]), tf.constant([[[True], [True], [True], [False]]])
+    candidates = np.linspace(1.0, 10.0, 91)
+    deviance = [
+        float(duration_deviance(tf.fill([1, 4], tf.math.log(np.float32(frames))), durations, valid)[0])
+        for frames in candidates
+    ]
+    assert candidates[np.argmin(deviance)] == pytest.approx(5.0)
+    assert duration_deviance(tf.math.log([[2.0, 9.0, 4.0, 1.0]]), durations, valid).numpy() == pytest.approx(
+        0, abs=1e-6
+    )
 
 
 def test_initial_weights_are_a_function_of_the_seed():
@@ -165,7 +176,7 @@ def test_initial_weights_are_a_function_of_the_seed():
     assert len({path for path, _ in first}) == len(first)
     assert all(a[0] == b[0] and (a[1] == b[1]).all() for a, b in zip(first, again, strict=True))
     for (path, a), (_, b) in zip(first, other, strict=True):
-        assert (a != b).any() or not a.any() or path.endswith("gamma"), path
+        assert (a != b).any() or not a.any() or path.endswith(("gamma", "bias")), path
 
 
 @pytest.mark.parametrize(("name", "millions"), [("tiny", 1), ("small", 6), ("normal", 20), ("big", 80)])
@@ -274,9 +285,8 @@ def test_generates_inside_xla(speakers):
 
 
 def test_speakers_change_the_voice():
-    model = small_model(3)
-    sums = [evaluate(model, clips(), "speaker", [speaker] * 4)[0]["prior"] for speaker in range(2)]
-    assert (sums[0][:2] != sums[1][:2]).all()
+    first, second = (losses(small_model(3), *clips(), speaker=tf.fill([4], speaker))[0] for speaker in range(2))
+    assert (first["prior"][:2] != second["prior"][:2]).numpy().all()
 
 
 def test_bfloat16_is_close_to_float32():

@@ -19,11 +19,23 @@ DYNAMIC_OPS = {
 
 
 @pytest.fixture(scope="module")
-def trainer(tmp_path_factory, make_plan):
-    """A compiled trainer of the micro model on the shared cache."""
+def compiled(tmp_path_factory, make_plan):
+    """(trainer of the micro model on the shared cache, its state before the steps were compiled)."""
     built = Trainer(make_plan(tmp_path_factory.mktemp("loop") / "run", "training.steps=1000"), Console(quiet=True))
+    before = built.state.arrays()
     built.compile()
-    return built
+    return built, before
+
+
+@pytest.fixture(scope="module")
+def trainer(compiled):
+    return compiled[0]
+
+
+def test_compiling_moves_nothing(compiled):
+    trainer, before = compiled
+    after = trainer.state.arrays()
+    assert all(np.array_equal(before[name], after[name]) for name in before)
 
 
 def walk(graph):
@@ -44,7 +56,7 @@ def test_traces_equal_the_number_of_buckets_after_any_number_of_steps(trainer):
         trainer.loop.run(count)
     assert trainer.steps.guard.count("training") == buckets
     assert trainer.loop._run.experimental_get_tracing_count() == 1
-    assert all(step.experimental_get_tracing_count() == 1 for step in trainer.loop._steps)
+    assert all(step.experimental_get_tracing_count() == 1 for step in trainer.loop._compiled)
 
 
 def test_the_host_is_entered_once_for_many_batches(trainer, monkeypatch):
@@ -65,7 +77,7 @@ def test_the_host_is_entered_once_for_many_batches(trainer, monkeypatch):
 
 
 def test_a_locked_step_has_no_dynamic_shape(trainer):
-    for step in trainer.loop._steps:
+    for step in trainer.loop._compiled:
         found = list(walk(step.get_concrete_function().graph))
         assert len(found) > 200
         assert not {op.type for op, _ in found} & DYNAMIC_OPS
@@ -113,14 +125,6 @@ def test_batches_of_another_shape_are_refused_before_training(trainer):
         check_specs(0, found, expected)
 
 
-def test_compiling_moves_nothing(make_plan, tmp_path):
-    trainer = Trainer(make_plan(tmp_path / "run", "training.seed=4"), Console(quiet=True))
-    before = trainer.state.arrays()
-    trainer.compile()
-    after = trainer.state.arrays()
-    assert all(np.array_equal(before[name], after[name]) for name in before)
-
-
 def real_batch(trainer):
     return trainer.loop._iterators[0].get_next()
 
@@ -128,17 +132,17 @@ def real_batch(trainer):
 def test_a_batch_that_is_not_finite_is_skipped_and_counted(trainer):
     tokens, mel, token_length, mel_length = real_batch(trainer)
     before = trainer.state.arrays()
-    metrics = trainer.loop._steps[0](tokens, mel * np.nan, token_length, mel_length).numpy()
+    metrics = trainer.loop._compiled[0](tokens, mel * np.nan, token_length, mel_length).numpy()
     assert metrics[TRAIN_METRICS.index("skipped")] == 1
     after = trainer.state.arrays()
     assert after["step"] == before["step"] + 1
     assert all(np.array_equal(before[name], after[name]) for name in before if name != "step")
-    good = trainer.loop._steps[0](tokens, mel, token_length, mel_length).numpy()
+    good = trainer.loop._compiled[0](tokens, mel, token_length, mel_length).numpy()
     assert good[TRAIN_METRICS.index("skipped")] == 0
     assert trainer.state.arrays()["updates"] == before["updates"] + 1
 
 
-def test_accumulated_gradients_equal_those_of_the_large_batch(trainer, make_plan, tmp_path):
+def test_accumulated_gradients_equal_those_of_the_large_batch(trainer):
     spec = trainer.plan.spec
     signature = batch_signature(spec, spec.buckets[0], 4)
     parts = [tf.concat([a, b], 0)[:4] for a, b in zip(real_batch(trainer), real_batch(trainer), strict=True)]

@@ -2,20 +2,14 @@
 
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from xtts.shared.cache_spec import load_spec
-from xtts.shared.errors import LockstepError
 from xtts.shared.records import Record, frame, parse_example, unframe
 from xtts.trainer.checkpoint import list_checkpoints, load_arrays
-
-XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
 
 
 def test_a_run_leaves_what_the_design_names(finished_run, read_steps):
@@ -34,33 +28,29 @@ def test_a_run_leaves_what_the_design_names(finished_run, read_steps):
     assert list((folder / "tensorboard").glob("events.out.tfevents.*"))
 
 
-def test_a_resumed_run_equals_the_uninterrupted_one_to_the_bit(
-    finished_run, make_plan, train_quietly, read_steps, tmp_path
-):
+def test_a_resumed_run_equals_the_uninterrupted_one_to_the_bit(finished_run, run_train, read_steps, tmp_path):
     whole, _ = finished_run
     for step in (4, 8):
         part = tmp_path / f"from-{step}"
         shutil.copytree(whole, part)
-        train_quietly(make_plan(part, resume=part / "checkpoints" / f"step-{step}"))
+        code, out, _ = run_train(part, more=["--resume", part / "checkpoints" / f"step-{step}"])
+        assert code == 0
+        assert f"step {step} of 12" in out
         assert read_steps(part) == read_steps(whole)
         assert read_steps(part, "validation") == read_steps(whole, "validation")
         ours, theirs = (load_arrays(folder / "checkpoints" / "step-12") for folder in (part, whole))
         assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
 
 
-def test_the_rhythm_of_host_calls_does_not_change_the_numbers(
-    finished_run, make_plan, train_quietly, read_steps, tmp_path
-):
-    train_quietly(make_plan(tmp_path / "run", "training.steps_per_call=5", "training.log_every=3"))
+def test_the_rhythm_of_host_calls_does_not_change_the_numbers(finished_run, run_train, read_steps, tmp_path):
+    run_train(tmp_path / "run", "training.steps_per_call=5", "training.log_every=3")
     assert read_steps(tmp_path / "run") == read_steps(finished_run[0])
 
 
-def test_the_loss_falls(make_plan, train_quietly, read_steps, tmp_path):
-    train_quietly(
-        make_plan(
-            tmp_path / "run", "training.steps=120", "training.steps_per_call=40", "training.log_every=40",
-            "training.validate_every=120", "training.checkpoint_every=120", "training.warmup_steps=10",
-        )
+def test_the_loss_falls(run_train, read_steps, tmp_path):
+    run_train(
+        tmp_path / "run", "training.steps=120", "training.steps_per_call=40", "training.log_every=40",
+        "training.validate_every=120", "training.checkpoint_every=120", "training.warmup_steps=10",
     )  # fmt: skip
     losses = [line["loss"] for line in read_steps(tmp_path / "run")]
     first, last = (line["loss"] for line in read_steps(tmp_path / "run", "validation"))
@@ -68,28 +58,48 @@ def test_the_loss_falls(make_plan, train_quietly, read_steps, tmp_path):
     assert last < first
 
 
-def test_another_batch_size_goes_on_at_the_same_clips(finished_run, make_plan, train_quietly, tmp_path):
+def test_another_batch_size_goes_on_at_the_same_clips(finished_run, run_train, tmp_path):
     part = tmp_path / "run"
     shutil.copytree(finished_run[0], part)
-    before = load_arrays(part / "checkpoints" / "step-4")["consumed"]
-    plan = make_plan(part, "training.batch_size=2", "training.steps=8", resume=part / "checkpoints" / "step-4")
-    train_quietly(plan)
-    after = load_arrays(part / "checkpoints" / "step-8")["consumed"]
-    taken = after - before
+    start = part / "checkpoints" / "step-4"
+    before = load_arrays(start)
+    code, _, err = run_train(part, "training.batch_size=2", "training.steps=8", more=["--resume", start])
+    assert code == 0, err
+    after = load_arrays(part / "checkpoints" / "step-8")
+    assert int(after["step"]) == 8
+    taken = after["consumed"] - before["consumed"]
     assert (taken >= 0).all()
-    assert (taken % np.array(list(plan.sizes.values())) == 0).all()
+    assert (
+        0
+        < taken.sum()
+        < (load_arrays(finished_run[0] / "checkpoints" / "step-8")["consumed"] - before["consumed"]).sum()
+    )
 
 
-def test_init_from_takes_the_averaged_weights_alone(finished_run, make_plan, train_quietly, tmp_path):
+def test_init_from_takes_the_averaged_weights_alone(finished_run, run_train, tmp_path):
     source = finished_run[0] / "checkpoints" / "step-12"
-    train_quietly(make_plan(tmp_path / "run", "training.steps=4", "training.learning_rate=1e-12", init_from=source))
+    run_train(tmp_path / "run", "training.steps=4", "training.learning_rate=1e-12", more=["--init-from", source])
     taken, saved = load_arrays(tmp_path / "run" / "checkpoints" / "step-4"), load_arrays(source)
     for name in saved:
         if name.startswith("averages/"):
             np.testing.assert_allclose(taken[name.replace("averages", "weights")], saved[name], atol=1e-6)
     assert int(taken["step"]) == 4
-    with pytest.raises(LockstepError, match=r"weights of model.decoder_width = 16, expected 18"):
-        train_quietly(make_plan(tmp_path / "other", "model.decoder_width=18", init_from=source))
+    code, _, err = run_train(tmp_path / "other", "model.decoder_width=18", more=["--init-from", source])
+    assert code == 2
+    assert "weights of model.decoder_width = 16, expected 18" in err
+
+
+def test_a_complete_run_is_left_alone_and_says_how_to_go_on(finished_run, run_train):
+    folder, _ = finished_run
+    code, out, _ = run_train(folder, more=["--resume"])
+    assert code == 0
+    assert f"{folder} is complete: step 12 of 12. Train it further with: xtts-train --resume {folder} --steps 24" in out
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(finished_run, run_train):
+    code, _, err = run_train(finished_run[0])
+    assert code == 2
+    assert "holds a run already; continue it with --resume, or give another --out" in err
 
 
 @pytest.fixture
@@ -109,9 +119,9 @@ def poisoned_cache(tmp_path, tiny_cache):
     return cache, record.clip_id
 
 
-def test_bad_numbers_are_skipped_counted_and_named(poisoned_cache, make_plan, train_quietly, read_steps, tmp_path):
+def test_bad_numbers_are_skipped_counted_and_named(poisoned_cache, run_train, read_steps, tmp_path):
     cache, clip = poisoned_cache
-    screen = train_quietly(make_plan(tmp_path / "run", "training.steps=20", cache=cache))
+    _, screen, _ = run_train(tmp_path / "run", "training.steps=20", cache=cache)
     lines = read_steps(tmp_path / "run")
     bad = [line for line in lines if line["skipped"]]
     named = [line for line in screen.splitlines() if "not finite, update skipped; clips:" in line]
@@ -122,24 +132,16 @@ def test_bad_numbers_are_skipped_counted_and_named(poisoned_cache, make_plan, tr
     assert int(weights["updates"]) == 20 - len(bad)
 
 
-def test_too_many_bad_numbers_in_a_row_stop_the_run(poisoned_cache, make_plan, train_quietly, tmp_path):
+def test_too_many_bad_numbers_in_a_row_stop_the_run(poisoned_cache, run_train, tmp_path):
     cache, _ = poisoned_cache
-    with pytest.raises(LockstepError, match=r"step \d+: 1 non-finite updates in a row, all skipped; look at the clips"):
-        train_quietly(make_plan(tmp_path / "run", "training.steps=20", "training.max_bad_steps=1", cache=cache))
+    code, _, err = run_train(tmp_path / "run", "training.steps=20", "training.max_bad_steps=1", cache=cache)
+    assert code == 1
+    assert "1 non-finite updates in a row, all skipped; look at the clips named above" in err
 
 
-@pytest.fixture
-def start(tiny_cache, micro_flags):
-    """`start(folder, *arguments)`: xtts-train in a process of its own, many short calls."""
-
-    def run(folder, *arguments):
-        sets = [*micro_flags, "training.steps=400", "training.steps_per_call=1", "training.log_every=1",
-                "training.checkpoint_every=2", "training.validate_every=1000"]  # fmt: skip
-        command = [XTTS_TRAIN, "--cache", tiny_cache, "--out", folder, *arguments]
-        command += [part for value in sets for part in ("--set", value)]
-        return subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    return run
+SHORT_CALLS = (
+    "training.steps_per_call=1", "training.log_every=1", "training.checkpoint_every=2", "training.validate_every=1000"
+)  # fmt: skip
 
 
 def wait_for_step(process, folder, step):
@@ -148,14 +150,14 @@ def wait_for_step(process, folder, step):
         if any(int(path.name[5:]) >= step for path in list_checkpoints(folder / "checkpoints")):
             return
         assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.05)
+        time.sleep(0.02)
     pytest.fail("the run did not get that far")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_saves_and_says_how_to_continue(start, tmp_path, number):
-    process = start(tmp_path / "run")
+def test_a_signal_saves_and_says_how_to_continue(start_train, tmp_path, number):
+    process = start_train(tmp_path / "run", *SHORT_CALLS, "training.steps=100000")
     wait_for_step(process, tmp_path / "run", 2)
     process.send_signal(number)
     out, err = process.communicate(timeout=120)
@@ -166,19 +168,18 @@ def test_a_signal_saves_and_says_how_to_continue(start, tmp_path, number):
 
 
 @pytest.mark.slow
-def test_kill_9_at_any_moment_then_resume_gives_the_same_losses(start, tmp_path, read_steps):
-    """Killed six times, saves every second step: the losses are those of one run, to the bit."""
+def test_kill_9_at_any_moment_then_resume_gives_the_same_losses(start_train, run_train, tmp_path, read_steps):
+    """Killed six times, with a save every second step: the losses are those of one run, to the bit."""
     whole, part = tmp_path / "whole", tmp_path / "part"
-    process = start(whole, "--steps", "40")
     random = np.random.default_rng(0)
-    for target in (2, 6, 12, 18, 26, 34):
-        killed = start(part, "--resume", "--steps", "40")
-        wait_for_step(killed, part, target)
-        time.sleep(random.uniform(0, 0.15))
-        killed.kill()
-        killed.communicate()
-    assert start(part, "--resume", "--steps", "40").wait(300) == 0
-    process.communicate(timeout=300)
-    assert process.returncode == 0
-    assert len(read_steps(whole)) == 40
+    settings = (*SHORT_CALLS, "training.steps=60")
+    for target in (2, 8, 16, 24, 32, 40):
+        process = start_train(part, *settings, more=["--resume"])
+        wait_for_step(process, part, target)
+        time.sleep(random.uniform(0, 0.1))
+        process.kill()
+        process.communicate()
+    assert run_train(part, *settings, more=["--resume"])[0] == 0
+    assert run_train(whole, *settings)[0] == 0
+    assert len(read_steps(whole)) == 60
     assert read_steps(part) == read_steps(whole)

@@ -1,8 +1,12 @@
-"""XLA's persistent compilation cache: a restart loads the compiled steps (14.7 s to 1.3 s for one on a busy CPU)."""
+"""What has to be settled before TensorFlow is imported: XLA's compilation cache, and the import's own chatter."""
 
 import hashlib
 import os
 import platform
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
@@ -20,7 +24,7 @@ def _machine() -> str:
 
 
 def enable_compile_cache() -> Path | None:
-    """Switch the cache on, in the user's cache folder; call it before TensorFlow is imported.
+    """Switch XLA's persistent compilation cache on, in the user's cache folder: a restart loads its steps.
 
     Returns the folder, or None where the user's own TF_XLA_FLAGS decide or the folder cannot be written.
     """
@@ -37,3 +41,21 @@ def enable_compile_cache() -> Path | None:
         return None
     os.environ["TF_XLA_FLAGS"] = f"{flags} {_DIRECTORY}={folder} {_WRITABLE}".strip()
     return folder
+
+
+@contextmanager
+def quiet_import() -> Iterator[None]:
+    """Hold back what native libraries write to stderr while they load; an import that fails shows it all."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            held.seek(0)
+            os.write(kept, held.read())
+            raise
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)

@@ -1,0 +1,114 @@
+"""Stage 1 from corpus to cache: survey, write what is missing, commit."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from xtts.precompute.commit import commit, describe
+from xtts.precompute.extract import ShardTask, write_shard
+from xtts.precompute.journal import Finished, Workshop
+from xtts.precompute.ledger import check_rejects, gather
+from xtts.precompute.lock import exclusive
+from xtts.precompute.plan import ShardPlan, stored_bytes
+from xtts.precompute.pool import WorkerPool
+from xtts.precompute.progress import Watch
+from xtts.precompute.stopping import check_free_space, disk_errors_explained
+from xtts.precompute.survey import Request, Survey, make_request, survey
+from xtts.shared.cache_spec import CacheSpec
+from xtts.shared.config import Config
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildReport:
+    """What a build did."""
+
+    spec: CacheSpec
+    rejected: Mapping[str, int]
+    """Clips by reason."""
+    kept_shards: int
+    written_shards: int
+    changed: bool
+    """False when the cache was already up to date."""
+    wall_seconds: float
+
+
+def build_cache(
+    data: Path,
+    cache: Path,
+    config: Config,
+    *,
+    workers: int,
+    watch: Watch,
+    limit: int | None = None,
+    fresh: bool = False,
+) -> BuildReport:
+    """Build the cache of a corpus or bring it up to date."""
+    return run_build(make_request(data, cache, config, workers=workers, limit=limit, fresh=fresh), watch)
+
+
+def run_build(request: Request, watch: Watch) -> BuildReport:
+    """Do what a checked request asks for."""
+    started, cache, config = time.monotonic(), request.cache, request.config
+    with disk_errors_explained(cache):
+        cache.mkdir(parents=True, exist_ok=True)
+        with exclusive(cache), WorkerPool(request.workers) as pool:
+            workshop = Workshop(cache)
+            workshop.open(fresh=request.fresh)
+            found = survey(request, workshop, pool, watch)
+            for line in found.changes:
+                watch.say(line)
+            finished = _write_missing(request, found, workshop, pool, watch)
+            rows = gather(found.rows, finished)
+            check_rejects(rows, config, request.corpus.root)
+            spec, index = describe(rows, found.plan, finished, config, found.front_end)
+            changed = commit(cache, workshop, spec, index, found.front_end.tokenizer)
+    return BuildReport(
+        spec=spec,
+        rejected=Counter(row.reason for row in rows if row.reason),
+        kept_shards=len(found.finished),
+        written_shards=len(found.missing),
+        changed=changed,
+        wall_seconds=time.monotonic() - started,
+    )
+
+
+def explain_build(request: Request, watch: Watch) -> None:
+    """Say what `build_cache` would do, and do nothing."""
+    with ExitStack() as stack:
+        stack.enter_context(disk_errors_explained(request.cache))
+        if request.cache.is_dir():
+            stack.enter_context(exclusive(request.cache))
+        pool = stack.enter_context(WorkerPool(request.workers))
+        for line in survey(request, Workshop(request.cache), pool, watch).changes:
+            watch.say(line)
+
+
+def _write_missing(
+    request: Request, found: Survey, workshop: Workshop, pool: WorkerPool, watch: Watch
+) -> dict[str, Finished]:
+    """Write every shard that is not there yet, the largest first so that no worker is left alone at the end."""
+    shapes, finished = found.plan.shapes, dict(found.finished)
+    sizes = {s.file: stored_bytes(s.rows, shapes[s.bucket], request.config) for s in found.missing}
+    check_free_space(request.cache, sum(sizes.values()))
+    rows = [row for shard in found.missing for row in shard.rows]
+    watch.start("features", len(rows), sum(row.seconds or 0.0 for row in rows))
+    ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
+    for result in pool.run(partial(write_shard, found.front_end), _tasks(ordered, found, workshop)):
+        finished[result.task.file] = workshop.stage(result, found.settings[result.task.file])
+        watch.advance(len(result.rows), sum(row.seconds or 0.0 for row in result.rows))
+    return finished
+
+
+def _tasks(missing: list[ShardPlan], found: Survey, workshop: Workshop) -> Iterator[ShardTask]:
+    for shard in missing:
+        yield ShardTask(
+            file=shard.file,
+            path=workshop.part(shard.file),
+            shape=found.plan.shapes[shard.bucket],
+            rows=shard.rows,
+            stored={row.id: found.stored[row.id] for row in shard.rows if row.id in found.stored},
+        )

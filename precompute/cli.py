@@ -1,0 +1,164 @@
+"""`xtts-precompute`: the commands of stage 1. Heavy imports happen inside the commands."""
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from xtts.shared.errors import reported
+from xtts.shared.flags import config_options, resolve
+
+_CACHE = "features"
+
+_FOLDER = click.Path(path_type=Path)
+_cache_option = click.option(
+    "--cache",
+    type=_FOLDER,
+    is_flag=False,
+    flag_value=_CACHE,
+    default=_CACHE,
+    show_default=True,
+    help="The cache's folder.",
+)
+_workers_option = click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=lambda: len(os.sched_getaffinity(0)),
+    help="Processes (default: one a core).",
+)
+
+
+def _clips(_: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """A number of clips; `all` is 0."""
+    if value is None or value == "all":
+        return None if value is None else 0
+    if not value.isdigit() or int(value) == 0:
+        raise click.BadParameter(f"{value!r} is neither a number of clips nor 'all'.", param=option)
+    return int(value)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Turn a speech corpus into fixed-shape features for xtts-train."""
+
+
+@main.command()
+@click.option(
+    "--data",
+    type=_FOLDER,
+    required=True,
+    help="Corpus: a folder with metadata.csv and wavs/, or a JSON-lines manifest.",
+)
+@_cache_option
+@config_options
+@_workers_option
+@click.option("--limit", type=click.IntRange(1), help="Only the first N clips of the corpus.")
+@click.option("--fresh", is_flag=True, help="Build everything anew, whatever is there.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
+def build(
+    data: Path,
+    cache: Path,
+    config: tuple[str, ...],
+    assignments: tuple[str, ...],
+    flags: dict[str, object],
+    workers: int,
+    limit: int | None,
+    fresh: bool,
+    dry_run: bool,
+) -> None:
+    """Build the cache of a corpus, or bring it up to date."""
+    with reported():
+        from xtts.precompute.build import build_cache, explain_build
+        from xtts.precompute.display import Display, build_summary
+        from xtts.precompute.stopping import stoppable
+        from xtts.precompute.survey import make_request
+
+        settings = resolve(config, assignments, flags)
+        with stoppable(cache), Display() as display:
+            if dry_run:
+                request = make_request(data, cache, settings, workers=workers, limit=limit, fresh=fresh)
+                explain_build(request, display)
+                return
+            report = build_cache(data, cache, settings, workers=workers, watch=display, limit=limit, fresh=fresh)
+        click.echo(build_summary(report, str(cache)))
+
+
+@main.command()
+@_cache_option
+@click.option(
+    "--against", type=_FOLDER, metavar="DATA", help="Also compare with the corpus: changed, added, removed clips."
+)
+@click.option(
+    "--deep",
+    callback=_clips,
+    is_flag=False,
+    flag_value="100",
+    metavar="[N|all]",
+    help="Also compute the features of N clips (default 100) again; needs --against.",
+)
+@click.option("--repair", is_flag=True, help="Make exactly the broken files again; needs --against.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@_workers_option
+def verify(
+    cache: Path, against: Path | None, deep: int | None, repair: bool, as_json: bool, workers: int
+) -> None:  # fmt: skip
+    """Check every byte of a cache. Exit 0: sound; 1: unsound; 2: nothing to check."""
+    with reported():
+        from xtts.precompute.display import Display
+        from xtts.precompute.stopping import stoppable
+        from xtts.precompute.verify_command import VerifyRequest, run_verify
+
+        request = VerifyRequest(cache=cache, against=against, deep=deep, repair=repair, workers=workers)
+        with stoppable(cache), Display() as display:
+            code = run_verify(request, as_json=as_json, watch=display, echo=click.echo)
+        sys.exit(code)
+
+
+@main.command()
+@_cache_option
+@click.option("--max-text-length", type=click.IntRange(1), help="Count the clips that this cap would reject.")
+@click.option("--max-mel-frames", type=click.IntRange(1), help="Count the clips that this cap would reject.")
+def stats(cache: Path, max_text_length: int | None, max_mel_frames: int | None) -> None:
+    """Print percentiles of a cache, and the fill of other numbers of buckets."""
+    with reported():
+        from xtts.precompute.display import stats_text
+        from xtts.precompute.stats import corpus_stats, rejected_by_caps
+        from xtts.shared.cache_spec import INDEX_FILE, load_spec
+        from xtts.shared.index import read_index
+
+        load_spec(cache)
+        rows = read_index(cache / INDEX_FILE)
+        click.echo(stats_text(corpus_stats(rows)))
+        counts = rejected_by_caps(rows, max_text_length=max_text_length, max_mel_frames=max_mel_frames)
+        for cap, count in counts.items():
+            click.echo(f"\n{cap} would reject {count} of {len(rows)} clips ({count / len(rows):.1%})")
+
+
+@main.command("sample-corpus")
+@click.argument("out", type=_FOLDER)
+@click.option("--clips", type=click.IntRange(1), default=200, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--max-seconds", type=click.FloatRange(0, min_open=True), help="The longest that a clip may be.")
+@click.option("--from-metadata", "metadata", type=_FOLDER, help="Speak the texts of this metadata.csv.")
+@_workers_option
+def sample_corpus(
+    out: Path, clips: int, seed: int, max_seconds: float | None, metadata: Path | None, workers: int
+) -> None:
+    """Make a spoken corpus in the LJSpeech layout on this machine."""
+    with reported():
+        from xtts.precompute.display import Display
+        from xtts.precompute.sample_corpus import make_sample_corpus
+        from xtts.precompute.stopping import stoppable
+
+        with stoppable(out), Display() as display:
+            made = make_sample_corpus(
+                out,
+                clips=clips,
+                seed=seed,
+                max_seconds=max_seconds,
+                metadata=metadata,
+                workers=workers,
+                on_progress=display.follow,
+            )
+        click.echo(f"{out}: {made.clips} clips, {made.seconds / 60:.1f} minutes of speech, {made.spoken} spoken now")

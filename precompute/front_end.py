@@ -1,0 +1,45 @@
+"""The front end of a corpus: from a file's bytes to samples; light enough to be sent to a worker with every task."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from xtts.precompute.audio import AudioProblem, decode
+from xtts.precompute.conditioning import set_loudness, trim_silence
+from xtts.shared.mel_profiles import MelProfile
+from xtts.shared.text import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrontEnd:
+    """How a clip of this corpus becomes a record."""
+
+    root: Path
+    """The corpus; sources are relative to it."""
+    profile: MelProfile
+    tokenizer: Tokenizer
+    speakers: tuple[str, ...]
+    """Named speakers in the order of their ids; empty for a corpus without speakers."""
+    trim_silence_db: float | None
+    loudness_lufs: float | None
+    mel_dtype: str
+    fixed_length: bool
+
+    def path(self, source: str) -> Path:
+        """Where an audio file lies."""
+        return self.root / source
+
+    def speaker_id(self, name: str) -> int:
+        """Id of a speaker; 0 where speakers are not named."""
+        return self.speakers.index(name) if name in self.speakers else 0
+
+    def samples(self, data: bytes) -> np.ndarray:
+        """The clip that the mel is computed of: decoded, trimmed and scaled as configured. float32[S]."""
+        rate = self.profile.sample_rate
+        samples = decode(data, rate=rate)
+        if self.trim_silence_db is not None:
+            samples = trim_silence(samples, rate, self.trim_silence_db)
+            if not samples.size:
+                raise AudioProblem("empty audio", "only digital silence")
+        return samples if self.loudness_lufs is None else set_loudness(samples, rate, self.loudness_lufs)

@@ -1,0 +1,82 @@
+"""Fixtures for all tests: a small corpus of tones, the cache made of it, and the real clips where they are."""
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from xtts.precompute.build import build_cache
+from xtts.precompute.progress import Silence
+from xtts.shared.config import Config
+from xtts.shared.config_files import load_config
+from xtts.trainer.startup import enable_compile_cache
+
+# Steps compiled by one test serve the next; the folder goes with the session. Before TensorFlow is imported.
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="lockstep-tests-")
+atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+enable_compile_cache()
+
+ToneCorpus = Callable[..., Path]
+
+SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
+
+
+def write_tone_corpus(
+    path: Path, clips: int, *, seconds: tuple[float, float] = (0.3, 1.5), rate: int = 22_050, seed: int = 0
+) -> Path:
+    """An LJSpeech-layout corpus of gliding tones in noise, whose texts are about as long as speech would be."""
+    random = np.random.default_rng(seed)
+    (path / "wavs").mkdir(parents=True)
+    lines = []
+    for number in range(clips):
+        length = random.uniform(*seconds)
+        time = np.arange(int(length * rate)) / rate
+        pitch = random.uniform(100, 400) + random.uniform(-80, 80) * time
+        samples = 0.3 * np.sin(2 * np.pi * np.cumsum(pitch) / rate) + 0.01 * random.standard_normal(len(time))
+        soundfile.write(path / "wavs" / f"tone-{number:04d}.wav", samples, rate, subtype="PCM_16")
+        letters = random.choice(list("abcdefghijklmnopqrstuvwxyz     "), size=max(3, int(12 * length)))
+        text = "a" + "".join(letters).strip()
+        lines.append(f"tone-{number:04d}|{text.upper()}|{text}")
+    (path / "metadata.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def tone_corpus() -> ToneCorpus:
+    """`tone_corpus(path, clips, seconds=..., rate=..., seed=...)` writes a corpus and returns its folder."""
+    return write_tone_corpus
+
+
+@pytest.fixture(scope="session")
+def tiny_config() -> Config:
+    """The tiny size with two buckets and a tenth held out."""
+    return load_config("tiny", flags={"shapes.buckets": 2, "split.validation_fraction": 0.1})
+
+
+@pytest.fixture(scope="session")
+def tiny_corpus(tmp_path_factory: pytest.TempPathFactory, tone_corpus: ToneCorpus) -> Path:
+    """24 short clips, shared by the session: do not change it."""
+    return tone_corpus(tmp_path_factory.mktemp("tones") / "corpus", 24)
+
+
+@pytest.fixture(scope="session")
+def tiny_cache(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path, tiny_config: Config) -> Path:
+    """The cache of `tiny_corpus`, two buckets, shared by the session: do not change it."""
+    cache = tmp_path_factory.mktemp("cache") / "features"
+    build_cache(tiny_corpus, cache, tiny_config, workers=1, watch=Silence())
+    return cache
+
+
+@pytest.fixture(scope="session")
+def real_clips() -> Path:
+    """24 clips of LJSpeech; the test is skipped where they are not at hand."""
+    folder = SHARED_DATA / "LJSpeech-24"
+    if not folder.is_dir():
+        pytest.skip("the real clips are not on this machine")
+    return folder

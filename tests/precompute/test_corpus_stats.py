@@ -1,0 +1,47 @@
+import csv
+from pathlib import Path
+
+import pytest
+
+from xtts.precompute.stats import corpus_stats, rejected_by_caps
+from xtts.shared.index import IndexRow
+
+
+@pytest.fixture(scope="module")
+def ljspeech_rows() -> list[IndexRow]:
+    path = Path(__file__).parents[2].parent / "shared" / "data" / "ljspeech-1.1-lengths.csv"
+    if not path.is_file():
+        pytest.skip("the lengths of LJSpeech are not on this machine")
+    with path.open() as file:
+        return [
+            IndexRow(
+                id=line["id"], speaker="", text="", status="kept", token_length=int(line["characters"]),
+                mel_length=int(line["mel_frames"]), seconds=int(line["mel_frames"]) * 256 / 22_050,
+            )
+            for line in csv.DictReader(file)
+        ]  # fmt: skip
+
+
+def test_ljspeech_percentiles_and_plans(ljspeech_rows):
+    stats = corpus_stats(ljspeech_rows)
+    assert stats.clips == 13_100
+    frames = stats.percentiles["frames"]
+    assert (frames[0], frames[2], frames[3], frames[5]) == (582, 837, 863, 869)
+    assert {n: round(100 * fill, 1) for n, fill in stats.fills.items()}[8] == 92.9
+    assert round(100 * stats.fills[12], 1) == 95.1
+
+
+def test_the_often_quoted_cap_rejects_a_tenth(ljspeech_rows):
+    counts = rejected_by_caps(ljspeech_rows, max_text_length=None, max_mel_frames=800)
+    assert counts == {"max_mel_frames": 1462}
+
+
+def test_rejected_clips_are_counted_by_reason():
+    kept = IndexRow(id="a", speaker="", text="x", status="kept", token_length=5, mel_length=10, seconds=1.0)
+    lost = IndexRow(id="b", speaker="", text="x", status="rejected", reason="missing audio")
+    stats = corpus_stats([kept, lost])
+    assert (stats.clips, stats.rejected) == (1, {"missing audio": 1})
+    assert rejected_by_caps([kept, lost], max_text_length=4, max_mel_frames=10) == {
+        "max_text_length": 1,
+        "max_mel_frames": 0,
+    }

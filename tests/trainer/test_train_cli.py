@@ -1,0 +1,122 @@
+"""What a user can get wrong is said in one line, before TensorFlow is imported."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
+FITTING = ["--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.1", "--batch-size", "4"]
+
+
+@pytest.fixture
+def refused(tmp_path):
+    """`refused(*arguments)`: (exit code, the one line of stderr) of xtts-train where TensorFlow cannot be imported."""
+    (tmp_path / "trap").mkdir()
+    (tmp_path / "trap" / "tensorflow.py").write_text("raise SystemExit('tensorflow was imported')\n")
+
+    def run(*arguments):
+        environment = os.environ | {"PYTHONPATH": str(tmp_path / "trap")}
+        command = [str(part) for part in (XTTS_TRAIN, "--out", tmp_path / "run", *arguments)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
+        assert "Traceback" not in result.stderr
+        assert not (tmp_path / "run").exists()
+        return result.returncode, result.stderr.strip()
+
+    return run
+
+
+@pytest.fixture
+def cache(tmp_path, tiny_cache):
+    return Path(shutil.copytree(tiny_cache, tmp_path / "features"))
+
+
+def rewrite(cache, **changes):
+    fields = json.loads((cache / "cache.json").read_text())
+    (cache / "cache.json").write_text(json.dumps(fields | changes))
+
+
+def test_the_trap_works(refused, cache):
+    code, message = refused("--cache", cache, *FITTING)
+    assert (code, message) == (1, "tensorflow was imported")
+
+
+def test_no_cache(refused):
+    assert refused() == (
+        2,
+        "error: features/cache.json: no such folder, expected a cache; build one with make features DATA=<corpus>",
+    )
+
+
+def test_an_unfinished_cache(refused, cache):
+    (cache / "cache.json").unlink()
+    code, message = refused("--cache", cache)
+    assert code == 2
+    assert "no finished cache here" in message
+
+
+def test_a_cache_of_another_version(refused, cache):
+    rewrite(cache, format_version=99)
+    code, message = refused("--cache", cache)
+    assert code == 1
+    assert "cache.json: format version 99, expected 1; run xtts-precompute build --fresh" in message
+
+
+def test_an_edited_cache(refused, cache):
+    rewrite(cache, vocabulary=3)
+    code, message = refused("--cache", cache)
+    assert code == 1
+    assert "edited after it was written" in message
+
+
+def test_a_truncated_shard_is_found_by_the_quick_check(refused, cache):
+    shard = next((cache / "train").rglob("*.tfrecord"))
+    shard.write_bytes(shard.read_bytes()[:-1])
+    code, message = refused("--cache", cache, *FITTING)
+    assert code == 1
+    assert shard.name in message
+    assert "truncated to" in message
+
+
+def test_a_flipped_bit_is_found_by_the_full_check(refused, cache):
+    shard = next((cache / "train").rglob("*.tfrecord"))
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    shard.write_bytes(data)
+    code, message = refused("--cache", cache, *FITTING, "--set", "data.verify=full")
+    assert code == 1
+    assert message.endswith(f"{shard.name}: damaged (digest differs); run xtts-precompute verify --repair")
+
+
+def test_a_cache_of_other_settings(refused, cache):
+    code, message = refused("--cache", cache, "--set", "split.validation_fraction=0.1")
+    assert code == 2
+    assert "built with shapes.buckets = 2, expected 4; rebuild it with make features, or train with --set" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--set", "training.lerning_rate=1"),
+            "unknown key training.lerning_rate; did you mean training.learning_rate?",
+        ),
+        (
+            ("--config", "tinny"),
+            "tinny: cannot be read (No such file or directory), expected a YAML file or one of big,",
+        ),
+        (("--model-size", "huge"), "model.size 'huge', expected one of big, normal, small, tiny"),
+        (("--batch-size", "500"), "training.batch_size: 500 clips a step, the cache has"),
+        (("--set", "training.gradient_accumulation_steps=3"), "batch_size 4 is not divisible by"),
+        (("--resume", "nowhere"), "nowhere: no such folder, expected a run folder or one checkpoint"),
+    ],
+)
+def test_wrong_settings(refused, cache, arguments, message):
+    code, found = refused("--cache", cache, *FITTING, *arguments)
+    assert code == 2
+    assert message in found
+    assert found.count("\n") == 0
