@@ -21,8 +21,6 @@ class StepRows:
     first_step: int
     """Number of the first of them, from 1."""
     result: CallResult
-    step_seconds: float
-    """Mean wall time of a step in this call."""
     traces: int
     """Traces of training steps so far."""
 
@@ -32,20 +30,17 @@ class StepRows:
         return self.first_step + len(self.result.metrics) - 1
 
     def rows(self) -> list[dict[str, object]]:
-        """One line of metrics.jsonl for each step; `step_seconds` and what follows are means of the call."""
-        seconds = self.step_seconds * len(self.result.metrics)
-        shared = {
-            "step_seconds": self.step_seconds,
-            "input_wait_share": float(self.result.wait_seconds.sum() / seconds),
-            "useful_frames_per_second": float(self.column("useful_frames").sum() / seconds),
-            "traces": self.traces,
-        }
-        return [
-            {"split": "train", "step": self.first_step + i}
-            | {name: float(value) for name, value in zip(TRAIN_METRICS, values, strict=True)}
-            | shared
-            for i, values in enumerate(self.result.metrics)
-        ]
+        """One line of metrics.jsonl for each step."""
+        lines: list[dict[str, object]] = []
+        for i, (values, (seconds, waited)) in enumerate(zip(self.result.metrics, self.result.seconds, strict=True)):
+            line: dict[str, object] = {"split": "train", "step": self.first_step + i}
+            line |= {name: float(value) for name, value in zip(TRAIN_METRICS, values, strict=True)}
+            line["step_seconds"] = float(seconds)
+            line["input_wait_share"] = float(waited / seconds)
+            line["useful_frames_per_second"] = float(self.column("useful_frames")[i] / seconds)
+            line["traces"] = self.traces
+            lines.append(line)
+        return lines
 
     def column(self, name: str) -> np.ndarray:
         """float32[n]: one metric of every step."""
@@ -76,6 +71,10 @@ class Reporter:
     def _log(self) -> None:
         last, pending = self._pending[-1], self._pending
         mean = {name: float(np.mean([row[name] for row in pending])) for name in pending[0] if name != "split"}
+        seconds = np.array([row["step_seconds"] for row in pending], np.float64)
+        waited = seconds * np.array([row["input_wait_share"] for row in pending])
+        mean["input_wait_share"] = float(waited.sum() / seconds.sum())
+        mean["useful_frames_per_second"] = mean["useful_frames"] * len(pending) / float(seconds.sum())
         step = int(str(last["step"]))
         with self._tensorboard.as_default(step=step):
             for name, value in mean.items():

@@ -19,7 +19,7 @@ from xtts.trainer.dataset import (
     validation_batches,
 )
 from xtts.trainer.optimizer import learning_rate
-from xtts.trainer.order import BucketOrder, Schedule
+from xtts.trainer.order import Schedule
 from xtts.trainer.step import LOSSES, TRAIN_METRICS, Steps
 
 
@@ -28,8 +28,8 @@ class CallResult(NamedTuple):
 
     metrics: np.ndarray
     """float32[n, len(TRAIN_METRICS)]."""
-    wait_seconds: np.ndarray
-    """float64[n]: time spent waiting for the input pipeline."""
+    seconds: np.ndarray
+    """float64[n, 2]: wall time of each step, and of it the time spent waiting for the input pipeline."""
     buckets: np.ndarray
     """int32[n]: place of each step's bucket in the closed set."""
     offsets: np.ndarray
@@ -72,7 +72,7 @@ class TrainingLoop:
             for number in sizes
         ]
         self._signatures = [batch_signature(spec, spec.buckets[n], size) for n, size in sizes.items()]
-        self._compiled = [steps.train(number, s) for number, s in zip(sizes, self._signatures, strict=True)]
+        self._compiled = [steps.training_steps[number] for number in sizes]
         self._schedule = Schedule(
             seed=config.training.seed,
             clips=tuple(order.clips for order in self.orders),
@@ -90,7 +90,7 @@ class TrainingLoop:
         )
 
     def compile(self, place: int) -> None:
-        """Trace and compile the step of the `place`-th bucket by running it once on a blank batch."""
+        """Compile the step of the `place`-th bucket by running it once on a blank batch."""
         self._run(tf.constant(1), tf.constant(place))
 
     def run(self, count: int) -> CallResult:
@@ -103,17 +103,15 @@ class TrainingLoop:
         """The traced loop, for tests and the doctor."""
         return self._run.get_concrete_function().graph
 
-    def order_of(self, place: int) -> BucketOrder:
-        """The clip stream of the `place`-th bucket of the closed set."""
-        return self.orders[place]
-
     def _branch(self, place: int, blank: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """(metrics, seconds waited) of one batch of one bucket."""
+        """(metrics, seconds float64[2]) of one batch of one bucket."""
         began = tf.timestamp()
         batch = tf.cond(blank, lambda: blank_batch(self._signatures[place]), lambda: self._iterators[place].get_next())
-        waited = tf.timestamp() - began
+        ready = tf.timestamp()
         self._steps.rate.assign(learning_rate(self._steps.training, self._steps.step))
-        return self._compiled[place](*batch), waited
+        metrics = self._compiled[place](*batch)
+        with tf.control_dependencies([metrics]):
+            return metrics, tf.stack([tf.timestamp() - began, ready - began])
 
     def _next(self) -> tuple[tf.Tensor, tf.Tensor]:
         """(place of the bucket, its clips consumed so far) of the next batch; moves the position on."""
@@ -127,17 +125,17 @@ class TrainingLoop:
     def _run_batches(self, count: tf.Tensor, only: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The loop body proper; with `only` >= 0 it runs that bucket's step on a blank batch instead."""
         metrics = tf.TensorArray(tf.float32, count, element_shape=[len(TRAIN_METRICS)])
-        waits = tf.TensorArray(tf.float64, count, element_shape=[])
+        seconds = tf.TensorArray(tf.float64, count, element_shape=[2])
         places = tf.TensorArray(tf.int32, count, element_shape=[])
         offsets = tf.TensorArray(tf.int64, count, element_shape=[])
         blank = only >= 0
         for i in tf.range(count):
             place, offset = tf.cond(blank, lambda: (only, tf.constant(0, tf.int64)), self._next)
             branches = [lambda k=k: self._branch(k, blank) for k in range(len(self._compiled))]
-            values, waited = tf.switch_case(place, branches)
-            metrics, waits = metrics.write(i, values), waits.write(i, waited)
+            values, spent = tf.switch_case(place, branches)
+            metrics, seconds = metrics.write(i, values), seconds.write(i, spent)
             places, offsets = places.write(i, place), offsets.write(i, offset)
-        return metrics.stack(), waits.stack(), places.stack(), offsets.stack()
+        return metrics.stack(), seconds.stack(), places.stack(), offsets.stack()
 
 
 class ValidationLoop:
@@ -148,10 +146,9 @@ class ValidationLoop:
         for number, size in sizes.items():
             clips = spec.buckets[number].clips("validation")
             if clips:
-                step = steps.validate(number, batch_signature(spec, spec.buckets[number], size))
                 # One endless iterator, always read in whole passes.
                 batches = iter(validation_batches(cache, spec, number, batch_size=size).repeat())
-                self._parts.append((-(-clips // size), batches, step))
+                self._parts.append((-(-clips // size), batches, steps.validation_steps[number]))
         self._run = tf.function(self._sums, input_signature=[])
 
     @property

@@ -13,6 +13,7 @@ import tensorflow as tf
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.batches import training_buckets
 from xtts.trainer.callbacks import Reporter, StepRows, clip_namer
 from xtts.trainer.checkpoint import (
     check_resumable,
@@ -23,6 +24,7 @@ from xtts.trainer.checkpoint import (
     save_checkpoint,
     set_aside_newer,
 )
+from xtts.trainer.dataset import batch_signature
 from xtts.trainer.loop import TrainingLoop, ValidationLoop
 from xtts.trainer.plan import RunPlan
 from xtts.trainer.state import TrainState
@@ -53,6 +55,11 @@ class Trainer:
     def __init__(self, plan: RunPlan, console: Console) -> None:
         self.plan, self.training = plan, plan.config.training
         self.state = TrainState(plan.config, plan.spec)
+        self.steps = Steps(self.state.model, self.state.optimizer, self.training, self.state.step)
+        signatures = {n: batch_signature(plan.spec, plan.spec.buckets[n], size) for n, size in plan.sizes.items()}
+        self.steps.trace(signatures, training=training_buckets(plan.spec))
+        self._exchange = tf.function(self.state.optimizer.exchange_averages, input_signature=[], jit_compile=True)
+        self._exchange.get_concrete_function()
         self.identity = describe(
             plan.config, cache_identity=plan.spec.identity, cache_fingerprint=plan.spec.fingerprint
         )
@@ -61,7 +68,6 @@ class Trainer:
             self.state.restore(load_arrays(plan.resume))
         elif plan.init_from:
             self._take_weights(plan.init_from)
-        self.steps = Steps(self.state.model, self.state.optimizer, self.training, self.state.step)
         self.loop = TrainingLoop(plan.cache, plan.spec, plan.config, plan.sizes, self.steps, self.state.position)
         self.validation = ValidationLoop(plan.cache, plan.spec, plan.sizes, self.steps)
         self.step = int(self.state.step.numpy())
@@ -73,7 +79,6 @@ class Trainer:
         self.bad_steps = 0
         self.losses: dict[str, float] = {}
         self._names = clip_namer(plan.cache)
-        self._exchange = tf.function(self.state.optimizer.exchange_averages, input_signature=[], jit_compile=True)
 
     def _take_weights(self, checkpoint: Path) -> None:
         saved, wanted = read_meta(checkpoint)["settings"], self.identity["settings"]
@@ -92,7 +97,7 @@ class Trainer:
             console.print(f"set aside {path.name}: the run goes on from step {self.step}", highlight=False)
 
     def compile(self) -> None:
-        """Trace and compile every signature, then close the set."""
+        """Compile every signature; the set was closed when they were traced."""
         for place, (number, size) in enumerate(self.loop.sizes.items()):
             began, bucket = time.perf_counter(), self.plan.spec.buckets[number]
             try:
@@ -107,7 +112,6 @@ class Trainer:
                 f"in {time.perf_counter() - began:.1f} s"
             )
         self.validate(record=self.step == 0)
-        self.steps.guard.lock()
 
     def validate(self, *, record: bool = True) -> None:
         """Losses of the validation split under the averaged weights."""
@@ -127,13 +131,8 @@ class Trainer:
         marks = (training.log_every, training.validate_every, training.checkpoint_every)
         due = min(mark - self.step % mark for mark in marks)
         count = min(training.steps_per_call, due, training.steps - self.step)
-        began = time.perf_counter()
         result = self.loop.run(count)
-        seconds = time.perf_counter() - began
-        rows = StepRows(
-            first_step=self.step + 1, result=result, step_seconds=seconds / count,
-            traces=self.steps.guard.count("training"),
-        )  # fmt: skip
+        rows = StepRows(first_step=self.step + 1, result=result, traces=self.steps.guard.count("training"))
         self.step += count
         self.reporter.steps(rows)
         self.losses = {name: float(np.mean(rows.column(name))) for name in ("loss", *LOSSES)}

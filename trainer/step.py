@@ -3,7 +3,8 @@
 Nothing else in the trainer computes a loss or moves a weight.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import cast
 
 import tensorflow as tf
 
@@ -73,6 +74,18 @@ class Steps:
         self.rate = tf.Variable(0.0, trainable=False)
         """Learning rate of the next step; the loop sets it."""
         self.guard = TraceGuard()
+        self.training_steps: dict[int, Callable[..., tf.Tensor]] = {}
+        self.validation_steps: dict[int, Callable[..., tf.Tensor]] = {}
+
+    def trace(self, signatures: dict[int, list[tf.TensorSpec]], *, training: Iterable[int]) -> None:
+        """Trace the steps of every bucket and close the set; `training` names the buckets with training clips.
+
+        Done before anything that differs between a fresh and a resumed run: XLA's cache knows a step by the number
+        that TensorFlow gave its trace.
+        """
+        self.training_steps = {bucket: self.train(bucket, signatures[bucket]) for bucket in training}
+        self.validation_steps = {bucket: self.validate(bucket, specs) for bucket, specs in signatures.items()}
+        self.guard.lock()
 
     def train(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
         """The locked training step of a bucket: `Batch` -> float32[len(TRAIN_METRICS)]."""
@@ -152,9 +165,10 @@ class Steps:
 
 
 def locked(body: Callable[..., tf.Tensor], signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
-    """`body` compiled by XLA for exactly one signature."""
-    compiled: Callable[..., tf.Tensor] = tf.function(body, input_signature=signature, jit_compile=True, autograph=False)
-    return compiled
+    """`body` traced at once, and compiled by XLA at its first call, for exactly one signature."""
+    function = tf.function(body, input_signature=signature, jit_compile=True, autograph=False)
+    function.get_concrete_function()
+    return cast(Callable[..., tf.Tensor], function)
 
 
 def loss_weights(training: TrainingConfig) -> tf.Tensor:
