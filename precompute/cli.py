@@ -135,6 +135,37 @@ def stats(cache: Path, max_text_length: int | None, max_mel_frames: int | None) 
             click.echo(f"\n{cap} would reject {count} of {len(rows)} clips ({count / len(rows):.1%})")
 
 
+@main.command()
+@_cache_option
+@click.argument("clip_id", metavar="ID", required=False)
+@click.option("--out", type=_FOLDER, default=".", help="Folder of ID.png and ID.wav (default: this one).")
+def inspect(cache: Path, clip_id: str | None, out: Path) -> None:
+    """Show one clip: its mel as ID.png, and as ID.wav what the mel keeps of it."""
+    if clip_id is None:  # `inspect --cache ID`: the option took the id for its folder
+        if str(cache) == _CACHE or cache.is_dir():
+            raise click.UsageError("Missing argument 'ID'.")
+        cache, clip_id = Path(_CACHE), str(cache)
+    with reported():
+        from xtts.precompute.inspect_clip import inspect_clip
+
+        click.echo(inspect_clip(cache, clip_id, out))
+
+
+@main.command()
+@_cache_option
+@click.option("--out", type=_FOLDER, default="report.html", show_default=True, metavar="FILE", help="The page.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which clips are drawn.")
+def report(cache: Path, out: Path, seed: int) -> None:
+    """Write one page about a cache: lengths, shapes, rejected clips, a dozen clips to see and hear."""
+    with reported():
+        from xtts.precompute.display import Display
+        from xtts.precompute.report import write_report
+
+        with Display() as display:
+            told = write_report(cache, out, seed=seed, watch=display)
+        click.echo(told)
+
+
 @main.command("sample-corpus")
 @click.argument("out", type=_FOLDER)
 @click.option("--clips", type=click.IntRange(1), default=200, show_default=True)

@@ -82,8 +82,8 @@ def mel_of(
 
 def mel_sums(mel: np.ndarray) -> tuple[float, float]:
     """Sum and sum of squares of a stored mel without padding, in float64."""
-    exact = mel.astype(np.float64)
-    return float(exact.sum()), float(np.square(exact).sum())
+    exact = mel.astype(np.float64).ravel()
+    return float(exact.sum()), float(np.dot(exact, exact))
 
 
 def extract_mel(data: bytes, row: IndexRow, front_end: FrontEnd) -> np.ndarray:

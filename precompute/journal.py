@@ -5,7 +5,8 @@ import json
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,7 @@ class Workshop:
         target.with_suffix(".json").unlink(missing_ok=True)
         durable.sync_file(result.task.path)
         durable.move(result.task.path, target)
-        durable.write(target.with_suffix(".json"), json.dumps(asdict(done)).encode())
+        durable.write(target.with_suffix(".json"), _sidecar_bytes(done))
         return done
 
     def finished(self, *, committing: bool) -> dict[str, Finished]:
@@ -188,10 +189,20 @@ def size_of(path: Path) -> int | None:
         return None
 
 
+def _sidecar_bytes(done: Finished) -> bytes:
+    """A shard's facts as JSON; rows as lists, because `dataclasses.asdict` would copy each of them deeply."""
+    columns = [field.name for field in fields(IndexRow)]
+    content = {field.name: getattr(done, field.name) for field in fields(Finished)}
+    rows = list(map(attrgetter(*columns), done.rows))
+    return json.dumps({**content, "columns": columns, "rows": rows}).encode()
+
+
 def _read_sidecar(path: Path) -> Finished | None:
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        return Finished(**{**fields, "rows": [IndexRow(**row) for row in fields["rows"]]})
+        content = json.loads(path.read_text(encoding="utf-8"))
+        names = content.pop("columns")
+        rows = [IndexRow(**dict(zip(names, values, strict=True))) for values in content.pop("rows")]
+        return Finished(**content, rows=rows)
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None  # a shard without a readable sidecar is an unfinished shard
 

@@ -1,9 +1,9 @@
 """The one mel front end: samples to natural-log mel, in blocks of frames."""
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
-import scipy.fft
 from numpy.lib.stride_tricks import sliding_window_view
 
 from xtts.shared.mel_profiles import MelProfile
@@ -12,6 +12,8 @@ FRONT_END = 1
 """Raised whenever the numbers that this module or precompute/audio.py produce change: old mels are then rebuilt."""
 
 _BLOCK_FRAMES = 128  # the windowed frames and their spectrum then stay in the second-level cache
+
+_BANKS = 5
 
 _WIDE_RANGE = 10.5
 """Nats between the loudest and quietest channel of a frame above which float32 is too coarse.
@@ -41,12 +43,18 @@ def log_mel(samples: np.ndarray, profile: MelProfile) -> np.ndarray:
 
 def _log_mel_frames(frames: np.ndarray, profile: MelProfile) -> np.ndarray:
     """frames: [T, n_fft] of the precision to compute in. Returns [T, M] of the same precision."""
-    window, (bank, bins) = _window(profile, frames.dtype), _bank(profile, frames.dtype)
-    spectrum = scipy.fft.rfft(frames * window, axis=1)[:, :bins]
-    power = np.square(spectrum.real) + np.square(spectrum.imag)
-    mel = np.sqrt(power + profile.magnitude_floor) @ bank
-    logarithm: np.ndarray = np.log(np.maximum(mel, profile.log_floor))
-    return logarithm
+    import scipy.fft  # a tenth of a second that only the workers need
+
+    magnitude = np.abs(scipy.fft.rfft(frames * _window(profile, frames.dtype), axis=1))
+    if profile.magnitude_floor:
+        np.square(magnitude, out=magnitude)
+        magnitude += profile.magnitude_floor
+        np.sqrt(magnitude, out=magnitude)
+    mel = np.empty((len(frames), profile.mel_channels), frames.dtype)
+    for channels, bins, bank in _banks(profile, frames.dtype):
+        mel[:, channels] = magnitude[:, bins] @ bank
+    np.maximum(mel, profile.log_floor, out=mel)
+    return np.log(mel, out=mel)
 
 
 @lru_cache
@@ -59,11 +67,18 @@ def _window(profile: MelProfile, dtype: np.dtype) -> np.ndarray:
 
 
 @lru_cache
-def _bank(profile: MelProfile, dtype: np.dtype) -> tuple[np.ndarray, int]:
-    """The filterbank as [bins, M], and how many FFT bins any filter reaches."""
-    bank = mel_filterbank(profile)
-    bins = int(np.flatnonzero(bank.any(axis=0)).max()) + 1
-    return np.ascontiguousarray(bank[:, :bins].T, dtype), bins
+def _banks(profile: MelProfile, dtype: np.dtype) -> list[tuple[slice, slice, np.ndarray]]:
+    """The filterbank in `_BANKS` parts: channels, the FFT bins that they reach, and the weights [bins, channels].
+
+    Most weights of the whole are 0; the product with the parts takes 0.2 us a frame instead of 0.5.
+    """
+    filters, parts = mel_filterbank(profile), []
+    edges = np.linspace(0, profile.mel_channels, _BANKS + 1).astype(int).tolist()
+    for low, high in pairwise(edges):
+        reached = np.flatnonzero(filters[low:high].any(axis=0))
+        bins = slice(int(reached.min()), int(reached.max()) + 1)
+        parts.append((slice(low, high), bins, np.ascontiguousarray(filters[low:high, bins].T, dtype)))
+    return parts
 
 
 def mel_filterbank(profile: MelProfile) -> np.ndarray:

@@ -95,7 +95,7 @@ def _scan_audio(row: IndexRow, front_end: FrontEnd) -> IndexRow:
     try:
         if row.source_bytes is None:
             raise AudioProblem("missing audio", "no such file, or not a regular one")
-        header = read_header(str(path))
+        header = read_header(path)
         samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
         if front_end.trim_silence_db is not None:  # only decoding tells what is left
             whole, samples = samples, len(front_end.samples(path.read_bytes()))

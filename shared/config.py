@@ -142,6 +142,10 @@ class TrainingConfig(Section):
     """Type of activations; weights, losses and the optimizer stay float32."""
     steps: PositiveInt = 1000
     """Updates in the whole run, the resumed ones included; the schedule ends here."""
+    epochs: PositiveInt | None = None
+    """Passes over the training clips; when set, it decides `steps`."""
+    patience: PositiveInt | None = None
+    """Validations in a row without a new best loss after which the run stops early."""
     learning_rate: PositiveFloat = 1e-3
     """Peak, reached after warm-up."""
     warmup_steps: int = Field(default=100, ge=0)
@@ -173,7 +177,7 @@ class TrainingConfig(Section):
     checkpoint_every: PositiveInt = 500
     """Steps between checkpoints; the last step is always saved."""
     keep_checkpoints: PositiveInt = 3
-    """Newest checkpoints kept."""
+    """Newest checkpoints kept, beside the best one by validation."""
     seed: int = 0
     """Initial weights, order of the clips and every random number of the step."""
 

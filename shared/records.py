@@ -71,7 +71,10 @@ def _field(number: int, data: bytes) -> bytes:
 
 
 def _int64s(values: Sequence[int]) -> bytes:
-    packed = b"".join(_varint(value & 0xFFFFFFFFFFFFFFFF) for value in values)
+    if values and 0 <= min(values) and max(values) < 0x80:  # one byte each, as nearly always
+        packed = bytes(values)
+    else:
+        packed = b"".join(_varint(value & 0xFFFFFFFFFFFFFFFF) for value in values)
     return _field(3, _field(1, packed))
 
 

@@ -1,7 +1,7 @@
 """B of every bucket, from the cache and the configuration; runs before TensorFlow is imported."""
 
 from xtts.shared.cache_spec import CacheSpec
-from xtts.shared.config import TrainingConfig
+from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 
 
@@ -31,3 +31,12 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
         if available:
             sizes[number] = max(min(level, available) // micro, 1) * micro
     return sizes
+
+
+def with_steps(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> Config:
+    """The configuration with `training.steps` worked out from `training.epochs`, where that is set."""
+    epochs = config.training.epochs
+    if epochs is None:
+        return config
+    steps = sum(epochs * spec.buckets[number].clips("train") // size for number, size in sizes.items())
+    return config.model_copy(update={"training": config.training.model_copy(update={"steps": steps})})

@@ -10,6 +10,7 @@ import tensorflow as tf
 from rich.console import Console
 
 from xtts.trainer.loop import CallResult
+from xtts.trainer.panel import Panel
 from xtts.trainer.run_folder import RunFolder
 from xtts.trainer.step import LOSSES, TRAIN_METRICS
 
@@ -23,17 +24,19 @@ class StepRows:
     result: CallResult
     traces: int
     """Traces of training steps so far."""
+    epoch: int
+    """Epoch of the last of them, from 0."""
 
     @property
     def last_step(self) -> int:
         """Number of the last of them."""
         return self.first_step + len(self.result.metrics) - 1
 
-    def rows(self) -> list[dict[str, object]]:
-        """One line of metrics.jsonl for each step."""
-        lines: list[dict[str, object]] = []
+    def rows(self) -> list[dict[str, float]]:
+        """The numbers of each step, as metrics.jsonl has them."""
+        lines: list[dict[str, float]] = []
         for i, (values, (seconds, waited)) in enumerate(zip(self.result.metrics, self.result.seconds, strict=True)):
-            line: dict[str, object] = {"split": "train", "step": self.first_step + i}
+            line: dict[str, float] = {"step": self.first_step + i}
             line |= {name: float(value) for name, value in zip(TRAIN_METRICS, values, strict=True)}
             line["step_seconds"] = float(seconds)
             line["input_wait_share"] = float(waited / seconds)
@@ -50,37 +53,43 @@ class StepRows:
 class Reporter:
     """Writes what happens to metrics.jsonl, TensorBoard and the terminal."""
 
-    def __init__(self, run: RunFolder, console: Console, *, total_steps: int, log_every: int) -> None:
+    def __init__(self, run: RunFolder, console: Console, *, total_steps: int, log_every: int, buckets: int) -> None:
         self.console, self.total_steps, self.log_every = console, total_steps, log_every
         self._metrics = open(run.metrics_file, "a", encoding="utf-8")
         self._tensorboard = tf.summary.create_file_writer(str(run.tensorboard))
-        self._pending: list[dict[str, object]] = []
+        self._pending: list[dict[str, float]] = []
+        self._panel = Panel(console, total_steps=total_steps, buckets=buckets) if console.is_terminal else None
 
     def steps(self, rows: StepRows) -> None:
         """Record the steps of one call; every `log_every` steps say so."""
         lines = rows.rows()
-        self._write(lines)
+        self._write([{"split": "train", **line} for line in lines])
         self._pending += lines
+        if self._panel:
+            self._panel.show(lines, epoch=rows.epoch)
         if rows.last_step % self.log_every == 0 or rows.last_step == self.total_steps:
             self._log()
 
-    def _write(self, lines: list[dict[str, object]]) -> None:
+    def _write(self, lines: list[dict[str, str | float]]) -> None:
         self._metrics.writelines(json.dumps(line) + "\n" for line in lines)
         self._metrics.flush()
 
     def _log(self) -> None:
         last, pending = self._pending[-1], self._pending
-        mean = {name: float(np.mean([row[name] for row in pending])) for name in pending[0] if name != "split"}
+        mean = {name: float(np.mean([row[name] for row in pending])) for name in pending[0]}
         seconds = np.array([row["step_seconds"] for row in pending], np.float64)
         waited = seconds * np.array([row["input_wait_share"] for row in pending])
         mean["input_wait_share"] = float(waited.sum() / seconds.sum())
         mean["useful_frames_per_second"] = mean["useful_frames"] * len(pending) / float(seconds.sum())
-        step = int(str(last["step"]))
+        step = int(last["step"])
         with self._tensorboard.as_default(step=step):
             for name, value in mean.items():
                 if name != "step":
                     tf.summary.scalar(f"train/{name}", value)
         parts = "  ".join(f"{name} {mean[name]:.3f}" for name in LOSSES)
+        self._pending = []
+        if self._panel:
+            return
         self.console.print(
             f"step {step:>{len(str(self.total_steps))}}/{self.total_steps}  loss {mean['loss']:.4f}  {parts}  "
             f"lr {last['learning_rate']:.1e}  norm {mean['gradient_norm']:.2f}  "
@@ -88,7 +97,6 @@ class Reporter:
             f"input wait {100 * mean['input_wait_share']:.1f}%  traces {last['traces']}",
             highlight=False,
         )
-        self._pending = []
 
     def validation(self, step: int, losses: dict[str, float], total: float) -> None:
         """Record one validation."""
@@ -105,6 +113,8 @@ class Reporter:
 
     def close(self) -> None:
         """Flush everything."""
+        if self._panel:
+            self._panel.stop()
         self._metrics.close()
         self._tensorboard.close()
 

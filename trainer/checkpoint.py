@@ -39,7 +39,7 @@ def _sync(path: Path) -> None:
 
 
 def save_checkpoint(
-    folder: Path, arrays: dict[str, np.ndarray], *, step: int, identity: dict[str, Any], losses: dict[str, float]
+    folder: Path, arrays: dict[str, np.ndarray], *, step: int, identity: dict[str, Any], progress: dict[str, Any]
 ) -> Path:
     """Write `folder/step-N` as a whole or not at all; a `LockstepError` when the disk refuses."""
     final, partial = folder / f"step-{step}", folder / f".step-{step}.partial"
@@ -50,7 +50,7 @@ def save_checkpoint(
             np.savez(state, **arrays)  # type: ignore[arg-type]
         with open(partial / STATE_FILE, "rb") as state:
             digest = hashlib.file_digest(state, "sha256").hexdigest()
-        meta = {"format_version": FORMAT_VERSION, "step": step, "sha256": digest, "losses": losses, **identity}
+        meta = {"format_version": FORMAT_VERSION, "step": step, "sha256": digest, "progress": progress, **identity}
         (partial / META_FILE).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
         for path in (partial / STATE_FILE, partial / META_FILE, partial):
             _sync(path)
@@ -92,10 +92,11 @@ def list_checkpoints(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.name[5:]))
 
 
-def prune_checkpoints(folder: Path, keep: int) -> None:
-    """Remove all but the newest `keep`, and what a killed save left behind."""
+def prune_checkpoints(folder: Path, keep: int, *, best_step: int | None = None) -> None:
+    """Remove all but the newest `keep` and the best one, and what a killed save left behind."""
     for path in list_checkpoints(folder)[:-keep]:
-        shutil.rmtree(path)
+        if path.name != f"step-{best_step}":
+            shutil.rmtree(path)
     for path in folder.glob(".step-*.partial"):
         shutil.rmtree(path)
 

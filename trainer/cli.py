@@ -38,12 +38,17 @@ RUNS = Path("runs")
     help="Start a new run from the averaged weights of another.",
 )
 @click.option("--steps", type=click.IntRange(min=1), help="training.steps")
-def main(config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: Path | None,
-         out: Path | None, resume: str | None, init_from: Path | None, steps: int | None) -> None:  # fmt: skip
+@click.option("--epochs", type=click.IntRange(min=1), help="training.epochs, which decides the steps")
+def main(
+    config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: Path | None,
+    out: Path | None, resume: str | None, init_from: Path | None, steps: int | None, epochs: int | None,
+) -> None:  # fmt: skip
     """Train on a cache of xtts-precompute with locked, compiled steps."""
     with reported():
         if steps is not None:
-            flags = {**flags, "training.steps": steps}
+            flags = {**flags, "training.steps": steps, "training.epochs": None}
+        if epochs is not None:
+            flags = {**flags, "training.epochs": epochs}
         plan = make_plan(config, assignments, flags, cache=cache, out=out, resume=resume, init_from=init_from)
         run(plan)
 
@@ -54,7 +59,7 @@ def make_plan(
 ) -> "RunPlan":  # fmt: skip
     """Resolve and check everything that needs no TensorFlow."""
     from xtts.shared.cache_spec import DEFAULT_CACHE, load_spec
-    from xtts.trainer.batches import batch_sizes
+    from xtts.trainer.batches import batch_sizes, with_steps
     from xtts.trainer.checkpoint import find_checkpoint
     from xtts.trainer.plan import RunPlan
     from xtts.trainer.run_folder import RunFolder
@@ -77,8 +82,9 @@ def make_plan(
         raise LockstepError(
             str(folder.path), found="holds a run already", fix="continue it with --resume, or give another --out"
         )
+    sizes = batch_sizes(spec, resolved.training)
     return RunPlan(
-        config=resolved, cache=cache, spec=spec, sizes=batch_sizes(spec, resolved.training), folder=folder,
+        config=with_steps(resolved, spec, sizes), cache=cache, spec=spec, sizes=sizes, folder=folder,
         resume=checkpoint, init_from=find_checkpoint(init_from) if init_from else None,
     )  # fmt: skip
 
@@ -137,7 +143,8 @@ def run(plan: "RunPlan") -> None:
     with quiet_import():
         from xtts.trainer.run import train
 
-    train(plan, console)
+    if not train(plan, console):
+        return
     console.print(
         f"checkpoints: {plan.folder.checkpoints}\n"
         f"loss curves: tensorboard --logdir {plan.folder.tensorboard}   every step: {plan.folder.metrics_file}\n"

@@ -1,5 +1,6 @@
 """One training run, from start-up to the last checkpoint: the host's side of the loop."""
 
+import math
 import os
 import signal
 import time
@@ -7,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
@@ -49,6 +50,30 @@ def stop_requests() -> Iterator[list[str]]:
             signal.signal(number, handler)
 
 
+class Best:
+    """The best validation so far, and how many have come since."""
+
+    def __init__(self, step: int | None = None, loss: float = math.inf, since: int = 0) -> None:
+        self.step, self.loss, self.since = step, loss, since
+
+    def note(self, step: int, loss: float) -> bool:
+        """Record a validation; True when it is the best."""
+        if loss < self.loss:
+            self.step, self.loss, self.since = step, loss, 0
+            return True
+        self.since += 1
+        return False
+
+    def as_json(self) -> dict[str, float | int | None]:
+        """What a checkpoint keeps of it."""
+        return {"step": self.step, "loss": self.loss if math.isfinite(self.loss) else None, "since": self.since}
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> "Best":
+        """The record of a checkpoint."""
+        return cls(saved["step"], math.inf if saved["loss"] is None else saved["loss"], saved["since"])
+
+
 class Trainer:
     """Holds the pieces of a run and moves them on."""
 
@@ -63,9 +88,11 @@ class Trainer:
         self.identity = describe(
             plan.config, cache_identity=plan.spec.identity, cache_fingerprint=plan.spec.fingerprint
         )
+        self.best = Best()
         if plan.resume:
             check_resumable(plan.resume, self.identity)
             self.state.restore(load_arrays(plan.resume))
+            self.best = Best.from_json(read_meta(plan.resume)["progress"]["best_validation"])
         elif plan.init_from:
             self._take_weights(plan.init_from)
         self.loop = TrainingLoop(plan.cache, plan.spec, plan.config, plan.sizes, self.steps, self.state.position)
@@ -73,11 +100,14 @@ class Trainer:
         self.step = int(self.state.step.numpy())
         self._prepare_folder(console)
         self.reporter = Reporter(
-            plan.folder, console, total_steps=self.training.steps, log_every=self.training.log_every
+            plan.folder,
+            console,
+            total_steps=self.training.steps,
+            log_every=self.training.log_every,
+            buckets=len(self.loop.sizes),
         )
         self.saved_step = self.step if plan.resume else -1
         self.bad_steps = 0
-        self.losses: dict[str, float] = {}
         self._names = clip_namer(plan.cache)
 
     def _take_weights(self, checkpoint: Path) -> None:
@@ -124,6 +154,8 @@ class Trainer:
         total = sum(weights.get(name, 1.0) * losses[name] for name in LOSSES)
         if record:
             self.reporter.validation(self.step, losses, total)
+            if self.best.note(self.step, total) and self.step:
+                self.save()
 
     def advance(self) -> None:
         """One host call: as many steps as fit before the next thing that happens on the host."""
@@ -132,10 +164,14 @@ class Trainer:
         due = min(mark - self.step % mark for mark in marks)
         count = min(training.steps_per_call, due, training.steps - self.step)
         result = self.loop.run(count)
-        rows = StepRows(first_step=self.step + 1, result=result, traces=self.steps.guard.count("training"))
+        rows = StepRows(
+            first_step=self.step + 1,
+            result=result,
+            traces=self.steps.guard.count("training"),
+            epoch=int(self.state.position.epoch.numpy()),
+        )
         self.step += count
         self.reporter.steps(rows)
-        self.losses = {name: float(np.mean(rows.column(name))) for name in ("loss", *LOSSES)}
         self._watch_numbers(rows)
 
     def _watch_numbers(self, rows: StepRows) -> None:
@@ -156,13 +192,32 @@ class Trainer:
                     fix="look at the clips named above, or lower training.learning_rate, then --resume", exit_code=1,
                 )  # fmt: skip
 
+    def run(self) -> list[str]:
+        """Go on to the last step, or until a signal or `patience` ends it; gives back the signals received."""
+        training = self.training
+        with stop_requests() as stop:
+            self.compile()
+            while self.step < training.steps and not stop and not self.stale:
+                self.advance()
+                if self.step % training.validate_every == 0 or self.step == training.steps:
+                    self.validate()
+                if stop or self.step % training.checkpoint_every == 0 or self.step == training.steps:
+                    self.save()
+            self.save()
+        return stop
+
+    @property
+    def stale(self) -> bool:
+        """True when validation has not improved for `training.patience` times."""
+        return self.training.patience is not None and self.best.since >= self.training.patience
+
     def save(self) -> None:
         """A checkpoint of this step, unless there is one."""
         if self.saved_step == self.step:
             return
-        folder = self.plan.folder.checkpoints
-        save_checkpoint(folder, self.state.arrays(), step=self.step, identity=self.identity, losses=self.losses)
-        prune_checkpoints(folder, self.training.keep_checkpoints)
+        folder, progress = self.plan.folder.checkpoints, {"best_validation": self.best.as_json()}
+        save_checkpoint(folder, self.state.arrays(), step=self.step, identity=self.identity, progress=progress)
+        prune_checkpoints(folder, self.training.keep_checkpoints, best_step=self.best.step)
         self.saved_step = self.step
 
 
@@ -174,8 +229,8 @@ def device_name() -> str:
     return ", ".join(str(tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name)) for gpu in gpus)
 
 
-def train(plan: RunPlan, console: Console) -> None:
-    """Run to the last step, or until a signal asks to stop; always leaves a checkpoint of the last step."""
+def train(plan: RunPlan, console: Console) -> bool:
+    """Run to the last step, or until a signal asks to stop (then False); the last step always leaves a checkpoint."""
     trainer = Trainer(plan, console)
     training, folder = plan.config.training, plan.folder.path
     model = trainer.state.model
@@ -184,15 +239,15 @@ def train(plan: RunPlan, console: Console) -> None:
         f"{plan.spec.statistics.clips} clips in {len(plan.sizes)} shapes; step {trainer.step} of {training.steps}"
     )
     trainer.reporter.say(f"device: {device_name()}")
-    with stop_requests() as stop:
-        trainer.compile()
-        while trainer.step < training.steps and not stop:
-            trainer.advance()
-            if trainer.step % training.validate_every == 0 or trainer.step == training.steps:
-                trainer.validate()
-            if stop or trainer.step % training.checkpoint_every == 0 or trainer.step == training.steps:
-                trainer.save()
-        trainer.save()
+    try:
+        stop = trainer.run()
+    finally:
+        trainer.reporter.close()
+    if trainer.stale:
+        trainer.reporter.say(
+            f"stopped at step {trainer.step}: no better validation since step {trainer.best.step} "
+            f"(training.patience = {training.patience})"
+        )
     if stop:
         trainer.reporter.say(f"{stop[0]}: saved step {trainer.step}; continue with: xtts-train --resume {folder}")
-    trainer.reporter.close()
+    return not stop

@@ -10,6 +10,7 @@ from xtts.shared.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
 from xtts.shared.errors import LockstepError
+from xtts.trainer.synth.voice import synthesis_record
 
 
 class RunFolder:
@@ -51,6 +52,7 @@ class RunFolder:
             "cache_identity": spec.identity,
             "cache_fingerprint": spec.fingerprint,
             "versions": {"python": platform.python_version(), **versions},
+            "synthesis": synthesis_record(cache, spec),
         }
         try:
             self.path.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ IDENTITY = {"settings": {"model.text_width": 16, "training.seed": 0}, "cache": "
 
 def save(folder, step, **arrays):
     arrays = arrays or {"weights/a/kernel": np.arange(6.0).reshape(2, 3), "step": np.int64(step)}
-    return save_checkpoint(folder, arrays, step=step, identity=IDENTITY, losses={"loss": 1.5})
+    return save_checkpoint(folder, arrays, step=step, identity=IDENTITY, progress={"best": 1.5})
 
 
 def test_arrays_come_back_as_they_were(tmp_path):
@@ -29,7 +29,7 @@ def test_arrays_come_back_as_they_were(tmp_path):
     assert path.name == "step-7"
     assert np.array_equal(arrays["weights/a/kernel"], np.arange(6.0).reshape(2, 3))
     assert int(arrays["step"]) == 7
-    assert json.loads((path / "checkpoint.json").read_text())["losses"] == {"loss": 1.5}
+    assert json.loads((path / "checkpoint.json").read_text())["progress"] == {"best": 1.5}
 
 
 def test_the_newest_is_found_by_number_in_a_run_folder_and_by_name(tmp_path):
@@ -45,6 +45,8 @@ def test_the_newest_is_found_by_number_in_a_run_folder_and_by_name(tmp_path):
 def test_only_the_newest_are_kept(tmp_path):
     for step in (1, 2, 3, 4):
         save(tmp_path, step)
+    prune_checkpoints(tmp_path, 2, best_step=1)
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-1", "step-3", "step-4"]
     prune_checkpoints(tmp_path, 2)
     assert [path.name for path in list_checkpoints(tmp_path)] == ["step-3", "step-4"]
 

@@ -89,6 +89,34 @@ def test_init_from_takes_the_averaged_weights_alone(finished_run, run_train, tmp
     assert "weights of model.decoder_width = 16, expected 18" in err
 
 
+def test_patience_stops_a_run_that_no_longer_improves_and_the_best_is_kept(run_train, read_steps, tmp_path):
+    folder = tmp_path / "run"
+    code, out, _ = run_train(
+        folder, "training.learning_rate=1e-12", "training.patience=2", "training.validate_every=2",
+        "training.steps=100", "training.keep_checkpoints=1",
+    )  # fmt: skip
+    assert code == 0
+    losses = {line["step"]: line["loss"] for line in read_steps(folder, "validation")}
+    best = min(losses, key=losses.get)
+    last = max(losses)
+    assert last < 100
+    assert list(losses)[-3:] == [best, best + 2, best + 4]
+    assert f"stopped at step {last}: no better validation since step {best} (training.patience = 2)" in out
+    kept = {path.name for path in list_checkpoints(folder / "checkpoints")}
+    assert kept == {f"step-{last}"} | ({f"step-{best}"} if best else set())
+
+
+def test_epochs_decide_the_steps(make_plan, run_train, read_steps, tmp_path):
+    plan = make_plan(tmp_path / "run")
+    steps = sum(2 * plan.spec.buckets[number].clips("train") // size for number, size in plan.sizes.items())
+    assert steps not in (0, plan.config.training.steps)
+    run_train(tmp_path / "run", more=["--epochs", "2"])
+    assert len(read_steps(tmp_path / "run")) == steps
+    taken = load_arrays(tmp_path / "run" / "checkpoints" / f"step-{steps}")["consumed"]
+    for (number, size), done in zip(plan.sizes.items(), taken, strict=True):
+        assert 0 <= 2 * plan.spec.buckets[number].clips("train") - done < size
+
+
 def test_a_complete_run_is_left_alone_and_says_how_to_go_on(finished_run, run_train):
     folder, _ = finished_run
     code, out, _ = run_train(folder, more=["--resume"])

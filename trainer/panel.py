@@ -1,0 +1,87 @@
+"""The live panel of a terminal: where the run is, how it learns, and what the machine does meanwhile."""
+
+import resource
+import sys
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+_WINDOW = 500
+"""Steps over which percentiles are taken."""
+
+
+def utilisation_reader() -> Callable[[], str]:
+    """Function that says how busy the GPU is, by NVML where that is installed; nothing elsewhere."""
+    try:
+        import pynvml
+    except ImportError:
+        return lambda: ""
+    try:
+        pynvml.nvmlInit()
+        handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+    except pynvml.NVMLError:
+        return lambda: ""
+    return lambda: f"GPU {pynvml.nvmlDeviceGetUtilizationRates(handle).gpu}%"
+
+
+def memory_used() -> str:
+    """Memory of the GPU in use, or this process' largest so far on a CPU."""
+    if tf.config.list_physical_devices("GPU"):
+        return f"GPU memory {tf.config.experimental.get_memory_info('GPU:0')['current'] / 2**30:.1f} GiB"
+    unit = 1 if sys.platform == "darwin" else 1024
+    return f"memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30:.1f} GiB"
+
+
+def time_left(seconds: float) -> str:
+    """Hours, minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"
+
+
+class Panel:
+    """Shows the newest step; lines printed through the same console stay above it."""
+
+    def __init__(self, console: Console, *, total_steps: int, buckets: int) -> None:
+        self.total_steps, self.buckets = total_steps, buckets
+        self._seconds: deque[float] = deque(maxlen=_WINDOW)
+        self._utilisation = utilisation_reader()
+        self._live = Live(console=console, refresh_per_second=4, transient=True)
+        self._live.start()
+
+    def show(self, lines: list[dict[str, float]], *, epoch: int) -> None:
+        """Show the last of these lines of metrics.jsonl."""
+        self._seconds.extend(line["step_seconds"] for line in lines)
+        self._live.update(self._table(lines, epoch))
+
+    def stop(self) -> None:
+        """Take the panel off the terminal."""
+        self._live.stop()
+
+    def _table(self, lines: list[dict[str, float]], epoch: int) -> Table:
+        mean = {name: float(np.mean([line[name] for line in lines])) for name in lines[0] if name != "split"}
+        step, seconds = int(lines[-1]["step"]), np.array(self._seconds)
+        half, most = 1000 * np.percentile(seconds, [50, 95])
+        left = time_left((self.total_steps - step) * float(seconds.mean()))
+        table = Table.grid(padding=(0, 2))
+        table.add_row(
+            f"[bold]step {step:,} of {self.total_steps:,}[/]", f"epoch {epoch}",
+            ProgressBar(total=self.total_steps, completed=step, width=40), f"{left} left",
+        )  # fmt: skip
+        table.add_row(
+            f"loss {mean['loss']:.4f}", f"prior {mean['prior']:.4f}",
+            f"flow {mean['flow']:.4f}   duration {mean['duration']:.4f}",
+            f"lr {lines[-1]['learning_rate']:.2e}   norm {mean['gradient_norm']:.2f}",
+        )  # fmt: skip
+        table.add_row(
+            f"step p50 {half:.0f} ms", f"p95 {most:.0f} ms",
+            f"{mean['useful_frames_per_second']:,.0f} useful frames/s   input wait {mean['input_wait_share']:.1%}",
+            f"traces {lines[-1]['traces']:.0f}/{self.buckets}   {memory_used()}   {self._utilisation()}",
+        )  # fmt: skip
+        return table

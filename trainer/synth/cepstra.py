@@ -1,0 +1,93 @@
+"""Mel-cepstral distortion between log-mels of unequal length, by dynamic time warping; numpy alone."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+CEPSTRA = 13
+DECIBELS = 10.0 / math.log(10.0) * math.sqrt(2.0)
+"""From a distance between cepstra of natural logarithms to dB (Kubichek, "Mel-cepstral distance measure for objective
+speech quality assessment", IEEE PACRIM 1993, eq. 1)."""
+
+_CELLS = 2**22
+"""Cells of the grids that are warped at once: what of them is in use then stays in the second-level cache."""
+
+
+def cepstra(mel: np.ndarray) -> np.ndarray:
+    """Cepstra 1 to 13 of each frame, without the 0th, the loudness: [T, M], natural-log magnitude -> float32[T, 13].
+
+    c_d = 2/M sum_k mel_k cos(pi d (k + 1/2) / M), the DCT-II scaled so that mel_k = c_0/2 + sum_d c_d cos(...), which
+    is the series that Kubichek's constant is for.
+    """
+    channels = mel.shape[1]
+    order, place = np.arange(1, CEPSTRA + 1)[:, None], np.arange(channels)[None]
+    basis = 2.0 / channels * np.cos(np.pi * order * (place + 0.5) / channels)
+    found: np.ndarray = mel.astype(np.float32) @ basis.T.astype(np.float32)
+    return found
+
+
+def warped_distances(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
+    """MCD-DTW in dB of one clip to each of several: float32[T, 13], [float32[T', 13]] -> float64[R].
+
+    The path of least summed distance from both beginnings to both ends, in steps of (1, 1), (1, 0) and (0, 1); the
+    distortion is its mean over the cells of that path.
+    """
+    longest = max(len(reference) for reference in references)
+    some = max(1, _CELLS // (len(query) * longest))
+    order = np.argsort([len(reference) for reference in references], kind="stable")
+    found = np.empty(len(references))
+    for start in range(0, len(order), some):
+        chosen = order[start : start + some]
+        found[chosen] = _warp(query, [references[i] for i in chosen])
+    return DECIBELS * found
+
+
+def _grids(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
+    """Euclidean distances, float32[R, T, T']; T' is the longest reference's, at least 2, the rest is arbitrary."""
+    width = max(2, *(len(reference) for reference in references))
+    padded = np.stack([np.pad(reference, [(0, width - len(reference)), (0, 0)]) for reference in references])
+    squares = np.square(query).sum(axis=1)[:, None] + np.square(padded).sum(axis=2)[:, None]
+    squares -= 2.0 * (query @ padded.transpose(0, 2, 1))
+    np.maximum(squares, 0.0, out=squares)
+    return np.sqrt(squares, out=squares)
+
+
+def _warp(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
+    """Mean distance along the best path, float64[R]: all references at once, one anti-diagonal after another."""
+    grids = _grids(query, references)
+    count, height, width = grids.shape
+    flat = grids.reshape(count, height * width)
+    blank = np.full((count, height + 1), np.inf, np.float32)  # entry i + 1 is row i; rows outside stay infinite
+    zeros = np.zeros((count, height + 1), np.float32)
+    before, last = (blank, zeros), (blank, zeros)
+    ends: dict[int, list[int]] = {}
+    for number, reference in enumerate(references):
+        ends.setdefault(height + len(reference) - 2, []).append(number)
+    means = np.empty(count)
+    for diagonal in range(max(ends) + 1):
+        low, high = max(0, diagonal - width + 1), min(diagonal, height - 1) + 1
+        first = low * width + diagonal - low
+        cost = flat[:, first : first + (high - low - 1) * (width - 1) + 1 : width - 1]
+        total, cells = blank.copy(), zeros.copy()
+        best, steps = _cheapest(before, last, low, high) if diagonal else (np.float32(0), np.float32(0))
+        total[:, low + 1 : high + 1] = best + cost
+        cells[:, low + 1 : high + 1] = steps + np.float32(1)
+        for number in ends.get(diagonal, ()):
+            means[number] = total[number, height] / cells[number, height]
+        before, last = last, (total, cells)
+    return means
+
+
+def _cheapest(
+    before: tuple[np.ndarray, np.ndarray], last: tuple[np.ndarray, np.ndarray], low: int, high: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The cheapest of a cell's three predecessors, the diagonal one where they are equal, and its path's length."""
+    (diagonal, diagonal_cells), (straight, straight_cells) = before, last
+    best, steps = diagonal[:, low:high], diagonal_cells[:, low:high]
+    for shift in (0, 1):
+        other = straight[:, low + shift : high + shift]
+        better = other < best
+        best = np.where(better, other, best)
+        steps = np.where(better, straight_cells[:, low + shift : high + shift], steps)
+    return best, steps

@@ -1,0 +1,80 @@
+"""`xtts-synth`: speech from a checkpoint. Heavy imports happen inside the commands."""
+
+from pathlib import Path
+
+import click
+
+from xtts.shared.errors import LockstepError, reported
+
+_PATH = click.Path(path_type=Path)
+_MOST_SEED = 2**31 - 1
+
+
+class _SpeakByDefault(click.Group):
+    """A group whose first command needs no name: `xtts-synth --ckpt RUN TEXT` is `xtts-synth speak --ckpt RUN TEXT`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or args[0] not in (*self.commands, "--help"):
+            args = ["speak", *args]
+        return super().parse_args(ctx, args)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage(ctx.command_path, "--ckpt DIR [OPTIONS] [TEXT]")
+        formatter.write_usage(ctx.command_path, "COMMAND --ckpt DIR ...")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        speak_context = click.Context(self.commands["speak"], info_name="speak", parent=ctx, show_default=True)
+        self.commands["speak"].format_options(speak_context, formatter)
+        self.format_commands(ctx, formatter)
+
+
+_checkpoint_option = click.option(
+    "--ckpt", "checkpoint", type=_PATH, required=True, metavar="DIR", help="A run folder or one checkpoint."
+)
+_steps_option = click.option("--steps", type=click.IntRange(1, 1000), default=10, help="Euler steps of the decoder.")
+_temperature_option = click.option(
+    "--temperature", type=click.FloatRange(0.0, 2.0), default=0.667, help="Deviation of the decoder's noise."
+)
+_seed_option = click.option("--seed", type=click.IntRange(0, _MOST_SEED), default=0, help="Key of that noise.")
+
+
+@click.group(cls=_SpeakByDefault)
+def main() -> None:
+    """Speak TEXT with a checkpoint: the argument, each line of --file, or standard input."""
+
+
+@main.command(context_settings={"show_default": True})
+@_checkpoint_option
+@click.argument("text", required=False)
+@click.option("--file", type=_PATH, metavar="LINES.txt", help="One text a line; -o is then a folder.")
+@click.option(
+    "-o", "--out", type=_PATH, help="The wav, or the folder of --file for 0001.wav and so on.  [default: out.wav]"
+)
+@_steps_option
+@_temperature_option
+@click.option("--speed", type=click.FloatRange(0.25, 4.0), default=1.0, help="2 speaks twice as fast.")
+@_seed_option
+@click.option("--mel-out", type=_PATH, metavar="FILE.npy", help="The log-mel too, float32[T, M].")
+@click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
+@click.option("--speaker", metavar="NAME", help="Of a corpus of several; the first where none is named.")
+def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | None, steps: int, temperature: float,
+          speed: float, seed: int, mel_out: Path | None, vocoder: str, speaker: str | None) -> None:  # fmt: skip
+    """Speak TEXT; this command needs no name."""
+    with reported():
+        from xtts.trainer.synth.manner import Manner
+        from xtts.trainer.synth.speak import Request
+        from xtts.trainer.synth.speak import speak as speak_request
+
+        if file is not None and out is None:
+            raise LockstepError("--file", found="no -o", expected="-o FOLDER for 0001.wav and so on")
+        manner = Manner(steps=steps, temperature=temperature, speed=speed, seed=seed)
+        speak_request(
+            Request(
+                checkpoint=checkpoint, words=text, file=file, out=out or Path("out.wav"), mel_out=mel_out,
+                vocoder=vocoder, speaker=speaker, manner=manner,
+            )
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

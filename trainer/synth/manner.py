@@ -1,0 +1,16 @@
+"""How to speak."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """Settings of one synthesis; only `steps` is part of the compiled program."""
+
+    steps: int = 10
+    """Euler steps from noise to mel."""
+    temperature: float = 0.667
+    """Deviation of the noise; 0 gives the same speech for every seed."""
+    speed: float = 1.0
+    """2.0 speaks twice as fast."""
+    seed: int = 0

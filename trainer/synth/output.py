@@ -1,0 +1,59 @@
+"""Files that synthesis writes: looked at before the work, written as a whole or not at all."""
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+
+from xtts.shared.errors import LockstepError
+
+
+def check_file(path: Path, suffix: str, option: str) -> None:
+    """Refuse a file of another kind, or one that cannot be written."""
+    if path.suffix.lower() != suffix:
+        raise LockstepError(option, found=str(path), expected=f"a file that ends in {suffix}")
+    if path.is_dir():
+        raise LockstepError(option, found=f"{path} is a folder", expected=f"a file that ends in {suffix}")
+    _check_writable(path.parent, option)
+
+
+def check_folder(path: Path, option: str) -> None:
+    """Refuse a folder that cannot be written to, or be made inside one that exists."""
+    if path.exists() and not path.is_dir():
+        raise LockstepError(option, found=f"{path} is a file", expected="a folder, for one wav a line")
+    _check_writable(path if path.is_dir() else path.parent, option)
+
+
+def _check_writable(folder: Path, option: str) -> None:
+    if not folder.is_dir():
+        raise LockstepError(option, found=f"no such folder: {folder}", fix=f"mkdir -p {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise LockstepError(option, found=f"{folder} cannot be written to")
+
+
+def write_wav(path: Path, samples: np.ndarray, sample_rate: int) -> None:
+    """samples: float32[S] in -1 to 1; 16-bit PCM."""
+    import soundfile
+
+    data = io.BytesIO()
+    soundfile.write(data, samples, sample_rate, subtype="PCM_16", format="WAV")
+    write_whole(path, data.getvalue())
+
+
+def write_mel(path: Path, mel: np.ndarray) -> None:
+    """mel: float32[T, M], natural-log magnitude, as numpy.load reads it."""
+    data = io.BytesIO()
+    np.save(data, mel.astype(np.float32))
+    write_whole(path, data.getvalue())
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write beside the place, then rename."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_bytes(data)
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise LockstepError(str(path), found=f"cannot be written ({error.strerror})") from None

@@ -1,0 +1,51 @@
+"""Long text in pieces that fit: at the ends of sentences, then clauses, then words, and last anywhere."""
+
+import re
+from collections.abc import Callable, Iterator
+
+_CLOSING = "[\"')\\]\u2019\u201d\u00bb]*"
+_BREAKS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"[.!?\u2026]+{_CLOSING}\s+|\n\s*\n",
+        rf"[,;:]{_CLOSING}\s+|\s+[-\u2013\u2014]+\s+|\n",
+        r"\s+",
+    )
+)
+
+
+def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
+    """Pieces of `text`, in order, each of which fits, or is a single character; one piece where the whole fits."""
+    text = text.strip()
+    if not text:
+        return []
+    if fits(text) or len(text) == 1:
+        return [text]
+    for pattern in _BREAKS:
+        parts = list(_cut(text, pattern))
+        if len(parts) > 1:
+            return [piece for part in _pack(parts, fits) for piece in split_text(part, fits)]
+    middle = len(text) // 2
+    return split_text(text[:middle], fits) + split_text(text[middle:], fits)
+
+
+def _cut(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
+    start = 0
+    for found in pattern.finditer(text):
+        if text[start : found.end()].strip():
+            yield text[start : found.end()]
+            start = found.end()
+    if text[start:].strip():
+        yield text[start:]
+
+
+def _pack(parts: list[str], fits: Callable[[str], bool]) -> Iterator[str]:
+    """Neighbours together for as long as they fit: a model speaks a paragraph better than its fragments."""
+    packed = parts[0]
+    for part in parts[1:]:
+        if fits((packed + part).strip()):
+            packed += part
+        else:
+            yield packed
+            packed = part
+    yield packed

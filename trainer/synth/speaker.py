@@ -1,0 +1,150 @@
+"""The model that speaks: one locked, compiled function per output shape."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import tensorflow as tf
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.acoustic_model import AcousticModel
+from xtts.trainer.synth.manner import Manner
+from xtts.trainer.synth.source import Source
+from xtts.trainer.synth.voice import Shape, Voice
+
+Generated = tuple[tf.Tensor, tf.Tensor]
+"""mel float32[1, T, M], natural-log magnitude, and mel_length int32[1]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Utterance:
+    """One piece of text, spoken."""
+
+    mel: np.ndarray
+    """float32[T, M], natural-log magnitude, without padding."""
+    frames: int
+    """What the durations ask for: more than the mel's frames where no shape is that long."""
+
+
+@dataclass
+class Clock:
+    """Where the time went."""
+
+    compile_seconds: float = 0.0
+    speak_seconds: float = 0.0
+    shapes: list[Shape] = field(default_factory=list)
+    """Compiled in this process."""
+
+
+def load_model(source: Source) -> AcousticModel:
+    """The model with a checkpoint's averaged weights, in float32 whatever it was trained in."""
+    voice, arrays = source.voice, source.averages()
+    model = AcousticModel(
+        source.model,
+        vocabulary=len(voice.tokenizer.symbols),
+        mel_channels=voice.mel_profile.mel_channels,
+        mel_mean=voice.mel_mean,
+        mel_deviation=voice.mel_deviation,
+        speakers=max(len(voice.speakers), 1),
+        silence=voice.mel_profile.silence,
+    )
+    for weight in model.trainable_variables:
+        stored = arrays.get(weight.path)
+        if stored is None or stored.shape != tuple(weight.shape):
+            found = "is missing" if stored is None else f"has the shape {stored.shape}"
+            raise LockstepError(
+                str(source.checkpoint), found=f"weight {weight.path} {found}", expected=str(tuple(weight.shape)),
+                fix="speak with the version of Lockstep that trained it",
+            )  # fmt: skip
+        weight.assign(stored)
+    return model
+
+
+def generate_signature(voice: Voice, tokens: int) -> list[tf.TensorSpec]:
+    """The locked signature of one shape: tokens int32[1, L] (, speaker int32[1]) and the scalars of a `Manner`."""
+    parts = [tf.TensorSpec([1, tokens], tf.int32, "tokens"), tf.TensorSpec([1], tf.int32, "token_length")]
+    parts += [tf.TensorSpec([], tf.float32, "temperature"), tf.TensorSpec([], tf.float32, "speed")]
+    parts.append(tf.TensorSpec([2], tf.int32, "seed"))
+    if len(voice.speakers) > 1:
+        parts.append(tf.TensorSpec([1], tf.int32, "speaker"))
+    return parts
+
+
+def generator(model: AcousticModel, frames: int, steps: int) -> Callable[..., Generated]:
+    """Function of the tensors of `generate_signature` that speaks into T = `frames`, in `steps` Euler steps."""
+
+    def generate(
+        tokens: tf.Tensor,
+        token_length: tf.Tensor,
+        temperature: tf.Tensor,
+        speed: tf.Tensor,
+        seed: tf.Tensor,
+        speaker: tf.Tensor | None = None,
+    ) -> Generated:
+        noise = tf.random.stateless_normal([1, frames, model.mel_channels], seed)
+        mel, mel_length, _ = model.generate(
+            tokens, token_length, frames=frames, noise=noise, steps=steps,
+            temperature=temperature, speed=speed, speaker=speaker,
+        )  # fmt: skip
+        return mel, mel_length
+
+    return generate
+
+
+class Speaker:
+    """Speaks token sequences with one checkpoint."""
+
+    def __init__(self, source: Source, manner: Manner) -> None:
+        self.voice, self.manner = source.voice, manner
+        self.model = load_model(source)
+        self.clock = Clock()
+        self._functions: dict[Shape, Callable[..., Generated]] = {}
+
+    def speak(self, ids: Sequence[int], *, speaker: int, number: int) -> Utterance:
+        """Speak tokens that fit the largest shape; `number` keys the noise.
+
+        The smallest shape that holds the tokens is tried first, then the smallest that holds the frames they ask for.
+        """
+        fitting = [shape for shape in self.voice.ladder if shape.tokens >= len(ids)]
+        shape = fitting[0]
+        while True:
+            mel, frames = self._run(shape, ids, speaker, number)
+            taller = [larger for larger in fitting if larger.frames > shape.frames]
+            if frames <= shape.frames or not taller:
+                return Utterance(mel=mel[: min(frames, shape.frames)], frames=frames)
+            shape = next((larger for larger in taller if larger.frames >= frames), taller[-1])
+
+    def _run(self, shape: Shape, ids: Sequence[int], speaker: int, number: int) -> tuple[np.ndarray, int]:
+        function = self._functions.get(shape) or self._compile(shape)
+        began = time.perf_counter()
+        mel, mel_length = function(*self._arguments(shape, ids, speaker, number))
+        found = mel[0].numpy(), int(mel_length[0].numpy())
+        self.clock.speak_seconds += time.perf_counter() - began
+        return found
+
+    def _compile(self, shape: Shape) -> Callable[..., Generated]:
+        """The compiled function of a shape; a text of no tokens is spoken once, so that no real one waits."""
+        began = time.perf_counter()
+        function = tf.function(
+            generator(self.model, shape.frames, self.manner.steps),
+            input_signature=generate_signature(self.voice, shape.tokens),
+            jit_compile=True,
+        )
+        function(*self._arguments(shape, [], 0, 0))
+        self.clock.compile_seconds += time.perf_counter() - began
+        self.clock.shapes.append(shape)
+        self._functions[shape] = function
+        return function
+
+    def _arguments(self, shape: Shape, ids: Sequence[int], speaker: int, number: int) -> list[tf.Tensor]:
+        tokens = np.zeros([1, shape.tokens], np.int32)
+        tokens[0, : len(ids)] = ids
+        values: list[tf.Tensor] = [
+            tf.constant(tokens),
+            tf.constant([len(ids)], tf.int32),
+            tf.constant(self.manner.temperature, tf.float32),
+            tf.constant(self.manner.speed, tf.float32),
+            tf.constant([self.manner.seed, number], tf.int32),
+        ]
+        return [*values, tf.constant([speaker], tf.int32)] if len(self.voice.speakers) > 1 else values

@@ -1,0 +1,84 @@
+"""From log-mel to sound: Griffin-Lim, or any ONNX vocoder that takes this profile's log-mel."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xtts.shared.errors import LockstepError
+from xtts.shared.mel_profiles import MelProfile
+
+Vocoder = Callable[[np.ndarray], np.ndarray]
+"""mel float32[T, M], natural-log magnitude -> samples float32[S] in -1 to 1."""
+
+GRIFFIN_LIM, _ONNX = "griffinlim", "onnx:"
+PROFILE_KEY = "mel_profile"
+"""Metadata of an ONNX vocoder that names its mel profile."""
+
+
+def check_vocoder(name: str) -> None:
+    """Refuse what cannot be a vocoder, before anything heavy is imported."""
+    if name == GRIFFIN_LIM:
+        return
+    if not name.startswith(_ONNX):
+        raise LockstepError("--vocoder", found=repr(name), expected=f"{GRIFFIN_LIM} or {_ONNX}FILE")
+    if not Path(name.removeprefix(_ONNX)).is_file():
+        raise LockstepError("--vocoder", found=f"no such file: {name.removeprefix(_ONNX)}")
+
+
+def make_vocoder(name: str, profile: MelProfile, warn: Callable[[str], None]) -> Vocoder:
+    """The vocoder that `--vocoder` names, ready to be used."""
+    check_vocoder(name)
+    if name != GRIFFIN_LIM:
+        return _onnx_vocoder(Path(name.removeprefix(_ONNX)), profile, warn)
+    from xtts.shared.griffin_lim import linear_magnitude, reconstruct
+
+    linear_magnitude(np.full((1, profile.mel_channels), profile.silence, np.float32), profile)  # imports librosa now
+    return lambda mel: reconstruct(mel, profile)
+
+
+def _onnx_vocoder(path: Path, profile: MelProfile, warn: Callable[[str], None]) -> Vocoder:
+    try:
+        import onnxruntime
+    except ImportError:
+        raise LockstepError(
+            f"--vocoder {_ONNX}{path}", found="onnxruntime is not installed", fix="pip install 'lockstep-tts[onnx]'"
+        ) from None
+    try:
+        session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    except (OSError, RuntimeError, ValueError, *_onnx_errors()) as error:
+        raise LockstepError(str(path), found=f"not a usable ONNX model ({str(error).splitlines()[0]})") from None
+    declared = session.get_modelmeta().custom_metadata_map.get(PROFILE_KEY)
+    if declared is None:
+        warn(f"{path} declares no {PROFILE_KEY}; it is given log-mels of profile {profile.name}")
+    elif declared != profile.name:
+        raise LockstepError(
+            str(path), found=f"a vocoder for mel profile {declared}", expected=f"{profile.name}, the checkpoint's",
+            fix=f"choose another vocoder, or train on features of audio.profile: {declared}",
+        )  # fmt: skip
+    return lambda mel: _vocode(session, path, mel)
+
+
+def _onnx_errors() -> tuple[type[Exception], ...]:
+    """What onnxruntime raises for a model that it cannot load or run: classes of its own, of no common base."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    return tuple(kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
+
+
+def _vocode(session: Any, path: Path, mel: np.ndarray) -> np.ndarray:  # noqa: ANN401 - onnxruntime ships no types
+    """Run a model from float32[1, M, T], or [1, T, M] where its input is declared so, to float32[S]."""
+    wanted = session.get_inputs()
+    channels = mel.shape[1]
+    if len(wanted) != 1 or len(wanted[0].shape) != 3 or channels not in wanted[0].shape[1:]:
+        found = "; ".join(f"{part.name} {part.shape}" for part in wanted)
+        raise LockstepError(
+            str(path), found=f"a model of inputs {found}", expected=f"one log-mel [1, {channels}, T] or [1, T, {channels}]"
+        )
+    batch = mel.T[None] if wanted[0].shape[1] == channels else mel[None]
+    try:
+        samples = session.run(None, {wanted[0].name: np.ascontiguousarray(batch, np.float32)})[0]
+    except (RuntimeError, ValueError, *_onnx_errors()) as error:
+        raise LockstepError(str(path), found=f"does not run ({str(error).splitlines()[0]})") from None
+    return np.clip(np.asarray(samples, np.float32).reshape(-1), -1.0, 1.0)
