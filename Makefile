@@ -5,6 +5,10 @@ CLIPS ?= 400
 CACHE ?= features
 PYTHON ?= python3
 TRAIN_ARGS ?=
+SYNTH_ARGS ?=
+CKPT ?= $(patsubst %/,%,$(dir $(firstword $(shell ls -t runs/*/run.json 2>/dev/null))))
+TEXT ?= The first words of a new voice.
+export TEXT
 BIN := .venv/bin
 SAMPLE := sample-corpus
 READY := .venv/.ready
@@ -16,6 +20,7 @@ SAMPLE_READY := $(SAMPLE)/metadata.csv
 help:
 	@echo "make train [CONFIG=tiny] [TRAIN_ARGS='--steps N']   from nothing to a checkpoint; resumes by itself"
 	@echo "make features [DATA=LJSpeech-1.1] [CONFIG=tiny]     build or update the cache in $(CACHE)/"
+	@echo "make synth TEXT='...' [CKPT=runs/NAME]               speak into out.wav with the newest run"
 	@echo "make verify     check the cache"
 	@echo "make test       the tests            make check   ruff, mypy, layering, wheel contents"
 	@echo "make clean      remove the environment, the sample corpus and the cache (runs/ stays)"
@@ -61,7 +66,12 @@ check: $(READY)
 	MYPYPATH=build/types $(BIN)/mypy -p xtts.shared -p xtts.precompute -p xtts.trainer
 	$(BIN)/python -m pytest -q tests/test_layering.py tests/test_wheel.py
 
-synth doctor: $(READY)
+# CKPT: a run folder or one checkpoint; without it the run that was trained last.
+synth: $(READY)
+	$(if $(CKPT),,$(error no checkpoint in runs/: make train comes first, or give CKPT=DIR))
+	$(BIN)/xtts-synth --ckpt '$(CKPT)' -o out.wav $(SYNTH_ARGS) -- "$$TEXT"
+
+doctor: $(READY)
 	$(BIN)/xtts-$@
 
 clean:

@@ -1,176 +1,303 @@
 """How fast stage 1 is, beside what people use today and beside the floor of this machine.
 
-    python benchmarks/precompute.py [--clips 4000] [--workers 2] [--data CORPUS] [--rounds 3]
+    python benchmarks/precompute.py [--quick] [--clips 4000] [--rounds 3] [--out FILE.json]
 
-One corpus, one run, the best of the rounds of each; every figure is clips per second of wall time, start of the
-processes included. `floor` decodes, frames, transforms, applies the filterbank and writes as many bytes, and does
-nothing else: no window, logarithm, tokens, checksums, digests, index or syncing.
+One corpus (spoken by `xtts-precompute sample-corpus`, kept in --work), the same number of processes for all, a process
+spawned with all its imports in every measurement. The contestants take turns, so that a busy minute of the machine
+hits all of them; the median of the rounds counts. The page cache is warm and the disk synced before each turn.
+
+- lockstep: `xtts-precompute build` from nothing: scan, tokens, buckets, mel, padding, digests, ledger, fsync.
+- librosa: a pool of librosa.load and librosa.feature.melspectrogram, one .npy a clip.
+- torch.stft: a pool of soundfile.read and torch.stft, one .npy a clip, where torch is installed.
+- lhotse: `compute_and_store_features` with LibrosaFbank, where lhotse is installed.
+- floor: decode, framed real FFT, filterbank, and a write of as many bytes as lockstep's mels; not even a window.
 """
 
 import argparse
-import importlib.util
+import importlib.metadata
 import json
 import multiprocessing
 import os
-import resource
+import platform
 import shutil
+import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 import scipy.fft
 import soundfile
 
-RATE, FFT, HOP, CHANNELS, HIGH_HZ = 22_050, 1024, 256, 80, 8_000.0
-Pool = Callable[[Path, Path, int], None]
+from xtts.precompute.mel import mel_filterbank
+from xtts.shared.mel_profiles import mel_profile
+
+PROFILE = mel_profile("hifigan")
+OURS, FLOOR = "lockstep", "floor"
+PACKAGES = ("lockstep-tts", "numpy", "scipy", "soundfile", "librosa", "torch", "lhotse")
+QUICK_CLIPS = 400
+COLUMNS = {"seconds": 2, "clips_per_second": 0, "times_lockstep": 2, "cpu_seconds": 1, "mib_written": 0}
+"""Of the table, with the digits after the point."""
+_CHUNK = 16
+_BLOCK_FRAMES = 128
+_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What every contestant is given."""
+
+    data: Path
+    out: Path
+    workers: int
+    fill: float = 1.0
+    """Useful frames / stored frames of lockstep's last turn; the floor writes as much."""
+
+
+Run = Callable[[Job], None]
+
+
+@dataclass
+class Timing:
+    """The turns of one contestant."""
+
+    wall_seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
+    """Of all its processes together: what a machine that is busy with other things changes least."""
+    bytes_written: int = 0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options = parse_arguments()
+    if options.lhotse:
+        return lhotse_store(Job(data=options.data, out=options.lhotse, workers=options.workers))
+    clips = min(options.clips, QUICK_CLIPS) if options.quick else options.clips
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    data = options.data or options.work / f"corpus-{clips}"
+    if not options.data:  # a corpus that was made before is left as it is
+        command("sample-corpus", data, "--clips", clips, "--seed", 0, "--workers", options.workers)
+    clips = sum(len(Path(file).read_bytes()) > 0 for file in wav_files(data))  # all is in the page cache now
+    job = Job(data=data, out=options.work / "out", workers=options.workers)
+    runs, load = contestants(options.only), [os.getloadavg()[0]]
+    timings = {name: Timing() for name in runs}
+    for number in range(options.rounds):
+        for name, run in runs.items():
+            take_turn(run, job, timings[name])
+            if name == OURS:
+                spec = json.loads((job.out / "cache" / "cache.json").read_text(encoding="utf-8"))
+                job = replace(job, fill=spec["statistics"]["fill"])
+            print(f"round {number + 1}: {name:10} {timings[name].wall_seconds[-1]:7.2f} s", file=sys.stderr, flush=True)
+        load.append(os.getloadavg()[0])
+    shutil.rmtree(job.out)
+    print(markdown(result := summarise(timings, clips, options.workers, load)))
+    if options.out:
+        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--clips", type=int, default=4000)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_CLIPS} clips")
+    parser.add_argument("--workers", type=int, default=2, help="processes of every contestant")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--data", type=Path, help="corpus to use in place of a generated one")
-    options = parser.parse_args()
-    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
-    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as name:
-        folder = Path(name)
-        data = options.data or generate(folder / "corpus", options.clips)
-        clips = len(list((data / "wavs").iterdir()))
-        rates = dict.fromkeys(contestants(), 0.0)
-        costs = dict.fromkeys(contestants(), float("inf"))
-        for _ in range(options.rounds):  # by turns, so that a busy minute of the machine hits all
-            for label, run in contestants().items():
-                shutil.rmtree(folder / "out", ignore_errors=True)
-                (folder / "out").mkdir()
-                began, spent = time.perf_counter(), children_seconds()
-                run(data, folder / "out", options.workers)
-                rates[label] = max(rates[label], clips / (time.perf_counter() - began))
-                costs[label] = min(costs[label], 1000 * (children_seconds() - spent) / clips)
-    report(rates, costs, clips, options.workers)
+    parser.add_argument("--data", type=Path, help="a corpus in the LJSpeech layout, in place of the spoken one")
+    parser.add_argument(
+        "--work", type=Path, default=Path("build/benchmark"), help="folder of the corpus and the output"
+    )
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these contestants, beside lockstep and the floor")
+    parser.add_argument("--lhotse", type=Path, help=argparse.SUPPRESS)  # one turn of lhotse, into this folder
+    return parser.parse_args()
 
 
-def children_seconds() -> float:
-    """Processor time of all processes that have ended: what a busy machine cannot distort much."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-def contestants() -> dict[str, Pool]:
-    found: dict[str, Pool] = {
-        "lockstep": lockstep,
-        "floor": partial(pooled, floor),
-        "librosa": partial(pooled, librosa_calls),
+def contestants(only: list[str] | None) -> dict[str, Run]:
+    """Who takes part, by name; lockstep first, because the floor writes as much."""
+    others: dict[str, tuple[str, Run]] = {
+        "librosa": ("librosa", partial(in_pool, librosa_chunk)),
+        "torch.stft": ("torch", partial(in_pool, torch_chunk)),
+        "lhotse": ("lhotse", lhotse_features),
     }
-    if importlib.util.find_spec("torch"):
-        found["torch.stft"] = partial(pooled, torch_calls)
-    if importlib.util.find_spec("lhotse"):
-        found["lhotse"] = lhotse_store
-    return found
+    chosen = {n: run for n, (package, run) in others.items() if version(package) and (only is None or n in only)}
+    return {OURS: lockstep, **chosen, FLOOR: partial(in_pool, floor_chunk)}
 
 
-def report(rates: dict[str, float], costs: dict[str, float], clips: int, workers: int) -> None:
-    others = {label: rate for label, rate in rates.items() if label not in ("lockstep", "floor")}
-    fastest = max(others, key=others.__getitem__)
-    print(f"{clips} clips, {workers} processes, {os.cpu_count()} cores, clips/s of wall time, processor ms a clip:")
-    for label, rate in rates.items():
-        print(f"  {label:11} {rate:7.0f} {costs[label]:7.2f}")
-    share = rates["lockstep"] / rates["floor"]
-    print(f"lockstep is {rates['lockstep'] / rates[fastest]:.2f}x {fastest} and {share:.0%} of the floor")
-    print(json.dumps({"clips": clips, "workers": workers, "clips_per_second": rates, "processor_ms": costs}))
+def version(package: str) -> str | None:
+    return next((found.version for found in importlib.metadata.distributions(name=package)), None)
 
 
-def generate(path: Path, clips: int) -> Path:
-    """Noise of LJSpeech's lengths (1.1 to 10.1 s, mean 6.6 s), 16-bit."""
-    (path / "wavs").mkdir(parents=True)
-    random = np.random.default_rng(0)
-    noise = (2000 * random.standard_normal(12 * RATE)).astype(np.int16)
-    lengths = (RATE * np.clip(random.normal(6.57, 2.2, clips), 1.1, 10.1)).astype(int)
-    lines = []
-    for number, length in enumerate(lengths):
-        start = int(random.integers(0, len(noise) - length))
-        soundfile.write(path / "wavs" / f"clip-{number:05d}.wav", noise[start : start + length], RATE)
-        words = "the quick brown fox jumps over the lazy dog and runs " * 4
-        lines.append(f"clip-{number:05d}|{words[: 15 * length // RATE]}")
-    (path / "metadata.csv").write_text("\n".join(lines))
-    return path
+def command(*arguments: object) -> None:
+    """Run `xtts-precompute` of this environment."""
+    python("-c", "from xtts.precompute.cli import main; main()", *arguments)
 
 
-def lockstep(data: Path, out: Path, workers: int) -> None:
-    code = "from xtts.precompute.cli import main; main()"
-    arguments = ["build", "--data", str(data), "--cache", str(out / "cache"), "--workers", str(workers)]
-    subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
+def python(*arguments: object) -> None:
+    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, arguments))} failed:\n{done.stderr}")
 
 
-def pooled(work: Callable[[Path, list[str]], None], data: Path, out: Path, workers: int) -> None:
-    files = sorted(str(path) for path in (data / "wavs").iterdir())
-    chunks = [files[i : i + 64] for i in range(0, len(files), 64)]
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        pool.map(partial(work, out), chunks, chunksize=1)
+def wav_files(data: Path) -> list[str]:
+    return sorted(str(path) for path in (data / "wavs").glob("*.wav"))
 
 
-def slaney_bank() -> np.ndarray:
-    import librosa
-
-    return librosa.filters.mel(sr=RATE, n_fft=FFT, n_mels=CHANNELS, fmax=HIGH_HZ)
-
-
-_banks: list[np.ndarray] = []
-
-
-def floor(out: Path, files: list[str]) -> None:
-    from xtts.precompute.mel import mel_filterbank
-    from xtts.shared.mel_profiles import mel_profile
-
-    if not _banks:
-        _banks.append(np.ascontiguousarray(mel_filterbank(mel_profile("hifigan")).T.astype(np.float32)))
-    with (out / f"{os.getpid()}.bin").open("ab") as sink:
-        for file in files:
-            samples, _ = soundfile.read(file, dtype="float32")
-            frames = np.lib.stride_tricks.sliding_window_view(np.pad(samples, 384), FFT)[::HOP]
-            for start in range(0, len(frames), 128):
-                mel = np.abs(scipy.fft.rfft(frames[start : start + 128], axis=1)) @ _banks[0]
-                sink.write(mel.astype(np.float16).tobytes())
-            sink.write(bytes(len(frames) * CHANNELS * 2 // 8))  # about what padding adds
+def take_turn(run: Run, job: Job, timing: Timing) -> None:
+    """Run once into a new folder, and note what it took."""
+    shutil.rmtree(job.out, ignore_errors=True)
+    job.out.mkdir(parents=True)
+    os.sync()
+    cpu, began = cpu_seconds(), time.perf_counter()
+    run(job)
+    timing.wall_seconds.append(time.perf_counter() - began)
+    timing.cpu_seconds.append(cpu_seconds() - cpu)
+    timing.bytes_written = sum(path.stat().st_size for path in job.out.rglob("*") if path.is_file())
 
 
-def librosa_calls(out: Path, files: list[str]) -> None:
+def cpu_seconds() -> float:
+    """Of this process and of all that it has waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def lockstep(job: Job) -> None:
+    command("build", "--data", job.data, "--cache", job.out / "cache", "--workers", job.workers)
+
+
+def in_pool(work: Callable[[Job, list[str]], None], job: Job) -> None:
+    """A spawned pool that is handed the clips by chunks."""
+    files = wav_files(job.data)
+    chunks = [files[i : i + _CHUNK] for i in range(0, len(files), _CHUNK)]
+    with multiprocessing.get_context("spawn").Pool(job.workers) as pool:
+        for _ in pool.imap_unordered(partial(work, job), chunks):
+            pass
+        pool.close()
+        pool.join()  # only then is its processor time known
+
+
+def librosa_chunk(job: Job, files: list[str]) -> None:
     import librosa
 
     for file in files:
-        samples, _ = librosa.load(file, sr=RATE)
+        samples, _ = librosa.load(file, sr=PROFILE.sample_rate)
         mel = librosa.feature.melspectrogram(
-            y=samples, sr=RATE, n_fft=FFT, hop_length=HOP, n_mels=CHANNELS, fmax=HIGH_HZ, power=1.0
-        )
-        np.save(out / f"{Path(file).stem}.npy", np.log(np.maximum(mel, 1e-5)).T)
+            y=np.pad(samples, PROFILE.padding_samples, mode="reflect"), sr=PROFILE.sample_rate, center=False, power=1.0,
+            n_fft=PROFILE.fft_size, hop_length=PROFILE.hop_samples, n_mels=PROFILE.mel_channels, fmax=PROFILE.high_hz,
+        )  # fmt: skip
+        np.save(job.out / f"{Path(file).stem}.npy", np.log(np.maximum(mel, PROFILE.log_floor)).T)
 
 
-def torch_calls(out: Path, files: list[str]) -> None:
+def torch_chunk(job: Job, files: list[str]) -> None:
     import torch
 
     torch.set_num_threads(1)
-    if not _banks:
-        _banks.append(slaney_bank())
-    bank, window = torch.from_numpy(_banks[0]), torch.hann_window(FFT)
+    bank, window = torch.from_numpy(filterbank().T), torch.hann_window(PROFILE.fft_size)
+    pad, size, hop = PROFILE.padding_samples, PROFILE.fft_size, PROFILE.hop_samples
     for file in files:
         samples = torch.from_numpy(soundfile.read(file, dtype="float32")[0])
-        padded = torch.nn.functional.pad(samples[None], (384, 384), mode="reflect")[0]
-        spectrum = torch.stft(padded, FFT, HOP, FFT, window, center=False, return_complex=True)
-        mel = torch.log(torch.clamp(bank @ torch.sqrt(spectrum.abs() ** 2 + 1e-9), min=1e-5))
-        np.save(out / f"{Path(file).stem}.npy", mel.T.numpy())
+        padded = torch.nn.functional.pad(samples[None], (pad, pad), mode="reflect")[0]
+        spectrum = torch.view_as_real(torch.stft(padded, size, hop, window=window, center=False, return_complex=True))
+        magnitude = torch.sqrt(spectrum.pow(2).sum(-1) + PROFILE.magnitude_floor)
+        mel = torch.log(torch.clamp(bank @ magnitude, min=PROFILE.log_floor))
+        np.save(job.out / f"{Path(file).stem}.npy", mel.T.numpy())
 
 
-def lhotse_store(data: Path, out: Path, workers: int) -> None:
+def lhotse_features(job: Job) -> None:
+    """By command line: as a child of multiprocessing it would wait for its workers forever."""
+    python(__file__, "--lhotse", job.out, "--data", job.data, "--workers", job.workers)
+
+
+def lhotse_store(job: Job) -> None:
     from lhotse import CutSet, LibrosaFbank, LibrosaFbankConfig, RecordingSet
 
-    recordings = RecordingSet.from_dir(data / "wavs", "*.wav", num_jobs=workers)
-    extractor = LibrosaFbank(LibrosaFbankConfig(sampling_rate=RATE, fft_size=FFT, hop_size=HOP, fmax=HIGH_HZ))
-    CutSet.from_manifests(recordings=recordings).compute_and_store_features(extractor, out / "feats", num_jobs=workers)
+    recordings = RecordingSet.from_dir(job.data / "wavs", "*.wav", num_jobs=job.workers)
+    config = LibrosaFbankConfig(
+        sampling_rate=PROFILE.sample_rate, fft_size=PROFILE.fft_size, hop_size=PROFILE.hop_samples,
+        num_mel_bins=PROFILE.mel_channels, fmin=PROFILE.low_hz, fmax=PROFILE.high_hz,
+    )  # fmt: skip
+    CutSet.from_manifests(recordings=recordings).compute_and_store_features(
+        LibrosaFbank(config), job.out / "features", num_jobs=job.workers
+    )
+
+
+def floor_chunk(job: Job, files: list[str]) -> None:
+    bank, padding = filterbank(), 2 * PROFILE.mel_channels * (1 / job.fill - 1)  # bytes for every frame
+    with (job.out / f"{os.getpid()}.bin").open("ab") as sink:
+        for file in files:
+            samples, _ = soundfile.read(file, dtype="float32")
+            padded = np.pad(samples, PROFILE.padding_samples)
+            frames = np.lib.stride_tricks.sliding_window_view(padded, PROFILE.fft_size)[:: PROFILE.hop_samples]
+            for start in range(0, len(frames), _BLOCK_FRAMES):
+                spectrum = scipy.fft.rfft(frames[start : start + _BLOCK_FRAMES], axis=1)
+                sink.write((np.abs(spectrum) @ bank).astype(np.float16).data)
+            sink.write(bytes(round(len(frames) * padding)))
+
+
+@lru_cache
+def filterbank() -> np.ndarray:
+    """float32[bins, M]."""
+    return np.ascontiguousarray(mel_filterbank(PROFILE).T.astype(np.float32))
+
+
+def summarise(timings: dict[str, Timing], clips: int, workers: int, load: list[float]) -> dict[str, object]:
+    medians = {name: statistics.median(timing.wall_seconds) for name, timing in timings.items()}
+    cpu = {name: statistics.median(timing.cpu_seconds) for name, timing in timings.items()}
+    return {
+        "clips": clips,
+        "workers": workers,
+        "rounds": len(timings[OURS].wall_seconds),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": {package: version(package) for package in PACKAGES},
+        "load_before_and_after_each_round": [round(value, 2) for value in load],
+        "contestants": {
+            name: {
+                "seconds": round(medians[name], 3),
+                "clips_per_second": round(clips / medians[name], 1),
+                "times_lockstep": round(medians[name] / medians[OURS], 3),
+                "seconds_by_round": [round(value, 3) for value in timing.wall_seconds],
+                "cpu_seconds": round(cpu[name], 3),
+                "mib_written": round(timing.bytes_written / 2**20, 1),
+            }
+            for name, timing in timings.items()
+        },
+        "by_wall": ratios(medians),
+        "by_cpu": ratios(cpu),
+    }
+
+
+def ratios(seconds: dict[str, float]) -> dict[str, object]:
+    """The two targets: how many times the fastest other one's speed, and the share of the floor's."""
+    found: dict[str, object] = {"share_of_floor": round(seconds[FLOOR] / seconds[OURS], 3)}
+    others = {name: value for name, value in seconds.items() if name not in (OURS, FLOOR)}
+    if others:
+        fastest = min(others, key=others.__getitem__)
+        found |= {"fastest_other": fastest, "times_fastest_other": round(others[fastest] / seconds[OURS], 3)}
+    return found
+
+
+def processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if sys.platform == "linux" else []
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
+
+
+def markdown(result: dict[str, object]) -> str:
+    contestants = result["contestants"]
+    assert isinstance(contestants, dict)
+    lines = [
+        f"{result['clips']} clips, {result['workers']} processes, median of {result['rounds']} rounds; "
+        f"{result['processor']}, {result['cores']} cores, Python {result['python']}",
+        "",
+        f"| | {' | '.join(column.replace('_', ' ') for column in COLUMNS)} |",
+        f"|---|{'---:|' * len(COLUMNS)}",
+    ]
+    for name, row in contestants.items():
+        cells = [f"{row[key]:.{digits}f}" for key, digits in COLUMNS.items()]
+        lines.append(f"| {' | '.join([name, *cells])} |")
+    return "\n".join([*lines, "", *(f"{key}: {json.dumps(result[key])}" for key in ("by_wall", "by_cpu"))])
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,10 +16,12 @@ from xtts.precompute.lock import exclusive
 from xtts.precompute.plan import ShardPlan, stored_bytes
 from xtts.precompute.pool import WorkerPool
 from xtts.precompute.progress import Watch
+from xtts.precompute.scan import same_strings
 from xtts.precompute.stopping import check_free_space, disk_errors_explained
 from xtts.precompute.survey import Request, Survey, make_request, survey
 from xtts.shared.cache_spec import CacheSpec
 from xtts.shared.config import Config
+from xtts.shared.index import IndexRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,8 @@ class BuildReport:
     spec: CacheSpec
     rejected: Mapping[str, int]
     """Clips by reason."""
+    fills: list[float]
+    """Useful frames / stored frames of each bucket."""
     kept_shards: int
     written_shards: int
     changed: bool
@@ -69,11 +73,23 @@ def run_build(request: Request, watch: Watch) -> BuildReport:
     return BuildReport(
         spec=spec,
         rejected=Counter(row.reason for row in rows if row.reason),
+        fills=_fills(rows, spec),
         kept_shards=len(found.finished),
         written_shards=len(found.missing),
         changed=changed,
         wall_seconds=time.monotonic() - started,
     )
+
+
+def _fills(rows: list[IndexRow], spec: CacheSpec) -> list[float]:
+    useful, clips = [0] * len(spec.buckets), [0] * len(spec.buckets)
+    for row in rows:
+        if row.position is not None and row.bucket is not None:
+            useful[row.bucket] += row.mel_length or 0
+            clips[row.bucket] += 1
+    if not spec.fixed_length:
+        return [1.0] * len(spec.buckets)
+    return [u / max(1, n * bucket.frames) for u, n, bucket in zip(useful, clips, spec.buckets, strict=True)]
 
 
 def explain_build(request: Request, watch: Watch) -> None:
@@ -96,9 +112,12 @@ def _write_missing(
     check_free_space(request.cache, sum(sizes.values()))
     rows = [row for shard in found.missing for row in shard.rows]
     watch.start("features", len(rows), sum(row.seconds or 0.0 for row in rows))
+    plans = {shard.file: shard for shard in found.missing}
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
     for result in pool.run(partial(write_shard, found.front_end), _tasks(ordered, found, workshop)):
-        finished[result.task.file] = workshop.stage(result, found.settings[result.task.file])
+        planned = {row.id: row for row in plans[result.file].rows}
+        result = replace(result, rows=[same_strings(row, planned[row.id]) for row in result.rows])
+        finished[result.file] = workshop.stage(result, found.settings[result.file])
         watch.advance(len(result.rows), sum(row.seconds or 0.0 for row in result.rows))
     return finished
 

@@ -12,6 +12,13 @@ from xtts.shared.flags import config_options, resolve
 _CACHE = "features"
 
 _FOLDER = click.Path(path_type=Path)
+
+
+def _cores() -> int:
+    """Cores that this process may use; macOS cannot restrict them."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 _cache_option = click.option(
     "--cache",
     type=_FOLDER,
@@ -24,7 +31,7 @@ _cache_option = click.option(
 _workers_option = click.option(
     "--workers",
     type=click.IntRange(1),
-    default=lambda: len(os.sched_getaffinity(0)),
+    default=_cores,
     help="Processes (default: one a core).",
 )
 

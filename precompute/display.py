@@ -88,7 +88,7 @@ def build_summary(report: BuildReport, cache: str) -> str:
     spec, figures = report.spec, report.spec.statistics
     lines = [f"{figures.clips} clips kept ({figures.seconds / 3600:.2f} h), {figures.rejected} rejected"]
     lines += [f"  {count} {reason}" for reason, count in sorted(report.rejected.items(), key=lambda pair: -pair[1])]
-    lines += [bucket_table(spec), f"fill {figures.fill:.1%} (useful frames / stored frames)"]
+    lines += [bucket_table(spec, report.fills), f"fill {figures.fill:.1%} (useful frames / stored frames)"]
     if report.changed:
         done = f"{report.written_shards} shards written, {report.kept_shards} kept"
     else:
@@ -96,13 +96,13 @@ def build_summary(report: BuildReport, cache: str) -> str:
     return "\n".join([*lines, f"{cache}: {_size(spec)}, {done}, {report.wall_seconds:.1f} s"])
 
 
-def bucket_table(spec: CacheSpec) -> str:
-    """Shapes and counts."""
-    rows = [["bucket", "tokens", "frames", "train", "validation", "shards"]]
+def bucket_table(spec: CacheSpec, fills: Sequence[float]) -> str:
+    """Shapes, counts and useful frames / stored frames."""
+    rows = [["bucket", "tokens", "frames", "train", "validation", "shards", "fill"]]
     for number, bucket in enumerate(spec.buckets):
         clips = [str(bucket.clips(split)) for split in SPLITS]
         shards = str(len(bucket.train) + len(bucket.validation))
-        rows.append([f"{number:02d}", str(bucket.tokens), str(bucket.frames), *clips, shards])
+        rows.append([f"{number:02d}", str(bucket.tokens), str(bucket.frames), *clips, shards, f"{fills[number]:.1%}"])
     return _table(rows)
 
 

@@ -36,7 +36,8 @@ class ShardTask:
 class ShardResult:
     """What was written, and the finished rows."""
 
-    task: ShardTask
+    file: str
+    path: Path
     rows: list[IndexRow]
     records: int
     bytes: int
@@ -60,7 +61,9 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
             out.write(framed)
             rows.append(replace(done, position=records, record_sha256=hashlib.sha256(payload).hexdigest()))
             size, records = size + len(framed), records + 1
-    return ShardResult(task=task, rows=rows, records=records, bytes=size, sha256=digest.hexdigest())
+    return ShardResult(
+        file=task.file, path=task.path, rows=rows, records=records, bytes=size, sha256=digest.hexdigest()
+    )
 
 
 def mel_of(

@@ -17,6 +17,7 @@ from xtts.precompute.plan import ShardPlan, clip_digest
 from xtts.precompute.scan import same_file
 from xtts.precompute.shapes import Shape
 from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, digest_of, load_spec
+from xtts.shared.config import with_defaults
 from xtts.shared.errors import LockstepError
 from xtts.shared.index import IndexRow, read_index
 
@@ -86,6 +87,7 @@ class Prior:
 def load_prior(cache: Path) -> Prior:
     """Read a finished cache; a `LockstepError` when there is none or it cannot be continued."""
     spec = load_spec(cache)
+    spec = spec.model_copy(update={"features": with_defaults(spec.features)})
     rows = read_index(cache / INDEX_FILE)
     if hashlib.sha256((cache / INDEX_FILE).read_bytes()).hexdigest() != spec.index_sha256:
         raise LockstepError(str(cache / INDEX_FILE), found="other content than when it was written", exit_code=1)
@@ -158,13 +160,13 @@ class Workshop:
     def stage(self, result: ShardResult, settings: str) -> Finished:
         """Make a written shard durable, and only then say so in its sidecar."""
         done = Finished(
-            file=result.task.file, settings=settings, records=result.records, bytes=result.bytes, sha256=result.sha256,
+            file=result.file, settings=settings, records=result.records, bytes=result.bytes, sha256=result.sha256,
             rows=result.rows,
         )  # fmt: skip
         target = self.staged(done.file)
         target.with_suffix(".json").unlink(missing_ok=True)
-        durable.sync_file(result.task.path)
-        durable.move(result.task.path, target)
+        durable.sync_file(result.path)
+        durable.move(result.path, target)
         durable.write(target.with_suffix(".json"), _sidecar_bytes(done))
         return done
 

@@ -16,6 +16,7 @@ MOST_FRAMES = 2**16
 
 _TOLERATED_LOSS = 0.02  # of fill: pinned heights that waste more than this are chosen anew
 _RECORD_OVERHEAD_BYTES = 256
+_SMALLEST_TARGET_BYTES, _ENOUGH_SHARDS = 2**22, 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,12 +112,13 @@ def plan_cache(rows: Iterable[IndexRow], config: Config, pins: Pins | None) -> P
         bucket = fitting_bucket(shapes, *_lengths(row))
         assert bucket is not None, row.id  # the shapes were chosen or checked for these very clips
         groups["validation" if row.id in held else "train", bucket].append(row)
+    target = _shard_bytes(groups, shapes, config)
     shards: list[ShardPlan] = []
     for split in SPLITS:
         for bucket in range(len(shapes)):
             members = groups[split, bucket]
             pinned = pins.shard_counts.get((split, bucket)) if pins and pins.shapes == shapes else None
-            count = _shard_count(members, shapes[bucket], config, pinned)
+            count = _shard_count(stored_bytes(members, shapes[bucket], config), target, pinned)
             shards += _divide(members, digests, split=split, bucket=bucket, count=count)
     return Plan(shapes=shapes, speakers=_speakers(kept, pins), shards=shards)
 
@@ -153,8 +155,14 @@ def stored_bytes(rows: Iterable[IndexRow], shape: Shape, config: Config) -> int:
     return sum((shape.frames if fixed else _lengths(row)[1]) * item + rest for row in rows)
 
 
-def _shard_count(rows: list[IndexRow], shape: Shape, config: Config, pinned: int | None) -> int:
-    count = max(1, round(stored_bytes(rows, shape, config) / (config.shards.shard_mb * 2**20)))
+def _shard_bytes(groups: Mapping[tuple[str, int], list[IndexRow]], shapes: list[Shape], config: Config) -> float:
+    """Target size of a shard: as configured, and less where the last shards would leave workers without work."""
+    whole = sum(stored_bytes(rows, shapes[bucket], config) for (_, bucket), rows in groups.items())
+    return min(config.shards.shard_mb * 2**20, max(_SMALLEST_TARGET_BYTES, whole / _ENOUGH_SHARDS))
+
+
+def _shard_count(size: int, target: float, pinned: int | None) -> int:
+    count = max(1, round(size / target))
     return pinned if pinned and pinned <= 2 * count and count <= 2 * pinned else count
 
 

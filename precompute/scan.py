@@ -46,6 +46,18 @@ def same_file(row: IndexRow, other: IndexRow) -> bool:
     return row.audio_sha256 is not None and row.audio_sha256 == other.audio_sha256
 
 
+def same_strings(row: IndexRow, original: IndexRow) -> IndexRow:
+    """A row back from a worker, with the long strings that the parent already holds: half of its memory."""
+    return replace(
+        row,
+        id=original.id,
+        speaker=original.speaker,
+        text=original.text,
+        text_sha256=original.text_sha256,
+        source=original.source,
+    )
+
+
 def recall(row: IndexRow, known: Known | None) -> IndexRow | None:
     """The scanned row when an earlier build knows all of it, without opening a file."""
     if row.reason == "duplicate id":

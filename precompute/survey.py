@@ -26,7 +26,7 @@ from xtts.precompute.mel import FRONT_END
 from xtts.precompute.plan import Pins, Plan, ShardPlan, judge, pins_of, plan_cache
 from xtts.precompute.pool import WorkerPool
 from xtts.precompute.progress import Watch
-from xtts.precompute.scan import Known, recall, same_file, scan_clips, start_row
+from xtts.precompute.scan import Known, recall, same_file, same_strings, scan_clips, start_row
 from xtts.precompute.stored import StoredMel
 from xtts.shared.cache_spec import SPEC_FILE
 from xtts.shared.config import Config, feature_config
@@ -189,7 +189,7 @@ def _scan(
     tasks = ([(at, started[at], known.get(started[at].id)) for at in chunk] for chunk in chunks)
     for scanned in pool.run(partial(_scan_chunk, front_end), tasks):
         for at, row in scanned:
-            rows[at] = row
+            rows[at] = same_strings(row, started[at])
         watch.advance(len(scanned), 0.0)
     return [row for row in rows if row is not None]
 

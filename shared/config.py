@@ -44,8 +44,8 @@ class AudioConfig(Section):
 class TextConfig(Section):
     """From transcript to tokens."""
 
-    tokenizer: Literal["characters"] = "characters"
-    """Symbol table, see shared/text.py."""
+    tokenizer: Literal["characters", "phonemes"] = "characters"
+    """Symbol table, see shared/text.py; `phonemes` is IPA of American English by espeak-ng, extra `phonemes`."""
     add_blank: bool = False
     """Put a blank token around every symbol (2n+1 tokens)."""
 
@@ -71,7 +71,7 @@ class ShardsConfig(Section):
     mel_dtype: Literal["float16", "float32"] = "float16"
     """Stored type of the log-mel; float16 halves the cache at an error below 0.004 in log-mel."""
     shard_mb: PositiveInt = 32
-    """Target size of one shard, MiB."""
+    """Target size of one shard, MiB; a corpus of few such shards gets smaller ones, of 4 MiB and more."""
 
 
 class SplitConfig(Section):
@@ -224,6 +224,11 @@ def check_features(features: Mapping[str, object]) -> None:
             first = error.errors()[0]
             where = ".".join(map(str, (section, *first["loc"])))
             raise ValueError(f"features.{where}: {str(first['msg']).lower()}") from None
+
+
+def with_defaults(features: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    """Stored feature settings with the defaults of fields that did not exist when they were stored."""
+    return {name: kind.model_validate(features.get(name)).model_dump(mode="json") for name, kind in _KINDS.items()}
 
 
 def feature_config(config: Config) -> dict[str, dict[str, object]]:

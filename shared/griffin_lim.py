@@ -33,7 +33,8 @@ def reconstruct(mel: np.ndarray, profile: MelProfile) -> np.ndarray:
     )
     start = profile.padding_samples
     samples: np.ndarray = padded[start : start + shortest_samples(len(mel), profile)]
-    return np.clip(samples, -1.0, 1.0).astype(np.float32)
+    audible: np.ndarray = np.clip(samples, -1.0, 1.0)
+    return audible.astype(np.float32)
 
 
 def linear_magnitude(mel: np.ndarray, profile: MelProfile) -> np.ndarray:
@@ -59,10 +60,10 @@ def shortest_samples(frames: int, profile: MelProfile) -> int:
 @lru_cache
 def _matrices(profile: MelProfile) -> tuple[np.ndarray, np.ndarray]:
     """The filterbank [M, bins] and its pseudo-inverse [bins, M], float32."""
-    import librosa
+    from librosa.filters import mel
 
     slaney = profile.mel_scale == "slaney"
-    bank = librosa.filters.mel(
+    bank = mel(
         sr=profile.sample_rate,
         n_fft=profile.fft_size,
         n_mels=profile.mel_channels,

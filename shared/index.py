@@ -1,8 +1,9 @@
 """`index.parquet`: one row per clip of the corpus, kept or rejected, through pyarrow."""
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ REASONS = (
     "too long text", "too long audio", "too short audio", "duplicate id", "non-finite mel",
 )  # fmt: skip
 """The closed list of why a clip is rejected."""
+_GROUP_ROWS = 2**16
 _MOST_ROWS = 2**25  # 60,000 hours; a file of a few bytes may claim any number
 
 
@@ -72,11 +74,12 @@ def index_bytes(rows: Iterable[IndexRow]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # By columns: a dict for every row would be the largest allocation of a build.
-    rows, schema = list(rows), _schema()
-    table = pa.table([pa.array([getattr(row, n) for row in rows], schema.field(n).type) for n in schema.names], schema)
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd")
+    # In groups and by columns: dicts or arrays of all rows would be the largest allocation of a build.
+    sink, schema = io.BytesIO(), _schema()
+    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        for group in _groups(rows):
+            columns = [pa.array([getattr(row, n) for row in group], schema.field(n).type) for n in schema.names]
+            writer.write_table(pa.table(columns, schema))
     return sink.getvalue()
 
 
@@ -91,9 +94,18 @@ def read_index(path: Path) -> list[IndexRow]:
         if rows > _MOST_ROWS or not schema.equals(_schema()):
             found = f"{rows} rows" if rows > _MOST_ROWS else "other columns than this version writes"
             raise LockstepError(str(path), found=found, fix=fix, exit_code=1)
-        table = pq.read_table(path)
+        return [row for batch in pq.ParquetFile(path).iter_batches(_GROUP_ROWS) for row in _rows(batch)]
     except (OSError, pa.ArrowException) as error:
         raise LockstepError(str(path), found=f"cannot be read ({error})", fix=fix, exit_code=1) from None
-    names = schema.names
-    columns = (table.column(name).to_pylist() for name in names)
-    return [IndexRow(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]
+
+
+def _rows(batch: Any) -> Iterator[IndexRow]:  # noqa: ANN401
+    names = batch.schema.names
+    columns = (batch.column(name).to_pylist() for name in names)
+    return (IndexRow(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True))
+
+
+def _groups(rows: Iterable[IndexRow]) -> Iterator[list[IndexRow]]:
+    remaining = iter(rows)
+    while group := list(islice(remaining, _GROUP_ROWS)):
+        yield group

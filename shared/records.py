@@ -121,10 +121,10 @@ def _read_fields(data: memoryview) -> Iterator[tuple[int, memoryview]]:
     """The length-delimited fields of a message; nothing else occurs in an Example."""
     at = 0
     while at < len(data):
-        tag, at = _read_varint(data, at)
+        tag = data[at]  # below 16 in every field that is written, so a single byte
         if tag & 7 != 2:
             raise CorruptRecord(f"unexpected wire type {tag & 7}")
-        length, at = _read_varint(data, at)
+        length, at = _read_varint(data, at + 1)
         if at + length > len(data):
             raise CorruptRecord("a field runs past the end")
         yield tag >> 3, data[at : at + length]
@@ -132,6 +132,9 @@ def _read_fields(data: memoryview) -> Iterator[tuple[int, memoryview]]:
 
 
 def _read_int64s(packed: memoryview) -> list[int]:
+    whole = bytes(packed)
+    if whole.isascii():  # one byte each, as nearly always
+        return list(whole)
     values, at = [], 0
     while at < len(packed):
         value, at = _read_varint(packed, at)

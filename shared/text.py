@@ -1,6 +1,6 @@
 """Text to tokens: one fixed, documented symbol table, the same in features, training and synthesis.
 
-Ids: 0 pads, 1 is the blank of `add_blank`, 2 is the space, then punctuation, then a to z.
+Ids: 0 pads, 1 is the blank of `add_blank`, 2 is the space, then punctuation, then a to z or the IPA letters.
 """
 
 import json
@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.phonemes import IPA, phonemise
 
 PAD, BLANK = "<pad>", "<blank>"
-CHARACTERS: tuple[str, ...] = (PAD, BLANK, " ", *"!'\"(),-.:;?", *"abcdefghijklmnopqrstuvwxyz")
+_COMMON: tuple[str, ...] = (PAD, BLANK, " ", *"!'\"(),-.:;?")
+CHARACTERS: tuple[str, ...] = (*_COMMON, *"abcdefghijklmnopqrstuvwxyz")
+PHONEMES: tuple[str, ...] = (*_COMMON, *IPA)
+_SYMBOLS = {"characters": CHARACTERS, "phonemes": PHONEMES}
 
 _TYPOGRAPHY = str.maketrans(
     {
@@ -54,7 +58,7 @@ class Tokenizer:
     def encode(self, text: str) -> Tokens:
         """Ids of `text`; empty when no character of it is known."""
         table = {symbol: i for i, symbol in enumerate(self.symbols)}
-        cleaned = normalise(text)
+        cleaned = phonemise(text) if self.kind == "phonemes" else normalise(text)
         ids = [table[c] for c in cleaned if c in table]
         unknown = "".join(sorted({c for c in cleaned if c not in table}))
         if all(self.symbols[i] == " " for i in ids):
@@ -75,9 +79,9 @@ class Tokenizer:
 
 def build_tokenizer(kind: str, *, add_blank: bool) -> Tokenizer:
     """The tokenizer that `text.tokenizer` names."""
-    if kind != "characters":
-        raise LockstepError("text.tokenizer", found=repr(kind), expected="characters")
-    return Tokenizer(kind=kind, symbols=CHARACTERS, add_blank=add_blank)
+    if kind not in _SYMBOLS:
+        raise LockstepError("text.tokenizer", found=repr(kind), expected=" or ".join(_SYMBOLS))
+    return Tokenizer(kind=kind, symbols=_SYMBOLS[kind], add_blank=add_blank)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:

@@ -14,6 +14,11 @@ FORBIDDEN = {
     "precompute": {"xtts.trainer", "tensorflow", "keras"},
     "trainer": {"xtts.precompute", "librosa"},
 }
+ALLOWED = {
+    "shared/griffin_lim.py": {"librosa", "librosa.filters"},
+    "trainer/synth/evaluate.py": {"xtts.precompute.mel"},
+}
+"""Exceptions, inside functions only: the way back to sound, and the one front end where sound is analysed again."""
 COMMANDS = ("xtts-precompute", "xtts-train", "xtts-doctor", "xtts-synth")
 
 
@@ -35,7 +40,8 @@ def test_imports_flow_one_way(stage):
     wrong = [
         f"{path.relative_to(ROOT)}: {module}"
         for path in files
-        for module, _ in imports(path)
+        for module, at_top in imports(path)
+        if at_top or module not in ALLOWED.get(path.relative_to(ROOT).as_posix(), ())
         for forbidden in FORBIDDEN[stage]
         if module == forbidden or module.startswith(forbidden + ".")
     ]
@@ -61,7 +67,7 @@ def test_help_in_under_half_a_second(command):
     assert min(seconds) < 0.5
 
 
-@pytest.mark.parametrize("command", ["xtts-doctor", "xtts-synth"])
+@pytest.mark.parametrize("command", ["xtts-doctor"])
 def test_commands_that_are_not_built_yet_say_so(command):
     executable = Path(sys.executable).with_name(command)
     result = subprocess.run([executable, "anything"], capture_output=True, text=True, check=False)

@@ -148,7 +148,8 @@ def run(plan: "RunPlan") -> None:
     console.print(
         f"checkpoints: {plan.folder.checkpoints}\n"
         f"loss curves: tensorboard --logdir {plan.folder.tensorboard}   every step: {plan.folder.metrics_file}\n"
-        f"continue:    xtts-train --resume {folder} --steps N",
+        f"continue:    xtts-train --resume {folder} --steps N\n"
+        f'hear it:     xtts-synth --ckpt {folder} "A sentence of your own." -o out.wav',
         highlight=False, soft_wrap=True,
     )  # fmt: skip
 

@@ -115,11 +115,12 @@ class TrainingLoop:
 
     def _next(self) -> tuple[tf.Tensor, tf.Tensor]:
         """(place of the bucket, its clips consumed so far) of the next batch; moves the position on."""
-        epoch, place = self._schedule.draw(self.position.epoch, self.position.consumed)
-        offset = self.position.consumed[place]
-        self.position.epoch.assign(epoch)
-        batches = tf.constant(list(self.sizes.values()), tf.int64)
-        self.position.consumed.scatter_nd_add([[place]], [batches[place]])
+        with tf.device("CPU:0"):
+            epoch, place = self._schedule.draw(self.position.epoch, self.position.consumed)
+            offset = self.position.consumed[place]
+            self.position.epoch.assign(epoch)
+            batches = tf.constant(list(self.sizes.values()), tf.int64)
+            self.position.consumed.scatter_nd_add([[place]], [batches[place]])
         return place, offset
 
     def _run_batches(self, count: tf.Tensor, only: tf.Tensor) -> tuple[tf.Tensor, ...]:

@@ -32,10 +32,11 @@ class TrainState:
         self.model = build_model(config, spec)
         self.optimizer = AdamW(self.model.trainable_variables, config.training, decays)
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self.position = Position(
-            epoch=tf.Variable(0, dtype=tf.int64, trainable=False),
-            consumed=tf.Variable(np.zeros(len(training_buckets(spec)), np.int64), trainable=False),
-        )
+        with tf.device("CPU:0"):  # the order of the clips is the host's business, on a GPU machine too
+            self.position = Position(
+                epoch=tf.Variable(0, dtype=tf.int64, trainable=False),
+                consumed=tf.Variable(np.zeros(len(training_buckets(spec)), np.int64), trainable=False),
+            )
 
     def _variables(self) -> dict[str, tf.Variable]:
         optimizer = self.optimizer

@@ -12,7 +12,7 @@ from xtts.precompute.build import BuildReport, build_cache, explain_build
 from xtts.precompute.progress import Silence
 from xtts.precompute.survey import make_request
 from xtts.precompute.verify import verify_cache
-from xtts.shared.cache_spec import load_spec
+from xtts.shared.cache_spec import load_spec, spec_bytes
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -209,3 +209,14 @@ def test_a_clip_rejected_while_its_shard_was_written_does_not_unsettle_it(place)
     assert build(place, config())[0].changed is False
     build(place, config(), "fresh")
     assert shards(place / "cache") == shards(place / "fresh")
+
+
+def test_a_setting_that_is_newer_than_the_cache_counts_as_its_default(place):
+    spec = load_spec(place / "cache")
+    audio = {key: value for key, value in spec.features["audio"].items() if key == "profile"}
+    older = spec.model_copy(update={"features": {**spec.features, "audio": audio}})
+    (place / "cache" / "cache.json").write_bytes(spec_bytes(older))
+    report, watch = build(place, config())
+    assert report.written_shards == 0
+    assert watch.stages == {"scan": 0, "features": 0}
+    assert load_spec(place / "cache") == spec

@@ -1,6 +1,8 @@
 """`xtts-precompute inspect`: the picture, the sound, and ids from elsewhere."""
 
 import io
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,10 +10,12 @@ import matplotlib.image
 import numpy as np
 import pytest
 import soundfile
+from click.testing import CliRunner
 
 from xtts.precompute.audio import decode
 from xtts.precompute.build import build_cache
 from xtts.precompute.cached_clips import CachedClips, file_name, nearest_row, plain
+from xtts.precompute.cli import main
 from xtts.precompute.inspect_clip import draw_clip, inspect_clip
 from xtts.precompute.mel import log_mel
 from xtts.precompute.progress import Silence
@@ -130,3 +134,33 @@ def test_an_index_that_disagrees_with_the_record_is_refused(tiny_cache):
         clips.read(replace(row, mel_length=row.mel_length + 1))
     with pytest.raises(LockstepError, match="names no record of the cache"):
         clips.read(replace(row, bucket=77))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--cache", "features", "tone-0002"], ["tone-0002"], ["tone-0002", "--cache"], ["--cache", "tone-0002"]],
+)
+def test_the_command_takes_its_id_wherever_it_stands(arguments, tiny_cache, tmp_path, monkeypatch):
+    (tmp_path / "features").symlink_to(tiny_cache)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["inspect", *arguments, "--out", "seen"])
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in (tmp_path / "seen").iterdir()) == ["tone-0002.png", "tone-0002.wav"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--cache"], ["--cache", "."]])
+def test_the_command_asks_for_an_id(arguments):
+    done = CliRunner().invoke(main, ["inspect", *arguments])
+    assert done.exit_code == 2
+    assert "Missing argument 'ID'" in done.output
+
+
+@pytest.mark.parametrize("command", ["inspect", "report"])
+def test_help_imports_nothing_heavy(command):
+    code = (
+        "import sys; from xtts.precompute.cli import main; main([sys.argv[1], '--help'], standalone_mode=False);"
+        "print([m for m in ('numpy', 'librosa', 'matplotlib', 'jinja2', 'pyarrow', 'soundfile') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, command], capture_output=True, text=True, check=True)
+    assert "Usage" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -8,10 +8,12 @@ from html.parser import HTMLParser
 
 import pytest
 import soundfile
+from click.testing import CliRunner
 
 from xtts.precompute import report
 from xtts.precompute.build import build_cache
 from xtts.precompute.cached_clips import CachedClips
+from xtts.precompute.cli import main
 from xtts.precompute.histogram import HEIGHT, WIDTH, draw_histogram
 from xtts.precompute.progress import Silence
 from xtts.precompute.report import bucket_lines, note_counts, reject_lines, report_page, speaker_lines, write_report
@@ -159,3 +161,14 @@ def test_a_histogram_counts_every_clip_once(values):
     assert max(bar.height for bar in plot.bars) == HEIGHT
     assert all(0 <= bar.x < bar.x + bar.width <= WIDTH + 1e-6 for bar in plot.bars)
     assert all(0 <= mark.x <= WIDTH for mark in (*plot.marks, *plot.ticks))
+
+
+def test_the_command_writes_the_page_where_it_is_told(tiny_cache, tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "CLIPS_SHOWN", 1)
+    out = tmp_path / "new" / "page.html"
+    done = CliRunner().invoke(main, ["report", "--cache", str(tiny_cache), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert f"{out}: " in done.output
+    assert out.read_text(encoding="utf-8").endswith("</html>")
+    done = CliRunner().invoke(main, ["report", "--cache", str(tmp_path / "none")])
+    assert done.exit_code == 2

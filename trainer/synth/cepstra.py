@@ -50,7 +50,8 @@ def _grids(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
     squares = np.square(query).sum(axis=1)[:, None] + np.square(padded).sum(axis=2)[:, None]
     squares -= 2.0 * (query @ padded.transpose(0, 2, 1))
     np.maximum(squares, 0.0, out=squares)
-    return np.sqrt(squares, out=squares)
+    roots: np.ndarray = np.sqrt(squares, out=squares)
+    return roots
 
 
 def _warp(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:

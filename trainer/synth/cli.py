@@ -76,5 +76,40 @@ def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | Non
         )  # fmt: skip
 
 
+@main.command(context_settings={"show_default": True})
+@_checkpoint_option
+@click.option("--cache", type=_PATH, metavar="DIR", help="Whose validation split.  [default: the run's own]")
+@click.option("--limit", type=click.IntRange(1), default=100, help="Most sentences to speak; all recordings compete.")
+@click.option("--json", "json_file", type=_PATH, metavar="FILE.json", help="The figures of every sentence.")
+@_steps_option
+@_temperature_option
+@_seed_option
+def evaluate(checkpoint: Path, cache: Path | None, limit: int, json_file: Path | None, steps: int, temperature: float,
+             seed: int) -> None:  # fmt: skip
+    """Compare held-out sentences, spoken, with the recordings of all of them."""
+    with reported():
+        from xtts.trainer.synth.evaluate import EvaluationRequest
+        from xtts.trainer.synth.evaluate import evaluate as run_evaluation
+        from xtts.trainer.synth.manner import Manner
+
+        manner = Manner(steps=steps, temperature=temperature, seed=seed)
+        run_evaluation(
+            EvaluationRequest(checkpoint=checkpoint, cache=cache, limit=limit, json_file=json_file, manner=manner)
+        )
+
+
+@main.command(context_settings={"show_default": True})
+@_checkpoint_option
+@click.argument("out", type=_PATH)
+@_steps_option
+def export(checkpoint: Path, out: Path, steps: int) -> None:
+    """Write the model as a SavedModel that stock TensorFlow runs alone."""
+    with reported():
+        from xtts.trainer.synth.export import ExportRequest
+        from xtts.trainer.synth.export import export as run_export
+
+        run_export(ExportRequest(checkpoint=checkpoint, out=out, steps=steps))
+
+
 if __name__ == "__main__":
     main()

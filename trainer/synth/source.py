@@ -37,7 +37,9 @@ class Source:
             return 0
         if name not in speakers:
             near = difflib.get_close_matches(name, speakers, n=3, cutoff=0.0)
-            expected = f"one of {len(speakers)}, such as {', '.join(near)}" if near else "no --speaker: it has one voice"
+            expected = (
+                f"one of {len(speakers)}, such as {', '.join(near)}" if near else "no --speaker: it has one voice"
+            )
             raise LockstepError("--speaker", found=f"{name!r} is not in {self.checkpoint}", expected=expected)
         return speakers.index(name)
 

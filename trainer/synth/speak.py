@@ -45,10 +45,8 @@ def speak(request: Request) -> None:
         if request.mel_out is not None:
             write_mel(request.mel_out, speech.mel)
         print(_line(text, speech, sample_rate), flush=True)
-    clock = narrator.speaker.clock
-    print(
-        f"{source.checkpoint}: {len(clock.shapes)} shapes compiled in {clock.compile_seconds:.1f} s, not counted above"
-    )
+    shapes, seconds = len(narrator.speaker.compiled_shapes), narrator.speaker.clock.compile_seconds
+    print(f"{source.checkpoint}: {shapes} shapes made ready in {seconds:.1f} s, not counted above")
 
 
 def _prepare(request: Request) -> tuple[Source, list[Text]]:
@@ -84,7 +82,7 @@ def _narrator(request: Request, source: Source) -> "Narrator":
 
 
 def _line(text: Text, speech: "Speech", sample_rate: int) -> str:
-    audio_seconds = len(speech.samples) / sample_rate
+    audio_seconds = max(len(speech.samples), 1) / sample_rate
     pieces = f" in {speech.pieces} pieces" if speech.pieces > 1 else ""
     return (
         f"{text.out}: {audio_seconds:.2f} s of audio{pieces}, {speech.seconds:.2f} s of synthesis, "

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
@@ -33,8 +33,7 @@ class Clock:
 
     compile_seconds: float = 0.0
     speak_seconds: float = 0.0
-    shapes: list[Shape] = field(default_factory=list)
-    """Compiled in this process."""
+    """In the model alone."""
 
 
 def load_model(source: Source) -> AcousticModel:
@@ -99,7 +98,13 @@ class Speaker:
         self.voice, self.manner = source.voice, manner
         self.model = load_model(source)
         self.clock = Clock()
-        self._functions: dict[Shape, Callable[..., Generated]] = {}
+        self._traced: dict[Shape, Callable[..., Generated]] = {}
+        self._ready: dict[Shape, Callable[..., Generated]] = {}
+
+    @property
+    def compiled_shapes(self) -> list[Shape]:
+        """The shapes in use so far, each compiled or loaded once."""
+        return list(self._ready)
 
     def speak(self, ids: Sequence[int], *, speaker: int, number: int) -> Utterance:
         """Speak tokens that fit the largest shape; `number` keys the noise.
@@ -116,7 +121,7 @@ class Speaker:
             shape = next((larger for larger in taller if larger.frames >= frames), taller[-1])
 
     def _run(self, shape: Shape, ids: Sequence[int], speaker: int, number: int) -> tuple[np.ndarray, int]:
-        function = self._functions.get(shape) or self._compile(shape)
+        function = self._ready.get(shape) or self._compile(shape)
         began = time.perf_counter()
         mel, mel_length = function(*self._arguments(shape, ids, speaker, number))
         found = mel[0].numpy(), int(mel_length[0].numpy())
@@ -126,16 +131,24 @@ class Speaker:
     def _compile(self, shape: Shape) -> Callable[..., Generated]:
         """The compiled function of a shape; a text of no tokens is spoken once, so that no real one waits."""
         began = time.perf_counter()
+        ladder = self.voice.ladder
+        # XLA's cache knows a function by its place in the program: smaller shapes are traced (0.3 s) in any case.
+        for smaller in ladder[len(self._traced) : ladder.index(shape) + 1]:
+            self._traced[smaller] = self._trace(smaller)
+        function = self._traced[shape]
+        function(*self._arguments(shape, [], 0, 0))
+        self.clock.compile_seconds += time.perf_counter() - began
+        self._ready[shape] = function
+        return function
+
+    def _trace(self, shape: Shape) -> Callable[..., Generated]:
         function = tf.function(
             generator(self.model, shape.frames, self.manner.steps),
             input_signature=generate_signature(self.voice, shape.tokens),
             jit_compile=True,
         )
-        function(*self._arguments(shape, [], 0, 0))
-        self.clock.compile_seconds += time.perf_counter() - began
-        self.clock.shapes.append(shape)
-        self._functions[shape] = function
-        return function
+        traced: Callable[..., Generated] = function.get_concrete_function()
+        return traced
 
     def _arguments(self, shape: Shape, ids: Sequence[int], speaker: int, number: int) -> list[tf.Tensor]:
         tokens = np.zeros([1, shape.tokens], np.int32)

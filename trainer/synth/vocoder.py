@@ -32,9 +32,10 @@ def make_vocoder(name: str, profile: MelProfile, warn: Callable[[str], None]) ->
     check_vocoder(name)
     if name != GRIFFIN_LIM:
         return _onnx_vocoder(Path(name.removeprefix(_ONNX)), profile, warn)
-    from xtts.shared.griffin_lim import linear_magnitude, reconstruct
+    from xtts.shared.griffin_lim import reconstruct
 
-    linear_magnitude(np.full((1, profile.mel_channels), profile.silence, np.float32), profile)  # imports librosa now
+    # The first use imports librosa and compiles parts of it.
+    reconstruct(np.full((profile.shortest_frames, profile.mel_channels), profile.silence, np.float32), profile)
     return lambda mel: reconstruct(mel, profile)
 
 
@@ -45,9 +46,10 @@ def _onnx_vocoder(path: Path, profile: MelProfile, warn: Callable[[str], None]) 
         raise LockstepError(
             f"--vocoder {_ONNX}{path}", found="onnxruntime is not installed", fix="pip install 'lockstep-tts[onnx]'"
         ) from None
+    refusals = _refusals()
     try:
         session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
-    except (OSError, RuntimeError, ValueError, *_onnx_errors()) as error:
+    except refusals as error:
         raise LockstepError(str(path), found=f"not a usable ONNX model ({str(error).splitlines()[0]})") from None
     declared = session.get_modelmeta().custom_metadata_map.get(PROFILE_KEY)
     if declared is None:
@@ -60,11 +62,12 @@ def _onnx_vocoder(path: Path, profile: MelProfile, warn: Callable[[str], None]) 
     return lambda mel: _vocode(session, path, mel)
 
 
-def _onnx_errors() -> tuple[type[Exception], ...]:
-    """What onnxruntime raises for a model that it cannot load or run: classes of its own, of no common base."""
+def _refusals() -> tuple[type[Exception], ...]:
+    """What onnxruntime raises for a model that it cannot load or run: mostly classes of its own, of no common base."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
-    return tuple(kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
+    own = (kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
+    return (OSError, RuntimeError, ValueError, *own)
 
 
 def _vocode(session: Any, path: Path, mel: np.ndarray) -> np.ndarray:  # noqa: ANN401 - onnxruntime ships no types
@@ -74,11 +77,14 @@ def _vocode(session: Any, path: Path, mel: np.ndarray) -> np.ndarray:  # noqa: A
     if len(wanted) != 1 or len(wanted[0].shape) != 3 or channels not in wanted[0].shape[1:]:
         found = "; ".join(f"{part.name} {part.shape}" for part in wanted)
         raise LockstepError(
-            str(path), found=f"a model of inputs {found}", expected=f"one log-mel [1, {channels}, T] or [1, T, {channels}]"
+            str(path),
+            found=f"a model of inputs {found}",
+            expected=f"one log-mel [1, {channels}, T] or [1, T, {channels}]",
         )
     batch = mel.T[None] if wanted[0].shape[1] == channels else mel[None]
+    refusals = _refusals()
     try:
         samples = session.run(None, {wanted[0].name: np.ascontiguousarray(batch, np.float32)})[0]
-    except (RuntimeError, ValueError, *_onnx_errors()) as error:
+    except refusals as error:
         raise LockstepError(str(path), found=f"does not run ({str(error).splitlines()[0]})") from None
     return np.clip(np.asarray(samples, np.float32).reshape(-1), -1.0, 1.0)

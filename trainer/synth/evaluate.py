@@ -1,0 +1,134 @@
+"""`xtts-synth evaluate`: the held-out sentences spoken, and compared with the recordings of all of them."""
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from xtts.shared.cache_spec import DEFAULT_CACHE
+from xtts.shared.errors import LockstepError
+from xtts.shared.mel_profiles import MelProfile
+from xtts.trainer.startup import enable_compile_cache, quiet_import
+from xtts.trainer.synth.figures import Sentence, best_wrong, distance_table, judge, mean_figures
+from xtts.trainer.synth.held_out import Clip, read_held_out
+from xtts.trainer.synth.manner import Manner
+from xtts.trainer.synth.output import check_file, write_whole
+from xtts.trainer.synth.source import Source, open_source
+
+if TYPE_CHECKING:
+    from xtts.trainer.synth.speaker import Utterance
+
+SYNTHESISED, VOCODED, WRONG = "synthesised", "vocoded recording", "best wrong sentence"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationRequest:
+    """What the command line asks for."""
+
+    checkpoint: Path
+    cache: Path | None
+    limit: int
+    json_file: Path | None
+    manner: Manner
+
+
+def evaluate(request: EvaluationRequest) -> None:
+    """Speak, compare, and show the figures as a table and, where asked for, as JSON."""
+    if request.json_file is not None:
+        check_file(request.json_file, ".json", "--json")
+    source = open_source(request.checkpoint)
+    cache = request.cache or source.run.cache() or Path(DEFAULT_CACHE)
+    clips = read_held_out(cache, source.voice)
+    console, began = Console(width=None if os.isatty(1) else 120), time.perf_counter()
+    own = spread(len(clips), request.limit)
+    console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} held-out sentences", highlight=False)
+    spoken = _speak(source, [clips[i] for i in own], request.manner)
+    console.print("vocoding their recordings", highlight=False)
+    vocoded = [_vocode(clips[i].mel, source.voice.mel_profile) for i in own]
+    console.print(f"comparing them with {len(clips)} recordings", highlight=False)
+    systems = compare(clips, own, spoken, vocoded)
+    console.print(_table(systems))
+    if request.json_file is not None:
+        described = _report(request, source, cache, clips, systems)
+        write_whole(request.json_file, (json.dumps(described, indent=1) + "\n").encode())
+    console.print(f"{time.perf_counter() - began:.0f} s", highlight=False)
+
+
+def spread(clips: int, limit: int) -> list[int]:
+    """At most `limit` places, evenly among `clips` of them."""
+    chosen = min(clips, limit)
+    return [i * clips // chosen for i in range(chosen)]
+
+
+def _speak(source: Source, clips: Sequence[Clip], manner: Manner) -> "list[Utterance]":
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    enable_compile_cache()
+    with quiet_import():
+        from xtts.trainer.synth.speaker import Speaker
+
+    speaker = Speaker(source, manner)
+    spoken = [speaker.speak(clip.ids, speaker=clip.speaker, number=0) for clip in clips]
+    for clip, utterance in zip(clips, spoken, strict=True):
+        if not np.isfinite(utterance.mel).all():
+            raise LockstepError(str(source.checkpoint), found=f"speaks {clip.clip_id} with numbers that are not finite")
+    return spoken
+
+
+def _vocode(mel: np.ndarray, profile: MelProfile) -> np.ndarray:
+    """The log-mel of a log-mel made audible: [T, M] -> float32[T, M]."""
+    from xtts.precompute.mel import log_mel  # the one front end; what it imports has no part in training
+    from xtts.shared.griffin_lim import reconstruct
+
+    return log_mel(reconstruct(mel, profile), profile)
+
+
+def compare(
+    clips: Sequence[Clip], own: Sequence[int], spoken: "Sequence[Utterance]", vocoded: Sequence[np.ndarray]
+) -> dict[str, list[Sentence]]:
+    """The figures of each sentence by system; vocoded: log-mels [T, M], N of them as `spoken`."""
+    recordings, ids = [clip.mel for clip in clips], [clip.clip_id for clip in clips]
+    lengths = [len(mel) for mel in recordings]
+    recorded = distance_table([recordings[i] for i in own], recordings)
+    said = distance_table([utterance.mel for utterance in spoken], recordings)
+    again = distance_table(vocoded, recordings)
+    return {
+        SYNTHESISED: judge(said, [utterance.frames for utterance in spoken], own, recorded, lengths, ids),
+        VOCODED: judge(again, [len(mel) for mel in vocoded], own, recorded, lengths, ids),
+        WRONG: best_wrong(own, recorded, lengths, ids),
+    }
+
+
+def _table(systems: dict[str, list[Sentence]]) -> Table:
+    table = Table("held-out sentences", title_justify="left")
+    for name in ("MCD-DTW, dB", "relative MCD", "duration error", "retrieval@1"):
+        table.add_column(name, justify="right")
+    for name, sentences in systems.items():
+        mean, found = mean_figures(sentences), sum(sentence.retrieved for sentence in sentences)
+        table.add_row(
+            name, f"{mean.mcd_db:.2f}", f"{mean.relative_mcd:.3f}", f"{100 * mean.duration_error:.1f}%",
+            f"{100 * mean.retrieval_at_1:.1f}% ({found} of {len(sentences)})",
+        )  # fmt: skip
+    return table
+
+
+def _report(
+    request: EvaluationRequest, source: Source, cache: Path, clips: Sequence[Clip], systems: dict[str, list[Sentence]]
+) -> dict[str, Any]:
+    return {
+        "checkpoint": str(source.checkpoint),
+        "cache": str(cache),
+        "manner": asdict(request.manner),
+        "spoken": len(systems[SYNTHESISED]),
+        "recordings": len(clips),
+        "systems": {
+            name: asdict(mean_figures(sentences)) | {"sentences": [asdict(sentence) for sentence in sentences]}
+            for name, sentences in systems.items()
+        },
+    }

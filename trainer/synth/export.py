@@ -1,0 +1,99 @@
+"""`xtts-synth export`: the model as a SavedModel that stock TensorFlow runs, and what is needed to feed it."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xtts.shared.cache_spec import TOKENIZER_FILE
+from xtts.shared.errors import LockstepError
+from xtts.trainer.startup import quiet_import
+from xtts.trainer.synth.output import check_folder
+from xtts.trainer.synth.source import Source, open_source
+from xtts.trainer.synth.voice import Shape
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from xtts.trainer.synth.speaker import Generated
+
+PROFILE_FILE, MODEL_FOLDER = "profile.json", "model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportRequest:
+    """What the command line asks for."""
+
+    checkpoint: Path
+    out: Path
+    steps: int
+
+
+def export(request: ExportRequest) -> None:
+    """Write `out/` with `model/`, `tokenizer.json` and `profile.json`, as a whole or not at all."""
+    check_folder(request.out, "OUT")
+    if request.out.exists():
+        raise LockstepError("OUT", found=f"{request.out} exists already", expected="a new folder")
+    source = open_source(request.checkpoint)
+    partial = request.out.with_name(f".{request.out.name}.{os.getpid()}.partial")
+    try:
+        partial.mkdir()
+        _save_model(source, partial / MODEL_FOLDER, request.steps)
+        (partial / TOKENIZER_FILE).write_text(source.voice.tokenizer.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        described = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
+        (partial / PROFILE_FILE).write_text(described, encoding="utf-8")
+        partial.rename(request.out)
+    except OSError as error:
+        raise LockstepError(str(request.out), found=f"cannot be written ({error.strerror})") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    shapes = ", ".join(f"{name(shape)} ({shape.frames} frames)" for shape in source.voice.ladder)
+    print(f"{request.out}: {source.checkpoint} as a SavedModel; signatures: {shapes}")
+
+
+def name(shape: Shape) -> str:
+    """The signature of a shape: its tokens and frames."""
+    return f"speak_{shape.tokens}_{shape.frames}"
+
+
+def _save_model(source: Source, folder: Path, steps: int) -> None:
+    """One signature for each shape; `serving_default` is the largest.
+
+    tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2]
+    (, speaker: int32[1]) -> mel: float32[1, T, M], natural-log magnitude, and mel_length: int32[1], more than T where
+    the shape was too short.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    with quiet_import():
+        import tensorflow as tf
+
+        from xtts.trainer.synth.speaker import generate_signature, generator, load_model
+
+    model = load_model(source)
+    module = tf.Module()
+    module.weights = list(model.trainable_variables)
+    signatures = {}
+    for shape in source.voice.ladder:
+        speak = tf.function(
+            _named(generator(model, shape.frames, steps)),
+            input_signature=generate_signature(source.voice, shape.tokens),
+        )
+        signatures[name(shape)] = speak.get_concrete_function()
+    signatures["serving_default"] = signatures[name(source.voice.ladder[-1])]
+    tf.saved_model.save(module, str(folder), signatures)
+
+
+def _named(generate: "Callable[..., Generated]") -> "Callable[..., dict[str, tf.Tensor]]":
+    """The same function with names for what it gives, as signatures have them."""
+
+    def speak(
+        tokens: "tf.Tensor", token_length: "tf.Tensor", temperature: "tf.Tensor", speed: "tf.Tensor",
+        seed: "tf.Tensor", speaker: "tf.Tensor | None" = None,
+    ) -> "dict[str, tf.Tensor]":  # fmt: skip
+        mel, mel_length = generate(tokens, token_length, temperature, speed, seed, speaker)
+        return {"mel": mel, "mel_length": mel_length}
+
+    return speak

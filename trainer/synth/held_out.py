@@ -1,0 +1,87 @@
+"""The validation clips of a cache, read without TensorFlow."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from xtts.shared.cache_spec import Bucket, CacheSpec, Shard, load_spec
+from xtts.shared.errors import LockstepError
+from xtts.shared.quick_check import REPAIR, shard_problem
+from xtts.shared.records import CorruptRecord, Record, parse_example, unframe
+from xtts.shared.text import Tokenizer, load_tokenizer
+from xtts.trainer.synth.voice import Voice
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clip:
+    """One recording that was held out."""
+
+    clip_id: str
+    ids: list[int]
+    """Tokens, without padding."""
+    mel: np.ndarray
+    """float32[T, M], natural-log magnitude, without padding."""
+    speaker: int
+
+
+def read_held_out(cache: Path, voice: Voice) -> list[Clip]:
+    """Every validation clip, ordered by id; a `LockstepError` when the voice cannot speak this cache."""
+    spec = load_spec(cache)
+    _check_match(cache, spec, load_tokenizer(cache / "tokenizer.json"), voice)
+    clips = [
+        _clip(record)
+        for bucket in spec.buckets
+        for shard in bucket.validation
+        for record in _records(cache, spec, bucket, shard)
+    ]
+    if len(clips) < 2:
+        raise LockstepError(
+            str(cache), found=f"{len(clips)} validation clips", expected="at least 2, to tell one from another",
+            fix="build the cache with a larger split.validation_fraction",
+        )  # fmt: skip
+    longest = max(clips, key=lambda clip: len(clip.ids))
+    if len(longest.ids) > voice.most_tokens:
+        raise LockstepError(
+            f"{cache} ({longest.clip_id})", found=f"{len(longest.ids)} tokens",
+            expected=f"at most {voice.most_tokens}, the largest shape of the checkpoint",
+        )  # fmt: skip
+    return sorted(clips, key=lambda clip: clip.clip_id)
+
+
+def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voice) -> None:
+    pairs = {
+        "mel profile": (spec.mel_profile.name, voice.profile),
+        "symbol table": (tokenizer, voice.symbol_table),
+        "speakers": (spec.speakers, voice.speakers),
+    }
+    for what, (found, wanted) in pairs.items():
+        if found != wanted:
+            known = (f"{what} {found}", str(wanted)) if what == "mel profile" else (f"another {what}", "its own")
+            raise LockstepError(
+                str(cache), found=known[0], expected=f"{known[1]}, the checkpoint's",
+                fix="give the cache of this run with --cache",
+            )  # fmt: skip
+
+
+def _records(cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard) -> list[Record]:
+    where, problem = str(cache / shard.file), shard_problem(cache, shard)
+    if problem:
+        raise LockstepError(where, found=problem[0], expected=problem[1], fix=REPAIR, exit_code=1)
+    try:
+        data = memoryview((cache / shard.file).read_bytes())
+        return [
+            parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
+            for payload in unframe(data, limit_bytes=spec.record_bytes_limit(bucket))
+        ]
+    except (OSError, CorruptRecord) as error:
+        raise LockstepError(where, found=str(error), fix=REPAIR, exit_code=1) from None
+
+
+def _clip(record: Record) -> Clip:
+    return Clip(
+        clip_id=record.clip_id,
+        ids=record.tokens[: record.token_length].tolist(),
+        mel=record.mel[: record.mel_length].astype(np.float32),
+        speaker=record.speaker,
+    )
