@@ -80,7 +80,7 @@ def main() -> None:
     data = options.data or options.work / f"corpus-{clips}"
     if not options.data:  # a corpus that was made before is left as it is
         command("sample-corpus", data, "--clips", clips, "--seed", 0, "--workers", options.workers)
-    clips = sum(len(Path(file).read_bytes()) > 0 for file in wav_files(data))  # all is in the page cache now
+    clips = sum(path.read_bytes() != b"" for path in (data / "wavs").glob("*.wav"))  # all is in the page cache now
     job = Job(data=data, out=options.work / "out", workers=options.workers)
     runs, load = contestants(options.only), [os.getloadavg()[0]]
     timings = {name: Timing() for name in runs}
@@ -140,10 +140,6 @@ def python(*arguments: object) -> None:
         sys.exit(f"{' '.join(map(str, arguments))} failed:\n{done.stderr}")
 
 
-def wav_files(data: Path) -> list[str]:
-    return sorted(str(path) for path in (data / "wavs").glob("*.wav"))
-
-
 def take_turn(run: Run, job: Job, timing: Timing) -> None:
     """Run once into a new folder, and note what it took."""
     shutil.rmtree(job.out, ignore_errors=True)
@@ -168,7 +164,7 @@ def lockstep(job: Job) -> None:
 
 def in_pool(work: Callable[[Job, list[str]], None], job: Job) -> None:
     """A spawned pool that is handed the clips by chunks."""
-    files = wav_files(job.data)
+    files = sorted(str(path) for path in (job.data / "wavs").glob("*.wav"))
     chunks = [files[i : i + _CHUNK] for i in range(0, len(files), _CHUNK)]
     with multiprocessing.get_context("spawn").Pool(job.workers) as pool:
         for _ in pool.imap_unordered(partial(work, job), chunks):
