@@ -33,7 +33,7 @@ import numpy as np
 import scipy.fft
 import soundfile
 
-from xtts.precompute.mel import mel_filterbank
+from xtts.shared.mel import mel_filterbank
 from xtts.shared.mel_profiles import mel_profile
 
 PROFILE = mel_profile("hifigan")

@@ -73,9 +73,11 @@ def _opened(source: str | io.BytesIO) -> Iterator[Any]:
     try:
         with soundfile.SoundFile(source) as file:
             yield file
+    except soundfile.LibsndfileError as error:  # its own text holds the path, which the ledger must not depend on
+        raise AudioProblem("unreadable audio", str(error.error_string)[:200]) from None
     except (soundfile.SoundFileError, OSError) as error:
-        reason = str(error).replace("<_io.BytesIO object", "<file").splitlines()[0][:200]
-        raise AudioProblem("unreadable audio", reason) from None
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise AudioProblem("unreadable audio", reason or "not readable as audio") from None
 
 
 def _check(file: Any) -> Header:  # noqa: ANN401 - soundfile ships no types

@@ -11,7 +11,6 @@ from pathlib import Path
 from xtts.precompute import durable
 from xtts.precompute.front_end import FrontEnd
 from xtts.precompute.journal import Finished, Workshop
-from xtts.precompute.mel import FRONT_END
 from xtts.precompute.plan import Plan
 from xtts.shared.cache_spec import (
     INDEX_FILE,
@@ -27,6 +26,7 @@ from xtts.shared.cache_spec import (
 )
 from xtts.shared.config import Config, feature_config
 from xtts.shared.index import KEPT, IndexRow, index_bytes
+from xtts.shared.mel import FRONT_END
 from xtts.shared.text import Tokenizer
 
 _VERSIONED = ("lockstep-tts", "numpy", "scipy", "soundfile", "soxr")

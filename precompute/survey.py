@@ -22,7 +22,6 @@ from xtts.precompute.journal import (
     size_of,
 )
 from xtts.precompute.ledger import check_rejects
-from xtts.precompute.mel import FRONT_END
 from xtts.precompute.plan import Pins, Plan, ShardPlan, judge, pins_of, plan_cache
 from xtts.precompute.pool import WorkerPool
 from xtts.precompute.progress import Watch
@@ -32,6 +31,7 @@ from xtts.shared.cache_spec import SPEC_FILE
 from xtts.shared.config import Config, feature_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.index import IndexRow
+from xtts.shared.mel import FRONT_END
 from xtts.shared.mel_profiles import mel_profile
 from xtts.shared.text import build_tokenizer
 

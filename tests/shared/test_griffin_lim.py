@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from xtts.precompute.mel import log_mel
 from xtts.shared.griffin_lim import linear_magnitude, reconstruct, shortest_samples
+from xtts.shared.mel import log_mel
 from xtts.shared.mel_profiles import MEL_PROFILES, mel_profile
 
 profiles = pytest.mark.parametrize("profile", MEL_PROFILES.values(), ids=MEL_PROFILES)

@@ -14,6 +14,8 @@ from rich.table import Table
 
 from xtts.shared.cache_spec import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
+from xtts.shared.griffin_lim import reconstruct
+from xtts.shared.mel import log_mel
 from xtts.shared.mel_profiles import MelProfile
 from xtts.trainer.startup import enable_compile_cache, quiet_import
 from xtts.trainer.synth.figures import Sentence, best_wrong, distance_table, judge, mean_figures
@@ -83,9 +85,6 @@ def _speak(source: Source, clips: Sequence[Clip], manner: Manner) -> "list[Utter
 
 def _vocode(mel: np.ndarray, profile: MelProfile) -> np.ndarray:
     """The log-mel of a log-mel made audible: [T, M] -> float32[T, M]."""
-    from xtts.precompute.mel import log_mel  # the one front end; what it imports has no part in training
-    from xtts.shared.griffin_lim import reconstruct
-
     return log_mel(reconstruct(mel, profile), profile)
 
 

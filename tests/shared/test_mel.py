@@ -1,11 +1,11 @@
-"""Parity with a plain float64 implementation of the profile table, written independently of precompute/mel.py."""
+"""Parity with a plain float64 implementation of the profile table, written independently of shared/mel.py."""
 
 import librosa
 import numpy as np
 import pytest
 import soundfile
 
-from xtts.precompute.mel import log_mel, mel_filterbank
+from xtts.shared.mel import log_mel, mel_filterbank
 from xtts.shared.mel_profiles import MEL_PROFILES, MelProfile
 
 profiles = pytest.mark.parametrize("profile", MEL_PROFILES.values(), ids=MEL_PROFILES)
