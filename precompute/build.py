@@ -12,7 +12,6 @@ from xtts.precompute.commit import commit, describe
 from xtts.precompute.extract import ShardTask, write_shard
 from xtts.precompute.journal import Finished, Workshop
 from xtts.precompute.ledger import check_rejects, gather
-from xtts.precompute.lock import exclusive
 from xtts.precompute.plan import ShardPlan, stored_bytes
 from xtts.precompute.pool import WorkerPool
 from xtts.precompute.progress import Watch
@@ -22,6 +21,7 @@ from xtts.precompute.survey import Request, Survey, make_request, survey
 from xtts.shared.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.shared.index import IndexRow
+from xtts.shared.lock import exclusive
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from xtts.precompute import durable
 from xtts.precompute.front_end import FrontEnd
 from xtts.precompute.journal import Finished, Workshop
 from xtts.precompute.plan import Plan
+from xtts.shared import durable
 from xtts.shared.cache_spec import (
     INDEX_FILE,
     SPEC_FILE,

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from xtts.precompute import durable
 from xtts.precompute.against import cache_request, check_corpus
 from xtts.precompute.audio import AudioProblem
 from xtts.precompute.build import run_build
@@ -17,6 +16,7 @@ from xtts.precompute.scan import file_digest
 from xtts.precompute.stored import StoredMels
 from xtts.precompute.survey import Request, scan_and_plan
 from xtts.precompute.verify import Finding
+from xtts.shared import durable
 from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, load_spec
 from xtts.shared.errors import LockstepError
 from xtts.shared.index import REJECTED, IndexRow, index_bytes

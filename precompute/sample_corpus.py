@@ -17,14 +17,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from xtts.precompute import durable
 from xtts.precompute.corpus import AUDIO_FOLDER, METADATA_FILE, name_problem
 from xtts.precompute.espeak import PITCH, SAMPLE_RATE_HZ, VOICE, WORDS_PER_MINUTE, speak
-from xtts.precompute.lock import exclusive
 from xtts.precompute.pool import WorkerPool
 from xtts.precompute.sample_sentences import GENERATOR_VERSION, sentences
 from xtts.precompute.stopping import disk_errors_explained
+from xtts.shared import durable
 from xtts.shared.errors import LockstepError
+from xtts.shared.lock import exclusive
 
 ARGUMENTS_FILE = "sample-corpus.json"
 LONGEST_SECONDS = 10.1  # LJSpeech's longest clip

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import shutil
 import zipfile
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from xtts.shared.config import Config
+from xtts.shared.durable import move, sync_file
 from xtts.shared.errors import LockstepError
 
 FORMAT_VERSION = 1
@@ -30,14 +30,6 @@ def describe(config: Config, *, cache_identity: str, cache_fingerprint: str) -> 
     return {"settings": settings, "cache": cache_identity, "cache_fingerprint": cache_fingerprint}
 
 
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def save_checkpoint(
     folder: Path, arrays: dict[str, np.ndarray], *, step: int, identity: dict[str, Any], progress: dict[str, Any]
 ) -> Path:
@@ -53,11 +45,10 @@ def save_checkpoint(
         meta = {"format_version": FORMAT_VERSION, "step": step, "sha256": digest, "progress": progress, **identity}
         (partial / META_FILE).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
         for path in (partial / STATE_FILE, partial / META_FILE, partial):
-            _sync(path)
+            sync_file(path)
         if final.exists():
             _set_aside(final)
-        partial.rename(final)
-        _sync(folder)
+        move(partial, final)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise LockstepError(

@@ -231,6 +231,11 @@ def device_name() -> str:
 
 def train(plan: RunPlan, console: Console) -> bool:
     """Run to the last step, or until a signal asks to stop (then False); the last step always leaves a checkpoint."""
+    with plan.folder.exclusive():
+        return _train(plan, console)
+
+
+def _train(plan: RunPlan, console: Console) -> bool:
     trainer = Trainer(plan, console)
     training, folder = plan.config.training, plan.folder.path
     model = trainer.state.model

@@ -2,6 +2,8 @@
 
 import json
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from xtts.shared.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
 from xtts.shared.errors import LockstepError
+from xtts.shared.lock import exclusive
 from xtts.trainer.synth.voice import synthesis_record
 
 
@@ -37,6 +40,16 @@ class RunFolder:
         run = resolved.parents[1]
         return cls(run.relative_to(Path.cwd()) if run.is_relative_to(Path.cwd()) else run)
 
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the folder, made where it is missing, for this process alone."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LockstepError(str(self.path), found=f"cannot be made ({error.strerror})") from None
+        with exclusive(self.path):
+            yield
+
     def cache(self) -> Path | None:
         """The cache this run was trained from, where it is recorded."""
         try:
@@ -55,7 +68,6 @@ class RunFolder:
             "synthesis": synthesis_record(cache, spec),
         }
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
             self.config_file.write_text(dump_config(config), encoding="utf-8")
             self.run_file.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
         except OSError as error:

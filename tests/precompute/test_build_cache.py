@@ -9,13 +9,13 @@ import pytest
 import soundfile
 
 from xtts.precompute.build import BuildReport, build_cache
-from xtts.precompute.lock import exclusive
 from xtts.precompute.progress import Silence
 from xtts.shared.cache_spec import load_spec
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.index import IndexRow, read_index
+from xtts.shared.lock import exclusive
 from xtts.shared.mel import log_mel
 from xtts.shared.records import parse_example, unframe
 

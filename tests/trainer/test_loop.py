@@ -21,7 +21,7 @@ DYNAMIC_OPS = {
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory, make_plan):
     """(trainer of the micro model on the shared cache, its state before the steps were compiled)."""
-    built = Trainer(make_plan(tmp_path_factory.mktemp("loop") / "run", "training.steps=1000"), Console(quiet=True))
+    built = Trainer(make_plan(tmp_path_factory.mktemp("loop"), "training.steps=1000"), Console(quiet=True))
     before = built.state.arrays()
     built.compile()
     return built, before

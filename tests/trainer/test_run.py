@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from xtts.shared.cache_spec import load_spec
+from xtts.shared.lock import exclusive
 from xtts.shared.records import Record, frame, parse_example, unframe
 from xtts.trainer.checkpoint import list_checkpoints, load_arrays
 
@@ -129,6 +130,14 @@ def test_a_folder_that_holds_a_run_is_not_overwritten(finished_run, run_train):
     code, _, err = run_train(finished_run[0])
     assert code == 2
     assert "holds a run already; continue it with --resume, or give another --out" in err
+
+
+def test_a_folder_in_use_is_refused(finished_run, run_train):
+    folder, _ = finished_run
+    with exclusive(folder):
+        code, _, err = run_train(folder, "training.steps=13", more=["--resume"])
+    assert code == 2
+    assert f"{folder}: another process is at work in this folder" in err
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""One builder per cache, by a lock that ends with its process."""
+"""One process per folder, by a lock that ends with its process."""
 
 import fcntl
 import os
