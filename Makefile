@@ -5,6 +5,7 @@ CLIPS ?= 400
 CACHE ?= features
 PYTHON ?= python3
 TRAIN_ARGS ?=
+BENCH_ARGS ?= --quick
 SYNTH_ARGS ?=
 CKPT ?= $(patsubst %/,%,$(dir $(firstword $(shell ls -t runs/*/run.json 2>/dev/null))))
 TEXT ?= The first words of a new voice.
@@ -15,7 +16,7 @@ READY := .venv/.ready
 SAMPLE_READY := $(SAMPLE)/metadata.csv
 
 .DEFAULT_GOAL := help
-.PHONY: help train features verify test check synth doctor clean
+.PHONY: help train features verify test check bench synth doctor clean
 
 help:
 	@echo "make train [CONFIG=tiny] [TRAIN_ARGS='--steps N']   from nothing to a checkpoint; resumes by itself"
@@ -70,6 +71,10 @@ check: $(READY)
 synth: $(READY)
 	$(if $(CKPT),,$(error no checkpoint in runs/: make train comes first, or give CKPT=DIR))
 	$(BIN)/xtts-synth --ckpt '$(CKPT)' -o out.wav $(SYNTH_ARGS) -- "$$TEXT"
+
+# Stage 1 against other tools, as ratios measured in one run; BENCH_ARGS= runs it at full size.
+bench: $(READY)
+	$(BIN)/python benchmarks/precompute.py $(BENCH_ARGS)
 
 doctor: $(READY)
 	$(BIN)/xtts-$@

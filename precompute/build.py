@@ -15,7 +15,7 @@ from xtts.precompute.ledger import check_rejects, gather
 from xtts.precompute.plan import ShardPlan, stored_bytes
 from xtts.precompute.pool import WorkerPool
 from xtts.precompute.progress import Watch
-from xtts.precompute.scan import same_strings
+from xtts.precompute.scan import UNNORMALISED, same_strings
 from xtts.precompute.stopping import check_free_space, disk_errors_explained
 from xtts.precompute.survey import Request, Survey, make_request, survey
 from xtts.shared.cache_spec import CacheSpec
@@ -31,6 +31,8 @@ class BuildReport:
     spec: CacheSpec
     rejected: Mapping[str, int]
     """Clips by reason."""
+    unnormalised: int
+    """Clips whose text is the raw one."""
     fills: list[float]
     """Useful frames / stored frames of each bucket."""
     kept_shards: int
@@ -73,6 +75,7 @@ def run_build(request: Request, watch: Watch) -> BuildReport:
     return BuildReport(
         spec=spec,
         rejected=Counter(row.reason for row in rows if row.reason),
+        unnormalised=sum(row.notes.startswith(UNNORMALISED) for row in rows),
         fills=_fills(rows, spec),
         kept_shards=len(found.finished),
         written_shards=len(found.missing),

@@ -3,10 +3,11 @@
 import hashlib
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.spoken import expand
 
 METADATA_FILE, AUDIO_FOLDER = "metadata.csv", "wavs"
 SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
@@ -25,6 +26,8 @@ class Clip:
     """Audio file, relative to the corpus; absolute where it lies elsewhere."""
     reason: str | None = None
     """Why the line alone already rejects the clip."""
+    normalised: bool = False
+    """The corpus gives the text in words, as the third column of LJSpeech does."""
 
     @property
     def text_sha256(self) -> str:
@@ -55,6 +58,12 @@ def read_corpus(data: Path, *, limit: int | None = None) -> Corpus:
         found = f"no speaker for clip {unnamed[0].id}, but for others"
         raise LockstepError(str(data), found=found, expected="a speaker for every clip, or for none")
     return corpus
+
+
+def spoken_corpus(corpus: Corpus) -> Corpus:
+    """The corpus with the words of its numbers and abbreviations where it does not give them itself."""
+    clips = [clip if clip.normalised else replace(clip, text=expand(clip.text)) for clip in corpus.clips]
+    return replace(corpus, clips=clips)
 
 
 def _read_metadata(root: Path, limit: int | None) -> list[Clip]:
@@ -115,7 +124,9 @@ def _parse_line(line: str, *, where: str, seen: set[str], audio: dict[str, str])
     text = normalised or raw
     reason = "duplicate id" if clip_id in seen else None if text else "empty text"
     source = f"{AUDIO_FOLDER}/{audio.get(clip_id, clip_id + SUFFIXES[0])}"
-    return Clip(id=clip_id, text=text, speaker=speaker, source=source, reason=reason)
+    return Clip(
+        id=clip_id, text=text, speaker=speaker, source=source, reason=reason, normalised=bool(normalised)
+    )  # fmt: skip
 
 
 def read_manifest(path: Path, limit: int | None) -> list[Clip]:

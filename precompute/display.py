@@ -88,6 +88,9 @@ def build_summary(report: BuildReport, cache: str) -> str:
     spec, figures = report.spec, report.spec.statistics
     lines = [f"{figures.clips} clips kept ({figures.seconds / 3600:.2f} h), {figures.rejected} rejected"]
     lines += [f"  {count} {reason}" for reason, count in sorted(report.rejected.items(), key=lambda pair: -pair[1])]
+    if report.unnormalised:
+        words = "put into words" if spec.features["text"]["expand_numbers"] else "as they are"
+        lines.append(f"{report.unnormalised} texts have no normalised column: their numbers are {words}")
     lines += [bucket_table(spec, report.fills), f"fill {figures.fill:.1%} (useful frames / stored frames)"]
     if report.changed:
         done = f"{report.written_shards} shards written, {report.kept_shards} kept"

@@ -14,15 +14,19 @@ _EXAMPLES = 3
 
 
 def gather(rows: list[IndexRow], finished: Mapping[str, Finished]) -> list[IndexRow]:
-    """Scanned rows, with what writing their shards found out; paths, sizes and times as they are now."""
+    """Scanned rows, with what writing their shards found out; paths, times and notes as they are now."""
     outcomes = {row.id: row for shard in finished.values() for row in shard.rows}
     return [row if row.status == REJECTED else _join(row, outcomes[row.id]) for row in rows]
 
 
 def _join(row: IndexRow, outcome: IndexRow) -> IndexRow:
     return replace(
-        outcome, source=row.source, source_bytes=row.source_bytes, source_mtime_ns=row.source_mtime_ns
-    )  # fmt: skip
+        outcome,
+        source=row.source,
+        source_bytes=row.source_bytes,
+        source_mtime_ns=row.source_mtime_ns,
+        notes=row.notes,
+    )
 
 
 def check_rejects(rows: list[IndexRow], config: Config, data: Path) -> None:

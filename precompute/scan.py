@@ -12,6 +12,10 @@ from xtts.precompute.front_end import FrontEnd
 from xtts.shared.index import KEPT, REJECTED, IndexRow
 
 
+UNNORMALISED = "no normalised column"
+"""The note of a clip whose text is the raw one."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
     """What an earlier build found out about a clip."""
@@ -27,7 +31,7 @@ def start_row(clip: Clip, front_end: FrontEnd) -> IndexRow:
     """A row with what the corpus and the file system say."""
     row = IndexRow(
         id=clip.id, speaker=clip.speaker, text=clip.text, text_sha256=clip.text_sha256, source=clip.source,
-        status=REJECTED if clip.reason else KEPT, reason=clip.reason,
+        status=REJECTED if clip.reason else KEPT, reason=clip.reason, notes="" if clip.normalised else UNNORMALISED,
     )  # fmt: skip
     try:
         status = os.stat(front_end.path(clip.source))
@@ -99,7 +103,12 @@ def _reject_silent_text(row: IndexRow) -> IndexRow:
 def _recall_audio(row: IndexRow, known: IndexRow) -> IndexRow:
     if known.mel_length is None:
         return replace(row, status=REJECTED, reason=known.reason, detail=known.detail)
-    return replace(row, mel_length=known.mel_length, seconds=known.seconds, notes=known.notes)
+    notes = [row.notes, *(note for note in known.notes.split("; ") if note != UNNORMALISED)]
+    return replace(row, mel_length=known.mel_length, seconds=known.seconds, notes=_joined(notes))
+
+
+def _joined(notes: Iterable[str]) -> str:
+    return "; ".join(filter(None, notes))
 
 
 def _scan_audio(row: IndexRow, front_end: FrontEnd) -> IndexRow:
@@ -108,7 +117,7 @@ def _scan_audio(row: IndexRow, front_end: FrontEnd) -> IndexRow:
         if row.source_bytes is None:
             raise AudioProblem("missing audio", "no such file, or not a regular one")
         header = read_header(path)
-        samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
+        samples, notes = header.samples_at(profile.sample_rate), [row.notes, header.notes(profile.sample_rate)]
         if front_end.trim_silence_db is not None:  # only decoding tells what is left
             whole, samples = samples, len(front_end.samples(path.read_bytes()))
             notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
@@ -120,7 +129,7 @@ def _scan_audio(row: IndexRow, front_end: FrontEnd) -> IndexRow:
         row,
         mel_length=profile.frames(samples),
         seconds=samples / profile.sample_rate,
-        notes="; ".join(filter(None, notes)),
+        notes=_joined(notes),
     )
 
 

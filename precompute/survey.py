@@ -9,7 +9,7 @@ from typing import Any
 
 from xtts.precompute.changes import corpus_changes, setting_changes, work_ahead
 from xtts.precompute.commit import tokenizer_bytes
-from xtts.precompute.corpus import Corpus, read_corpus
+from xtts.precompute.corpus import Corpus, read_corpus, spoken_corpus
 from xtts.precompute.front_end import FrontEnd
 from xtts.precompute.journal import (
     Finished,
@@ -58,6 +58,8 @@ def make_request(
     """Check what was asked for, before anything is created."""
     refuse_foreign_folder(cache)
     corpus = read_corpus(data, limit=limit)
+    if config.text.expand_numbers:
+        corpus = spoken_corpus(corpus)
     return Request(
         corpus=corpus,
         cache=cache,

@@ -48,6 +48,9 @@ class TextConfig(Section):
     """Symbol table, see shared/text.py; `phonemes` is IPA of American English by espeak-ng, extra `phonemes`."""
     add_blank: bool = False
     """Put a blank token around every symbol (2n+1 tokens)."""
+    expand_numbers: bool = True
+    """Put numbers and abbreviations into English words (shared/spoken.py), only in texts without a normalised column
+    and in what xtts-synth is told to say."""
 
 
 class ShapesConfig(Section):

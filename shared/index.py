@@ -31,7 +31,7 @@ class IndexRow:
     reason: str | None = None
     """One of `REASONS`, for a rejected clip."""
     notes: str = ""
-    """What was done to the audio: resampled, mixed down."""
+    """What was done to the audio: resampled, mixed down; and that the text is the raw one."""
     detail: str = ""
     """Particulars of a rejection."""
     left_out: str = ""

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from xtts.shared.cache_spec import MAX_FRAMES, MAX_TOKENS, TOKENIZER_FILE, CacheSpec
+from xtts.shared.config import TextConfig
 from xtts.shared.mel_profiles import MelProfile, mel_profile
 from xtts.shared.text import Tokenizer, load_tokenizer
 
@@ -41,6 +42,8 @@ class Voice(_Part):
     """Of the training split, natural-log magnitude."""
     mel_deviation: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
     tokenizer: Symbols
+    expand_numbers: bool = False
+    """Whether numbers and abbreviations are put into words first; runs of earlier versions do not say."""
     speakers: list[str]
     shapes: Annotated[list[Shape], Field(min_length=1, max_length=100)]
 
@@ -79,6 +82,7 @@ def synthesis_record(cache: Path, spec: CacheSpec) -> dict[str, Any]:
         mel_mean=spec.statistics.mel_mean,
         mel_deviation=spec.statistics.mel_deviation,
         tokenizer=Symbols(kind=tokenizer.kind, add_blank=tokenizer.add_blank, symbols=list(tokenizer.symbols)),
+        expand_numbers=TextConfig.model_validate(spec.features["text"]).expand_numbers,
         speakers=list(spec.speakers),
         shapes=[Shape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets],
     )
