@@ -1,9 +1,8 @@
-"""Imports flow one way: precompute -> shared <- trainer; and commands answer --help at once."""
+"""Imports flow one way: precompute -> shared <- trainer; and --help loads nothing heavy."""
 
 import ast
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ FORBIDDEN = {
 }
 ALLOWED = {"shared/griffin_lim.py": {"librosa", "librosa.filters"}}
 """The exception, inside functions only: the way back to sound."""
+HEAVY = {"tensorflow", "keras", "numpy", "scipy", "librosa", "numba", "pyarrow", "soundfile", "pydantic", "matplotlib"}
 COMMANDS = ("xtts-precompute", "xtts-train", "xtts-doctor", "xtts-synth")
 
 
@@ -52,16 +52,16 @@ def test_no_python_runs_inside_the_trainers_pipeline():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_in_under_half_a_second(command):
+def test_help_loads_nothing_heavy(command):
+    """What keeps --help at once: a clock would only measure the machine."""
     executable = Path(sys.executable).with_name(command)
-    seconds = []
-    for _ in range(5):  # the best of five: the first one may find the disk cold
-        began = time.perf_counter()
-        result = subprocess.run([executable, "--help"], capture_output=True, text=True, check=False)
-        seconds.append(time.perf_counter() - began)
-        assert result.returncode == 0
-        assert "Usage" in result.stdout
-    assert min(seconds) < 0.5
+    run = [sys.executable, "-X", "importtime", executable, "--help"]
+    result = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert result.returncode == 0
+    assert "Usage" in result.stdout
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in result.stderr.splitlines()}
+    assert {"click", "xtts"} <= loaded
+    assert not loaded & HEAVY
 
 
 @pytest.mark.parametrize("command", ["xtts-doctor"])

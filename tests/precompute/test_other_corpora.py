@@ -10,6 +10,7 @@ import soundfile
 
 from xtts.precompute.build import build_cache
 from xtts.precompute.corpus import read_corpus
+from xtts.precompute.display import build_summary
 from xtts.precompute.progress import Silence
 from xtts.precompute.verify import verify_cache
 from xtts.shared.cache_spec import load_spec
@@ -38,7 +39,7 @@ def test_wav_flac_ogg_and_mp3_beside_each_other(tmp_path):
     rows = build(tmp_path / "corpus", tmp_path / "cache", **{"shapes.max_reject_fraction": 0.0})
     assert {row.source for row in rows.values()} == {"wavs/a.wav", "wavs/b.flac", "wavs/c.ogg", "wavs/d.mp3"}
     assert {row.mel_length for row in rows.values()} == {86}
-    assert rows["d"].notes == "resampled from 48000 Hz"
+    assert rows["d"].notes == "no normalised column; resampled from 48000 Hz"
 
 
 def test_a_speaker_column_gives_ids(tmp_path):
@@ -128,3 +129,25 @@ def test_pipes_and_devices_are_not_opened(tmp_path):
     rows = build(data, tmp_path / "cache", **{"shapes.max_reject_fraction": 0.9})
     reasons = {name: row.reason for name, row in rows.items()}
     assert reasons == {"a": None, "pipe": "missing audio", "zero": "missing audio", "hostname": "unreadable audio"}
+
+
+def test_numbers_become_words_only_without_a_normalised_column(tmp_path):
+    wavs = tmp_path / "corpus" / "wavs"
+    wavs.mkdir(parents=True)
+    for name in "abc":
+        soundfile.write(wavs / f"{name}.wav", noise(2.0), 22_050)
+    metadata = tmp_path / "corpus" / "metadata.csv"
+    metadata.write_text("a|Dr. No has 12 boats\nb|no 5|no 5 b\nc|none\n")
+    config, cache = load_config("tiny"), tmp_path / "cache"
+    report = build_cache(tmp_path / "corpus", cache, config, workers=1, watch=Silence())
+    rows = {row.id: row for row in read_index(cache / "index.parquet")}
+    assert [rows[name].text for name in "abc"] == ["Doctor No has twelve boats", "no 5 b", "none"]
+    assert [rows[name].notes for name in "abc"] == ["no normalised column", "", "no normalised column"]
+    assert "2 texts have no normalised column: their numbers are put into words" in build_summary(report, "cache")
+    metadata.write_text("a|Dr. No has 12 boats\nb|no 5\nc|none|none\n")
+    rows = build(tmp_path / "corpus", cache)
+    assert [rows[name].text for name in "abc"] == ["Doctor No has twelve boats", "no five", "none"]
+    assert [rows[name].notes for name in "abc"] == ["no normalised column", "no normalised column", ""]
+    assert verify_cache(cache, threads=1) == []
+    rows = build(tmp_path / "corpus", cache, **{"text.expand_numbers": False})
+    assert [rows[name].text for name in "abc"] == ["Dr. No has 12 boats", "no 5", "none"]

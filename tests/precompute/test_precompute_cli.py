@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -26,16 +25,11 @@ def error_of(*arguments: str | Path, code: int) -> str:
     return lines[-1]
 
 
-@pytest.mark.parametrize("command", [[], ["build"], ["verify"], ["stats"], ["sample-corpus"]])
-def test_help_is_quick(command):
-    walls = []
-    for _ in range(3):
-        start = time.perf_counter()
-        done = run(*command, "--help")
-        walls.append(time.perf_counter() - start)
-        assert done.returncode == 0
-        assert "Usage" in done.stdout
-    assert min(walls) < 0.5
+@pytest.mark.parametrize("command", ["build", "verify", "stats", "inspect", "report", "sample-corpus"])
+def test_every_command_has_help(command):
+    done = run(command, "--help")
+    assert done.returncode == 0
+    assert f"{command} [OPTIONS]" in done.stdout
 
 
 def test_build_verify_and_stats(tiny_corpus, tmp_path):
