@@ -1,5 +1,7 @@
 """Stage 1 from corpus to cache: survey, write what is missing, commit."""
 
+import resource
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -40,6 +42,8 @@ class BuildReport:
     changed: bool
     """False when the cache was already up to date."""
     wall_seconds: float
+    peak_bytes: int
+    """Upper bound of the memory used at once: the largest resident size of this process and, per worker, of any."""
 
 
 def build_cache(
@@ -81,6 +85,7 @@ def run_build(request: Request, watch: Watch) -> BuildReport:
         written_shards=len(found.missing),
         changed=changed,
         wall_seconds=time.monotonic() - started,
+        peak_bytes=_peak_bytes(request.workers),
     )
 
 
@@ -93,6 +98,12 @@ def _fills(rows: list[IndexRow], spec: CacheSpec) -> list[float]:
     if not spec.fixed_length:
         return [1.0] * len(spec.buckets)
     return [u / max(1, n * bucket.frames) for u, n, bucket in zip(useful, clips, spec.buckets, strict=True)]
+
+
+def _peak_bytes(workers: int) -> int:
+    unit = 1 if sys.platform == "darwin" else 1024
+    own, worker = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return unit * (own + workers * worker)
 
 
 def explain_build(request: Request, watch: Watch) -> None:

@@ -55,7 +55,7 @@ def main() -> None:
     "--data",
     type=_FOLDER,
     required=True,
-    help="Corpus: a folder with metadata.csv and wavs/, or a JSON-lines manifest.",
+    help="Corpus: a folder with metadata.csv and wavs/, a JSON-lines manifest, or Lhotse cuts.",
 )
 @_cache_option
 @config_options

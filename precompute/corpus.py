@@ -1,11 +1,14 @@
 """Reading a corpus: which clips there are, their texts and where their audio lies. No audio is opened here."""
 
+import gzip
 import hashlib
 import json
 import os
+import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from xtts.precompute.cuts import MANIFESTS, cut_entry, is_cut
 from xtts.shared.errors import LockstepError
 from xtts.shared.spoken import expand
 
@@ -13,6 +16,7 @@ METADATA_FILE, AUDIO_FOLDER = "metadata.csv", "wavs"
 SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
 """Formats that are looked for, the first first."""
 _LONGEST_ID_BYTES = 200
+_MOST_BYTES = 2**30  # of an unpacked manifest: gzip packs zeros a thousandfold
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +49,9 @@ class Corpus:
 
 
 def read_corpus(data: Path, *, limit: int | None = None) -> Corpus:
-    """Read a folder in the LJSpeech layout, or a JSON-lines manifest; `limit` keeps the first clips only."""
+    """Read a folder in the LJSpeech layout, a JSON-lines manifest or Lhotse cuts; `limit` keeps the first clips."""
+    if data.is_dir() and not (data / METADATA_FILE).exists():
+        data = next((data / name for name in MANIFESTS if (data / name).is_file()), data)
     if data.is_file():
         corpus = Corpus(root=data.parent, clips=read_manifest(data, limit))
     elif data.is_dir():
@@ -95,9 +101,9 @@ def _audio_files(folder: Path) -> dict[str, str]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Lines of a UTF-8 file, with or without byte order mark and carriage returns."""
+    """Lines of a UTF-8 file, with or without byte order mark and carriage returns, packed by gzip or not."""
     try:
-        data = path.read_bytes()
+        data = _read_packed(path) if path.suffix == ".gz" else path.read_bytes()
     except OSError as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
         raise LockstepError(str(path), found=reason, expected="lines of clips") from None
@@ -108,6 +114,17 @@ def read_lines(path: Path) -> list[str]:
         raise LockstepError(f"{path}:{line}", found="not UTF-8", fix="convert the file to UTF-8") from None
     # str.splitlines would also break at U+2028 and its like, which occur inside texts.
     return [line.removesuffix("\r") for line in text.split("\n")]
+
+
+def _read_packed(path: Path) -> bytes:
+    try:
+        with gzip.open(path) as file:
+            data = file.read(_MOST_BYTES + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise LockstepError(str(path), found=f"cannot be unpacked ({error})", expected="a gzip file") from None
+    if len(data) > _MOST_BYTES:
+        raise LockstepError(str(path), found=f"more than {_MOST_BYTES} bytes unpacked", expected="a manifest")
+    return data
 
 
 def _parse_line(line: str, *, where: str, seen: set[str], audio: dict[str, str]) -> Clip:
@@ -132,7 +149,8 @@ def _parse_line(line: str, *, where: str, seen: set[str], audio: dict[str, str])
 def read_manifest(path: Path, limit: int | None) -> list[Clip]:
     """Read JSON lines of `audio_filepath`, `text` and, where wanted, `id` and `speaker`; other keys are ignored.
 
-    Paths are relative to the manifest; without `id` a clip is called like its file.
+    Lhotse cuts of whole recordings are read as such lines. Paths are relative to the manifest; without `id`
+    a clip is called like its file.
     """
     clips, seen = list[Clip](), set[str]()
     for number, line in enumerate(read_lines(path), start=1):
@@ -154,6 +172,8 @@ def _parse_entry(line: str, *, where: str, seen: set[str], root: Path) -> Clip:
         raise LockstepError(where, found=f"not JSON ({str(error)[:80]})", expected="one object a line") from None
     if not isinstance(entry, dict):
         raise LockstepError(where, found="not a JSON object", expected='{"audio_filepath": ..., "text": ...}')
+    if is_cut(entry):
+        entry = cut_entry(entry, where)
     if entry.get("offset"):
         raise LockstepError(where, found="an offset into a longer file", expected="one file for each clip")
     for key in ("audio_filepath", "text"):

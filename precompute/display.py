@@ -96,7 +96,8 @@ def build_summary(report: BuildReport, cache: str) -> str:
         done = f"{report.written_shards} shards written, {report.kept_shards} kept"
     else:
         done = f"nothing to do, {report.kept_shards} shards kept"
-    return "\n".join([*lines, f"{cache}: {_size(spec)}, {done}, {report.wall_seconds:.1f} s"])
+    memory = f"memory at most {report.peak_bytes / 2**20:.0f} MiB"
+    return "\n".join([*lines, f"{cache}: {_size(spec)}, {done}, {report.wall_seconds:.1f} s, {memory}"])
 
 
 def bucket_table(spec: CacheSpec, fills: Sequence[float]) -> str:

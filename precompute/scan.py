@@ -11,7 +11,6 @@ from xtts.precompute.corpus import Clip
 from xtts.precompute.front_end import FrontEnd
 from xtts.shared.index import KEPT, REJECTED, IndexRow
 
-
 UNNORMALISED = "no normalised column"
 """The note of a clip whose text is the raw one."""
 

@@ -27,13 +27,13 @@ from xtts.precompute.pool import WorkerPool
 from xtts.precompute.progress import Watch
 from xtts.precompute.scan import Known, recall, same_file, same_strings, scan_clips, start_row
 from xtts.precompute.stored import StoredMel
-from xtts.shared.cache_spec import SPEC_FILE
-from xtts.shared.config import Config, feature_config
+from xtts.shared.cache_spec import SPEC_FILE, TOKENIZER_FILE, load_spec
+from xtts.shared.config import Config, feature_config, with_defaults
 from xtts.shared.errors import LockstepError
 from xtts.shared.index import IndexRow
 from xtts.shared.mel import FRONT_END
 from xtts.shared.mel_profiles import mel_profile
-from xtts.shared.text import build_tokenizer
+from xtts.shared.text import Tokenizer, build_tokenizer, load_tokenizer, train_tokenizer
 
 _SCAN_CHUNK = 64
 
@@ -64,7 +64,7 @@ def make_request(
         corpus=corpus,
         cache=cache,
         config=config,
-        front_end=_front_end(corpus.root, config),
+        front_end=_front_end(corpus.root, config, _tokenizer(corpus, config, None if fresh else cache)),
         workers=workers,
         fresh=fresh,
     )
@@ -131,11 +131,36 @@ def scan_and_plan(
     return rows, plan_cache(rows, request.config, pins)
 
 
-def _front_end(root: Path, config: Config) -> FrontEnd:
+def _tokenizer(corpus: Corpus, config: Config, cache: Path | None) -> Tokenizer:
+    """The tokenizer of `config`; what is learned from a corpus is kept while the text settings are the same.
+
+    A clip more or less would otherwise give other tokens to all clips.
+    """
+    text = config.text
+    if text.tokenizer != "bpe":
+        return build_tokenizer(text.tokenizer, add_blank=text.add_blank)
+    stored = _stored_tokenizer(cache, config) if cache is not None else None
+    texts = (clip.text for clip in corpus.clips if clip.reason is None)
+    return stored or train_tokenizer(texts, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank)
+
+
+def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:
+    """That of a finished cache with the same text settings, unless it is broken."""
+    try:
+        spec = load_spec(cache)
+        tokenizer = load_tokenizer(cache / TOKENIZER_FILE)
+    except LockstepError:
+        return None  # the survey says so
+    same = with_defaults(spec.features)["text"] == feature_config(config)["text"]
+    sound = hashlib.sha256(tokenizer_bytes(tokenizer)).hexdigest() == spec.tokenizer_sha256
+    return tokenizer if same and sound else None
+
+
+def _front_end(root: Path, config: Config, tokenizer: Tokenizer) -> FrontEnd:
     return FrontEnd(
         root=root.absolute(),
         profile=mel_profile(config.audio.profile),
-        tokenizer=build_tokenizer(config.text.tokenizer, add_blank=config.text.add_blank),
+        tokenizer=tokenizer,
         speakers=(),
         trim_silence_db=config.audio.trim_silence_db,
         loudness_lufs=config.audio.loudness_lufs,

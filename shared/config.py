@@ -44,8 +44,11 @@ class AudioConfig(Section):
 class TextConfig(Section):
     """From transcript to tokens."""
 
-    tokenizer: Literal["characters", "phonemes"] = "characters"
-    """Symbol table, see shared/text.py; `phonemes` is IPA of American English by espeak-ng, extra `phonemes`."""
+    tokenizer: Literal["characters", "phonemes", "bpe"] = "characters"
+    """Symbol table, see shared/text.py; `phonemes` is IPA of American English by espeak-ng, extra `phonemes`; `bpe` is
+    learned from the corpus by Hugging Face tokenizers, extra `bpe`, and stays as it is while clips come and go."""
+    bpe_vocabulary: Annotated[int, Field(ge=64, le=65_536)] = 512
+    """Most ids of `bpe`, those of single characters included."""
     add_blank: bool = False
     """Put a blank token around every symbol (2n+1 tokens)."""
     expand_numbers: bool = True

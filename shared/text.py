@@ -1,13 +1,16 @@
-"""Text to tokens: one fixed, documented symbol table, the same in features, training and synthesis.
+"""Text to tokens: one documented symbol table, the same in features, training and synthesis.
 
 Ids: 0 pads, 1 is the blank of `add_blank`, 2 is the space, then punctuation, then a to z or the IPA letters.
+Byte-pair encoding puts the pieces that it learned from the corpus behind a to z.
 """
 
 import json
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from xtts.shared.bpe import Merges, check_merges, encode_words, train_merges
 from xtts.shared.errors import LockstepError
 from xtts.shared.phonemes import IPA, phonemise
 
@@ -49,6 +52,8 @@ class Tokenizer:
     kind: str
     symbols: tuple[str, ...]
     add_blank: bool
+    merges: Merges = ()
+    """Of byte-pair encoding."""
 
     @property
     def size(self) -> int:
@@ -59,7 +64,8 @@ class Tokenizer:
         """Ids of `text`; empty when no character of it is known."""
         table = {symbol: i for i, symbol in enumerate(self.symbols)}
         cleaned = phonemise(text) if self.kind == "phonemes" else normalise(text)
-        ids = [table[c] for c in cleaned if c in table]
+        known = "".join(c for c in cleaned if c in table)
+        ids = encode_words(known, self.symbols, self.merges) if self.kind == "bpe" else [table[c] for c in known]
         unknown = "".join(sorted({c for c in cleaned if c not in table}))
         if all(self.symbols[i] == " " for i in ids):
             ids = []
@@ -74,14 +80,23 @@ class Tokenizer:
 
     def to_json(self) -> dict[str, object]:
         """What `tokenizer.json` holds."""
-        return {"kind": self.kind, "add_blank": self.add_blank, "symbols": list(self.symbols)}
+        merges = {"merges": [list(pair) for pair in self.merges]} if self.kind == "bpe" else {}
+        return {"kind": self.kind, "add_blank": self.add_blank, "symbols": list(self.symbols), **merges}
 
 
 def build_tokenizer(kind: str, *, add_blank: bool) -> Tokenizer:
-    """The tokenizer that `text.tokenizer` names."""
+    """The tokenizer that `text.tokenizer` names, where no corpus is needed to make it."""
     if kind not in _SYMBOLS:
         raise LockstepError("text.tokenizer", found=repr(kind), expected=" or ".join(_SYMBOLS))
     return Tokenizer(kind=kind, symbols=_SYMBOLS[kind], add_blank=add_blank)
+
+
+def train_tokenizer(texts: Iterable[str], *, vocabulary: int, add_blank: bool) -> Tokenizer:
+    """Byte-pair encoding of at most `vocabulary` ids, learned from these texts."""
+    letters = CHARACTERS[2:]
+    known = ("".join(c for c in normalise(text) if c in letters) for text in texts)
+    learned, merges = train_merges(known, letters, symbols=vocabulary - 2)
+    return Tokenizer(kind="bpe", symbols=(*CHARACTERS, *learned), add_blank=add_blank, merges=merges)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -89,10 +104,13 @@ def load_tokenizer(path: Path) -> Tokenizer:
     fix = "run xtts-precompute verify --repair"
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
+        merges = tuple((str(left), str(right)) for left, right in fields.get("merges", ()))
+        symbols = tuple(map(str, fields["symbols"]))
+        check_merges(symbols, merges)
         return Tokenizer(
-            kind=str(fields["kind"]), symbols=tuple(map(str, fields["symbols"])), add_blank=bool(fields["add_blank"])
-        )
+            kind=str(fields["kind"]), symbols=symbols, add_blank=bool(fields["add_blank"]), merges=merges
+        )  # fmt: skip
     except FileNotFoundError:
         raise LockstepError(str(path), found="no such file", expected="the cache's tokenizer", fix=fix) from None
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LockstepError(str(path), found=f"unreadable tokenizer ({error})", fix=fix) from None

@@ -68,7 +68,7 @@ def test_a_cache_of_trimmed_and_levelled_clips(tmp_path):
     rows = {row.id: row for row in read_index(tmp_path / "cache" / "index.parquet")}
     assert (rows["mute"].reason, rows["mute"].detail) == ("empty audio", "only digital silence")
     kept = [row for row in rows.values() if row.reason is None]
-    assert {row.notes for row in kept} <= {f"trimmed 0.{cut} s" for cut in range(58, 63)}
+    assert {row.notes for row in kept} <= {f"no normalised column; trimmed 0.{cut} s" for cut in range(58, 63)}
     levels = [row.mel_sum / row.mel_length / 80 for row in kept]
     assert max(levels) - min(levels) < 0.1  # six-fold louder is 1.8
     assert verify_cache(tmp_path / "cache", threads=1) == []

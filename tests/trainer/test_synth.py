@@ -144,7 +144,7 @@ def test_a_piece_longer_than_every_shape_moves_up_or_is_split(narrator, monkeypa
 
 
 def test_the_command_speaks_a_file_of_lines(finished_run, tmp_path):
-    (tmp_path / "lines.txt").write_text("a first line\n\nThe third; § it has\n", encoding="utf-8")
+    (tmp_path / "lines.txt").write_text("a first line\n\nThe 3rd; § it has\n", encoding="utf-8")
     command = [XTTS_SYNTH, "--ckpt", finished_run[0], "--file", "lines.txt", "-o", "spoken", "--steps", "2"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 0, result.stderr

@@ -42,7 +42,8 @@ def export(request: ExportRequest) -> None:
     try:
         partial.mkdir()
         _save_model(source, partial / MODEL_FOLDER, request.steps)
-        (partial / TOKENIZER_FILE).write_text(source.voice.tokenizer.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        tokenizer = json.dumps(source.voice.symbol_table.to_json(), indent=1, ensure_ascii=False) + "\n"
+        (partial / TOKENIZER_FILE).write_text(tokenizer, encoding="utf-8")
         described = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
         (partial / PROFILE_FILE).write_text(described, encoding="utf-8")
         partial.rename(request.out)

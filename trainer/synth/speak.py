@@ -2,11 +2,12 @@
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.spoken import expand
 from xtts.trainer.startup import enable_compile_cache, quiet_import
 from xtts.trainer.synth.manner import Manner
 from xtts.trainer.synth.output import check_file, check_folder, write_mel, write_wav
@@ -64,6 +65,8 @@ def _prepare(request: Request) -> tuple[Source, list[Text]]:
     source = open_source(request.checkpoint)
     source.speaker_number(request.speaker)
     texts = read_texts(request.words, request.file, request.out)
+    if source.voice.expand_numbers:
+        texts = [replace(text, words=expand(text.words)) for text in texts]
     for warning in check_speakable(texts, source.voice.symbol_table, request.file):
         warn(warning)
     return source, texts

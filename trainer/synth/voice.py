@@ -1,10 +1,11 @@
 """What synthesis has to know besides the weights: kept in every run folder, so that the cache may go."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from xtts.shared.bpe import Merges, check_merges
 from xtts.shared.cache_spec import MAX_FRAMES, MAX_TOKENS, TOKENIZER_FILE, CacheSpec
 from xtts.shared.config import TextConfig
 from xtts.shared.mel_profiles import MelProfile, mel_profile
@@ -24,6 +25,18 @@ class Symbols(_Part):
     kind: str
     add_blank: bool
     symbols: Annotated[list[str], Field(min_length=1, max_length=2**20)]
+    merges: list[list[str]] = []
+    """Of byte-pair encoding."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        check_merges(tuple(self.symbols), self.pairs)
+        return self
+
+    @property
+    def pairs(self) -> Merges:
+        """The merges as the tokenizer holds them."""
+        return tuple((left, right) for left, right in self.merges)
 
 
 class Shape(_Part):
@@ -55,9 +68,10 @@ class Voice(_Part):
     @property
     def symbol_table(self) -> Tokenizer:
         """Text to token ids."""
+        stored = self.tokenizer
         return Tokenizer(
-            kind=self.tokenizer.kind, symbols=tuple(self.tokenizer.symbols), add_blank=self.tokenizer.add_blank
-        )
+            kind=stored.kind, symbols=tuple(stored.symbols), add_blank=stored.add_blank, merges=stored.pairs
+        )  # fmt: skip
 
     @property
     def ladder(self) -> list[Shape]:
@@ -81,7 +95,7 @@ def synthesis_record(cache: Path, spec: CacheSpec) -> dict[str, Any]:
         profile=spec.mel_profile.name,
         mel_mean=spec.statistics.mel_mean,
         mel_deviation=spec.statistics.mel_deviation,
-        tokenizer=Symbols(kind=tokenizer.kind, add_blank=tokenizer.add_blank, symbols=list(tokenizer.symbols)),
+        tokenizer=Symbols.model_validate(tokenizer.to_json()),
         expand_numbers=TextConfig.model_validate(spec.features["text"]).expand_numbers,
         speakers=list(spec.speakers),
         shapes=[Shape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets],

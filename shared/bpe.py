@@ -1,0 +1,76 @@
+"""Byte-pair encoding by Hugging Face `tokenizers`: common pieces of words as one token (extra `bpe`).
+
+A word carries the space before it; every other character stands alone, so that no token spans two words.
+"""
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from xtts.shared.errors import LockstepError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+Merges = tuple[tuple[str, str], ...]
+"""Pairs of symbols that become one, the first learned first."""
+
+_WORDS = " ?[a-z']+|[^a-z']"
+_RAREST_PAIR = 2  # a pair seen once is a misprint
+
+
+def train_merges(texts: Iterable[str], letters: tuple[str, ...], *, symbols: int) -> tuple[tuple[str, ...], Merges]:
+    """The new symbols, in the order they were learned, and the merges that make them; `letters` and they are `symbols`.
+
+    `texts` hold nothing but `letters`. The result depends on how often words occur, not on the order of the texts.
+    """
+    _library()
+    from tokenizers import models, trainers
+
+    engine = _engine(models.BPE())
+    trainer = trainers.BpeTrainer(
+        vocab_size=symbols, initial_alphabet=list(letters), limit_alphabet=len(letters),
+        min_frequency=_RAREST_PAIR, special_tokens=[], show_progress=False,
+    )  # fmt: skip
+    engine.train_from_iterator(texts, trainer)
+    model = json.loads(engine.to_str())["model"]
+    learned = sorted(model["vocab"].keys() - set(letters), key=model["vocab"].__getitem__)
+    return tuple(learned), tuple((left, right) for left, right in model["merges"])
+
+
+def encode_words(text: str, symbols: tuple[str, ...], merges: Merges) -> list[int]:
+    """Ids of a text that holds only characters of `symbols`."""
+    return list(_loaded(symbols, merges).encode(text).ids)
+
+
+def check_merges(symbols: tuple[str, ...], merges: Merges) -> None:
+    """Raise a `ValueError` when a merge makes a symbol that is not there, or of one that is not."""
+    known = set(symbols)
+    for left, right in merges:
+        if not {left, right, left + right} <= known:
+            raise ValueError(f"merge {left!r} {right!r} of unknown symbols")
+
+
+@lru_cache(maxsize=4)
+def _loaded(symbols: tuple[str, ...], merges: Merges) -> "Tokenizer":
+    _library()
+    from tokenizers import models
+
+    return _engine(models.BPE(vocab={symbol: i for i, symbol in enumerate(symbols)}, merges=list(merges)))
+
+
+def _engine(model: Any) -> "Tokenizer":  # noqa: ANN401 - a class of an optional library
+    from tokenizers import Regex, Tokenizer, pre_tokenizers
+
+    engine = Tokenizer(model)
+    engine.pre_tokenizer = pre_tokenizers.Split(Regex(_WORDS), "isolated")
+    return engine
+
+
+def _library() -> None:
+    try:
+        import tokenizers  # noqa: F401
+    except ImportError:
+        fix = "pip install 'lockstep-tts[bpe]'"
+        raise LockstepError("text.tokenizer", found="bpe without Hugging Face tokenizers", fix=fix) from None
