@@ -118,8 +118,8 @@ class CacheSpec(_Part):
 
     @property
     def identity(self) -> str:
-        """Digest of the whole spec, shard digests included: equal identities mean equal bytes."""
-        return digest_of(self.model_dump(mode="json"))
+        """Digest of all that training depends on, shard digests included; not of file times or versions."""
+        return digest_of(self.model_dump(mode="json", exclude={"index_sha256", "versions"}))
 
     @property
     def mel_profile(self) -> MelProfile:

@@ -10,6 +10,8 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+Decay = Annotated[float, Field(ge=0.0, lt=1.0)]
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
 PositiveInt = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 NonNegativeFloat = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -160,15 +162,15 @@ class TrainingConfig(Section):
     """The cosine decay ends at this share of the peak."""
     weight_decay: NonNegativeFloat = 0.01
     """Decoupled; biases, norms and embeddings are left out."""
-    adam_beta1: Fraction = 0.9
+    adam_beta1: Decay = 0.9
     """Decay of the first moment."""
-    adam_beta2: Fraction = 0.99
+    adam_beta2: Decay = 0.99
     """Decay of the second moment."""
     adam_epsilon: PositiveFloat = 1e-8
     """Added to the root of the second moment."""
     clip_norm: PositiveFloat = 1.0
     """Largest global norm of the gradient."""
-    ema_decay: Fraction = 0.995
+    ema_decay: Decay = 0.995
     """Decay of the averaged weights that validation and export use."""
     duration_loss_weight: NonNegativeFloat = 1.0
     """Weight of the log-duration loss beside the prior and flow losses."""
@@ -184,7 +186,7 @@ class TrainingConfig(Section):
     """Steps between checkpoints; the last step is always saved."""
     keep_checkpoints: PositiveInt = 3
     """Newest checkpoints kept, beside the best one by validation."""
-    seed: int = 0
+    seed: Seed = 0
     """Initial weights, order of the clips and every random number of the step."""
 
     @model_validator(mode="after")

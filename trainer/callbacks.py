@@ -1,6 +1,7 @@
 """Side effects of a run: metrics.jsonl, TensorBoard, lines on the terminal."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +10,9 @@ import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
+from xtts.shared.errors import LockstepError
 from xtts.trainer.loop import CallResult
-from xtts.trainer.panel import Panel
+from xtts.trainer.panel import Panel, means
 from xtts.trainer.run_folder import RunFolder
 from xtts.trainer.step import LOSSES, TRAIN_METRICS
 
@@ -71,16 +73,18 @@ class Reporter:
             self._log()
 
     def _write(self, lines: list[dict[str, str | float]]) -> None:
-        self._metrics.writelines(json.dumps(line) + "\n" for line in lines)
-        self._metrics.flush()
+        rows = [{k: v if isinstance(v, str) or math.isfinite(v) else None for k, v in line.items()} for line in lines]
+        try:
+            self._metrics.writelines(json.dumps(row) + "\n" for row in rows)
+            self._metrics.flush()
+        except OSError as error:
+            raise LockstepError(
+                self._metrics.name, found=f"cannot be written ({error.strerror})", fix="free the disk and resume"
+            ) from None
 
     def _log(self) -> None:
         last, pending = self._pending[-1], self._pending
-        mean = {name: float(np.mean([row[name] for row in pending])) for name in pending[0]}
-        seconds = np.array([row["step_seconds"] for row in pending], np.float64)
-        waited = seconds * np.array([row["input_wait_share"] for row in pending])
-        mean["input_wait_share"] = float(waited.sum() / seconds.sum())
-        mean["useful_frames_per_second"] = mean["useful_frames"] * len(pending) / float(seconds.sum())
+        mean = means(pending)
         step = int(last["step"])
         with self._tensorboard.as_default(step=step):
             for name, value in mean.items():

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from xtts.shared.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.shared.durable import move, sync_file
 from xtts.shared.errors import LockstepError
@@ -16,18 +17,22 @@ from xtts.shared.errors import LockstepError
 FORMAT_VERSION = 1
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
+_META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progress")
 ORDER_KEYS = ("training.seed", "data.shuffle_memory_mb")
 """Settings besides the model's that a resumed run has to share, since they decide the order of the clips."""
 
 
-def describe(config: Config, *, cache_identity: str, cache_fingerprint: str) -> dict[str, Any]:
-    """What a checkpoint must agree with to be resumed."""
+def describe(config: Config, spec: CacheSpec) -> dict[str, Any]:
+    """What a checkpoint must agree with to be resumed; `model.` and `cache.` settings also to give its weights."""
     tree = config.model_dump(mode="json")
     settings = {f"model.{key}": value for key, value in tree["model"].items()}
     for key in ORDER_KEYS:
         section, field = key.split(".")
         settings[key] = tree[section][field]
-    return {"settings": settings, "cache": cache_identity, "cache_fingerprint": cache_fingerprint}
+    settings["cache.tokenizer_sha256"] = spec.tokenizer_sha256
+    settings["cache.profile"] = spec.profile["name"]
+    settings["cache.speakers"] = spec.speakers
+    return {"settings": settings, "cache": spec.identity, "cache_fingerprint": spec.fingerprint}
 
 
 def save_checkpoint(
@@ -109,13 +114,16 @@ def find_checkpoint(path: Path) -> Path:
 def read_meta(checkpoint: Path) -> dict[str, Any]:
     """`checkpoint.json`; a `LockstepError` when it is not one of this version."""
     try:
-        meta = json.loads((checkpoint / META_FILE).read_text(encoding="utf-8"))
-        version = meta["format_version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        meta = dict(json.loads((checkpoint / META_FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
         raise LockstepError(str(checkpoint / META_FILE), found=f"cannot be read ({error})") from None
-    if version != FORMAT_VERSION:
-        raise LockstepError(str(checkpoint), found=f"format version {version}", expected=str(FORMAT_VERSION))
-    return dict(meta)
+    if meta.get("format_version") != FORMAT_VERSION:
+        found = f"format version {meta.get('format_version')}"
+        raise LockstepError(str(checkpoint), found=found, expected=str(FORMAT_VERSION))
+    missing = [key for key in _META_KEYS if key not in meta]
+    if missing:
+        raise LockstepError(str(checkpoint / META_FILE), found=f"no {missing[0]!r}", expected="a whole description")
+    return meta
 
 
 def load_arrays(checkpoint: Path) -> dict[str, np.ndarray]:
@@ -132,10 +140,18 @@ def load_arrays(checkpoint: Path) -> dict[str, np.ndarray]:
         raise LockstepError(str(checkpoint / STATE_FILE), found=f"cannot be read ({error})", fix=fix) from None
 
 
+def check_weights(checkpoint: Path, identity: dict[str, Any]) -> None:
+    """Refuse weights of another model, tokenizer, mel profile or set of speakers, naming the difference."""
+    saved = read_meta(checkpoint)["settings"]
+    for key, value in identity["settings"].items():
+        if key.startswith(("model.", "cache.")) and saved.get(key) != value:
+            raise LockstepError(str(checkpoint), found=f"weights of {key} = {saved.get(key)!r}", expected=repr(value))
+
+
 def check_resumable(checkpoint: Path, identity: dict[str, Any]) -> None:
     """Refuse a checkpoint of another model, order or cache, naming the difference."""
     meta = read_meta(checkpoint)
-    saved = meta.get("settings", {})
+    saved = meta["settings"]
     fix = "resume with the run's own settings, or take the weights alone with --init-from"
     for key, value in identity["settings"].items():
         if saved.get(key) != value:

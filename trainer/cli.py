@@ -1,5 +1,6 @@
 """`xtts-train`: everything that can be wrong is said before TensorFlow is imported."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,12 +61,11 @@ def make_plan(
     """Resolve and check everything that needs no TensorFlow."""
     from xtts.shared.cache_spec import DEFAULT_CACHE, load_spec
     from xtts.trainer.batches import batch_sizes, with_steps
-    from xtts.trainer.checkpoint import find_checkpoint
+    from xtts.trainer.checkpoint import check_resumable, check_weights, describe, find_checkpoint
     from xtts.trainer.plan import RunPlan
     from xtts.trainer.run_folder import RunFolder
 
-    checkpoint = find_checkpoint(Path(resume)) if resume else None
-    source = RunFolder.of_checkpoint(checkpoint) if checkpoint else None
+    checkpoint, source = find_run(out, resume)
     if source and not config:
         config = (str(source.config_file),)
     resolved = resolve(config, assignments, flags)
@@ -78,15 +78,33 @@ def make_plan(
     folder = RunFolder(out) if out else source or RunFolder(RUNS / f"{resolved.model.size}-{spec.identity[:8]}")
     if resume == "":
         checkpoint = newest(folder)
-    elif checkpoint is None and newest(folder):
+    elif newest(folder) and not (source and folder.path.resolve() == source.path.resolve()):
         raise LockstepError(
             str(folder.path), found="holds a run already", fix="continue it with --resume, or give another --out"
         )
     sizes = batch_sizes(spec, resolved.training)
+    weights = find_checkpoint(init_from) if init_from else None
+    if checkpoint:
+        check_resumable(checkpoint, describe(resolved, spec))
+    elif weights:
+        check_weights(weights, describe(resolved, spec))
     return RunPlan(
         config=with_steps(resolved, spec, sizes), cache=cache, spec=spec, sizes=sizes, folder=folder,
-        resume=checkpoint, init_from=find_checkpoint(init_from) if init_from else None,
+        resume=checkpoint, init_from=weights,
     )  # fmt: skip
+
+
+def find_run(out: Path | None, resume: str | None) -> "tuple[Path | None, RunFolder | None]":
+    """(checkpoint, its run) that `--resume [CKPT]` and `--out` name outright."""
+    from xtts.trainer.checkpoint import find_checkpoint
+    from xtts.trainer.run_folder import RunFolder
+
+    if resume:
+        checkpoint = find_checkpoint(Path(resume))
+        return checkpoint, RunFolder.of_checkpoint(checkpoint)
+    if resume == "" and out and newest(RunFolder(out)):
+        return newest(RunFolder(out)), RunFolder(out)
+    return None, None
 
 
 def newest(folder: "RunFolder") -> Path | None:
@@ -98,15 +116,18 @@ def newest(folder: "RunFolder") -> Path | None:
 
 def check_features(config: "Config", spec: "CacheSpec", cache: Path) -> None:
     """Refuse a cache that was built with other feature settings, naming the first difference."""
-    from xtts.shared.config import feature_config
+    from xtts.shared.config import feature_config, with_defaults
 
+    stored = with_defaults(spec.features)
     for section, fields in feature_config(config).items():
         for field, wanted in fields.items():
-            found = spec.features.get(section, {}).get(field)
+            found = stored[section][field]
             if found != wanted:
+                built, wished = json.dumps(found), json.dumps(wanted)
                 raise LockstepError(
-                    str(cache), found=f"built with {section}.{field} = {found}", expected=str(wanted),
-                    fix=f"rebuild it with make features, or train with --set {section}.{field}={found}",
+                    str(cache), found=f"built with {section}.{field} = {built}", expected=wished,
+                    fix="rebuild it with make features DATA=<its corpus> CONFIG=<this configuration>, "
+                    f"or train with --set {section}.{field}={built}",
                 )  # fmt: skip
 
 

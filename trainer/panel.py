@@ -25,6 +25,7 @@ def utilisation_reader() -> Callable[[], str]:
     try:
         pynvml.nvmlInit()
         handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+        pynvml.nvmlDeviceGetUtilizationRates(handle)  # not every kind of GPU tells
     except pynvml.NVMLError:
         return lambda: ""
     return lambda: f"GPU {pynvml.nvmlDeviceGetUtilizationRates(handle).gpu}%"
@@ -43,6 +44,19 @@ def time_left(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}"
+
+
+def means(lines: list[dict[str, float]]) -> dict[str, float]:
+    """Mean of every number over steps; losses and norms over those that were not skipped, rates over their time."""
+    good = [line for line in lines if not line["skipped"]] or lines
+    mean = {name: float(np.mean([line[name] for line in good])) for name in lines[0]}
+    seconds = np.array([line["step_seconds"] for line in lines])
+    waited = seconds * np.array([line["input_wait_share"] for line in lines])
+    mean["step_seconds"] = float(seconds.mean())
+    mean["skipped"] = float(np.mean([line["skipped"] for line in lines]))
+    mean["input_wait_share"] = float(waited.sum() / seconds.sum())
+    mean["useful_frames_per_second"] = float(sum(line["useful_frames"] for line in lines) / seconds.sum())
+    return mean
 
 
 class Panel:
@@ -65,7 +79,7 @@ class Panel:
         self._live.stop()
 
     def _table(self, lines: list[dict[str, float]], epoch: int) -> Table:
-        mean = {name: float(np.mean([line[name] for line in lines])) for name in lines[0] if name != "split"}
+        mean = means(lines)
         step, seconds = int(lines[-1]["step"]), np.array(self._seconds)
         half, most = 1000 * np.percentile(seconds, [50, 95])
         left = time_left((self.total_steps - step) * float(seconds.mean()))

@@ -6,7 +6,6 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,7 +16,6 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.batches import training_buckets
 from xtts.trainer.callbacks import Reporter, StepRows, clip_namer
 from xtts.trainer.checkpoint import (
-    check_resumable,
     describe,
     load_arrays,
     prune_checkpoints,
@@ -48,6 +46,17 @@ def stop_requests() -> Iterator[list[str]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def explained(where: str, fix: str) -> Iterator[None]:
+    """Tell a failure inside the graph, which no Python can see coming, as a `LockstepError`."""
+    try:
+        yield
+    except tf.errors.ResourceExhaustedError:
+        raise LockstepError(where, found="out of memory", fix="lower training.batch_size", exit_code=1) from None
+    except tf.errors.OpError as error:
+        raise LockstepError(where, found=error.message.splitlines()[0][:300], fix=fix, exit_code=1) from None
 
 
 class Best:
@@ -85,16 +94,13 @@ class Trainer:
         self.steps.trace(signatures, training=training_buckets(plan.spec))
         self._exchange = tf.function(self.state.optimizer.exchange_averages, input_signature=[], jit_compile=True)
         self._exchange.get_concrete_function()
-        self.identity = describe(
-            plan.config, cache_identity=plan.spec.identity, cache_fingerprint=plan.spec.fingerprint
-        )
+        self.identity = describe(plan.config, plan.spec)
         self.best = Best()
         if plan.resume:
-            check_resumable(plan.resume, self.identity)
             self.state.restore(load_arrays(plan.resume))
             self.best = Best.from_json(read_meta(plan.resume)["progress"]["best_validation"])
         elif plan.init_from:
-            self._take_weights(plan.init_from)
+            self.state.restore_weights(load_arrays(plan.init_from))
         self.loop = TrainingLoop(plan.cache, plan.spec, plan.config, plan.sizes, self.steps, self.state.position)
         self.validation = ValidationLoop(plan.cache, plan.spec, plan.sizes, self.steps)
         self.step = int(self.state.step.numpy())
@@ -110,15 +116,6 @@ class Trainer:
         self.bad_steps = 0
         self._names = clip_namer(plan.cache)
 
-    def _take_weights(self, checkpoint: Path) -> None:
-        saved, wanted = read_meta(checkpoint)["settings"], self.identity["settings"]
-        for key in wanted:
-            if key.startswith("model.") and saved.get(key) != wanted[key]:
-                raise LockstepError(
-                    str(checkpoint), found=f"weights of {key} = {saved.get(key)!r}", expected=repr(wanted[key])
-                )
-        self.state.restore_weights(load_arrays(checkpoint))
-
     def _prepare_folder(self, console: Console) -> None:
         folder = self.plan.folder
         folder.describe(self.plan.config, self.plan.cache, self.plan.spec)
@@ -130,25 +127,29 @@ class Trainer:
         """Compile every signature; the set was closed when they were traced."""
         for place, (number, size) in enumerate(self.loop.sizes.items()):
             began, bucket = time.perf_counter(), self.plan.spec.buckets[number]
-            try:
+            with explained(f"compiling bucket {number:02d}", self._compile_fix):
                 self.loop.compile(place)
-            except (tf.errors.OutOfRangeError, tf.errors.DataLossError, tf.errors.ResourceExhaustedError) as error:
-                raise LockstepError(
-                    f"bucket {number:02d}", found=f"the step does not compile ({error.message.splitlines()[0]})",
-                    fix=f"if it is XLA's compilation cache, remove it: {os.environ.get('TF_XLA_FLAGS', 'not in use')}",
-                ) from None  # fmt: skip
             self.reporter.say(
                 f"compiled bucket {number:02d}: {size} clips of {bucket.tokens} tokens, {bucket.frames} frames "
                 f"in {time.perf_counter() - began:.1f} s"
             )
-        self.validate(record=self.step == 0)
+        self.validate(record=self.plan.resume is None)
+
+    @property
+    def _data_fix(self) -> str:
+        return f"run xtts-precompute verify --cache {self.plan.cache}, then xtts-train --resume {self.plan.folder.path}"
+
+    @property
+    def _compile_fix(self) -> str:
+        return f"if XLA's compilation cache is damaged, remove it: {os.environ.get('TF_XLA_FLAGS', 'not in use')}"
 
     def validate(self, *, record: bool = True) -> None:
         """Losses of the validation split under the averaged weights."""
         if self.validation.empty:
             return
         self._exchange()
-        losses = self.validation.run()
+        with explained(f"validation at step {self.step}", self._data_fix):
+            losses = self.validation.run()
         self._exchange()
         weights = {"duration": self.training.duration_loss_weight}
         total = sum(weights.get(name, 1.0) * losses[name] for name in LOSSES)
@@ -163,7 +164,8 @@ class Trainer:
         marks = (training.log_every, training.validate_every, training.checkpoint_every)
         due = min(mark - self.step % mark for mark in marks)
         count = min(training.steps_per_call, due, training.steps - self.step)
-        result = self.loop.run(count)
+        with explained(f"steps after {self.step}", self._data_fix):
+            result = self.loop.run(count)
         rows = StepRows(
             first_step=self.step + 1,
             result=result,
@@ -225,7 +227,7 @@ def device_name() -> str:
     """What the steps run on."""
     gpus = tf.config.list_physical_devices("GPU")
     if not gpus:
-        return f"CPU, {len(os.sched_getaffinity(0))} cores"
+        return f"CPU, {os.cpu_count()} cores"
     return ", ".join(str(tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name)) for gpu in gpus)
 
 
@@ -251,7 +253,7 @@ def _train(plan: RunPlan, console: Console) -> bool:
     if trainer.stale:
         trainer.reporter.say(
             f"stopped at step {trainer.step}: no better validation since step {trainer.best.step} "
-            f"(training.patience = {training.patience})"
+            f"(training.patience = {training.patience}); to go on: --resume with --set training.patience=null"
         )
     if stop:
         trainer.reporter.say(f"{stop[0]}: saved step {trainer.step}; continue with: xtts-train --resume {folder}")

@@ -8,6 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from xtts.shared import durable
 from xtts.shared.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
@@ -68,8 +69,8 @@ class RunFolder:
             "synthesis": synthesis_record(cache, spec),
         }
         try:
-            self.config_file.write_text(dump_config(config), encoding="utf-8")
-            self.run_file.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+            durable.write(self.config_file, dump_config(config).encode())
+            durable.write(self.run_file, (json.dumps(described, indent=1) + "\n").encode())
         except OSError as error:
             raise LockstepError(str(self.path), found=f"cannot be written ({error.strerror})") from None
 

@@ -37,7 +37,7 @@ def enable_compile_cache() -> Path | None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return None
-    if not os.access(folder, os.W_OK):
+    if not os.access(folder, os.W_OK) or len(str(folder).split()) != 1:  # TensorFlow splits its flags at blanks
         return None
     os.environ["TF_XLA_FLAGS"] = f"{flags} {_DIRECTORY}={folder} {_WRITABLE}".strip()
     return folder

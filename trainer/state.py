@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from xtts.shared.cache_spec import CacheSpec
 from xtts.shared.config import Config
+from xtts.shared.errors import LockstepError
 from xtts.trainer.acoustic_model import AcousticModel, decays
 from xtts.trainer.batches import training_buckets
 from xtts.trainer.loop import Position
@@ -65,11 +66,22 @@ class TrainState:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Put back what `arrays()` gave; the names and shapes must be the model's own."""
         for name, variable in self._variables().items():
-            variable.assign(arrays[name])
+            _assign(variable, arrays, name)
 
     def restore_weights(self, arrays: dict[str, np.ndarray]) -> None:
         """Start anew from the averaged weights of another run."""
         for name, variable in self._variables().items():
             group, _, path = name.partition("/")
             if group in ("weights", "averages"):
-                variable.assign(arrays[f"averages/{path}"])
+                _assign(variable, arrays, f"averages/{path}")
+
+
+def _assign(variable: tf.Variable, arrays: dict[str, np.ndarray], name: str) -> None:
+    found = tuple(arrays[name].shape) if name in arrays else None
+    if found != tuple(variable.shape):
+        raise LockstepError(
+            f"checkpoint array {name}",
+            found="missing" if found is None else f"shape {found}",
+            expected=f"shape {tuple(variable.shape)}",
+        )
+    variable.assign(arrays[name])

@@ -2,7 +2,10 @@
 
 import shutil
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +14,8 @@ from xtts.shared.cache_spec import load_spec
 from xtts.shared.lock import exclusive
 from xtts.shared.records import Record, frame, parse_example, unframe
 from xtts.trainer.checkpoint import list_checkpoints, load_arrays
+
+XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
 
 
 def test_a_run_leaves_what_the_design_names(finished_run, read_steps):
@@ -104,6 +109,7 @@ def test_patience_stops_a_run_that_no_longer_improves_and_the_best_is_kept(run_t
     assert last < 100
     assert list(losses)[-3:] == [best, best + 2, best + 4]
     assert f"stopped at step {last}: no better validation since step {best} (training.patience = 2)" in out
+    assert "--set training.patience=null" in out
     kept = {path.name for path in list_checkpoints(folder / "checkpoints")}
     assert kept == {f"step-{last}"} | ({f"step-{best}"} if best else set())
 
@@ -130,6 +136,21 @@ def test_a_folder_that_holds_a_run_is_not_overwritten(finished_run, run_train):
     code, _, err = run_train(finished_run[0])
     assert code == 2
     assert "holds a run already; continue it with --resume, or give another --out" in err
+
+
+def test_out_with_resume_goes_on_with_the_runs_own_settings_and_cache(finished_run, tmp_path):
+    folder, _ = finished_run
+    command = [str(XTTS_TRAIN), "--out", str(folder), "--resume"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "is complete: step 12 of 12" in result.stdout
+
+
+def test_a_resumed_run_does_not_take_over_the_folder_of_another(finished_run, run_train, tmp_path):
+    other = shutil.copytree(finished_run[0], tmp_path / "other")
+    code, _, err = run_train(other, "training.steps=13", more=["--resume", finished_run[0]])
+    assert code == 2
+    assert f"{other}: holds a run already" in err
 
 
 def test_a_folder_in_use_is_refused(finished_run, run_train):

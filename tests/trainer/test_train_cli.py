@@ -95,7 +95,8 @@ def test_a_flipped_bit_is_found_by_the_full_check(refused, cache):
 def test_a_cache_of_other_settings(refused, cache):
     code, message = refused("--cache", cache, "--set", "split.validation_fraction=0.1")
     assert code == 2
-    assert "built with shapes.buckets = 2, expected 4; rebuild it with make features, or train with --set" in message
+    assert "built with shapes.buckets = 2, expected 4; rebuild it with make features DATA=<its corpus>" in message
+    assert message.endswith("or train with --set shapes.buckets=2")
 
 
 @pytest.mark.parametrize(
