@@ -50,12 +50,13 @@ def quiet_import() -> Iterator[None]:
     kept = os.dup(2)
     with tempfile.TemporaryFile() as held:
         os.dup2(held.fileno(), 2)
+        loaded = False
         try:
             yield
-        except BaseException:
-            held.seek(0)
-            os.write(kept, held.read())
-            raise
+            loaded = True
         finally:
+            if not loaded:
+                held.seek(0)
+                os.write(kept, held.read())
             os.dup2(kept, 2)
             os.close(kept)
