@@ -1,42 +1,17 @@
 """The live panel of a terminal: where the run is, how it learns, and what the machine does meanwhile."""
 
-import resource
-import sys
 from collections import deque
-from collections.abc import Callable
 
 import numpy as np
-import tensorflow as tf
 from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from xtts.trainer.device import memory_used, utilisation_reader
+
 _WINDOW = 500
 """Steps over which percentiles are taken."""
-
-
-def utilisation_reader() -> Callable[[], str]:
-    """Function that says how busy the GPU is, by NVML where that is installed; nothing elsewhere."""
-    try:
-        import pynvml
-    except ImportError:
-        return lambda: ""
-    try:
-        pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByIndex(0)
-        pynvml.nvmlDeviceGetUtilizationRates(handle)  # not every kind of GPU tells
-    except pynvml.NVMLError:
-        return lambda: ""
-    return lambda: f"GPU {pynvml.nvmlDeviceGetUtilizationRates(handle).gpu}%"
-
-
-def memory_used() -> str:
-    """Memory of the GPU in use, or this process' largest so far on a CPU."""
-    if tf.config.list_physical_devices("GPU"):
-        return f"GPU memory {tf.config.experimental.get_memory_info('GPU:0')['current'] / 2**30:.1f} GiB"
-    unit = 1 if sys.platform == "darwin" else 1024
-    return f"memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30:.1f} GiB"
 
 
 def time_left(seconds: float) -> str:

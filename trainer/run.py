@@ -1,19 +1,14 @@
 """One training run, from start-up to the last checkpoint: the host's side of the loop."""
 
-import math
 import os
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import Any
 
 import tensorflow as tf
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.batches import training_buckets
+from xtts.trainer.best import Best
 from xtts.trainer.callbacks import Reporter, StepRows, clip_namer
 from xtts.trainer.checkpoint import (
     describe,
@@ -24,63 +19,13 @@ from xtts.trainer.checkpoint import (
     set_aside_newer,
 )
 from xtts.trainer.dataset import batch_signature
+from xtts.trainer.device import device_name
+from xtts.trainer.failures import explained
 from xtts.trainer.loop import TrainingLoop, ValidationLoop
 from xtts.trainer.plan import RunPlan
+from xtts.trainer.signals import stop_requests
 from xtts.trainer.state import TrainState
 from xtts.trainer.step import LOSSES, Steps
-
-
-@contextmanager
-def stop_requests() -> Iterator[list[str]]:
-    """A list that gets the name of SIGINT or SIGTERM; a second one stops at once."""
-    received: list[str] = []
-
-    def note(number: int, _: FrameType | None) -> None:
-        received.append(signal.Signals(number).name)
-        if len(received) > 1:
-            raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def explained(where: str, fix: str) -> Iterator[None]:
-    """Tell a failure inside the graph, which no Python can see coming, as a `LockstepError`."""
-    try:
-        yield
-    except tf.errors.ResourceExhaustedError:
-        raise LockstepError(where, found="out of memory", fix="lower training.batch_size", exit_code=1) from None
-    except tf.errors.OpError as error:
-        raise LockstepError(where, found=error.message.splitlines()[0][:300], fix=fix, exit_code=1) from None
-
-
-class Best:
-    """The best validation so far, and how many have come since."""
-
-    def __init__(self, step: int | None = None, loss: float = math.inf, since: int = 0) -> None:
-        self.step, self.loss, self.since = step, loss, since
-
-    def note(self, step: int, loss: float) -> bool:
-        """Record a validation; True when it is the best."""
-        if loss < self.loss:
-            self.step, self.loss, self.since = step, loss, 0
-            return True
-        self.since += 1
-        return False
-
-    def as_json(self) -> dict[str, float | int | None]:
-        """What a checkpoint keeps of it."""
-        return {"step": self.step, "loss": self.loss if math.isfinite(self.loss) else None, "since": self.since}
-
-    @classmethod
-    def from_json(cls, saved: dict[str, Any]) -> "Best":
-        """The record of a checkpoint."""
-        return cls(saved["step"], math.inf if saved["loss"] is None else saved["loss"], saved["since"])
 
 
 class Trainer:
@@ -221,14 +166,6 @@ class Trainer:
         save_checkpoint(folder, self.state.arrays(), step=self.step, identity=self.identity, progress=progress)
         prune_checkpoints(folder, self.training.keep_checkpoints, best_step=self.best.step)
         self.saved_step = self.step
-
-
-def device_name() -> str:
-    """What the steps run on."""
-    gpus = tf.config.list_physical_devices("GPU")
-    if not gpus:
-        return f"CPU, {os.cpu_count()} cores"
-    return ", ".join(str(tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name)) for gpu in gpus)
 
 
 def train(plan: RunPlan, console: Console) -> bool:

@@ -1,0 +1,39 @@
+"""What the steps run on: its name, its memory, how busy it is."""
+
+import os
+import resource
+import sys
+from collections.abc import Callable
+
+import tensorflow as tf
+
+
+def device_name() -> str:
+    """What the steps run on."""
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        return f"CPU, {os.cpu_count()} cores"
+    return ", ".join(str(tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name)) for gpu in gpus)
+
+
+def utilisation_reader() -> Callable[[], str]:
+    """Function that says how busy the GPU is, by NVML where that is installed; nothing elsewhere."""
+    try:
+        import pynvml
+    except ImportError:
+        return lambda: ""
+    try:
+        pynvml.nvmlInit()
+        handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+        pynvml.nvmlDeviceGetUtilizationRates(handle)  # not every kind of GPU tells
+    except pynvml.NVMLError:
+        return lambda: ""
+    return lambda: f"GPU {pynvml.nvmlDeviceGetUtilizationRates(handle).gpu}%"
+
+
+def memory_used() -> str:
+    """Memory of the GPU in use, or this process' largest so far on a CPU."""
+    if tf.config.list_physical_devices("GPU"):
+        return f"GPU memory {tf.config.experimental.get_memory_info('GPU:0')['current'] / 2**30:.1f} GiB"
+    unit = 1 if sys.platform == "darwin" else 1024
+    return f"memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30:.1f} GiB"

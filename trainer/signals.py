@@ -1,0 +1,24 @@
+"""SIGINT and SIGTERM as a request to save and stop."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def stop_requests() -> Iterator[list[str]]:
+    """A list that gets the name of SIGINT or SIGTERM; a second one stops at once."""
+    received: list[str] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        received.append(signal.Signals(number).name)
+        if len(received) > 1:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
