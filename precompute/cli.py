@@ -130,9 +130,9 @@ def stats(cache: Path, max_text_length: int | None, max_mel_frames: int | None) 
     """Print percentiles of a cache, and the fill of other numbers of buckets."""
     with reported():
         from xtts.precompute.display import stats_text
-        from xtts.precompute.stats import corpus_stats, rejected_by_caps
         from xtts.shared.cache_spec import INDEX_FILE, load_spec
         from xtts.shared.index import read_index
+        from xtts.shared.stats import corpus_stats, rejected_by_caps
 
         load_spec(cache)
         rows = read_index(cache / INDEX_FILE)

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from xtts.precompute.build import BuildReport
-from xtts.precompute.stats import PERCENTILES, CorpusStats
 from xtts.shared.cache_spec import SPLITS, CacheSpec
+from xtts.shared.stats import PERCENTILES, CorpusStats
 
 _PLAIN_SECONDS = 10.0
 """Between two lines where no terminal shows a bar."""

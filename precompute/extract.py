@@ -10,12 +10,12 @@ import numpy as np
 
 from xtts.precompute.audio import AudioProblem
 from xtts.precompute.front_end import FrontEnd
-from xtts.precompute.shapes import Shape
 from xtts.precompute.stored import StoredMel, StoredMels
 from xtts.shared.errors import LockstepError
 from xtts.shared.index import REJECTED, IndexRow
 from xtts.shared.mel import log_mel
 from xtts.shared.records import Record, frame
+from xtts.shared.shapes import Shape
 
 
 @dataclass(frozen=True, kw_only=True)

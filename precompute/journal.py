@@ -13,13 +13,13 @@ from typing import Any
 from xtts.precompute.extract import ShardResult
 from xtts.precompute.plan import ShardPlan, clip_digest
 from xtts.precompute.scan import same_file
-from xtts.precompute.shapes import Shape
 from xtts.shared import durable
 from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, digest_of, load_spec
 from xtts.shared.config import with_defaults
 from xtts.shared.errors import LockstepError
 from xtts.shared.index import IndexRow, read_index
 from xtts.shared.mel import FRONT_END
+from xtts.shared.shapes import Shape
 
 WORK_FOLDER = ".building"
 

@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from xtts.precompute.shapes import Shape, choose_shapes, fill, fitting_bucket, round_up
 from xtts.shared.cache_spec import MAX_TOKENS, SPLITS, CacheSpec, shard_file
 from xtts.shared.config import Config
 from xtts.shared.index import KEPT, REJECTED, IndexRow
 from xtts.shared.mel_profiles import mel_profile
+from xtts.shared.shapes import Shape, choose_shapes, fill, fitting_bucket, round_up
 
 MOST_FRAMES = 2**16
 """Longer clips (12 minutes) are no utterances; a bucket of their height would not fit into memory."""

@@ -15,13 +15,13 @@ from xtts.precompute.cached_clips import CachedClip, CachedClips
 from xtts.precompute.histogram import HEIGHT, WIDTH, Histogram, draw_histogram
 from xtts.precompute.inspect_clip import MEL_COLOURS, sound_bytes
 from xtts.precompute.progress import Watch
-from xtts.precompute.stats import PERCENTILES, CorpusStats, corpus_stats
 from xtts.precompute.stopping import disk_errors_explained
 from xtts.shared.cache_spec import SPLITS, CacheSpec
 from xtts.shared.errors import LockstepError
 from xtts.shared.griffin_lim import reconstruct
 from xtts.shared.index import KEPT, IndexRow
 from xtts.shared.mel_profiles import MelProfile
+from xtts.shared.stats import PERCENTILES, CorpusStats, corpus_stats
 
 CLIPS_SHOWN = 12
 _EXAMPLES = 4

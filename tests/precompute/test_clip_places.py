@@ -3,10 +3,10 @@ from dataclasses import replace
 import pytest
 
 from xtts.precompute.plan import Pins, clip_digest, judge, plan_cache, validation_ids
-from xtts.precompute.shapes import Shape
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.index import IndexRow
+from xtts.shared.shapes import Shape
 
 
 def row(name: str, tokens: int = 20, frames: int = 100, speaker: str = "") -> IndexRow:

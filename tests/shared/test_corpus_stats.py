@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from xtts.precompute.stats import corpus_stats, rejected_by_caps
 from xtts.shared.index import IndexRow
+from xtts.shared.stats import corpus_stats, rejected_by_caps
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xtts.precompute.shapes import Shape, best_heights, choose_shapes, fill, fitting_bucket, round_up
+from xtts.shared.shapes import Shape, best_heights, choose_shapes, fill, fitting_bucket, round_up
 
 
 @pytest.fixture(scope="module")

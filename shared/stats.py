@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xtts.precompute.shapes import best_heights, fill
 from xtts.shared.index import KEPT, IndexRow
+from xtts.shared.shapes import best_heights, fill
 
 PERCENTILES = (50, 90, 95, 99, 99.9, 100)
 BUCKET_COUNTS = (1, 2, 4, 6, 8, 12)
