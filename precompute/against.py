@@ -12,13 +12,12 @@ import numpy as np
 from xtts.precompute.audio import AudioProblem
 from xtts.precompute.extract import extract_mel
 from xtts.precompute.front_end import FrontEnd
-from xtts.precompute.journal import shard_places
 from xtts.precompute.pool import WorkerPool
 from xtts.precompute.scan import file_digest, same_file, start_row
 from xtts.precompute.stored import StoredMel, StoredMels
 from xtts.precompute.survey import Request, make_request
 from xtts.precompute.verify import Finding
-from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, load_spec
+from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
 from xtts.shared.config import Config
 from xtts.shared.config_files import validate_config
 from xtts.shared.errors import LockstepError

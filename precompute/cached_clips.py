@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from xtts.precompute.corpus import name_problem
-from xtts.precompute.journal import shard_places
 from xtts.precompute.stored import StoredMel, StoredMels
-from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, load_spec
+from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
 from xtts.shared.errors import LockstepError
 from xtts.shared.index import IndexRow, read_index
 from xtts.shared.quick_check import REPAIR, shard_problem

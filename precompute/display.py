@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from xtts.precompute.build import BuildReport
 from xtts.shared.cache_spec import SPLITS, CacheSpec
 from xtts.shared.stats import PERCENTILES, CorpusStats
+
+if TYPE_CHECKING:  # what only looks at a cache starts without the front end
+    from xtts.precompute.build import BuildReport
 
 _PLAIN_SECONDS = 10.0
 """Between two lines where no terminal shows a bar."""
@@ -83,7 +86,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
 
 
-def build_summary(report: BuildReport, cache: str) -> str:
+def build_summary(report: "BuildReport", cache: str) -> str:
     """What a build did, in a few lines."""
     spec, figures = report.spec, report.spec.statistics
     lines = [f"{figures.clips} clips kept ({figures.seconds / 3600:.2f} h), {figures.rejected} rejected"]

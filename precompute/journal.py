@@ -14,7 +14,7 @@ from xtts.precompute.extract import ShardResult
 from xtts.precompute.plan import ShardPlan, clip_digest
 from xtts.precompute.scan import same_file
 from xtts.shared import durable
-from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, digest_of, load_spec
+from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, digest_of, load_spec, shard_number
 from xtts.shared.config import with_defaults
 from xtts.shared.errors import LockstepError
 from xtts.shared.index import IndexRow, read_index
@@ -117,20 +117,6 @@ def _settings_of(spec: CacheSpec, shape: Shape, clips: list[IndexRow]) -> str:
         tokenizer=spec.tokenizer_sha256,
         front_end=spec.versions.get("front_end", ""),
     )
-
-
-def shard_places(spec: CacheSpec) -> dict[tuple[str | None, int | None, int | None], str]:
-    """(split, bucket, shard), as rows of the index have them, to the shard's file."""
-    return {
-        (shard.file.partition("/")[0], number, shard_number(shard.file)): shard.file
-        for number, bucket in enumerate(spec.buckets)
-        for shard in (*bucket.train, *bucket.validation)
-    }
-
-
-def shard_number(file: str) -> int:
-    """The 3 of train/bucket-00/shard-00003-of-00004.tfrecord."""
-    return int(Path(file).stem.split("-")[1])
 
 
 class Workshop:

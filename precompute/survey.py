@@ -17,7 +17,6 @@ from xtts.precompute.journal import (
     Workshop,
     load_prior,
     refuse_foreign_folder,
-    shard_places,
     shard_settings,
     size_of,
 )
@@ -27,7 +26,7 @@ from xtts.precompute.pool import WorkerPool
 from xtts.precompute.progress import Watch
 from xtts.precompute.scan import Known, recall, same_file, same_strings, scan_clips, start_row
 from xtts.precompute.stored import StoredMel
-from xtts.shared.cache_spec import SPEC_FILE, TOKENIZER_FILE, load_spec
+from xtts.shared.cache_spec import SPEC_FILE, TOKENIZER_FILE, load_spec, shard_places
 from xtts.shared.config import Config, feature_config, with_defaults
 from xtts.shared.errors import LockstepError
 from xtts.shared.index import IndexRow

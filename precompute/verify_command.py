@@ -3,11 +3,10 @@
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
-from xtts.precompute.against import cache_request, check_corpus, check_features
 from xtts.precompute.progress import Watch
-from xtts.precompute.repair import repair_cache
 from xtts.precompute.verify import Finding, verify_cache
 from xtts.shared.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
@@ -48,15 +47,20 @@ def run_verify(request: VerifyRequest, *, as_json: bool, watch: Watch, echo: Cal
 
 
 def _check(request: VerifyRequest, watch: Watch) -> list[Finding]:
-    findings = verify_cache(request.cache, threads=request.workers)
+    check = partial(verify_cache, request.cache, threads=request.workers, every_digest=request.against is not None)
+    findings = check()
     if request.repair and findings and request.against is not None:
+        from xtts.precompute.repair import repair_cache
+
         for finding in findings:
             watch.say(str(finding))
         repair_cache(request.cache, request.against, findings, workers=request.workers, watch=watch)
         watch.say(f"{len({finding.file for finding in findings})} files repaired")
-        findings = verify_cache(request.cache, threads=request.workers)
+        findings = check()
     if request.against is None or findings:
         return findings
+    from xtts.precompute.against import cache_request, check_corpus, check_features
+
     corpus = cache_request(request.cache, load_spec(request.cache), request.against, workers=request.workers)
     findings = check_corpus(request.cache, corpus)
     if request.deep is not None:

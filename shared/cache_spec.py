@@ -137,6 +137,20 @@ def shard_file(split: str, bucket: int, shard: int, shards: int) -> str:
     return f"{split}/bucket-{bucket:02d}/shard-{shard:05d}-of-{shards:05d}.tfrecord"
 
 
+def shard_places(spec: CacheSpec) -> dict[tuple[str | None, int | None, int | None], str]:
+    """(split, bucket, shard), as rows of the index have them, to the shard's file."""
+    return {
+        (shard.file.partition("/")[0], number, shard_number(shard.file)): shard.file
+        for number, bucket in enumerate(spec.buckets)
+        for shard in (*bucket.train, *bucket.validation)
+    }
+
+
+def shard_number(file: str) -> int:
+    """The 3 of train/bucket-00/shard-00003-of-00004.tfrecord."""
+    return int(Path(file).stem.split("-")[1])
+
+
 def digest_of(value: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical JSON of `value`: the fingerprint of settings and specs."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

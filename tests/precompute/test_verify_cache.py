@@ -2,6 +2,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from xtts.precompute.verify import verify_cache
 from xtts.shared.cache_spec import CacheSpec, load_spec, spec_bytes
 from xtts.shared.errors import LockstepError
-from xtts.shared.index import index_bytes, read_index
+from xtts.shared.index import IndexRow, index_bytes, read_index
 from xtts.shared.quick_check import quick_check
 from xtts.shared.records import Record, frame, parse_example, unframe
 
@@ -22,6 +23,12 @@ def cache(tiny_cache: Path, tmp_path: Path) -> Path:
 
 def findings(cache: Path) -> str:
     return "\n".join(map(str, verify_cache(cache, threads=2)))
+
+
+def shard_rows(cache: Path) -> list[IndexRow]:
+    """The index' rows of the first shard, by position."""
+    rows = (r for r in read_index(cache / "index.parquet") if (r.split, r.bucket, r.shard) == ("train", 0, 0))
+    return sorted(rows, key=lambda row: row.position)
 
 
 def first_shard(cache: Path) -> Path:
@@ -183,11 +190,38 @@ def test_wrong_contents_behind_right_checksums_are_found(cache, change, message)
     assert f"{bucket.train[0].file} record 1 (" in report
 
 
-def test_a_forged_record_differs_from_the_index(cache):
-    def louder(record: Record) -> Record:
-        mel = record.mel.copy()
-        mel[0, 0] += 1
-        return Record(**{**{f: getattr(record, f) for f in record.__dataclass_fields__}, "mel": mel})
+def louder(record: Record) -> Record:
+    mel = record.mel.copy()
+    mel[0, 0] += 1
+    return Record(**{**{f: getattr(record, f) for f in record.__dataclass_fields__}, "mel": mel})
 
+
+def test_a_forged_record_differs_from_the_index(cache):
     rewrite_record(cache, 0, louder)
-    assert "other content than in the index (record_sha256 differs)" in findings(cache)
+    report = "\n".join(map(str, verify_cache(cache, threads=2, every_digest=True)))
+    assert f"record 0 ({shard_rows(cache)[0].id}): other content than in the index (record_sha256 differs)" in report
+
+
+@pytest.mark.parametrize("every_digest", [False, True])
+def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache, every_digest):
+    """All checksums inside the file are right, and so are the lengths: only digests can tell."""
+    spec = (cache / "cache.json").read_bytes()
+    rewrite_record(cache, 1, louder)
+    (cache / "cache.json").write_bytes(spec)
+    name = f"{load_spec(cache).buckets[0].train[0].file} record 1 ({shard_rows(cache)[1].id})"
+    report = "\n".join(map(str, verify_cache(cache, threads=2, every_digest=every_digest)))
+    assert report.startswith(f"{name}: other content than in the index (record_sha256 differs)")
+    assert "\n" not in report
+
+
+@pytest.mark.parametrize("column", ["record_sha256", "id", "mel_length"])
+def test_a_changed_index_is_compared_with_every_record(cache, column):
+    rows = read_index(cache / "index.parquet")
+    row = shard_rows(cache)[2]
+    other = {"record_sha256": "0" * 64, "id": "someone", "mel_length": 1}
+    data = index_bytes([replace(r, **{column: other[column]}) if r.id == row.id else r for r in rows])
+    (cache / "index.parquet").write_bytes(data)
+    report = findings(cache)
+    assert report.startswith("index.parquet: other content than when it was written")
+    shown = "someone" if column == "id" else row.id
+    assert f"{load_spec(cache).buckets[0].train[0].file} record 2 ({shown}): " in report
