@@ -20,10 +20,9 @@ from xtts.precompute.verify import Finding
 from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
 from xtts.shared.config import Config
 from xtts.shared.config_files import validate_config
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.index import IndexRow, read_index
 
-_UPDATE = "run xtts-precompute build"
 _DEEP_CHUNK = 16
 _TOLERANCE = 0.02
 """In log-mel: two steps of float16 at the quiet end, which another FFT library may cause; a real fault is larger."""
@@ -46,7 +45,8 @@ def check_corpus(cache: Path, request: Request) -> list[Finding]:
         if clip.reason != "duplicate id":
             row = start_row(clip, request.front_end)
             findings += _differences(row, known.pop(clip.id, None), request.front_end)
-    return [*findings, *(_finding(row, "in the cache", "removed from the corpus") for row in known.values())]
+    findings += [_finding(row, "in the cache", "removed from the corpus") for row in known.values()]
+    return [replace(finding, fix=build_command(cache)) for finding in findings]
 
 
 def _differences(row: IndexRow, known: IndexRow | None, front_end: FrontEnd) -> Iterator[Finding]:
@@ -65,7 +65,7 @@ def _differences(row: IndexRow, known: IndexRow | None, front_end: FrontEnd) -> 
 
 
 def _finding(row: IndexRow, found: str, expected: str) -> Finding:
-    return Finding(file=row.source or "", where=f"{row.source} ({row.id})", found=found, expected=expected, fix=_UPDATE)
+    return Finding(file=row.source or "", where=f"{row.source} ({row.id})", found=found, expected=expected)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ def _compare(front_end: FrontEnd, jobs: list[_Deep]) -> list[Finding]:
 
 def _compare_clip(job: _Deep, mels: StoredMels, front_end: FrontEnd) -> Iterator[Finding]:
     row, path = job.row, job.stored.path
-    about: dict[str, Any] = {"file": "/".join(path.parts[-3:])}
+    about: dict[str, Any] = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
     about["where"] = f"{about['file']} record {row.position} ({row.id})"
     try:
         data = front_end.path(row.source or "").read_bytes()

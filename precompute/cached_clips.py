@@ -11,9 +11,9 @@ import numpy as np
 from xtts.precompute.corpus import name_problem
 from xtts.precompute.stored import StoredMel, StoredMels
 from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.index import IndexRow, read_index
-from xtts.shared.quick_check import REPAIR, shard_problem
+from xtts.shared.quick_check import shard_problem
 from xtts.shared.records import Record
 
 _NEAREST = 3
@@ -70,7 +70,7 @@ class CachedClips:
 
     def _broken(self, file: str, row: IndexRow, found: str, expected: str = "") -> LockstepError:
         where = f"{self.cache / file} ({row.id})"
-        return LockstepError(where, found=found, expected=expected, fix=REPAIR, exit_code=1)
+        return LockstepError(where, found=found, expected=expected, fix=repair_command(self.cache), exit_code=1)
 
 
 def nearest_row(rows: Sequence[IndexRow], clip_id: str, cache: Path) -> IndexRow:

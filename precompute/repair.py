@@ -18,11 +18,9 @@ from xtts.precompute.survey import Request, scan_and_plan
 from xtts.precompute.verify import Finding
 from xtts.shared import durable
 from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, load_spec
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.index import REJECTED, IndexRow, index_bytes
 from xtts.shared.records import CorruptRecord, Record, parse_example, unframe
-
-_ANEW = "run xtts-precompute build --fresh"
 
 
 def repair_cache(cache: Path, data: Path, findings: Iterable[Finding], *, workers: int, watch: Watch) -> None:
@@ -35,7 +33,7 @@ def repair_cache(cache: Path, data: Path, findings: Iterable[Finding], *, worker
     changed = check_corpus(cache, request)
     if changed:
         found = f"{len(changed)} clips changed since the cache was built, the first is {changed[0].where}"
-        raise LockstepError(str(data), found=found, fix="run xtts-precompute build", exit_code=1)
+        raise LockstepError(str(data), found=found, fix=build_command(cache), exit_code=1)
     run_build(replace(request, distrust=frozenset(broken)), watch)
 
 
@@ -47,7 +45,7 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, watch: Watch)
     index = index_bytes([row if row.status == REJECTED else outcomes[row.id] for row in rows])
     if hashlib.sha256(index).hexdigest() != spec.index_sha256:
         found = "cannot be made again to the same bytes: the corpus or a shard has changed"
-        raise LockstepError(str(cache / INDEX_FILE), found=found, fix=_ANEW, exit_code=1)
+        raise LockstepError(str(cache / INDEX_FILE), found=found, fix=build_command(cache, fresh=True), exit_code=1)
     durable.write(cache / INDEX_FILE, index)
 
 
@@ -69,7 +67,7 @@ def _outcomes(cache: Path, spec: CacheSpec, shard: ShardPlan, request: Request) 
             yield replace(row, status=REJECTED, reason=problem.reason, detail=problem.detail)
         else:
             found = f"no record of {row.id}"
-            raise LockstepError(str(cache / shard.file), found=found, fix=_ANEW, exit_code=1)
+            raise LockstepError(str(cache / shard.file), found=found, fix=build_command(cache, fresh=True), exit_code=1)
 
 
 def _read_records(cache: Path, spec: CacheSpec, shard: ShardPlan) -> Iterator[tuple[str, tuple[int, str, Record]]]:
@@ -80,5 +78,5 @@ def _read_records(cache: Path, spec: CacheSpec, shard: ShardPlan) -> Iterator[tu
             record = parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
             yield record.clip_id, (position, hashlib.sha256(payload).hexdigest(), record)
     except (OSError, CorruptRecord) as error:
-        found = f"unreadable as well as {INDEX_FILE} ({error})"
-        raise LockstepError(str(cache / shard.file), found=found, fix=_ANEW, exit_code=1) from None
+        found, fix = f"unreadable as well as {INDEX_FILE} ({error})", build_command(cache, fresh=True)
+        raise LockstepError(str(cache / shard.file), found=found, fix=fix, exit_code=1) from None

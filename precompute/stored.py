@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.records import FRAME_BYTES, CorruptRecord, Record, parse_example, unframe
 
 
@@ -53,7 +53,7 @@ class StoredMels:
                 raise CorruptRecord(f"holds clip {record.clip_id!r}")
         except (OSError, CorruptRecord, StopIteration, IndexError) as error:
             where = f"{stored.path} record {stored.position} ({clip_id})"
-            fix = "run xtts-precompute verify --repair, or build with --fresh"
+            fix = f"{repair_command(stored.path.parents[2])}, or build with --fresh"
             raise LockstepError(where, found=f"cannot be used again: {error}", fix=fix, exit_code=1) from None
         return record
 

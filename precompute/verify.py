@@ -5,7 +5,7 @@ import mmap
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +21,9 @@ from xtts.shared.cache_spec import (
     load_spec,
     shard_places,
 )
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.index import KEPT, IndexRow, read_index
-from xtts.shared.quick_check import REPAIR, shard_problem
+from xtts.shared.quick_check import shard_problem
 from xtts.shared.records import CorruptRecord, Record, parse_example, unframe
 
 
@@ -36,7 +36,7 @@ class Finding:
     where: str
     found: str
     expected: str = ""
-    fix: str = REPAIR
+    fix: str = ""
 
     def __str__(self) -> str:
         expected = f", expected {self.expected}" if self.expected else ""
@@ -53,6 +53,11 @@ def verify_cache(cache: Path, *, threads: int, every_digest: bool = False) -> li
     A shard and an index that are the bytes that were written agree on the digest of every record, and hashing takes
     most of the time: without `every_digest` records are hashed only where one of the two is not what was written.
     """
+    fix, found = repair_command(cache), _check_all(cache, threads=threads, every_digest=every_digest)
+    return [replace(finding, fix=fix) for finding in found]
+
+
+def _check_all(cache: Path, *, threads: int, every_digest: bool) -> list[Finding]:
     spec = load_spec(cache)
     findings = [*_check_small_files(cache, spec), *_check_extra_files(cache, spec)]
     try:

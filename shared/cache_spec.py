@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from xtts.shared.config import check_features
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
 
 FORMAT_VERSION = 1
@@ -166,7 +166,7 @@ def spec_bytes(spec: CacheSpec) -> bytes:
 def load_spec(cache: Path) -> CacheSpec:
     """Read and check `cache.json`; a `LockstepError` says what is wrong and which command mends it."""
     path = cache / SPEC_FILE
-    rebuild = f"run xtts-precompute build --fresh --cache {cache} with its --data"
+    rebuild = build_command(cache, fresh=True)
     try:
         if path.stat().st_size > _LARGEST_SPEC_BYTES:
             raise ValueError(f"larger than {_LARGEST_SPEC_BYTES} bytes")

@@ -1,8 +1,10 @@
 """The one error a user sees: where, expected, found, fix."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 
 class LockstepError(Exception):
@@ -33,6 +35,17 @@ class LockstepError(Exception):
             exit_code=self.exit_code,
         )
         return rebuild, ()
+
+
+def repair_command(cache: Path) -> str:
+    """The fix of a cache with broken files; only the corpus knows what they held, and a cache does not know where."""
+    return f"run xtts-precompute verify --cache {shlex.quote(str(cache))} --against <its corpus> --repair"
+
+
+def build_command(cache: Path, *, fresh: bool = False) -> str:
+    """The fix of a cache that its corpus has left behind, or with `fresh` of one that nothing can be taken from."""
+    anew = " --fresh" if fresh else ""
+    return f"run xtts-precompute build{anew} --cache {shlex.quote(str(cache))} --data <its corpus> --config <its own>"
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, repair_command
 
 KEPT, REJECTED = "kept", "rejected"
 REASONS = (
@@ -88,7 +88,7 @@ def read_index(path: Path) -> list[IndexRow]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    fix = "run xtts-precompute verify --repair"
+    fix = repair_command(path.parent)
     try:
         rows, schema = pq.read_metadata(path).num_rows, pq.read_schema(path)
         if rows > _MOST_ROWS or not schema.equals(_schema()):

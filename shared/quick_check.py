@@ -5,9 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from xtts.shared.cache_spec import INDEX_FILE, TOKENIZER_FILE, Shard, load_spec
-from xtts.shared.errors import LockstepError
-
-REPAIR = "run xtts-precompute verify --repair"
+from xtts.shared.errors import LockstepError, repair_command
 
 
 def shard_problem(cache: Path, shard: Shard) -> tuple[str, str] | None:
@@ -25,22 +23,22 @@ def shard_problem(cache: Path, shard: Shard) -> tuple[str, str] | None:
 
 def quick_check(cache: Path) -> None:
     """Raise a `LockstepError` at the first file that is missing or has another size; reads no features."""
-    spec = load_spec(cache)
+    spec, fix = load_spec(cache), repair_command(cache)
     for name in (INDEX_FILE, TOKENIZER_FILE):
         if not (cache / name).is_file():
-            raise LockstepError(str(cache / name), found="missing", fix=REPAIR, exit_code=1)
+            raise LockstepError(str(cache / name), found="missing", fix=fix, exit_code=1)
     for bucket in spec.buckets:
         for shard in (*bucket.train, *bucket.validation):
             problem = shard_problem(cache, shard)
             if problem:
                 found, expected = problem
-                raise LockstepError(str(cache / shard.file), found=found, expected=expected, fix=REPAIR, exit_code=1)
+                raise LockstepError(str(cache / shard.file), found=found, expected=expected, fix=fix, exit_code=1)
 
 
 def full_check(cache: Path) -> None:
     """Raise a `LockstepError` at the first file whose SHA-256 is not the one of `cache.json`; reads every byte."""
     quick_check(cache)
-    spec = load_spec(cache)
+    spec, fix = load_spec(cache), repair_command(cache)
     digests = {INDEX_FILE: spec.index_sha256, TOKENIZER_FILE: spec.tokenizer_sha256}
     for bucket in spec.buckets:
         digests |= {shard.file: shard.sha256 for shard in (*bucket.train, *bucket.validation)}
@@ -52,4 +50,4 @@ def full_check(cache: Path) -> None:
     with ThreadPoolExecutor() as pool:  # hashing releases the interpreter lock
         for name, found in zip(digests, pool.map(digest, digests), strict=True):
             if found != digests[name]:
-                raise LockstepError(str(cache / name), found="damaged (digest differs)", fix=REPAIR, exit_code=1)
+                raise LockstepError(str(cache / name), found="damaged (digest differs)", fix=fix, exit_code=1)

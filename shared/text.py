@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from xtts.shared.bpe import Merges, check_merges, encode_words, train_merges
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.phonemes import IPA, phonemise
 
 PAD, BLANK = "<pad>", "<blank>"
@@ -101,7 +101,7 @@ def train_tokenizer(texts: Iterable[str], *, vocabulary: int, add_blank: bool) -
 
 def load_tokenizer(path: Path) -> Tokenizer:
     """Read `tokenizer.json`; a `LockstepError` names what is wrong with it."""
-    fix = "run xtts-precompute verify --repair"
+    fix = repair_command(path.parent)
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
         merges = tuple((str(left), str(right)) for left, right in fields.get("merges", ()))

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -71,7 +72,8 @@ def test_changed_added_and_removed_clips_are_named(place):
         "wavs/tone-0006.wav (tone-0006): in the cache, expected removed from the corpus",
     ]
     assert found[2].startswith("wavs/tone-0005.wav (tone-0005): transcript changed, expected '")
-    assert all(line.endswith("run xtts-precompute build") for line in found[:-1])
+    fix = f"run xtts-precompute build --cache {place / 'cache'} --data <its corpus> --config <its own>"
+    assert all(line.endswith(fix) for line in found[:-1])
 
 
 def test_deep_compares_with_a_second_computation(place):
@@ -85,6 +87,9 @@ def test_deep_compares_with_a_second_computation(place):
     assert len(found) == 2
     assert re.search(
         r"record \d+ \(tone-0003\): mel differs by 0\.[67]\d\d at frame .*, expected at most 0\.02", found[0]
+    )
+    assert found[0].endswith(
+        f"; run xtts-precompute build --fresh --cache {place / 'cache'} --data <its corpus> --config <its own>"
     )
 
 
@@ -193,7 +198,9 @@ def test_repair_as_a_command(place):
     done = run("--cache", cache, "--repair")
     assert done.returncode == 2
     assert "error: --repair: no corpus to work from, expected --repair --against DATA" in done.stderr
-    done = run("--cache", cache, "--repair", "--against", place / "corpus", "--deep")
+    finding = run("--cache", cache).stdout.splitlines()[0]
+    fix = finding.partition("; run xtts-precompute verify ")[2].replace("<its corpus>", str(place / "corpus"))
+    done = run(*shlex.split(fix), "--deep")
     assert done.returncode == 0, done.stderr
     assert "missing, expected" in done.stderr
     assert "1 files repaired" in done.stderr

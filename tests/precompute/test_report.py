@@ -149,7 +149,9 @@ def test_a_cache_without_its_shards_is_refused(tiny_cache, tmp_path):
     shutil.copytree(tiny_cache, tmp_path / "features")
     for shard in (tmp_path / "features").rglob("*.tfrecord"):
         shard.unlink()
-    with pytest.raises(LockstepError, match=r"tfrecord \(tone-\d+\): missing, .*verify --repair"):
+    with pytest.raises(
+        LockstepError, match=r"tfrecord \(tone-\d+\): missing, .*verify --cache .* --against .* --repair"
+    ):
         write_report(tmp_path / "features", tmp_path / "report.html", seed=0, watch=Silence())
     assert not (tmp_path / "report.html").exists()
 

@@ -77,7 +77,7 @@ def test_a_flipped_bit_is_found_and_its_clip_named(cache, at):
     file = path.relative_to(cache)
     assert f"{file} record {number} ({row.id}): " in findings(cache)
     assert "checksum does not match" in findings(cache)
-    assert "run xtts-precompute verify --repair" in findings(cache)
+    assert f"; run xtts-precompute verify --cache {cache} --against <its corpus> --repair" in findings(cache)
 
 
 @pytest.mark.parametrize("keep", [0, 1, 11, 5000, -1, -5])

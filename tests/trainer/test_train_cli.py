@@ -89,7 +89,8 @@ def test_a_flipped_bit_is_found_by_the_full_check(refused, cache):
     shard.write_bytes(data)
     code, message = refused("--cache", cache, *FITTING, "--set", "data.verify=full")
     assert code == 1
-    assert message.endswith(f"{shard.name}: damaged (digest differs); run xtts-precompute verify --repair")
+    fix = f"run xtts-precompute verify --cache {cache} --against <its corpus> --repair"
+    assert message.endswith(f"{shard.name}: damaged (digest differs); {fix}")
 
 
 def test_a_cache_of_other_settings(refused, cache):

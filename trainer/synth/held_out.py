@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from xtts.shared.cache_spec import Bucket, CacheSpec, Shard, load_spec
-from xtts.shared.errors import LockstepError
-from xtts.shared.quick_check import REPAIR, shard_problem
+from xtts.shared.errors import LockstepError, repair_command
+from xtts.shared.quick_check import shard_problem
 from xtts.shared.records import CorruptRecord, Record, parse_example, unframe
 from xtts.shared.text import Tokenizer, load_tokenizer
 from xtts.trainer.synth.voice import Voice
@@ -65,9 +65,9 @@ def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voic
 
 
 def _records(cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard) -> list[Record]:
-    where, problem = str(cache / shard.file), shard_problem(cache, shard)
+    where, problem, fix = str(cache / shard.file), shard_problem(cache, shard), repair_command(cache)
     if problem:
-        raise LockstepError(where, found=problem[0], expected=problem[1], fix=REPAIR, exit_code=1)
+        raise LockstepError(where, found=problem[0], expected=problem[1], fix=fix, exit_code=1)
     try:
         data = memoryview((cache / shard.file).read_bytes())
         return [
@@ -75,7 +75,7 @@ def _records(cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard) -> list
             for payload in unframe(data, limit_bytes=spec.record_bytes_limit(bucket))
         ]
     except (OSError, CorruptRecord) as error:
-        raise LockstepError(where, found=str(error), fix=REPAIR, exit_code=1) from None
+        raise LockstepError(where, found=str(error), fix=fix, exit_code=1) from None
 
 
 def _clip(record: Record) -> Clip:
