@@ -1,7 +1,8 @@
 # Two commands are enough on a fresh machine: `make train` and `make test`. `make help` lists the others.
 
 CONFIG ?= tiny
-CLIPS ?= 400
+GPU ?=
+CLIPS ?= 1250
 CACHE ?= features
 PYTHON ?= python3
 TRAIN_ARGS ?=
@@ -14,12 +15,16 @@ BIN := .venv/bin
 SAMPLE := sample-corpus
 READY := .venv/.ready
 SAMPLE_READY := $(SAMPLE)/metadata.csv
+CORPUS := $(or $(DATA),$(SAMPLE))
+# Beside the cache: the corpus that make built it of, and the checksum of the cache.json that came of it.
+ORIGIN := $(CACHE).corpus
 
 .DEFAULT_GOAL := help
-.PHONY: help train features verify test check bench synth doctor clean
+.PHONY: help train features refresh verify test check bench synth doctor clean
 
 help:
-	@echo "make train [CONFIG=tiny] [TRAIN_ARGS='--steps N']   from nothing to a checkpoint; resumes by itself"
+	@echo "make train [CONFIG=tiny] [GPU=rtx4090] [DATA=...] [TRAIN_ARGS='--steps N']"
+	@echo "                from nothing, or from where it stopped, to a checkpoint"
 	@echo "make features [DATA=LJSpeech-1.1] [CONFIG=tiny]     build or update the cache in $(CACHE)/"
 	@echo "make synth TEXT='...' [CKPT=runs/NAME]               speak into out.wav with the newest run"
 	@echo "make verify     check the cache"
@@ -39,20 +44,28 @@ $(SAMPLE_READY): $(READY)
 	@touch $@
 
 # With DATA the cache of that corpus; without it the generated sample corpus.
+features: $(READY) $(if $(DATA),,$(SAMPLE_READY))
+	@if [ -e '$(CORPUS)' ]; then printf '%s\n' '$(CORPUS)' > '$(ORIGIN)'; fi
+	$(BIN)/xtts-precompute build --data '$(CORPUS)' --cache '$(CACHE)' --config $(CONFIG)
+	@cksum < '$(CACHE)/cache.json' >> '$(ORIGIN)'
+
+# What `train` does first. Without DATA a cache is brought up to date from the corpus it was built of; one that make did
+# not build, or whose corpus is no longer there, is trained on as it is.
+refresh: $(READY)
 ifdef DATA
-features: $(READY)
-	$(BIN)/xtts-precompute build --data '$(DATA)' --cache $(CACHE) --config $(CONFIG)
+	@$(MAKE) --no-print-directory features
 else
-features: $(READY) $(SAMPLE_READY)
-	$(BIN)/xtts-precompute build --data $(SAMPLE) --cache $(CACHE) --config $(CONFIG)
+	@corpus=$$(sed -n 1p '$(ORIGIN)' 2>/dev/null); sum=$$(sed -n 2p '$(ORIGIN)' 2>/dev/null); \
+	case "$$corpus" in ''|$(SAMPLE)) data=; needed=$(SAMPLE_READY);; *) data=$$corpus; needed=$$corpus;; esac; \
+	if [ ! -e '$(CACHE)/cache.json' ]; then $(MAKE) --no-print-directory features DATA="$$data"; \
+	elif [ -z "$$corpus" ] || { [ -n "$$sum" ] && [ "$$sum" != "$$(cksum < '$(CACHE)/cache.json')" ]; }; then \
+		echo '$(CACHE): not built by make features; training on it as it is'; \
+	elif [ ! -e "$$needed" ]; then echo "$(CACHE): its corpus $$corpus is gone; training on it as it is"; \
+	else $(MAKE) --no-print-directory features DATA="$$data"; fi
 endif
 
-# A finished cache is trained on as it is, whichever corpus it came from.
-$(CACHE)/cache.json:
-	$(MAKE) features
-
-train: $(READY) $(CACHE)/cache.json
-	$(BIN)/xtts-train --config $(CONFIG) --cache $(CACHE) --resume $(TRAIN_ARGS)
+train: refresh
+	$(BIN)/xtts-train --config $(CONFIG) $(if $(GPU),--config gpu/$(GPU)) --cache '$(CACHE)' --resume $(TRAIN_ARGS)
 
 verify: $(READY)
 	$(BIN)/xtts-precompute verify --cache $(CACHE)
@@ -80,4 +93,4 @@ doctor: $(READY)
 	$(BIN)/xtts-$@
 
 clean:
-	rm -rf .venv build $(SAMPLE) $(CACHE)
+	rm -rf .venv build $(SAMPLE) '$(CACHE)' '$(ORIGIN)'

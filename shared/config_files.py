@@ -17,6 +17,9 @@ Tree = dict[str, Any]
 Layer = tuple[str, Tree]
 """Where settings come from, and their sections."""
 
+OVERLAYS = "gpu/"
+"""Folder in configs/ of what to lay over a size for one kind of GPU."""
+
 
 class _Loader(yaml.SafeLoader):
     """Safe YAML in which 1e-4 is a number and a repeated key is an error."""
@@ -47,23 +50,23 @@ def _parse(text: str, where: str) -> Any:  # noqa: ANN401 - YAML is any value
         raise LockstepError(f"{where}{line}", found=f"not readable as YAML ({problem})") from None
 
 
-def packaged_configs() -> list[str]:
-    """Names that `--config NAME` knows without a path."""
-    folder = resources.files("xtts.configs")
-    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+def packaged_configs(folder: str = "") -> list[str]:
+    """Names that `--config NAME` knows without a path: the model sizes, or with folder "gpu/" the overlays in it."""
+    entries = (resources.files("xtts.configs") / folder).iterdir()
+    return sorted(folder + entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml"))
 
 
 def read_config_file(name: str) -> Layer:
     """(where, sections) of a YAML file given by path, or by name when it is one of configs/."""
-    path = Path(name)
-    if path.suffix not in (".yaml", ".yml") and name in packaged_configs():
+    path, packaged = Path(name), [*packaged_configs(), *packaged_configs(OVERLAYS)]
+    if name in packaged:
         where, text = f"configs/{name}.yaml", (resources.files("xtts.configs") / f"{name}.yaml").read_text("utf-8")
     else:
         where = str(path)
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            known = ", ".join(packaged_configs())
+            known = ", ".join(packaged)
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
             raise LockstepError(
                 where, found=f"cannot be read ({reason})", expected=f"a YAML file or one of {known}"

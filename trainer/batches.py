@@ -13,7 +13,8 @@ def training_buckets(spec: CacheSpec) -> list[int]:
 def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
     """B by bucket number: `batch_size` in the tallest, more clips in shorter ones so that frames per step stay level.
 
-    A bucket's B is a multiple of `gradient_accumulation_steps` and, where that allows, no larger than its clips.
+    A bucket's B is a multiple of `gradient_accumulation_steps` and no larger than its clips, so that no clip occurs
+    twice in a step; one that only holds out clips is never accumulated.
     """
     micro = training.gradient_accumulation_steps
     clips = sum(bucket.clips("train") for bucket in spec.buckets)
@@ -27,9 +28,18 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
     sizes = {}
     for number, bucket in enumerate(spec.buckets):
         level = training.batch_size * tallest // bucket.frames if training.level_batches else training.batch_size
-        available = bucket.clips("train") or bucket.clips("validation")
-        if available:
-            sizes[number] = max(min(level, available) // micro, 1) * micro
+        trained, held_out = bucket.clips("train"), bucket.clips("validation")
+        if 0 < trained < micro:
+            raise LockstepError(
+                "training.gradient_accumulation_steps",
+                found=f"{micro} micro-batches an update, bucket {number:02d} ({bucket.tokens} tokens, "
+                f"{bucket.frames} frames) has {trained} training clips",
+                fix=f"set it to {trained} or less, or build the cache with fewer shapes.buckets",
+            )
+        if trained:
+            sizes[number] = min(level, trained) // micro * micro
+        elif held_out:
+            sizes[number] = min(level, held_out)
     return sizes
 
 

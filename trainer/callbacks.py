@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
+from xtts.shared.cache_spec import Split
 from xtts.shared.errors import LockstepError
 from xtts.trainer.loop import CallResult
 from xtts.trainer.panel import Panel, means
@@ -102,9 +103,9 @@ class Reporter:
             highlight=False,
         )
 
-    def validation(self, step: int, losses: dict[str, float], total: float) -> None:
-        """Record one validation."""
-        self._write([{"split": "validation", "step": step, "loss": total, **losses}])
+    def validation(self, step: int, losses: dict[str, float], total: float, *, skipped: int) -> None:
+        """Record one validation, of which `skipped` batches were not finite."""
+        self._write([{"split": "validation", "step": step, "loss": total, **losses, "skipped": skipped}])
         with self._tensorboard.as_default(step=step):
             for name, value in {"loss": total, **losses}.items():
                 tf.summary.scalar(f"validation/{name}", value)
@@ -123,8 +124,8 @@ class Reporter:
         self._tensorboard.close()
 
 
-def clip_namer(cache: Path) -> Callable[[int, list[tuple[int, int]]], list[str]]:
-    """Function from (bucket, [(shard, position)]) to clip ids, through the index; it is read at the first use."""
+def clip_namer(cache: Path, split: Split) -> Callable[[int, list[tuple[int, int]]], list[str]]:
+    """Function from (bucket, [(shard, position)]) to ids of a split's clips; the index is read at the first use."""
     names: dict[tuple[int | None, int | None, int | None], str] = {}
 
     def name(bucket: int, places: list[tuple[int, int]]) -> list[str]:
@@ -133,7 +134,7 @@ def clip_namer(cache: Path) -> Callable[[int, list[tuple[int, int]]], list[str]]
 
         if not names:
             for row in read_index(cache / INDEX_FILE):
-                if row.status == KEPT and row.split == "train":
+                if row.status == KEPT and row.split == split:
                     names[row.bucket, row.shard, row.position] = row.id
         return [names[bucket, shard, position] for shard, position in places]
 

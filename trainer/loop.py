@@ -1,5 +1,6 @@
 """The graph loops: many batches in one host call. Bucket choice, reading, step and metrics all run inside."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,8 +111,10 @@ class TrainingLoop:
         ready = tf.timestamp()
         self._steps.rate.assign(learning_rate(self._steps.training, self._steps.step))
         metrics = self._compiled[place](*batch)
-        with tf.control_dependencies([metrics]):
-            return metrics, tf.stack([tf.timestamp() - began, ready - began])
+        with tf.device("CPU:0"):  # the host has the metrics when a GPU has done the step, not when it was queued
+            arrived = tf.identity(metrics)
+        with tf.control_dependencies([arrived]):
+            return arrived, tf.stack([tf.timestamp() - began, ready - began])
 
     def _next(self) -> tuple[tf.Tensor, tf.Tensor]:
         """(place of the bucket, its clips consumed so far) of the next batch; moves the position on."""
@@ -139,17 +142,24 @@ class TrainingLoop:
         return metrics.stack(), seconds.stack(), places.stack(), offsets.stack()
 
 
+HeldOut = tuple[int, list[tuple[int, int]]]
+"""A batch of the validation split: its bucket, and (shard, place in it) of each clip."""
+
+
 class ValidationLoop:
     """`run()` is one entry from the host for the whole validation split."""
 
     def __init__(self, cache: Path, spec: CacheSpec, sizes: dict[int, int], steps: Steps) -> None:
         self._parts: list[tuple[int, tf.data.Iterator, Callable[..., tf.Tensor]]] = []
+        self.batches: list[HeldOut] = []
         for number, size in sizes.items():
-            clips = spec.buckets[number].clips("validation")
-            if clips:
+            stored = [(s, r) for s, shard in enumerate(spec.buckets[number].validation) for r in range(shard.records)]
+            if stored:
                 # One endless iterator, always read in whole passes.
                 batches = iter(validation_batches(cache, spec, number, batch_size=size).repeat())
-                self._parts.append((-(-clips // size), batches, steps.validation_steps[number]))
+                starts = range(0, len(stored), size)
+                self._parts.append((len(starts), batches, steps.validation_steps[number]))
+                self.batches += [(number, stored[start : start + size]) for start in starts]
         self._run = tf.function(self._sums, input_signature=[])
 
     @property
@@ -157,14 +167,22 @@ class ValidationLoop:
         """True when the cache holds no validation clips."""
         return not self._parts
 
-    def run(self) -> dict[str, float]:
-        """Mean losses over the split, by name."""
-        sums = self._run().numpy()
-        return {name: float(sums[i, 0] / sums[i, 1]) for i, name in enumerate(LOSSES)}
+    def run(self) -> tuple[dict[str, float], list[HeldOut]]:
+        """(mean losses over the split, by name; the batches that were left out since their losses are not finite)."""
+        sums, finite = (part.numpy() for part in self._run())
+        losses = {name: float(sums[i, 0] / sums[i, 1]) if sums[i, 1] else math.nan for i, name in enumerate(LOSSES)}
+        return losses, [batch for batch, good in zip(self.batches, finite, strict=True) if not good]
 
-    def _sums(self) -> tf.Tensor:
+    def _sums(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """Sums and counts float64[len(LOSSES), 2] of the finite batches; which batches those are, bool[n]."""
         total = tf.zeros([len(LOSSES), 2], tf.float64)
+        finite = tf.TensorArray(tf.bool, len(self.batches), element_shape=[])
+        first = 0
         for count, iterator, step in self._parts:
-            for _ in tf.range(count):
-                total += tf.cast(step(*iterator.get_next()), tf.float64)
-        return total
+            for i in tf.range(count):
+                sums = tf.cast(step(*iterator.get_next()), tf.float64)
+                good = tf.reduce_all(tf.math.is_finite(sums))
+                total += tf.where(good, sums, 0.0)
+                finite = finite.write(first + i, good)
+            first += count
+        return total, finite.stack()

@@ -19,7 +19,7 @@ from xtts.trainer.checkpoint import (
     set_aside_newer,
 )
 from xtts.trainer.dataset import batch_signature
-from xtts.trainer.device import device_name
+from xtts.trainer.device import device_name, peak_bytes
 from xtts.trainer.failures import explained
 from xtts.trainer.loop import TrainingLoop, ValidationLoop
 from xtts.trainer.plan import RunPlan
@@ -59,7 +59,8 @@ class Trainer:
         )
         self.saved_step = self.step if plan.resume else -1
         self.bad_steps = 0
-        self._names = clip_namer(plan.cache)
+        self._names = clip_namer(plan.cache, "train")
+        self._held_out = clip_namer(plan.cache, "validation")
 
     def _prepare_folder(self, console: Console) -> None:
         folder = self.plan.folder
@@ -71,12 +72,13 @@ class Trainer:
     def compile(self) -> None:
         """Compile every signature; the set was closed when they were traced."""
         for place, (number, size) in enumerate(self.loop.sizes.items()):
-            began, bucket = time.perf_counter(), self.plan.spec.buckets[number]
+            began, before, bucket = time.perf_counter(), peak_bytes(), self.plan.spec.buckets[number]
             with explained(f"compiling bucket {number:02d}", self._compile_fix):
                 self.loop.compile(place)
+            grown = (peak_bytes() - before) >> 20  # MiB by which compiling it and running it once raised the peak
             self.reporter.say(
                 f"compiled bucket {number:02d}: {size} clips of {bucket.tokens} tokens, {bucket.frames} frames "
-                f"in {time.perf_counter() - began:.1f} s"
+                f"in {time.perf_counter() - began:.1f} s" + (f", memory +{grown} MiB" if grown else "")
             )
         self.validate(record=self.plan.resume is None)
 
@@ -94,12 +96,17 @@ class Trainer:
             return
         self._exchange()
         with explained(f"validation at step {self.step}", self._data_fix):
-            losses = self.validation.run()
+            losses, bad = self.validation.run()
         self._exchange()
+        if bad:
+            self.reporter.say(
+                f"validation at step {self.step}: {len(bad)} of {len(self.validation.batches)} batches not finite, "
+                f"left out; clips of the first: {', '.join(self._held_out(*bad[0]))}"
+            )
         weights = {"duration": self.training.duration_loss_weight}
         total = sum(weights.get(name, 1.0) * losses[name] for name in LOSSES)
         if record:
-            self.reporter.validation(self.step, losses, total)
+            self.reporter.validation(self.step, losses, total, skipped=len(bad))
             if self.best.note(self.step, total) and self.step:
                 self.save()
 

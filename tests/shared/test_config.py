@@ -18,6 +18,24 @@ def test_packaged_names():
     assert {"tiny", "small", "normal", "big"} <= set(packaged_configs())
 
 
+@pytest.mark.parametrize("gpu", ["gpu/rtx3060", "gpu/rtx4090", "gpu/a100", "gpu/h200"])
+@pytest.mark.parametrize("size", ["tiny", "small", "normal", "big"])
+def test_every_overlay_fits_every_size_and_leaves_model_and_features_alone(size, gpu):
+    base, laid = load_config(size), load_config(size, overlays=[gpu])
+    assert laid.model == base.model
+    assert feature_config(laid) == feature_config(base)
+    assert laid.data == base.data  # part of what a checkpoint must agree with
+    assert laid.training.mixed_precision == "bfloat16"
+    assert laid.training.steps == base.training.steps
+    assert laid.training != base.training
+
+
+def test_an_unknown_overlay_is_told_which_there_are():
+    assert packaged_configs("gpu/") == ["gpu/a100", "gpu/h200", "gpu/rtx3060", "gpu/rtx4090"]
+    with pytest.raises(LockstepError, match=r"^gpu/h300: cannot be read .* one of .*tiny, gpu/a100, gpu/h200, gpu/rtx"):
+        load_config("normal", overlays=["gpu/h300"])
+
+
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [

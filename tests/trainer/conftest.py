@@ -1,14 +1,17 @@
 """A model small enough to compile in seconds, and plans of runs on the shared cache."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from xtts.shared.cache_spec import load_spec
 from xtts.shared.config_files import load_config
+from xtts.shared.records import Record, frame, parse_example, unframe
 from xtts.trainer.batches import batch_sizes
 from xtts.trainer.plan import RunPlan
 from xtts.trainer.run_folder import RunFolder
@@ -90,3 +93,23 @@ def finished_run(tmp_path_factory, run_train):
     code, screen, err = run_train(folder)
     assert code == 0, err
     return folder, screen
+
+
+@pytest.fixture(scope="session")
+def poison(tiny_cache):
+    """`poison(path, split)`: a copy of the cache with one NaN frame in one clip, whose id it returns; sizes stay."""
+
+    def make(path, split):
+        shutil.copytree(tiny_cache, path)
+        spec = load_spec(path)
+        shard = next(shard for bucket in spec.buckets for shard in bucket.shards(split))
+        payloads = list(unframe(memoryview((path / shard.file).read_bytes()), limit_bytes=1 << 24))
+        record = parse_example(payloads[0], mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
+        mel = record.mel.copy()
+        mel[3] = np.nan
+        poisoned = Record(**{**vars(record), "mel": mel})
+        data = frame(poisoned.to_example()) + b"".join(frame(bytes(p)) for p in payloads[1:])
+        (path / shard.file).write_bytes(data)
+        return record.clip_id
+
+    return make

@@ -6,8 +6,10 @@ import tensorflow as tf
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.best import Best
+from xtts.trainer.callbacks import clip_namer
 from xtts.trainer.dataset import batch_signature
-from xtts.trainer.loop import check_specs
+from xtts.trainer.loop import ValidationLoop, check_specs
 from xtts.trainer.optimizer import AdamW
 from xtts.trainer.run import Trainer
 from xtts.trainer.step import LOSSES, TRAIN_METRICS, Steps
@@ -140,6 +142,35 @@ def test_a_batch_that_is_not_finite_is_skipped_and_counted(trainer):
     good = trainer.loop._compiled[0](tokens, mel, token_length, mel_length).numpy()
     assert good[TRAIN_METRICS.index("skipped")] == 0
     assert trainer.state.arrays()["updates"] == before["updates"] + 1
+
+
+def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(trainer, poison, tmp_path):
+    whole, bad = trainer.validation.run()
+    assert not bad
+    clip = poison(tmp_path / "features", "validation")
+    poisoned = ValidationLoop(tmp_path / "features", trainer.plan.spec, trainer.plan.sizes, trainer.steps)
+    losses, bad = poisoned.run()
+    assert len(bad) == 1 < len(poisoned.batches)
+    assert clip in clip_namer(trainer.plan.cache, "validation")(*bad[0])
+    assert all(np.isfinite(losses[name]) and losses[name] != whole[name] for name in LOSSES)
+    poisoned._run = lambda: (tf.zeros([3, 2]), tf.fill([len(poisoned.batches)], value=False))
+    losses, bad = poisoned.run()
+    assert bad == poisoned.batches
+    best = Best(step=3, loss=1.5)
+    assert not best.note(6, losses["prior"])  # nothing finite is no loss at all, and no better one
+    assert (best.step, best.loss, best.since) == (3, 1.5, 1)
+
+
+def test_the_clock_of_a_step_stops_when_the_host_has_its_metrics(trainer):
+    found = [
+        op.control_inputs
+        for graph in {op.graph for op, _ in walk(trainer.loop.graph)}
+        for op in graph.get_operations()
+        if op.type == "Timestamp" and op.control_inputs
+    ]
+    waits = [[op for op in inputs if op.type == "Identity" and "CPU:0" in op.device] for inputs in found]
+    assert sum(bool(wait) for wait in waits) == len(trainer.loop.sizes)
+    assert all(op.inputs[0].op.type == "StatefulPartitionedCall" for wait in waits for op in wait)
 
 
 def test_accumulated_gradients_equal_those_of_the_large_batch(trainer):

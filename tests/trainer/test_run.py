@@ -10,9 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xtts.shared.cache_spec import load_spec
 from xtts.shared.lock import exclusive
-from xtts.shared.records import Record, frame, parse_example, unframe
 from xtts.trainer.checkpoint import list_checkpoints, load_arrays
 
 XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
@@ -162,20 +160,9 @@ def test_a_folder_in_use_is_refused(finished_run, run_train):
 
 
 @pytest.fixture
-def poisoned_cache(tmp_path, tiny_cache):
-    """(copy of the cache with one NaN frame in one training clip, its id); sizes are as before."""
-    cache = tmp_path / "features"
-    shutil.copytree(tiny_cache, cache)
-    spec = load_spec(cache)
-    shard = spec.buckets[0].train[0]
-    payloads = list(unframe(memoryview((cache / shard.file).read_bytes()), limit_bytes=1 << 24))
-    record = parse_example(payloads[0], mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
-    mel = record.mel.copy()
-    mel[3] = np.nan
-    poisoned = Record(**{**vars(record), "mel": mel})
-    data = frame(poisoned.to_example()) + b"".join(frame(bytes(p)) for p in payloads[1:])
-    (cache / shard.file).write_bytes(data)
-    return cache, record.clip_id
+def poisoned_cache(tmp_path, poison):
+    """(copy of the cache with one NaN frame in one training clip, its id)."""
+    return tmp_path / "features", poison(tmp_path / "features", "train")
 
 
 def test_bad_numbers_are_skipped_counted_and_named(poisoned_cache, run_train, read_steps, tmp_path):

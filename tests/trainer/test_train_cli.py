@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from xtts.shared.cache_spec import load_spec
+
 XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
 FITTING = ["--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.1", "--batch-size", "4"]
 
@@ -91,6 +93,18 @@ def test_a_flipped_bit_is_found_by_the_full_check(refused, cache):
     assert code == 1
     fix = f"run xtts-precompute verify --cache {cache} --against <its corpus> --repair"
     assert message.endswith(f"{shard.name}: damaged (digest differs); {fix}")
+
+
+def test_a_bucket_with_fewer_clips_than_micro_batches_is_named_with_the_fix(refused, cache):
+    spec = load_spec(cache)
+    few = min(bucket.clips("train") for bucket in spec.buckets)
+    number = next(n for n, bucket in enumerate(spec.buckets) if bucket.clips("train") == few)
+    micro = few + 1
+    settings = (f"training.batch_size={micro}", f"training.gradient_accumulation_steps={micro}")
+    code, message = refused("--cache", cache, *FITTING, *(part for value in settings for part in ("--set", value)))
+    assert code == 2
+    bucket = f"bucket {number:02d} ({spec.buckets[number].tokens} tokens, {spec.buckets[number].frames} frames)"
+    assert f"{micro} micro-batches an update, {bucket} has {few} training clips; set it to {few} or less" in message
 
 
 def test_a_cache_of_other_settings(refused, cache):
