@@ -1,0 +1,71 @@
+"""The locked training step of every model size as serialized HLO, for timing by any XLA runtime, without TensorFlow.
+
+    python benchmarks/export_step.py [--sizes tiny small normal big] [--config OVERLAY ...] [--out build/hlo]
+
+For each size: SIZE.hlo, the step as an `HloModuleProto` that no backend has optimised yet; SIZE.npz, a batch of real
+shapes and lengths as arg0 to arg3 (tokens, mel, token_length, mel_length; the arguments after them are the weights and
+the optimizer's state, as the step's variables); and SIZE.json, what the files hold. A runtime that takes s seconds a
+step trains `useful_frames / s` frames a second.
+"""
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+
+from xtts.shared.config_files import load_config
+from xtts.trainer.startup import quiet_import
+
+with quiet_import():
+    from locked_step import LONGEST, build_step
+
+SIZES = ("tiny", "small", "normal", "big")
+
+
+def main() -> None:
+    options = parse_arguments()
+    options.out.mkdir(parents=True, exist_ok=True)
+    print("| size | parameters | clips | tokens | frames | useful frames a step | HLO, MB |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for size in options.sizes:
+        row = export(size, options)
+        print(
+            "| " + " | ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()) + " |"
+        )
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="SIZE", help="files of configs/")
+    parser.add_argument("--config", nargs="+", default=(), metavar="OVERLAY", help="laid over each, as gpu/h200")
+    parser.add_argument("--batch-size", type=int, help="B  [default: the configuration's]")
+    parser.add_argument("--tokens", type=int, default=LONGEST[0], help="L")
+    parser.add_argument("--frames", type=int, default=LONGEST[1], help="T")
+    parser.add_argument("--out", type=Path, default=Path("build/hlo"))
+    return parser.parse_args()
+
+
+def export(size: str, options: argparse.Namespace) -> dict[str, object]:
+    """Write the files of one size; gives back what the table shows."""
+    config = load_config(size, overlays=options.config)
+    clips = options.batch_size or config.training.batch_size
+    made = build_step(config, clips=clips, shape=(options.tokens, options.frames))
+    step = made.steps.train(0, made.signature)
+    hlo = step.experimental_get_compiler_ir(*made.batch)(stage="hlo_serialized")
+    (options.out / f"{size}.hlo").write_bytes(hlo)
+    np.savez_compressed(options.out / f"{size}.npz", **{f"arg{i}": part for i, part in enumerate(made.batch)})
+    row: dict[str, object] = {
+        "size": size, "parameters": made.steps.model.parameter_count, "clips": clips, "tokens": options.tokens,
+        "frames": options.frames, "useful_frames": made.useful_frames, "hlo_mb": f"{len(hlo) / 1e6:.1f}",
+    }  # fmt: skip
+    described = row | {"mixed_precision": config.training.mixed_precision, "training": config.training.model_dump()}
+    (options.out / f"{size}.json").write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+    return row
+
+
+if __name__ == "__main__":
+    main()

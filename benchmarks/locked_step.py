@@ -1,0 +1,54 @@
+"""The locked training step of a configuration on a made-up batch: what timing it needs, without a corpus."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+from xtts.shared.config import Config
+from xtts.shared.mel_profiles import mel_profile
+from xtts.shared.text import CHARACTERS
+from xtts.trainer.acoustic_model import AcousticModel, decays
+from xtts.trainer.optimizer import AdamW
+from xtts.trainer.step import Steps
+
+LONGEST = (192, 872)
+"""(tokens, frames): the shape that holds every clip of LJSpeech-1.1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockedStep:
+    """One step and what it eats."""
+
+    steps: Steps
+    signature: list[tf.TensorSpec]
+    batch: list[np.ndarray]
+    """tokens int32[B, L], mel float32[B, T, M], token_length int32[B], mel_length int32[B]."""
+
+    @property
+    def useful_frames(self) -> int:
+        """Frames of the batch that are not padding."""
+        return int(self.batch[3].sum())
+
+
+def build_step(config: Config, *, clips: int, shape: tuple[int, int] = LONGEST, shortest: float = 0.85) -> LockedStep:
+    """A model, its optimizer, and B clips of lengths evenly spread between `shortest` of the shape and all of it."""
+    tokens, frames = shape
+    channels = mel_profile(config.audio.profile).mel_channels
+    training = config.training
+    model = AcousticModel(
+        config.model, vocabulary=len(CHARACTERS), mel_channels=channels, mel_mean=-5.0, mel_deviation=2.0,
+        dtype_policy="float32" if training.mixed_precision == "float32" else "mixed_bfloat16", seed=training.seed,
+    )  # fmt: skip
+    optimizer = AdamW(model.trainable_variables, training, decays)
+    random, share = np.random.default_rng(0), np.linspace(shortest, 1.0, clips)
+    batch = [
+        random.integers(2, len(CHARACTERS), (clips, tokens), np.int32),
+        random.normal(-5.0, 2.0, (clips, frames, channels)).astype(np.float32),
+        (share * tokens).astype(np.int32),
+        (share * frames).astype(np.int32),
+    ]
+    names = ("tokens", "mel", "token_length", "mel_length")
+    signature = [tf.TensorSpec(part.shape, part.dtype, name) for part, name in zip(batch, names, strict=True)]
+    step = tf.Variable(0, dtype=tf.int64, trainable=False)
+    return LockedStep(steps=Steps(model, optimizer, training, step), signature=signature, batch=batch)

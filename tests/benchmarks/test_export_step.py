@@ -1,0 +1,33 @@
+"""The step leaves TensorFlow whole: HLO whose leading arguments are the batch beside it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+def test_a_size_is_exported_with_its_batch(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import export_step
+
+    arguments = ["--sizes", "tiny", "--batch-size", "2", "--tokens", "16", "--frames", "48", "--out", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["export_step.py", *arguments])
+    export_step.main()
+    described = json.loads((tmp_path / "tiny.json").read_text())
+    batch = np.load(tmp_path / "tiny.npz")
+    assert {name: (batch[name].shape, batch[name].dtype.name) for name in batch} == {
+        "arg0": ((2, 16), "int32"), "arg1": ((2, 48, 80), "float32"), "arg2": ((2,), "int32"), "arg3": ((2,), "int32"),
+    }  # fmt: skip
+    assert described["useful_frames"] == batch["arg3"].sum() == 48 + int(0.85 * 48)
+    assert f"{described['parameters']:,}" in capsys.readouterr().out
+    assert parameters(tmp_path / "tiny.hlo")[:2] == [[2, 16], [2, 48, 80]]
+
+
+def parameters(file: Path) -> list[list[int]]:
+    """Dimensions of the module's parameters, in their order."""
+    from tensorflow.compiler.xla.service import hlo_pb2
+
+    module = hlo_pb2.HloModuleProto.FromString(file.read_bytes())
+    return [list(shape.dimensions) for shape in module.host_program_shape.parameters]
