@@ -73,8 +73,6 @@ def make_plan(
     spec = load_spec(cache)
     check_features(resolved, spec, cache)
     check_files(resolved, cache)
-    if not spec.fixed_length:
-        raise LockstepError(str(cache), found="clips at their own lengths", expected="shapes.pad_to_fixed_length: true")
     folder = RunFolder(out) if out else source or RunFolder(RUNS / f"{resolved.model.size}-{spec.identity[:8]}")
     if resume == "":
         checkpoint = newest(folder)

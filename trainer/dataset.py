@@ -6,17 +6,19 @@ from pathlib import Path
 import tensorflow as tf
 
 from xtts.shared.cache_spec import Bucket, CacheSpec
+from xtts.shared.mel_profiles import mel_profile
 from xtts.trainer.order import BucketOrder
 
 Batch = tuple[tf.Tensor, ...]
 """tokens int32[B, L], mel float32[B, T, M], token_length int32[B], mel_length int32[B] (, speaker int32[B])."""
 
 
-def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int) -> list[tf.TensorSpec]:
-    """The locked signature of one bucket, in the order of `Batch`."""
+def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int | None) -> list[tf.TensorSpec]:
+    """The locked signature of one bucket, in the order of `Batch`; relaxed where clips are stored at own length."""
+    tokens, frames = (bucket.tokens, bucket.frames) if spec.fixed_length else (None, None)
     shapes = {
-        "tokens": tf.TensorSpec([batch_size, bucket.tokens], tf.int32, "tokens"),
-        "mel": tf.TensorSpec([batch_size, bucket.frames, spec.mel_channels], tf.float32, "mel"),
+        "tokens": tf.TensorSpec([batch_size, tokens], tf.int32, "tokens"),
+        "mel": tf.TensorSpec([batch_size, frames, spec.mel_channels], tf.float32, "mel"),
         "token_length": tf.TensorSpec([batch_size], tf.int32, "token_length"),
         "mel_length": tf.TensorSpec([batch_size], tf.int32, "mel_length"),
     }
@@ -30,11 +32,13 @@ def blank_batch(signature: list[tf.TensorSpec]) -> Batch:
     return tuple(tf.zeros(part.shape, part.dtype) for part in signature)
 
 
-def parser(spec: CacheSpec, bucket: Bucket, batch_size: int) -> Callable[[tf.Tensor], Batch]:
+def parser(spec: CacheSpec, bucket: Bucket, batch_size: int | None) -> Callable[[tf.Tensor], Batch]:
     """Function from serialized string[B] to a `Batch` of the bucket's signature."""
     number = tf.io.FixedLenFeature([], tf.int64)
+    # Clips of their own lengths come out as long as the batch's longest, filled up with 0.
+    ragged = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
     features = {
-        "tokens": tf.io.FixedLenFeature([bucket.tokens], tf.int64),
+        "tokens": tf.io.FixedLenFeature([bucket.tokens], tf.int64) if spec.fixed_length else ragged,
         "mel": tf.io.FixedLenFeature([], tf.string),
         "token_length": number,
         "mel_length": number,
@@ -44,11 +48,24 @@ def parser(spec: CacheSpec, bucket: Bucket, batch_size: int) -> Callable[[tf.Ten
 
     def parse(serialized: tf.Tensor) -> Batch:
         parsed = tf.io.parse_example(serialized, features)
-        parsed["mel"] = tf.io.decode_raw(parsed["mel"], tf.as_dtype(spec.mel_dtype))
-        parsed["mel"] = tf.reshape(parsed["mel"], [batch_size, bucket.frames, spec.mel_channels])
+        if spec.fixed_length:
+            parsed["mel"] = tf.io.decode_raw(parsed["mel"], tf.as_dtype(spec.mel_dtype))
+            parsed["mel"] = tf.reshape(parsed["mel"], [batch_size, bucket.frames, spec.mel_channels])
+        else:
+            parsed["mel"] = padded_mels(parsed["mel"], parsed["mel_length"], spec)
         return tuple(tf.ensure_shape(tf.cast(parsed[part.name], part.dtype), part.shape) for part in signature)
 
     return parse
+
+
+def padded_mels(raw: tf.Tensor, mel_length: tf.Tensor, spec: CacheSpec) -> tf.Tensor:
+    """string[B], mel_length int64[B] -> stored type [B, T, M]: padded with silence to the batch's longest clip."""
+    dtype = tf.as_dtype(spec.mel_dtype)
+    bits = {tf.float16: tf.int16, tf.float32: tf.int32}[dtype]  # decoding to a fixed length knows no float16
+    mel = tf.io.decode_raw(raw, bits, fixed_length=tf.reduce_max(tf.strings.length(raw)))
+    mel = tf.reshape(tf.bitcast(mel, dtype), [tf.shape(raw)[0], -1, spec.mel_channels])
+    audible = tf.sequence_mask(mel_length, tf.shape(mel)[1])[..., tf.newaxis]
+    return tf.where(audible, mel, tf.constant(mel_profile(spec.profile["name"]).silence, dtype))
 
 
 def shuffle_block_shards(spec: CacheSpec, memory_mb: int) -> int:
@@ -101,9 +118,14 @@ def training_batches(
 
 
 def validation_batches(cache: Path, spec: CacheSpec, number: int, *, batch_size: int) -> tf.data.Dataset:
-    """Every validation clip of one bucket once; the last batch is filled up with blank clips."""
+    """Every validation clip of one bucket once; the last batch is filled up with blank clips.
+
+    Where clips are stored at own length nothing is filled up: the last batch may be smaller.
+    """
     bucket = spec.buckets[number]
     files = [str(cache / shard.file) for shard in bucket.validation]
+    if not spec.fixed_length:
+        return _options(tf.data.TFRecordDataset(files).batch(batch_size).map(parser(spec, bucket, None)).prefetch(1))
     blanks = -bucket.clips("validation") % batch_size
     parse = parser(spec, bucket, 1)
     clips = tf.data.TFRecordDataset(files).map(lambda clip: parse(clip[tf.newaxis]))

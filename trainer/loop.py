@@ -66,6 +66,8 @@ class TrainingLoop:
                  steps: Steps, position: Position) -> None:  # fmt: skip
         sizes = {number: size for number, size in sizes.items() if spec.buckets[number].train}
         self.sizes, self.position = sizes, position
+        self.closed_set = sizes if spec.fixed_length else {}
+        """B of every bucket whose shape is known before the first batch."""
         self.host_calls = 0
         self._steps = steps
         self.orders = [

@@ -35,7 +35,10 @@ def means(lines: list[dict[str, float]]) -> dict[str, float]:
 
 
 class Panel:
-    """Shows the newest step; lines printed through the same console stay above it."""
+    """Shows the newest step; lines printed through the same console stay above it.
+
+    `buckets` is the size of the closed set of shapes, 0 where it is open.
+    """
 
     def __init__(self, console: Console, *, total_steps: int, buckets: int) -> None:
         self.total_steps, self.buckets = total_steps, buckets
@@ -56,6 +59,7 @@ class Panel:
     def _table(self, lines: list[dict[str, float]], epoch: int) -> Table:
         mean = means(lines)
         step, seconds = int(lines[-1]["step"]), np.array(self._seconds)
+        closed = f"/{self.buckets}" if self.buckets else " so far"
         half, most = 1000 * np.percentile(seconds, [50, 95])
         left = time_left((self.total_steps - step) * float(seconds.mean()))
         table = Table.grid(padding=(0, 2))
@@ -71,6 +75,6 @@ class Panel:
         table.add_row(
             f"step p50 {half:.0f} ms", f"p95 {most:.0f} ms",
             f"{mean['useful_frames_per_second']:,.0f} useful frames/s   input wait {mean['input_wait_share']:.1%}",
-            f"traces {lines[-1]['traces']:.0f}/{self.buckets}   {memory_used()}   {self._utilisation()}",
+            f"traces {lines[-1]['traces']:.0f}{closed}   {memory_used()}   {self._utilisation()}",
         )  # fmt: skip
         return table

@@ -20,8 +20,9 @@ from xtts.trainer.checkpoint import (
 )
 from xtts.trainer.dataset import batch_signature
 from xtts.trainer.device import device_name, peak_bytes
+from xtts.trainer.dynamic import WARNING as DYNAMIC_WARNING
+from xtts.trainer.dynamic import loop_kinds
 from xtts.trainer.failures import explained
-from xtts.trainer.loop import TrainingLoop, ValidationLoop
 from xtts.trainer.plan import RunPlan
 from xtts.trainer.signals import stop_requests
 from xtts.trainer.state import TrainState
@@ -46,8 +47,9 @@ class Trainer:
             self.best = Best.from_json(read_meta(plan.resume)["progress"]["best_validation"])
         elif plan.init_from:
             self.state.restore_weights(load_arrays(plan.init_from))
-        self.loop = TrainingLoop(plan.cache, plan.spec, plan.config, plan.sizes, self.steps, self.state.position)
-        self.validation = ValidationLoop(plan.cache, plan.spec, plan.sizes, self.steps)
+        loop, validation = loop_kinds(plan.spec)
+        self.loop = loop(plan.cache, plan.spec, plan.config, plan.sizes, self.steps, self.state.position)
+        self.validation = validation(plan.cache, plan.spec, plan.sizes, self.steps)
         self.step = int(self.state.step.numpy())
         self._prepare_folder(console)
         self.reporter = Reporter(
@@ -55,7 +57,7 @@ class Trainer:
             console,
             total_steps=self.training.steps,
             log_every=self.training.log_every,
-            buckets=len(self.loop.sizes),
+            buckets=len(self.loop.closed_set),
         )
         self.saved_step = self.step if plan.resume else -1
         self.bad_steps = 0
@@ -71,7 +73,9 @@ class Trainer:
 
     def compile(self) -> None:
         """Compile every signature; the set was closed when they were traced."""
-        for place, (number, size) in enumerate(self.loop.sizes.items()):
+        if not self.plan.spec.fixed_length:
+            self.reporter.say(DYNAMIC_WARNING)
+        for place, (number, size) in enumerate(self.loop.closed_set.items()):
             began, before, bucket = time.perf_counter(), peak_bytes(), self.plan.spec.buckets[number]
             with explained(f"compiling bucket {number:02d}", self._compile_fix):
                 self.loop.compile(place)
@@ -118,6 +122,7 @@ class Trainer:
         count = min(training.steps_per_call, due, training.steps - self.step)
         with explained(f"steps after {self.step}", self._data_fix):
             result = self.loop.run(count)
+        count = len(result.metrics)  # the dynamic baseline comes back after every batch
         rows = StepRows(
             first_step=self.step + 1,
             result=result,

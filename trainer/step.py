@@ -1,5 +1,6 @@
 """The locked steps: one `tf.function(input_signature=..., jit_compile=True)` per bucket, from one body.
 
+A relaxed signature (clips stored at own length, the baseline) gives a step that is traced anew for every shape.
 Nothing else in the trainer computes a loss or moves a weight.
 """
 
@@ -80,12 +81,15 @@ class Steps:
     def trace(self, signatures: dict[int, list[tf.TensorSpec]], *, training: Iterable[int]) -> None:
         """Trace the steps of every bucket and close the set; `training` names the buckets with training clips.
 
+        Relaxed signatures leave the set open: every new shape is traced when it comes.
+
         Done before anything that differs between a fresh and a resumed run: XLA's cache knows a step by the number
         that TensorFlow gave its trace.
         """
         self.training_steps = {bucket: self.train(bucket, signatures[bucket]) for bucket in training}
         self.validation_steps = {bucket: self.validate(bucket, specs) for bucket, specs in signatures.items()}
-        self.guard.lock()
+        if all(is_closed(signature) for signature in signatures.values()):
+            self.guard.lock()
 
     def train(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
         """The locked training step of a bucket: `Batch` -> float32[len(TRAIN_METRICS)]."""
@@ -94,7 +98,7 @@ class Steps:
             self.guard.note(f"training step of bucket {bucket:02d}", batch)
             return self._update(batch)
 
-        return locked(train_step, signature)
+        return locked(train_step, signature) if is_closed(signature) else relaxed(train_step)
 
     def validate(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
         """The locked validation step of a bucket: `Batch` -> float32[len(LOSSES), 2], sums and counts."""
@@ -108,7 +112,7 @@ class Steps:
             counts = self.model.loss_counts(batch[2], batch[3])
             return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name] * present]) for name in LOSSES])
 
-        return locked(validation_step, signature)
+        return locked(validation_step, signature) if is_closed(signature) else relaxed(validation_step)
 
     def _loss_sums(
         self, batch: Batch, noise: tf.Tensor, time: tf.Tensor, dropout: tf.Tensor | None
@@ -169,6 +173,16 @@ def locked(body: Callable[..., tf.Tensor], signature: list[tf.TensorSpec]) -> Ca
     function = tf.function(body, input_signature=signature, jit_compile=True, autograph=False)
     function.get_concrete_function()
     return cast(Callable[..., tf.Tensor], function)
+
+
+def is_closed(signature: list[tf.TensorSpec]) -> bool:
+    """True when every dimension is known before the first batch."""
+    return all(part.shape.is_fully_defined() for part in signature)
+
+
+def relaxed(body: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+    """`body` traced and compiled at every call with a new shape: what Lockstep exists to avoid, and compares with."""
+    return cast(Callable[..., tf.Tensor], tf.function(body, jit_compile=True, autograph=False))
 
 
 def loss_weights(training: TrainingConfig) -> tf.Tensor:

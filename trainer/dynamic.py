@@ -1,0 +1,50 @@
+"""The dynamic baseline: clips at own length, padded per batch; Python picks every batch, every new shape is compiled.
+
+It exists to be measured against. Order, position, model, losses and the update are those of the locked path; only the
+batching and the signature differ.
+"""
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from xtts.shared.cache_spec import CacheSpec
+from xtts.trainer.dataset import Batch
+from xtts.trainer.loop import CallResult, TrainingLoop, ValidationLoop
+from xtts.trainer.optimizer import learning_rate
+from xtts.trainer.step import Steps
+
+WARNING = (
+    "warning: the cache holds clips at their own lengths, so every new shape is traced and compiled while training "
+    "waits. This is the slow baseline; build the cache with shapes.pad_to_fixed_length: true to train in lockstep"
+)
+
+
+class DynamicLoop(TrainingLoop):
+    """`run(n)` goes back to the host after one batch, so that signals are heard and every trace is told."""
+
+    def run(self, count: int) -> CallResult:
+        """Run one batch, whatever `count` allows."""
+        self.host_calls += 1
+        place, offset = self._next()
+        began = time.perf_counter()
+        batch: Batch = next(self._iterators[int(place)])
+        ready = time.perf_counter()
+        self._steps.rate.assign(learning_rate(self._steps.training, self._steps.step))
+        metrics = self._compiled[int(place)](*batch).numpy()
+        seconds = (time.perf_counter() - began, ready - began)
+        return CallResult(metrics[None], np.array([seconds]), place.numpy()[None], offset.numpy()[None])
+
+
+class DynamicValidation(ValidationLoop):
+    """`run()` goes through the validation split batch by batch from the host."""
+
+    def __init__(self, cache: Path, spec: CacheSpec, sizes: dict[int, int], steps: Steps) -> None:
+        super().__init__(cache, spec, sizes, steps)
+        self._run = self._sums
+
+
+def loop_kinds(spec: CacheSpec) -> tuple[type[TrainingLoop], type[ValidationLoop]]:
+    """The loops that fit a cache."""
+    return (TrainingLoop, ValidationLoop) if spec.fixed_length else (DynamicLoop, DynamicValidation)
