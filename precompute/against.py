@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from xtts.precompute.audio import AudioProblem
 from xtts.precompute.extract import extract_mel
 from xtts.precompute.front_end import FrontEnd
 from xtts.precompute.pool import WorkerPool
@@ -17,6 +16,7 @@ from xtts.precompute.scan import file_digest, same_file, start_row
 from xtts.precompute.stored import StoredMel, StoredMels
 from xtts.precompute.survey import Request, make_request
 from xtts.precompute.verify import Finding
+from xtts.shared.audio import AudioProblem
 from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
 from xtts.shared.config import Config
 from xtts.shared.config_files import validate_config

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.precompute.audio import AudioProblem
 from xtts.precompute.front_end import FrontEnd
 from xtts.precompute.stored import StoredMel, StoredMels
+from xtts.shared.audio import AudioProblem
 from xtts.shared.errors import LockstepError
 from xtts.shared.index import REJECTED, IndexRow
 from xtts.shared.mel import log_mel

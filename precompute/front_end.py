@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.precompute.audio import AudioProblem, decode
 from xtts.precompute.conditioning import set_loudness, trim_silence
+from xtts.shared.audio import AudioProblem, decode
 from xtts.shared.mel_profiles import MelProfile
 from xtts.shared.text import Tokenizer
 

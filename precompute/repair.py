@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from xtts.precompute.against import cache_request, check_corpus
-from xtts.precompute.audio import AudioProblem
 from xtts.precompute.build import run_build
 from xtts.precompute.extract import mel_of, mel_sums
 from xtts.precompute.plan import ShardPlan, pins_of
@@ -17,6 +16,7 @@ from xtts.precompute.stored import StoredMels
 from xtts.precompute.survey import Request, scan_and_plan
 from xtts.precompute.verify import Finding
 from xtts.shared import durable
+from xtts.shared.audio import AudioProblem
 from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, load_spec
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.index import REJECTED, IndexRow, index_bytes

@@ -6,9 +6,9 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from xtts.precompute.audio import AudioProblem, read_header
 from xtts.precompute.corpus import Clip
 from xtts.precompute.front_end import FrontEnd
+from xtts.shared.audio import AudioProblem, read_header
 from xtts.shared.index import KEPT, REJECTED, IndexRow
 
 UNNORMALISED = "no normalised column"

@@ -123,13 +123,32 @@ class ModelConfig(Section):
     decoder_expansion: PositiveInt
     """Hidden width of a decoder block as a multiple of decoder_width."""
     dropout: Fraction
-    """Share of activations dropped in training, in the text encoder and the duration predictor."""
+    """Share of activations dropped in training, in all parts but the decoder."""
+    voice_latents: Annotated[int, Field(ge=0, le=1024)]
+    """Latents that carry the voice of a reference recording; 0: no such encoder, the speaker table tells voices apart.
+    Above 0 the recording alone decides the voice, and there is no speaker table."""
+    voice_frames: PositiveInt
+    """Most frames of a reference crop; in training a crop is at most half of its clip."""
+    voice_width: PositiveInt
+    """D of the reference encoder and of its latents; divisible by voice_heads."""
+    voice_layers: PositiveInt
+    """Convolutions over the crop."""
+    voice_kernel: PositiveInt
+    """Width of those convolutions, frames; odd."""
+    voice_blocks: PositiveInt
+    """Resampler blocks, in which the latents look at the crop."""
+    voice_heads: PositiveInt
+    """Attention heads of a resampler block."""
+    voice_expansion: PositiveInt
+    """Hidden width of a resampler block's perceptron as a multiple of voice_width."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.text_width % (2 * self.text_heads):
             raise ValueError(f"text_width {self.text_width} is not divisible by 2 * text_heads ({2 * self.text_heads})")
-        for name in ("prenet_kernel", "duration_kernel", "decoder_kernel"):
+        if self.voice_width % self.voice_heads:
+            raise ValueError(f"voice_width {self.voice_width} is not divisible by voice_heads ({self.voice_heads})")
+        for name in ("prenet_kernel", "duration_kernel", "decoder_kernel", "voice_kernel"):
             if getattr(self, name) % 2 == 0:
                 raise ValueError(f"{name} {getattr(self, name)} is even, expected an odd width")
         if self.decoder_width % 2:

@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from xtts.shared.mel_profiles import MelProfile
 
 FRONT_END = 1
-"""Raised whenever the numbers that this module or precompute/audio.py produce change: old mels are then rebuilt."""
+"""Raised whenever the numbers that this module or shared/audio.py produce change: old mels are then rebuilt."""
 
 _BLOCK_FRAMES = 128  # the windowed frames and their spectrum then stay in the second-level cache
 

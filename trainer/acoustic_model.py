@@ -6,6 +6,7 @@ L tokens, T frames, M mel channels, D width. All shapes are static and every met
 
 import itertools
 import math
+from collections.abc import Callable
 
 import keras
 import tensorflow as tf
@@ -15,6 +16,7 @@ from xtts.shared.mel_profiles import mel_profile
 from xtts.trainer.alignment import gaussian_scores, round_durations, search_durations
 from xtts.trainer.layers import fold_seed, glorot, keep_valid, length_mask
 from xtts.trainer.networks import DurationPredictor, FlowDecoder, TextEncoder
+from xtts.trainer.reference import ReferenceEncoder, crop_reference
 
 SIGMA_MIN = 1e-4
 """Width of the flow's end point around a mel (Matcha-TTS, section 2.2)."""
@@ -47,12 +49,15 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         seeds = itertools.count(seed * 100_003)
         self.config, self.mel_channels = config, mel_channels
         self.mel_mean, self.mel_deviation, self.silence = mel_mean, mel_deviation, silence
+        # Beside a table that knows every speaker the reference would have nothing to tell.
+        speakers = 1 if config.voice_latents else speakers
         self.encoder = TextEncoder(config, vocabulary, speakers, seeds, dtype=dtype)
         self.mean_projection = keras.layers.Dense(
             mel_channels, kernel_initializer=glorot(seeds), dtype="float32", name="mean_projection"
         )
         self.duration_predictor = DurationPredictor(config, seeds, dtype=dtype)
         self.decoder = FlowDecoder(config, mel_channels, speakers, seeds, dtype=dtype)
+        self.reference = ReferenceEncoder(config, mel_channels, seeds, dtype=dtype) if config.voice_latents else None
         self.build()
 
     def build(self) -> None:
@@ -61,6 +66,8 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         self.mean_projection.build((None, self.config.text_width))
         self.duration_predictor.build()
         self.decoder.build()
+        if self.reference is not None:
+            self.reference.build()
 
     @property
     def parameter_count(self) -> int:
@@ -68,11 +75,33 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return sum(math.prod(variable.shape) for variable in self.trainable_variables)
 
     def encode(
-        self, tokens: tf.Tensor, valid: tf.Tensor, speaker: tf.Tensor | None, seed: tf.Tensor | None
+        self,
+        tokens: tf.Tensor,
+        valid: tf.Tensor,
+        speaker: tf.Tensor | None,
+        voice: tf.Tensor | None,
+        seed: tf.Tensor | None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """(encodings [B, L, D], mean float32[B, L, M] in normalised mel units) of tokens int32[B, L]."""
-        encodings = self.encoder(tokens, valid, speaker, seed)
+        encodings = self.encoder(tokens, valid, speaker, voice, seed)
         return encodings, self.mean_projection(encodings)
+
+    def listen(self, mel: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
+        """The voice of recordings, of a model with latents: [B, N, D].
+
+        mel: float32[B, F, M], natural-log magnitude, F at most `voice_frames` as in training, mel_length: int32[B]
+        """
+        if self.reference is None:
+            raise ValueError("a model with voice_latents = 0 does not listen")
+        audible = length_mask(mel_length, mel.shape[1])
+        return self.reference(self.normalise(mel, audible), audible, None)
+
+    def _listen_to_crops(self, target: tf.Tensor, mel_length: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor | None:
+        """The voice of a crop of each clip, float32[B, T, M] in normalised units; None in a model without latents."""
+        if self.reference is None:
+            return None
+        crop, length = crop_reference(target, mel_length, self.config.voice_frames, fold_seed(seed, 2))
+        return self.reference(crop, length_mask(length, crop.shape[1]), fold_seed(seed, 3))
 
     def normalise(self, mel: tf.Tensor, audible: tf.Tensor) -> tf.Tensor:
         """Natural-log magnitude to the units of the flow, zero outside the clip: float32[B, T, M]."""
@@ -88,8 +117,9 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         speaker: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Frames that each token lasts in a recording: int32[B, L]; arguments as in `loss_sums`."""
-        _, mean = self.encode(tokens, length_mask(token_length, tokens.shape[1]), speaker, None)
         target = self.normalise(mel, length_mask(mel_length, mel.shape[1]))
+        voice = self._listen_to_crops(target, mel_length, None)
+        _, mean = self.encode(tokens, length_mask(token_length, tokens.shape[1]), speaker, voice, None)
         return search_durations(gaussian_scores(mean, target), token_length, mel_length)
 
     def loss_counts(self, token_length: tf.Tensor, mel_length: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -114,6 +144,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
 
         tokens: int32[B, L], mel: float32[B, T, M], natural-log magnitude, token_length and mel_length: int32[B],
         noise: float32[B, T, M], standard normal, time: float32[B] in 0..1, dropout_seed: int32[2], speaker: int32[B].
+        The dropout seed also says where a clip is cropped for its voice; without one that is the middle.
         `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
         constant; `flow` is the squared error of the vector field; `duration` is the deviance of `duration_deviance`.
         """
@@ -121,14 +152,15 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         audible = length_mask(mel_length, mel.shape[1])
         target = self.normalise(mel, audible)
         noise = keep_valid(noise, audible)
-        encodings, mean = self.encode(tokens, valid, speaker, fold_seed(dropout_seed, 0))
+        voice = self._listen_to_crops(target, mel_length, dropout_seed)
+        encodings, mean = self.encode(tokens, valid, speaker, voice, fold_seed(dropout_seed, 0))
         durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
         aligned, text = self.decoder.spread_text(encodings, mean, durations, mel.shape[1])
         predicted = self.duration_predictor(tf.stop_gradient(encodings), valid, fold_seed(dropout_seed, 1))
         # Optimal-transport path (Matcha-TTS, eq. 3): noise at time 0, the mel (nearly) at time 1.
         moment = time[:, tf.newaxis, tf.newaxis]
         noisy = (1.0 - (1.0 - SIGMA_MIN) * moment) * noise + moment * target
-        field = self.decoder(noisy, text, audible, self.decoder.condition(time, speaker))
+        field = self.decoder(noisy, text, audible, self.decoder.condition(time, speaker, voice))
         flow_error = field - (target - (1.0 - SIGMA_MIN) * noise)
         return {
             "prior": 0.5 * _sum_of_squares(target - aligned, audible),
@@ -147,15 +179,17 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         temperature: tf.Tensor,
         speed: tf.Tensor,
         speaker: tf.Tensor | None = None,
+        voice: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Speak: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
 
         tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal, T = frames,
-        temperature: float32[], scale of the noise, speed: float32[], 2.0 speaks twice as fast, speaker: int32[B].
+        temperature: float32[], scale of the noise, speed: float32[], 2.0 speaks twice as fast, speaker: int32[B],
+        voice: [B, N, D] of `listen`.
         `steps` Euler steps. A clip longer than T frames is cut there; mel_length and durations tell its full length.
         """
         valid = length_mask(token_length, tokens.shape[1])
-        encodings, mean = self.encode(tokens, valid, speaker, None)
+        encodings, mean = self.encode(tokens, valid, speaker, voice, None)
         # No token lasts longer than the whole shape: an untrained predictor must not overflow the exponential.
         log_frames = tf.minimum(self.duration_predictor(encodings, valid, None), math.log(frames))
         exact = keep_valid(tf.maximum(tf.exp(log_frames) / speed, 1.0), valid[..., 0])
@@ -163,18 +197,20 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         mel_length = tf.reduce_sum(durations, axis=1)
         audible = length_mask(mel_length, frames)
         _, text = self.decoder.spread_text(encodings, mean, durations, frames)
-        mel = self._solve(keep_valid(noise * temperature, audible), text, audible, speaker, steps)
+        start = keep_valid(noise * temperature, audible)
+        mel = self._solve(start, text, audible, lambda time: self.decoder.condition(time, speaker, voice), steps)
         mel = tf.where(audible, mel * self.mel_deviation + self.mel_mean, self.silence)
         return mel, mel_length, durations
 
     def _solve(
-        self, start: tf.Tensor, text: tf.Tensor, audible: tf.Tensor, speaker: tf.Tensor | None, steps: int
-    ) -> tf.Tensor:
+        self, start: tf.Tensor, text: tf.Tensor, audible: tf.Tensor,
+        condition: Callable[[tf.Tensor], tf.Tensor], steps: int,
+    ) -> tf.Tensor:  # fmt: skip
         """Follow the vector field from noise at time 0 to a normalised mel at time 1: float32[B, T, M]."""
 
         def advance(step: tf.Tensor, mel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             time = tf.fill([start.shape[0]], tf.cast(step, tf.float32) / steps)
-            field = self.decoder(mel, text, audible, self.decoder.condition(time, speaker))
+            field = self.decoder(mel, text, audible, condition(time))
             return step + 1, mel + field / steps
 
         _, mel = tf.while_loop(lambda step, _: step < steps, advance, (0, start), maximum_iterations=steps)

@@ -18,6 +18,7 @@ FORMAT_VERSION = 1
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
 _META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progress")
+_VOICE = "model.voice_latents"
 ORDER_KEYS = ("training.seed", "data.shuffle_memory_mb")
 """Settings besides the model's that a resumed run has to share, since they decide the order of the clips."""
 
@@ -25,7 +26,10 @@ ORDER_KEYS = ("training.seed", "data.shuffle_memory_mb")
 def describe(config: Config, spec: CacheSpec) -> dict[str, Any]:
     """What a checkpoint must agree with to be resumed; `model.` and `cache.` settings also to give its weights."""
     tree = config.model_dump(mode="json")
-    settings = {f"model.{key}": value for key, value in tree["model"].items()}
+    # The sizes of a reference encoder that is off decide nothing.
+    idle = () if config.model.voice_latents else [key for key in tree["model"] if key.startswith("voice_")]
+    settings = {f"model.{key}": value for key, value in tree["model"].items() if key not in idle}
+    settings[_VOICE] = config.model.voice_latents
     for key in ORDER_KEYS:
         section, field = key.split(".")
         settings[key] = tree[section][field]
@@ -123,6 +127,7 @@ def read_meta(checkpoint: Path) -> dict[str, Any]:
     missing = [key for key in _META_KEYS if key not in meta]
     if missing:
         raise LockstepError(str(checkpoint / META_FILE), found=f"no {missing[0]!r}", expected="a whole description")
+    meta["settings"].setdefault(_VOICE, 0)  # checkpoints of before there were latents do not say
     return meta
 
 

@@ -22,6 +22,7 @@ from xtts.trainer.layers import (
     glorot,
     keep_valid,
 )
+from xtts.trainer.reference import CrossAttention
 
 
 class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
@@ -49,7 +50,9 @@ class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
             )
             for i in range(config.text_blocks)
         ]
-        self.layers: list[keras.layers.Layer] = [*self.prenet, *self.blocks]
+        self.voice = None
+        if config.voice_latents:
+            self.voice = CrossAttention(width, config.voice_width, config.text_heads, seeds, dtype=dtype, name="voice")
         self.norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="norm")
 
     def build(self) -> None:
@@ -57,17 +60,34 @@ class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
         for layer in (self.embedding, self.speaker):
             if layer is not None:
                 layer.build(None)
-        for block in self.layers:
+        blocks: list[keras.layers.Layer] = [*self.prenet, *self.blocks]
+        for block in blocks:
             block.build()
+        if self.voice is not None:
+            self.voice.build()
         self.norm.build((None, self.width))
 
-    def call(self, tokens: tf.Tensor, valid: tf.Tensor, speaker: tf.Tensor | None, seed: tf.Tensor | None) -> tf.Tensor:
-        """tokens: int32[B, L], valid: bool[B, L, 1], speaker: int32[B] | None -> [B, L, D], zero outside."""
+    def call(
+        self,
+        tokens: tf.Tensor,
+        valid: tf.Tensor,
+        speaker: tf.Tensor | None,
+        voice: tf.Tensor | None,
+        seed: tf.Tensor | None,
+    ) -> tf.Tensor:
+        """tokens: int32[B, L], valid: bool[B, L, 1], speaker: int32[B], voice: [B, N, D'] -> [B, L, D], zero outside.
+
+        `speaker` and `voice` are None in a model that does not listen to them.
+        """
         # Whatever stands in the padding is replaced before the look-up: an id beyond the table is an error on a CPU.
         x = self.embedding(tf.where(valid[..., 0], tokens, 0))
         if self.speaker is not None:
             x += self.speaker(speaker)[:, tf.newaxis]
-        for i, block in enumerate(self.layers):
+        for i, block in enumerate(self.prenet):
+            x = block(x, valid, fold_seed(seed, i))
+        if self.voice is not None:
+            x += self.voice(x, voice)
+        for i, block in enumerate(self.blocks, len(self.prenet)):
             x = block(x, valid, fold_seed(seed, i))
         return keep_valid(self.norm(x), valid)
 
@@ -147,6 +167,9 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         if speakers > 1:
             initial = keras.initializers.RandomNormal(0.0, 0.1, seed=next(seeds))
             self.speaker = keras.layers.Embedding(speakers, width, initial, dtype=dtype, name="speakers")
+        self.voice, self.voice_width = None, config.voice_width
+        if config.voice_latents:
+            self.voice = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="voice")
         self.blocks = [
             DecoderBlock(
                 width, config.decoder_kernel, config.decoder_expansion, width, seeds, dtype=dtype, name=f"block_{i}"
@@ -165,6 +188,8 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         self.place_projection.build((None, PLACE_FEATURES))
         if self.speaker is not None:
             self.speaker.build(None)
+        if self.voice is not None:
+            self.voice.build((None, self.voice_width))
         self.time_embedding.build()
         for block in self.blocks:
             block.build()
@@ -186,11 +211,13 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         aligned, text, place = tf.split(spread, [self.mel_channels, self.width, 2], axis=-1)
         return aligned, tf.cast(text, encodings.dtype) + self.place_projection(place_features(place))
 
-    def condition(self, time: tf.Tensor, speaker: tf.Tensor | None) -> tf.Tensor:
-        """time: float32[B] in 0..1, speaker: int32[B] | None -> [B, D], what the adaptive norms listen to."""
+    def condition(self, time: tf.Tensor, speaker: tf.Tensor | None, voice: tf.Tensor | None) -> tf.Tensor:
+        """What the adaptive norms listen to: time float32[B] in 0..1, speaker int32[B], voice [B, N, D'] -> [B, D]."""
         condition = self.time_embedding(time)
         if self.speaker is not None:
             condition += self.speaker(speaker)
+        if self.voice is not None:
+            condition += self.voice(tf.reduce_mean(voice, axis=1))
         return tf.nn.silu(condition)
 
     def call(self, noisy: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, condition: tf.Tensor) -> tf.Tensor:

@@ -12,12 +12,12 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from xtts.precompute.audio import decode
 from xtts.precompute.build import build_cache
 from xtts.precompute.cached_clips import CachedClips, file_name, nearest_row, plain
 from xtts.precompute.cli import main
 from xtts.precompute.inspect_clip import draw_clip, inspect_clip
 from xtts.precompute.progress import Silence
+from xtts.shared.audio import decode
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.griffin_lim import reconstruct

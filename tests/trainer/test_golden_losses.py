@@ -26,7 +26,13 @@ SETTINGS = [
     "model.duration_width=16", "model.decoder_width=16", "model.decoder_blocks=1",
     f"training.steps={STEPS}", "training.warmup_steps=5", "training.learning_rate=5.0e-3", "training.seed=3",
 ]  # fmt: skip
-RUNS: dict[str, list[str]] = {"plain": []}
+RUNS: dict[str, list[str]] = {
+    "plain": [],
+    "voice": [
+        "model.voice_latents=4", "model.voice_frames=24", "model.voice_width=16", "model.voice_layers=1",
+        "model.voice_blocks=1",
+    ],
+}  # fmt: skip
 """Further settings by name."""
 TOLERANCE = 3e-5
 """Relative. Code for AVX-512, AVX2 and SSE 4.2 differs by 1e-6 at most. A weight of the duration loss greater by

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from xtts.precompute.audio import AudioProblem, decode, read_header
+from xtts.shared.audio import AudioProblem, decode, read_header
 
 
 def wav(path: Path, samples: np.ndarray, rate: int, subtype: str = "PCM_16") -> Path:
@@ -54,6 +54,6 @@ def test_what_cannot_be_used_has_a_reason(tmp_path):
 
 def test_enormous_audio_is_refused_by_its_header(tmp_path, monkeypatch):
     path = wav(tmp_path / "a.wav", np.zeros((100, 2)), 22_050)
-    monkeypatch.setattr("xtts.precompute.audio.LARGEST_DECODED_BYTES", 799)
+    monkeypatch.setattr("xtts.shared.audio.LARGEST_DECODED_BYTES", 799)
     with pytest.raises(AudioProblem, match="too long audio: 0 s of 2 channels"):
         decode(path.read_bytes(), rate=22_050)

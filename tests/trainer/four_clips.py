@@ -1,0 +1,77 @@
+"""Four clips for the acoustic model, the third of them blank, and the model's losses of them."""
+
+import functools
+
+import numpy as np
+import tensorflow as tf
+
+from xtts.shared.config_files import load_config
+from xtts.trainer.acoustic_model import AcousticModel
+
+VOCABULARY, CHANNELS = 20, 16
+KEYS = ("prior", "flow", "duration")
+TOKEN_LENGTH, MEL_LENGTH = (9, 5, 0, 7), (40, 21, 0, 33)
+
+
+def sizes(name, **changes):
+    return load_config(name).model.model_copy(update=changes)
+
+
+@functools.cache
+def small_model(speakers=1, dtype_policy="float32", seed=7, **changes):
+    widths = {"text_width": 32, "duration_width": 24, "decoder_width": 32}
+    config = sizes("tiny", **widths, decoder_blocks=2, text_blocks=1).model_copy(update=changes)
+    return AcousticModel(
+        config,
+        vocabulary=VOCABULARY,
+        mel_channels=CHANNELS,
+        mel_mean=-5.0,
+        mel_deviation=2.0,
+        speakers=speakers,
+        dtype_policy=dtype_policy,
+        seed=seed,
+    )
+
+
+def clips(tokens=10, frames=40):
+    """Arguments of `loss_sums` for four clips, the third of them blank, in a bucket of this size."""
+    rng = np.random.default_rng(11)
+    batch = len(TOKEN_LENGTH)
+    drawn = (
+        rng.integers(1, VOCABULARY, size=[batch, 10]).astype(np.int32),
+        (rng.normal(size=[batch, 40, CHANNELS]) * 2 - 5).astype(np.float32),
+        rng.normal(size=[batch, 40, CHANNELS]).astype(np.float32),
+        rng.uniform(size=batch).astype(np.float32),
+    )
+    ids, noise = np.zeros([batch, tokens], np.int32), np.zeros([batch, frames, CHANNELS], np.float32)
+    mel = np.full([batch, frames, CHANNELS], np.log(1e-5), np.float32)
+    for row, (n, m) in enumerate(zip(TOKEN_LENGTH, MEL_LENGTH, strict=True)):
+        ids[row, :n], mel[row, :m], noise[row, :m] = drawn[0][row, :n], drawn[1][row, :m], drawn[2][row, :m]
+    lengths = np.array(TOKEN_LENGTH, np.int32), np.array(MEL_LENGTH, np.int32)
+    return [ids, mel, *lengths, noise, drawn[3]]
+
+
+def losses(model, ids, mel, token_length, mel_length, noise, time, dropout_seed=None, speaker=None):
+    sums = model.loss_sums(
+        ids, mel, token_length, mel_length, noise=noise, time=time, dropout_seed=dropout_seed, speaker=speaker
+    )
+    counts = model.loss_counts(token_length, mel_length)
+    return sums, sum(tf.reduce_sum(sums[key]) / counts[key] for key in KEYS)
+
+
+@functools.cache
+def compiled(model):
+    """(sums, loss, gradients) inside XLA, compiled once for all tests of a model."""
+
+    @tf.function(jit_compile=True)
+    def step(*tensors):
+        with tf.GradientTape() as tape:
+            sums, loss = losses(model, *tensors)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        return sums, loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+    return step
+
+
+def evaluate(model, arguments):
+    return tf.nest.map_structure(lambda x: x.numpy(), compiled(model)(*map(tf.constant, arguments)))
