@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,11 +84,22 @@ class Reporter:
                 self._metrics.name, found=f"cannot be written ({error.strerror})", fix="free the disk and resume"
             ) from None
 
+    @contextmanager
+    def _curves(self, step: int) -> Iterator[None]:
+        try:
+            with self._tensorboard.as_default(step=step):
+                yield
+        except tf.errors.OpError as error:
+            where, reason = error.message.splitlines()[0].rpartition("}} ")[2].partition("; ")[::2]
+            raise LockstepError(
+                where, found=f"cannot be written ({reason})", fix="free the disk and resume", exit_code=1
+            ) from None
+
     def _log(self) -> None:
         last, pending = self._pending[-1], self._pending
         mean = means(pending)
         step = int(last["step"])
-        with self._tensorboard.as_default(step=step):
+        with self._curves(step):
             for name, value in mean.items():
                 if name != "step":
                     tf.summary.scalar(f"train/{name}", value)
@@ -106,7 +118,7 @@ class Reporter:
     def validation(self, step: int, losses: dict[str, float], total: float, *, skipped: int) -> None:
         """Record one validation, of which `skipped` batches were not finite."""
         self._write([{"split": "validation", "step": step, "loss": total, **losses, "skipped": skipped}])
-        with self._tensorboard.as_default(step=step):
+        with self._curves(step):
             for name, value in {"loss": total, **losses}.items():
                 tf.summary.scalar(f"validation/{name}", value)
         parts = "  ".join(f"{name} {value:.3f}" for name, value in losses.items())
@@ -120,7 +132,8 @@ class Reporter:
         """Flush everything."""
         if self._panel:
             self._panel.stop()
-        self._metrics.close()
+        with suppress(OSError):  # what is still in its buffer was told of when it could not be written
+            self._metrics.close()
         self._tensorboard.close()
 
 

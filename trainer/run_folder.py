@@ -85,6 +85,7 @@ class RunFolder:
                     lines.append(line + "\n")
             except (ValueError, KeyError, TypeError):
                 continue  # a line cut short when the run was killed
-        partial = self.metrics_file.with_suffix(".partial")
-        partial.write_text("".join(lines), encoding="utf-8")
-        partial.replace(self.metrics_file)
+        try:
+            durable.write(self.metrics_file, "".join(lines).encode())
+        except OSError as error:
+            raise LockstepError(str(self.metrics_file), found=f"cannot be written ({error.strerror})") from None
