@@ -55,23 +55,25 @@ def build_cache(
     watch: Watch,
     limit: int | None = None,
     fresh: bool = False,
+    pool: WorkerPool | None = None,
 ) -> BuildReport:
-    """Build the cache of a corpus or bring it up to date."""
-    return run_build(make_request(data, cache, config, workers=workers, limit=limit, fresh=fresh), watch)
+    """Build the cache of a corpus or bring it up to date; `pool` may have been started before."""
+    return run_build(make_request(data, cache, config, workers=workers, limit=limit, fresh=fresh), watch, pool)
 
 
-def run_build(request: Request, watch: Watch) -> BuildReport:
+def run_build(request: Request, watch: Watch, pool: WorkerPool | None = None) -> BuildReport:
     """Do what a checked request asks for."""
     started, cache, config = time.monotonic(), request.cache, request.config
     with disk_errors_explained(cache):
         cache.mkdir(parents=True, exist_ok=True)
-        with exclusive(cache), WorkerPool(request.workers) as pool:
+        with exclusive(cache), pool or WorkerPool(request.workers) as pool:
             workshop = Workshop(cache)
             workshop.open(fresh=request.fresh)
             found = survey(request, workshop, pool, watch)
             for line in found.changes:
                 watch.say(line)
             finished = _write_missing(request, found, workshop, pool, watch)
+            pool.finish()
             rows = gather(found.rows, finished)
             check_rejects(rows, config, request.corpus.root)
             spec, index = describe(rows, found.plan, finished, config, found.front_end)

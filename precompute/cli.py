@@ -76,18 +76,25 @@ def build(
 ) -> None:
     """Build the cache of a corpus, or bring it up to date."""
     with reported():
-        from xtts.precompute.build import build_cache, explain_build
-        from xtts.precompute.display import Display, build_summary
+        from xtts.precompute.pool import WorkerPool
         from xtts.precompute.stopping import stoppable
-        from xtts.precompute.survey import make_request
 
-        settings = resolve(config, assignments, flags)
-        with stoppable(cache), Display() as display:
-            if dry_run:
-                request = make_request(data, cache, settings, workers=workers, limit=limit, fresh=fresh)
-                explain_build(request, display)
-                return
-            report = build_cache(data, cache, settings, workers=workers, watch=display, limit=limit, fresh=fresh)
+        with stoppable(cache), WorkerPool(workers) as pool:
+            if not dry_run and (fresh or not (cache / "cache.json").exists()):
+                pool.start()  # there is work for them; they load what they need while this process loads the rest
+            from xtts.precompute.build import build_cache, explain_build
+            from xtts.precompute.display import Display, build_summary
+            from xtts.precompute.survey import make_request
+
+            settings = resolve(config, assignments, flags)
+            with Display() as display:
+                if dry_run:
+                    request = make_request(data, cache, settings, workers=workers, limit=limit, fresh=fresh)
+                    explain_build(request, display)
+                    return
+                report = build_cache(
+                    data, cache, settings, workers=workers, watch=display, limit=limit, fresh=fresh, pool=pool
+                )
         click.echo(build_summary(report, str(cache)))
 
 

@@ -123,8 +123,7 @@ def commit(cache: Path, workshop: Workshop, spec: CacheSpec, index: bytes, token
     if changed:
         (cache / SPEC_FILE).unlink(missing_ok=True)
         durable.sync_file(cache)
-        for shard in staged:
-            durable.move(workshop.staged(shard.file), cache / shard.file)
+        durable.move_all((workshop.staged(shard.file), cache / shard.file) for shard in staged)
         for path in others:
             path.unlink(missing_ok=True)
         _remove_empty_folders(cache)

@@ -19,14 +19,12 @@ def gather(rows: list[IndexRow], finished: Mapping[str, Finished]) -> list[Index
     return [row if row.status == REJECTED else _join(row, outcomes[row.id]) for row in rows]
 
 
+_PRESENT = ("source", "source_bytes", "source_mtime_ns", "notes")
+
+
 def _join(row: IndexRow, outcome: IndexRow) -> IndexRow:
-    return replace(
-        outcome,
-        source=row.source,
-        source_bytes=row.source_bytes,
-        source_mtime_ns=row.source_mtime_ns,
-        notes=row.notes,
-    )
+    now = {name: getattr(row, name) for name in _PRESENT}
+    return replace(outcome, **now) if any(getattr(outcome, name) != now[name] for name in now) else outcome
 
 
 def check_rejects(rows: list[IndexRow], config: Config, data: Path) -> None:

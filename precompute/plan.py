@@ -81,7 +81,7 @@ def judge(row: IndexRow, config: Config) -> IndexRow:
             reason, detail = "too long text", f"{tokens} tokens, at most {min(most_tokens, MAX_TOKENS)} are allowed"
         elif frames < tokens:
             reason, detail = "too short audio", f"{frames} frames for {tokens} tokens: they cannot be aligned"
-    return replace(row, status=REJECTED if reason else KEPT, reason=reason, detail=detail)
+    return row if reason == row.reason else replace(row, status=REJECTED, reason=reason, detail=detail)
 
 
 def clip_digest(seed: int, clip_id: str) -> bytes:

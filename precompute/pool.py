@@ -1,6 +1,7 @@
 """A pool of light worker processes that end with their parent, however it ends."""
 
 import ctypes
+import importlib
 import multiprocessing
 import os
 import signal
@@ -25,11 +26,12 @@ _KEPT_BYTES = 2**28
 
 
 class WorkerPool:
-    """Spawned processes; nothing starts before the first task."""
+    """Spawned processes; nothing starts before `start` or the first task."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._executor: ProcessPoolExecutor | None = None
+        self._ending: threading.Thread | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -40,7 +42,21 @@ class WorkerPool:
         if self._executor is not None:
             if kind is not None:
                 self._end_workers()
-            self._executor.shutdown(wait=True, cancel_futures=True)
+            if self._ending is None:
+                self._executor.shutdown(wait=True, cancel_futures=True)
+            else:
+                self._ending.join()
+
+    def start(self) -> None:
+        """Let the workers load the front end while the parent has other things to do."""
+        for _ in range(self._workers):
+            self._executor_with_workers().submit(_load_front_end)
+
+    def finish(self) -> None:
+        """No task will follow: let the workers end while the parent goes on."""
+        if self._executor is not None:
+            self._ending = threading.Thread(target=self._executor.shutdown)
+            self._ending.start()
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results as they come; at most two tasks a worker wait, so that stopping is quick and memory bounded."""
@@ -50,7 +66,7 @@ class WorkerPool:
                 while len(pending) >= 2 * self._workers:
                     done, pending = wait(pending, return_when=FIRST_COMPLETED)
                     yield from (future.result() for future in done)
-                pending.add(self._start().submit(function, task))
+                pending.add(self._executor_with_workers().submit(function, task))
             while pending:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
@@ -60,7 +76,7 @@ class WorkerPool:
                 "a worker process", found="died (killed, or out of memory)", fix=fix, exit_code=1
             ) from None
 
-    def _start(self) -> ProcessPoolExecutor:
+    def _executor_with_workers(self) -> ProcessPoolExecutor:
         if self._executor is None:
             os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
             context = multiprocessing.get_context("spawn")
@@ -70,6 +86,11 @@ class WorkerPool:
     def _end_workers(self) -> None:
         for process in list((self._executor._processes or {}).values()) if self._executor else []:
             process.kill()
+
+
+def _load_front_end() -> None:
+    for module in ("xtts.precompute.extract", "xtts.precompute.scan", "scipy.fft"):
+        importlib.import_module(module)
 
 
 def _keep_freed_memory() -> None:

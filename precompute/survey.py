@@ -213,16 +213,11 @@ def _scan(
     watch.start("scan", len(missing), 0.0)
     chunks = [missing[i : i + _SCAN_CHUNK] for i in range(0, len(missing), _SCAN_CHUNK)]
     tasks = ([(at, started[at], known.get(started[at].id)) for at in chunk] for chunk in chunks)
-    for scanned in pool.run(partial(_scan_chunk, front_end), tasks):
+    for scanned in pool.run(partial(scan_clips, front_end), tasks):
         for at, row in scanned:
             rows[at] = same_strings(row, started[at])
         watch.advance(len(scanned), 0.0)
     return [row for row in rows if row is not None]
-
-
-def _scan_chunk(front_end: FrontEnd, chunk: list[tuple[int, IndexRow, Known | None]]) -> list[tuple[int, IndexRow]]:
-    rows = scan_clips(front_end, [(row, known) for _, row, known in chunk])
-    return [(at, row) for (at, _, _), row in zip(chunk, rows, strict=True)]
 
 
 def _settings(shard: ShardPlan, plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> str:

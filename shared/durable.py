@@ -1,6 +1,7 @@
 """Writing so that a crash or a power cut leaves the old file or the new one, never a part."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -15,9 +16,18 @@ def sync_file(path: Path) -> None:
 
 def move(source: Path, target: Path) -> None:
     """Put a synced file in its place, durably."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    os.replace(source, target)
-    sync_file(target.parent)
+    move_all([(source, target)])
+
+
+def move_all(places: Iterable[tuple[Path, Path]]) -> None:
+    """Put synced files in their places, durably together: every folder is synced once, after the last."""
+    folders = dict[Path, None]()
+    for source, target in places:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(source, target)
+        folders[target.parent] = None
+    for folder in folders:
+        sync_file(folder)
 
 
 def write(path: Path, data: bytes) -> None:

@@ -124,6 +124,9 @@ class InlinePool:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def finish(self) -> None:
+        pass
+
     def run(self, function: Callable, tasks: Iterable) -> Iterator:
         return map(function, tasks)
 
