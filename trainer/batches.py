@@ -10,6 +10,11 @@ def training_buckets(spec: CacheSpec) -> list[int]:
     return [number for number, bucket in enumerate(spec.buckets) if bucket.clips("train")]
 
 
+def validation_buckets(spec: CacheSpec) -> list[int]:
+    """Numbers of the buckets that hold validation clips."""
+    return [number for number, bucket in enumerate(spec.buckets) if bucket.clips("validation")]
+
+
 def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
     """B by bucket number: `batch_size` in the tallest, more clips in shorter ones so that frames per step stay level.
 

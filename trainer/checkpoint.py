@@ -94,11 +94,12 @@ def list_checkpoints(folder: Path) -> list[Path]:
 
 def prune_checkpoints(folder: Path, keep: int, *, best_step: int | None = None) -> None:
     """Remove all but the newest `keep` and the best one, and what a killed save left behind."""
-    for path in list_checkpoints(folder)[:-keep]:
-        if path.name != f"step-{best_step}":
-            shutil.rmtree(path)
     for path in folder.glob(".step-*.partial"):
         shutil.rmtree(path)
+    for path in list_checkpoints(folder)[:-keep]:
+        if path.name != f"step-{best_step}":
+            doomed = path.rename(folder / f".{path.name}.partial")  # killed in between, it is no half checkpoint
+            shutil.rmtree(doomed)
 
 
 def find_checkpoint(path: Path) -> Path:

@@ -7,7 +7,7 @@ import tensorflow as tf
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.batches import training_buckets
+from xtts.trainer.batches import training_buckets, validation_buckets
 from xtts.trainer.best import Best
 from xtts.trainer.callbacks import Reporter, StepRows, clip_namer
 from xtts.trainer.checkpoint import (
@@ -37,7 +37,7 @@ class Trainer:
         self.state = TrainState(plan.config, plan.spec)
         self.steps = Steps(self.state.model, self.state.optimizer, self.training, self.state.step)
         signatures = {n: batch_signature(plan.spec, plan.spec.buckets[n], size) for n, size in plan.sizes.items()}
-        self.steps.trace(signatures, training=training_buckets(plan.spec))
+        self.steps.trace(signatures, training=training_buckets(plan.spec), validation=validation_buckets(plan.spec))
         self._exchange = tf.function(self.state.optimizer.exchange_averages, input_signature=[], jit_compile=True)
         self._exchange.get_concrete_function()
         self.identity = describe(plan.config, plan.spec)

@@ -78,8 +78,10 @@ class Steps:
         self.training_steps: dict[int, Callable[..., tf.Tensor]] = {}
         self.validation_steps: dict[int, Callable[..., tf.Tensor]] = {}
 
-    def trace(self, signatures: dict[int, list[tf.TensorSpec]], *, training: Iterable[int]) -> None:
-        """Trace the steps of every bucket and close the set; `training` names the buckets with training clips.
+    def trace(
+        self, signatures: dict[int, list[tf.TensorSpec]], *, training: Iterable[int], validation: Iterable[int]
+    ) -> None:
+        """Trace the steps of the buckets that hold training clips and of those that hold out clips, and close the set.
 
         Relaxed signatures leave the set open: every new shape is traced when it comes.
 
@@ -87,7 +89,7 @@ class Steps:
         that TensorFlow gave its trace.
         """
         self.training_steps = {bucket: self.train(bucket, signatures[bucket]) for bucket in training}
-        self.validation_steps = {bucket: self.validate(bucket, specs) for bucket, specs in signatures.items()}
+        self.validation_steps = {bucket: self.validate(bucket, signatures[bucket]) for bucket in validation}
         if all(is_closed(signature) for signature in signatures.values()):
             self.guard.lock()
 

@@ -53,10 +53,11 @@ def start_train(tiny_cache):
     Equal steps are compiled once for all of these processes: XLA's cache knows a step by its place in the program.
     """
 
-    def start(folder, *assignments, cache=tiny_cache, more=()):
+    def start(folder, *assignments, cache=tiny_cache, more=(), **process):
         command = [XTTS_TRAIN, "--cache", cache, "--out", folder, *more]
         command += [part for value in (*MICRO, *assignments) for part in ("--set", value)]
-        return subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen([*map(str, command)], **pipes, **process)
 
     return start
 

@@ -1,10 +1,8 @@
-"""Whole runs on the shared cache: resume, signals, kills, bad numbers."""
+"""Whole runs on the shared cache: resume, patience, epochs, bad numbers."""
 
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -183,49 +181,3 @@ def test_too_many_bad_numbers_in_a_row_stop_the_run(poisoned_cache, run_train, t
     code, _, err = run_train(tmp_path / "run", "training.steps=20", "training.max_bad_steps=1", cache=cache)
     assert code == 1
     assert "1 non-finite updates in a row, all skipped; look at the clips named above" in err
-
-
-SHORT_CALLS = (
-    "training.steps_per_call=1", "training.log_every=1", "training.checkpoint_every=2", "training.validate_every=1000"
-)  # fmt: skip
-
-
-def wait_for_step(process, folder, step):
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
-        if any(int(path.name[5:]) >= step for path in list_checkpoints(folder / "checkpoints")):
-            return
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.02)
-    pytest.fail("the run did not get that far")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_saves_and_says_how_to_continue(start_train, tmp_path, number):
-    process = start_train(tmp_path / "run", *SHORT_CALLS, "training.steps=100000")
-    wait_for_step(process, tmp_path / "run", 2)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0
-    assert "Traceback" not in err
-    saved = int(list_checkpoints(tmp_path / "run" / "checkpoints")[-1].name[5:])
-    assert f"{number.name}: saved step {saved}; continue with: xtts-train --resume {tmp_path / 'run'}" in out
-
-
-@pytest.mark.slow
-def test_kill_9_at_any_moment_then_resume_gives_the_same_losses(start_train, run_train, tmp_path, read_steps):
-    """Killed six times, with a save every second step: the losses are those of one run, to the bit."""
-    whole, part = tmp_path / "whole", tmp_path / "part"
-    random = np.random.default_rng(0)
-    settings = (*SHORT_CALLS, "training.steps=60")
-    for target in (2, 8, 16, 24, 32, 40):
-        process = start_train(part, *settings, more=["--resume"])
-        wait_for_step(process, part, target)
-        time.sleep(random.uniform(0, 0.1))
-        process.kill()
-        process.communicate()
-    assert run_train(part, *settings, more=["--resume"])[0] == 0
-    assert run_train(whole, *settings)[0] == 0
-    assert len(read_steps(whole)) == 60
-    assert read_steps(part) == read_steps(whole)
