@@ -2,7 +2,6 @@
 
 import io
 import textwrap
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from xtts.precompute.stopping import disk_errors_explained
 from xtts.shared.griffin_lim import reconstruct
 from xtts.shared.index import IndexRow
 from xtts.shared.mel_profiles import MelProfile
+from xtts.shared.pictures import draw_mel, png_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _INCHES_WIDE, _INCHES_HIGH, _DOTS_PER_INCH = 12.0, 5.4, 120
 _TEXT_WIDTH, _TEXT_LINES = 120, 3
-MEL_COLOURS, _USED, _PADDING = "magma", "#4477aa", "#9a9a9a"
+_USED, _PADDING = "#4477aa", "#9a9a9a"
 
 
 def inspect_clip(cache: Path, clip_id: str, out: Path) -> str:
@@ -76,25 +76,17 @@ def draw_clip(clip: CachedClip, profile: MelProfile) -> bytes:
     text = textwrap.wrap(plain(clip.row.text), _TEXT_WIDTH, max_lines=_TEXT_LINES, placeholder=" ...")
     # Text of a corpus is no formula: a lone dollar sign would be an error.
     figure.suptitle("\n".join([plain(figures_text(clip, profile)), *text]), parse_math=False, fontsize=11)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # drawn as an empty box
-        file = io.BytesIO()
-        figure.savefig(file, format="png")
-    return file.getvalue()
+    return png_bytes(figure)
 
 
 def _draw_mel(figure: "Figure", axes: "Axes", clip: CachedClip, profile: MelProfile) -> None:
     mel, used = clip.record.mel.astype(np.float32), clip.record.mel_length
-    image = axes.imshow(
-        mel.T, origin="lower", aspect="auto", interpolation="nearest", cmap=MEL_COLOURS,
-        extent=(0.0, len(mel), 0.0, mel.shape[1]),
-    )  # fmt: skip
+    image = draw_mel(axes, mel, width=len(mel))
     figure.colorbar(image, ax=axes, label="natural-log magnitude", pad=0.01)
     if used < len(mel):
         axes.axvspan(used, len(mel), facecolor=_PADDING, alpha=0.55, hatch="//", edgecolor="white", linewidth=0)
         axes.axvline(used, color="white", linewidth=1.2)
     axes.set_xlabel("frames (padding shaded)" if used < len(mel) else "frames")
-    axes.set_ylabel("mel channel")
     # The same axis in other units.
     seconds = axes.twiny()
     seconds.set_xlim(0.0, profile.seconds(len(mel)))

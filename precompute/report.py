@@ -13,7 +13,7 @@ import numpy as np
 
 from xtts.precompute.cached_clips import CachedClip, CachedClips
 from xtts.precompute.histogram import HEIGHT, WIDTH, Histogram, draw_histogram
-from xtts.precompute.inspect_clip import MEL_COLOURS, sound_bytes
+from xtts.precompute.inspect_clip import sound_bytes
 from xtts.precompute.progress import Watch
 from xtts.precompute.stopping import disk_errors_explained
 from xtts.shared.cache_spec import SPLITS, CacheSpec
@@ -21,6 +21,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.griffin_lim import reconstruct
 from xtts.shared.index import KEPT, IndexRow
 from xtts.shared.mel_profiles import MelProfile
+from xtts.shared.pictures import LOUDEST, MEL_COLOURS
 from xtts.shared.stats import PERCENTILES, CorpusStats, corpus_stats
 
 CLIPS_SHOWN = 12
@@ -28,8 +29,6 @@ _EXAMPLES = 4
 _SPEAKERS_SHOWN = 30
 _EXCERPT_SECONDS = 15.0
 """A dozen clips of this length, as FLAC, keep the page below 10 MB."""
-_LOUDEST = 2.0
-"""Log-mel of the brightest colour, so that all pictures share one scale."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +204,7 @@ def _picture(mel: np.ndarray, profile: MelProfile) -> bytes:
     from matplotlib.image import imsave
 
     file = io.BytesIO()
-    imsave(file, mel.T, format="png", origin="lower", cmap=MEL_COLOURS, vmin=profile.silence, vmax=_LOUDEST)
+    imsave(file, mel.T, format="png", origin="lower", cmap=MEL_COLOURS, vmin=profile.silence, vmax=LOUDEST)
     return file.getvalue()
 
 

@@ -201,6 +201,12 @@ class TrainingConfig(Section):
     """Steps between lines on the terminal; metrics.jsonl gets every step."""
     validate_every: PositiveInt = 500
     """Steps between validations."""
+    samples_every: PositiveInt | None = 500
+    """Steps between speaking fixed validation sentences into TensorBoard, the last step included; null for never."""
+    sample_sentences: PositiveInt = 8
+    """How many sentences: they are spoken in one batch, and their recordings compete in retrieval."""
+    samples_heard: int = Field(default=2, ge=0)
+    """How many of them are also heard and seen in TensorBoard."""
     checkpoint_every: PositiveInt = 500
     """Steps between checkpoints; the last step is always saved."""
     keep_checkpoints: PositiveInt = 3

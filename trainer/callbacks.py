@@ -2,9 +2,10 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,16 @@ from rich.console import Console
 
 from xtts.shared.cache_spec import Split
 from xtts.shared.errors import LockstepError
+from xtts.shared.griffin_lim import reconstruct
+from xtts.shared.mel_profiles import MelProfile
+from xtts.shared.pictures import png_bytes
 from xtts.trainer.loop import CallResult
 from xtts.trainer.panel import Panel, means
 from xtts.trainer.run_folder import RunFolder
+from xtts.trainer.samples import Sample, Samples
 from xtts.trainer.step import LOSSES, TRAIN_METRICS
+from xtts.trainer.synth.figures import Figures
+from xtts.trainer.synth.pictures import draw_alignment, draw_pair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +81,7 @@ class Reporter:
         if rows.last_step % self.log_every == 0 or rows.last_step == self.total_steps:
             self._log()
 
-    def _write(self, lines: list[dict[str, str | float]]) -> None:
+    def _write(self, lines: Sequence[Mapping[str, str | float]]) -> None:
         rows = [{k: v if isinstance(v, str) or math.isfinite(v) else None for k, v in line.items()} for line in lines]
         try:
             self._metrics.writelines(json.dumps(row) + "\n" for row in rows)
@@ -124,6 +131,44 @@ class Reporter:
         parts = "  ".join(f"{name} {value:.3f}" for name, value in losses.items())
         self.console.print(f"[bold]validation[/bold] at step {step}: loss {total:.4f}  {parts}", highlight=False)
 
+    def recordings(self, samples: Samples) -> None:
+        """The recordings of the sentences that will be heard, vocoded: what synthesis can sound like at best."""
+        with self._curves(0):
+            for clip in samples.clips[: samples.heard]:
+                self._sound(f"recording/{clip.clip_id}", clip.mel, samples.profile)
+
+    def samples(self, step: int, samples: Samples, spoken: list[Sample], *, began: float) -> None:
+        """Record the fixed sentences at one step; began: `time.perf_counter()` before they were spoken."""
+        if not all(np.isfinite(sample.mel).all() for sample in spoken):
+            self.say(f"samples at step {step}: none, the model speaks numbers that are not finite")
+            return
+        figures = samples.figures(spoken)
+        named = asdict(figures) if figures else {}
+        with self._curves(step):
+            for name, value in named.items():
+                tf.summary.scalar(f"evaluation/{name}", value)
+            for sample in spoken[: samples.heard]:
+                self._show(sample, samples)
+            self._tensorboard.flush()
+        seconds = time.perf_counter() - began
+        self._write([{"split": "evaluation", "step": step, **named, "sentences": len(spoken), "seconds": seconds}])
+        said = in_words(figures, len(spoken)) if figures else "heard and seen in TensorBoard"
+        self.console.print(f"[bold]samples[/bold] at step {step}: {said} ({seconds:.1f} s)", highlight=False)
+
+    def _show(self, sample: Sample, samples: Samples) -> None:
+        clip, profile, text = sample.clip, samples.profile, samples.text(sample.clip)
+        pictures = {
+            "mel": draw_pair(clip.mel, sample.mel, profile, text),
+            "alignment": draw_alignment(sample.durations, clip.mel, profile, samples.symbols(clip), text),
+        }
+        for name, figure in pictures.items():
+            tf.summary.image(f"{name}/{clip.clip_id}", tf.io.decode_png(png_bytes(figure), channels=3)[tf.newaxis])
+        self._sound(f"speech/{clip.clip_id}", sample.mel, profile)
+
+    def _sound(self, tag: str, mel: np.ndarray, profile: MelProfile) -> None:
+        samples = reconstruct(mel, profile)
+        tf.summary.audio(tag, samples[np.newaxis, :, np.newaxis], profile.sample_rate, encoding="wav")
+
     def say(self, line: str) -> None:
         """A plain line."""
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -135,6 +180,14 @@ class Reporter:
         with suppress(OSError):  # what is still in its buffer was told of when it could not be written
             self._metrics.close()
         self._tensorboard.close()
+
+
+def in_words(figures: Figures, sentences: int) -> str:
+    """Mean figures of some sentences, in one line."""
+    return (
+        f"retrieval@1 {figures.retrieval_at_1:.0%} of {sentences}  relative MCD {figures.relative_mcd:.3f}  "
+        f"MCD-DTW {figures.mcd_db:.2f} dB  duration error {figures.duration_error:.1%}"
+    )
 
 
 def clip_namer(cache: Path, split: Split) -> Callable[[int, list[tuple[int, int]]], list[str]]:

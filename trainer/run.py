@@ -24,6 +24,7 @@ from xtts.trainer.dynamic import WARNING as DYNAMIC_WARNING
 from xtts.trainer.dynamic import loop_kinds
 from xtts.trainer.failures import explained
 from xtts.trainer.plan import RunPlan
+from xtts.trainer.samples import Samples
 from xtts.trainer.signals import stop_requests
 from xtts.trainer.state import TrainState
 from xtts.trainer.step import LOSSES, Steps
@@ -50,6 +51,7 @@ class Trainer:
         loop, validation = loop_kinds(plan.spec)
         self.loop = loop(plan.cache, plan.spec, plan.config, plan.sizes, self.steps, self.state.position)
         self.validation = validation(plan.cache, plan.spec, plan.sizes, self.steps)
+        self.samples = Samples(self.state.model, plan.cache, plan.spec, self.training)
         self.step = int(self.state.step.numpy())
         self._prepare_folder(console)
         self.reporter = Reporter(
@@ -84,7 +86,19 @@ class Trainer:
                 f"compiled bucket {number:02d}: {size} clips of {bucket.tokens} tokens, {bucket.frames} frames "
                 f"in {time.perf_counter() - began:.1f} s" + (f", memory +{grown} MiB" if grown else "")
             )
+        self._prepare_samples()
         self.validate(record=self.plan.resume is None)
+
+    def _prepare_samples(self) -> None:
+        """Compile what speaks the fixed sentences; a new run lets their recordings be heard."""
+        if self.samples.empty:
+            return
+        began = time.perf_counter()
+        with explained("compiling the samples", self._compile_fix):
+            self.samples.speak()
+        self.reporter.say(f"compiled samples: {self.samples.described} in {time.perf_counter() - began:.1f} s")
+        if self.plan.resume is None:
+            self.reporter.recordings(self.samples)
 
     @property
     def _data_fix(self) -> str:
@@ -114,11 +128,21 @@ class Trainer:
             if self.best.note(self.step, total) and self.step:
                 self.save()
 
+    def listen(self) -> None:
+        """Speak the fixed sentences under the averaged weights, and show how they sound."""
+        if self.samples.empty:
+            return
+        began = time.perf_counter()
+        self._exchange()
+        spoken = self.samples.speak()
+        self._exchange()
+        self.reporter.samples(self.step, self.samples, spoken, began=began)
+
     def advance(self) -> None:
         """One host call: as many steps as fit before the next thing that happens on the host."""
         training = self.training
-        marks = (training.log_every, training.validate_every, training.checkpoint_every)
-        due = min(mark - self.step % mark for mark in marks)
+        marks = (training.log_every, training.validate_every, training.samples_every, training.checkpoint_every)
+        due = min(mark - self.step % mark for mark in marks if mark)
         count = min(training.steps_per_call, due, training.steps - self.step)
         with explained(f"steps after {self.step}", self._data_fix):
             result = self.loop.run(count)
@@ -158,6 +182,8 @@ class Trainer:
             self.compile()
             while self.step < training.steps and not stop and not self.stale:
                 self.advance()
+                if self.step % (training.samples_every or training.steps) == 0 or self.step == training.steps:
+                    self.listen()
                 if self.step % training.validate_every == 0 or self.step == training.steps:
                     self.validate()
                 if stop or self.step % training.checkpoint_every == 0 or self.step == training.steps:

@@ -23,6 +23,7 @@ MICRO = [
     "shapes.buckets=2", "split.validation_fraction=0.1",
     "training.batch_size=3", "training.steps=12", "training.steps_per_call=4", "training.log_every=4",
     "training.checkpoint_every=4", "training.validate_every=6", "training.keep_checkpoints=9",
+    "training.samples_every=null",
 ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from xtts.trainer.synth import cepstra as cepstra_module
 from xtts.trainer.synth.cepstra import DECIBELS, cepstra, warped_distances
 from xtts.trainer.synth.evaluate import spread
 from xtts.trainer.synth.figures import best_wrong, distance_table, judge, mean_figures
-from xtts.trainer.synth.held_out import read_held_out
+from xtts.trainer.synth.held_out import read_clips
 from xtts.trainer.synth.source import open_source
 
 XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
@@ -106,7 +106,7 @@ def test_a_limit_is_spread_over_the_clips(clips, limit, expected):
 
 def test_held_out_clips_are_those_of_the_ledger(finished_run, tiny_cache):
     source = open_source(finished_run[0])
-    clips = read_held_out(tiny_cache, source.voice)
+    clips = read_clips(tiny_cache, source.voice)
     rows = {row.id: row for row in read_index(tiny_cache / "index.parquet") if row.split == "validation"}
     assert [clip.clip_id for clip in clips] == sorted(rows)
     for clip in clips:
@@ -118,7 +118,7 @@ def test_a_cache_of_another_voice_is_refused(finished_run, tiny_cache):
     voice = open_source(finished_run[0]).voice
     for changes, message in (({"profile": "tacotron2"}, "mel profile hifigan"), ({"speakers": ["x"]}, "speakers")):
         with pytest.raises(LockstepError, match=message):
-            read_held_out(tiny_cache, voice.model_copy(update=changes))
+            read_clips(tiny_cache, voice.model_copy(update=changes))
 
 
 def test_the_command_on_a_run(finished_run, tiny_cache, tmp_path):

@@ -1,10 +1,14 @@
 """`xtts-synth`: speech from a checkpoint. Heavy imports happen inside the commands."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from xtts.shared.errors import LockstepError, reported
+
+if TYPE_CHECKING:
+    from xtts.shared.cache_spec import Split
 
 _PATH = click.Path(path_type=Path)
 _MOST_SEED = 2**31 - 1
@@ -78,14 +82,15 @@ def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | Non
 
 @main.command(context_settings={"show_default": True})
 @_checkpoint_option
-@click.option("--cache", type=_PATH, metavar="DIR", help="Whose validation split.  [default: the run's own]")
+@click.option("--cache", type=_PATH, metavar="DIR", help="Whose sentences.  [default: the run's own]")
+@click.option("--split", type=click.Choice(["validation", "train"]), default="validation", help="Which of them.")
 @click.option("--limit", type=click.IntRange(1), default=100, help="Most sentences to speak; all recordings compete.")
 @click.option("--json", "json_file", type=_PATH, metavar="FILE.json", help="The figures of every sentence.")
 @_steps_option
 @_temperature_option
 @_seed_option
-def evaluate(checkpoint: Path, cache: Path | None, limit: int, json_file: Path | None, steps: int, temperature: float,
-             seed: int) -> None:  # fmt: skip
+def evaluate(checkpoint: Path, cache: Path | None, split: "Split", limit: int, json_file: Path | None, steps: int,
+             temperature: float, seed: int) -> None:  # fmt: skip
     """Compare held-out sentences, spoken, with the recordings of all of them."""
     with reported():
         from xtts.trainer.synth.evaluate import EvaluationRequest
@@ -94,7 +99,9 @@ def evaluate(checkpoint: Path, cache: Path | None, limit: int, json_file: Path |
 
         manner = Manner(steps=steps, temperature=temperature, seed=seed)
         run_evaluation(
-            EvaluationRequest(checkpoint=checkpoint, cache=cache, limit=limit, json_file=json_file, manner=manner)
+            EvaluationRequest(
+                checkpoint=checkpoint, cache=cache, split=split, limit=limit, json_file=json_file, manner=manner
+            )
         )
 
 

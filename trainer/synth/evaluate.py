@@ -1,4 +1,4 @@
-"""`xtts-synth evaluate`: the held-out sentences spoken, and compared with the recordings of all of them."""
+"""`xtts-synth evaluate`: the sentences of a split spoken, and compared with the recordings of all of them."""
 
 import json
 import os
@@ -12,22 +12,24 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from xtts.shared.cache_spec import DEFAULT_CACHE
+from xtts.shared.cache_spec import DEFAULT_CACHE, Split
 from xtts.shared.errors import LockstepError
 from xtts.shared.griffin_lim import reconstruct
 from xtts.shared.mel import log_mel
 from xtts.shared.mel_profiles import MelProfile
 from xtts.trainer.startup import enable_compile_cache, quiet_import
 from xtts.trainer.synth.figures import Sentence, best_wrong, distance_table, judge, mean_figures
-from xtts.trainer.synth.held_out import Clip, read_held_out
+from xtts.trainer.synth.held_out import Clip, read_clips
 from xtts.trainer.synth.manner import Manner
 from xtts.trainer.synth.output import check_file, write_whole
 from xtts.trainer.synth.source import Source, open_source
+from xtts.trainer.synth.voice import Voice
 
 if TYPE_CHECKING:
     from xtts.trainer.synth.speaker import Utterance
 
 SYNTHESISED, VOCODED, WRONG = "synthesised", "vocoded recording", "best wrong sentence"
+_KINDS: dict[Split, str] = {"validation": "held-out sentences", "train": "training sentences"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,31 +38,50 @@ class EvaluationRequest:
 
     checkpoint: Path
     cache: Path | None
+    split: Split
     limit: int
     json_file: Path | None
     manner: Manner
 
 
-def evaluate(request: EvaluationRequest) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What came of it."""
+
+    source: Source
+    cache: Path
+    clips: list[Clip]
+    """All of the split, R of them."""
+    own: list[int]
+    """Places of the N spoken ones."""
+    spoken: "list[Utterance]"
+    """N."""
+    systems: dict[str, list[Sentence]]
+    """N figures by system."""
+
+
+def evaluate(request: EvaluationRequest) -> Evaluation:
     """Speak, compare, and show the figures as a table and, where asked for, as JSON."""
     if request.json_file is not None:
         check_file(request.json_file, ".json", "--json")
     source = open_source(request.checkpoint)
     cache = request.cache or source.run.cache() or Path(DEFAULT_CACHE)
-    clips = read_held_out(cache, source.voice)
+    clips = competing_clips(cache, source.voice, request.split)
     console, began = Console(width=None if os.isatty(1) else 120), time.perf_counter()
     own = spread(len(clips), request.limit)
-    console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} held-out sentences", highlight=False)
-    spoken = _speak(source, [clips[i] for i in own], request.manner)
+    console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[request.split]}", highlight=False)
+    spoken = speak_clips(source, [clips[i] for i in own], request.manner)
     console.print("vocoding their recordings", highlight=False)
-    vocoded = [_vocode(clips[i].mel, source.voice.mel_profile) for i in own]
+    profile = source.voice.mel_profile
+    vocoded = [_vocode(clips[i].mel, profile) for i in own]
     console.print(f"comparing them with {len(clips)} recordings", highlight=False)
     systems = compare(clips, own, spoken, vocoded)
-    console.print(_table(systems))
+    done = Evaluation(source=source, cache=cache, clips=clips, own=own, spoken=spoken, systems=systems)
+    console.print(figures_table(systems, _KINDS[request.split]))
     if request.json_file is not None:
-        described = _report(request, source, cache, clips, systems)
-        write_whole(request.json_file, (json.dumps(described, indent=1) + "\n").encode())
+        write_whole(request.json_file, (json.dumps(_report(request, done), indent=1) + "\n").encode())
     console.print(f"{time.perf_counter() - began:.0f} s", highlight=False)
+    return done
 
 
 def spread(clips: int, limit: int) -> list[int]:
@@ -69,7 +90,20 @@ def spread(clips: int, limit: int) -> list[int]:
     return [i * clips // chosen for i in range(chosen)]
 
 
-def _speak(source: Source, clips: Sequence[Clip], manner: Manner) -> "list[Utterance]":
+def competing_clips(cache: Path, voice: Voice, split: Split) -> list[Clip]:
+    """The clips of a split, at least two, so that one can be told from another."""
+    clips = read_clips(cache, voice, split)
+    if len(clips) < 2:
+        fix = "build the cache with a larger split.validation_fraction"
+        raise LockstepError(
+            str(cache), found=f"{len(clips)} {split} clips", expected="at least 2, to tell one from another",
+            fix=fix if split == "validation" else "give the cache of a larger corpus",
+        )  # fmt: skip
+    return clips
+
+
+def speak_clips(source: Source, clips: Sequence[Clip], manner: Manner) -> "list[Utterance]":
+    """The clips' texts in the checkpoint's voice."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     enable_compile_cache()
     with quiet_import():
@@ -104,8 +138,9 @@ def compare(
     }
 
 
-def _table(systems: dict[str, list[Sentence]]) -> Table:
-    table = Table("held-out sentences", title_justify="left")
+def figures_table(systems: dict[str, list[Sentence]], kind: str) -> Table:
+    """The mean figures by system, under the kind of the sentences."""
+    table = Table(kind, title_justify="left")
     for name in ("MCD-DTW, dB", "relative MCD", "duration error", "retrieval@1"):
         table.add_column(name, justify="right")
     for name, sentences in systems.items():
@@ -117,17 +152,16 @@ def _table(systems: dict[str, list[Sentence]]) -> Table:
     return table
 
 
-def _report(
-    request: EvaluationRequest, source: Source, cache: Path, clips: Sequence[Clip], systems: dict[str, list[Sentence]]
-) -> dict[str, Any]:
+def _report(request: EvaluationRequest, done: Evaluation) -> dict[str, Any]:
     return {
-        "checkpoint": str(source.checkpoint),
-        "cache": str(cache),
+        "checkpoint": str(done.source.checkpoint),
+        "cache": str(done.cache),
+        "split": request.split,
         "manner": asdict(request.manner),
-        "spoken": len(systems[SYNTHESISED]),
-        "recordings": len(clips),
+        "spoken": len(done.own),
+        "recordings": len(done.clips),
         "systems": {
             name: asdict(mean_figures(sentences)) | {"sentences": [asdict(sentence) for sentence in sentences]}
-            for name, sentences in systems.items()
+            for name, sentences in done.systems.items()
         },
     }

@@ -1,11 +1,11 @@
-"""The validation clips of a cache, read without TensorFlow."""
+"""The clips of one split of a cache, read without TensorFlow."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from xtts.shared.cache_spec import Bucket, CacheSpec, Shard, load_spec
+from xtts.shared.cache_spec import TOKENIZER_FILE, Bucket, CacheSpec, Shard, Split, load_spec
 from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.quick_check import shard_problem
 from xtts.shared.records import CorruptRecord, Record, parse_example, unframe
@@ -15,7 +15,7 @@ from xtts.trainer.synth.voice import Voice
 
 @dataclass(frozen=True, kw_only=True)
 class Clip:
-    """One recording that was held out."""
+    """One recording."""
 
     clip_id: str
     ids: list[int]
@@ -25,23 +25,18 @@ class Clip:
     speaker: int
 
 
-def read_held_out(cache: Path, voice: Voice) -> list[Clip]:
-    """Every validation clip, ordered by id; a `LockstepError` when the voice cannot speak this cache."""
+def read_clips(cache: Path, voice: Voice, split: Split = "validation") -> list[Clip]:
+    """Every clip of a split, ordered by id; a `LockstepError` when the voice cannot speak this cache."""
     spec = load_spec(cache)
-    _check_match(cache, spec, load_tokenizer(cache / "tokenizer.json"), voice)
+    _check_match(cache, spec, load_tokenizer(cache / TOKENIZER_FILE), voice)
     clips = [
-        _clip(record)
+        clip
         for bucket in spec.buckets
-        for shard in bucket.validation
-        for record in _records(cache, spec, bucket, shard)
+        for shard in bucket.shards(split)
+        for clip in shard_clips(cache, spec, bucket, shard)
     ]
-    if len(clips) < 2:
-        raise LockstepError(
-            str(cache), found=f"{len(clips)} validation clips", expected="at least 2, to tell one from another",
-            fix="build the cache with a larger split.validation_fraction",
-        )  # fmt: skip
-    longest = max(clips, key=lambda clip: len(clip.ids))
-    if len(longest.ids) > voice.most_tokens:
+    longest = max(clips, key=lambda clip: len(clip.ids), default=None)
+    if longest and len(longest.ids) > voice.most_tokens:
         raise LockstepError(
             f"{cache} ({longest.clip_id})", found=f"{len(longest.ids)} tokens",
             expected=f"at most {voice.most_tokens}, the largest shape of the checkpoint",
@@ -64,14 +59,15 @@ def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voic
             )  # fmt: skip
 
 
-def _records(cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard) -> list[Record]:
+def shard_clips(cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard) -> list[Clip]:
+    """The clips of one shard as they are stored; a `LockstepError` when it is not what the cache says."""
     where, problem, fix = str(cache / shard.file), shard_problem(cache, shard), repair_command(cache)
     if problem:
         raise LockstepError(where, found=problem[0], expected=problem[1], fix=fix, exit_code=1)
     try:
         data = memoryview((cache / shard.file).read_bytes())
         return [
-            parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
+            _clip(parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels))
             for payload in unframe(data, limit_bytes=spec.record_bytes_limit(bucket))
         ]
     except (OSError, CorruptRecord) as error:

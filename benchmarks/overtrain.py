@@ -1,0 +1,244 @@
+"""Whether a small corpus, over-trained, is spoken back intelligibly.
+
+    python -m pip install pocketsphinx
+    python benchmarks/overtrain.py DATA [--config tiny] [--steps 4000] [--work build/overtrain] [--json FILE.json]
+    python benchmarks/overtrain.py DATA --run RUN [--json FILE.json] [--wavs FOLDER]
+
+The first form builds features of DATA with every clip in training, and trains; with --run an existing run is scored,
+which was trained on features of DATA. Then the training sentences are spoken back, their recordings are vocoded by
+Griffin-Lim, and two questions are asked:
+
+- is each sentence nearest to its own recording (`xtts-synth evaluate --split train` asks the same)?
+- how many characters does an off-the-shelf recogniser of English (pocketsphinx, with the model that it carries) get
+  wrong in the synthesised, the vocoded and the original clips? Letters and digits count, in either case, and blanks.
+
+The vocoded clips are what the synthesised ones can be at best: the target is 15 points of character error from them.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import soxr
+from rich.console import Console
+
+from xtts.precompute.corpus import read_corpus
+from xtts.shared.audio import decode
+from xtts.shared.cache_spec import INDEX_FILE
+from xtts.shared.errors import LockstepError, reported
+from xtts.shared.griffin_lim import reconstruct
+from xtts.shared.index import read_index
+from xtts.shared.mel import log_mel
+from xtts.trainer.synth.evaluate import SYNTHESISED, VOCODED, compare, competing_clips, figures_table, speak_clips
+from xtts.trainer.synth.figures import Sentence, mean_figures
+from xtts.trainer.synth.held_out import Clip
+from xtts.trainer.synth.manner import Manner
+from xtts.trainer.synth.output import write_wav
+from xtts.trainer.synth.source import open_source
+
+RECOGNISER_HZ = 16_000
+RECORDED = "recording"
+TARGET_POINTS = 15.0
+"""Most percentage points of character error beyond the vocoded recordings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hearing:
+    """What the recogniser made of one clip."""
+
+    clip_id: str
+    text: str
+    """What was to be said, less its punctuation."""
+    heard: str
+    errors: int
+    """Characters inserted, left out or taken for others."""
+
+
+def main() -> None:
+    with reported():
+        score(parse_arguments())
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("data", type=Path, metavar="DATA", help="a corpus in the LJSpeech layout, or a manifest")
+    parser.add_argument("--run", type=Path, help="score this run; without it one is trained")
+    parser.add_argument("--config", default="tiny")
+    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="a setting of that training")
+    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--work", type=Path, default=Path("build/overtrain"), help="folder of features and run")
+    parser.add_argument("--wavs", type=Path, help="keep what was heard in this folder")
+    parser.add_argument("--json", type=Path, help="write the figures as JSON")
+    return parser.parse_args()
+
+
+def train(options: argparse.Namespace) -> Path:
+    """Features with nothing held out, and a run on them: the run folder, which is gone on with if it exists."""
+    cache, run = options.work / "features", options.work / "run"
+    settings = [part for setting in ("split.validation_fraction=0", *options.set) for part in ("--set", setting)]
+    for command, *arguments in (
+        ("precompute", "build", "--data", options.data, "--cache", cache),
+        ("trainer", "--cache", cache, "--out", run, "--resume", "--steps", options.steps),
+    ):
+        main_of = f"from xtts.{command}.cli import main; main()"
+        line = [sys.executable, "-c", main_of, *arguments, "--config", options.config, *settings]
+        if subprocess.run([*map(str, line)]).returncode:
+            sys.exit(1)
+    return run
+
+
+def score(options: argparse.Namespace) -> None:
+    recogniser, console = make_recogniser(), Console(width=None if os.isatty(1) else 120)
+    source, began = open_source(options.run or train(options)), time.perf_counter()
+    cache = source.run.cache()
+    if cache is None:
+        raise LockstepError(str(source.run.run_file), found="no cache named")
+    clips, profile = competing_clips(cache, source.voice, "train"), source.voice.mel_profile
+    recordings = read_recordings(options.data, clips, profile.sample_rate)
+    spoken = speak_clips(source, clips, Manner())
+    sounds = {
+        SYNTHESISED: [reconstruct(utterance.mel, profile) for utterance in spoken],
+        VOCODED: [reconstruct(clip.mel, profile) for clip in clips],
+        RECORDED: recordings,
+    }
+    vocoded = [log_mel(samples, profile) for samples in sounds[VOCODED]]
+    systems = compare(clips, range(len(clips)), spoken, vocoded)
+    console.print(figures_table(systems, "training sentences"))
+    if options.wavs:
+        keep_sounds(options.wavs, clips, sounds, profile.sample_rate)
+    texts = {row.id: row.text for row in read_index(cache / INDEX_FILE) if row.position is not None}
+    heard = {
+        system: [
+            hear(
+                recogniser,
+                clip.clip_id,
+                texts[clip.clip_id],
+                soxr.resample(samples, profile.sample_rate, RECOGNISER_HZ),
+            )
+            for clip, samples in zip(clips, played, strict=True)
+        ]
+        for system, played in sounds.items()
+    }
+    result = summarise(systems, heard) | {"checkpoint": str(source.checkpoint), "step": int(source.checkpoint.name[5:])}
+    print(markdown(result), f"\n{time.perf_counter() - began:.0f} s")
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def read_recordings(data: Path, clips: Sequence[Clip], rate: int) -> list[np.ndarray]:
+    """float32[S] of each clip, from the corpus itself."""
+    corpus = read_corpus(data)
+    sources = {clip.id: corpus.root / clip.source for clip in corpus.clips if clip.reason is None}
+    missing = [clip.clip_id for clip in clips if clip.clip_id not in sources]
+    if missing:
+        raise LockstepError(str(data), found=f"no clip {missing[0]}", expected="the corpus that the run was trained on")
+    return [decode(sources[clip.clip_id].read_bytes(), rate=rate) for clip in clips]
+
+
+def keep_sounds(folder: Path, clips: Sequence[Clip], sounds: dict[str, list[np.ndarray]], rate: int) -> None:
+    for system, played in sounds.items():
+        place = folder / system.replace(" ", "-")
+        place.mkdir(parents=True, exist_ok=True)
+        for clip, samples in zip(clips, played, strict=True):
+            write_wav(place / f"{clip.clip_id}.wav", samples, rate)
+
+
+Recogniser = Callable[[np.ndarray], str]
+"""Samples float32[S] at 16 kHz -> words."""
+
+
+def make_recogniser() -> Recogniser:
+    try:
+        import pocketsphinx
+    except ImportError:
+        raise LockstepError(
+            "pocketsphinx", found="not installed", fix=f"{sys.executable} -m pip install pocketsphinx"
+        ) from None
+
+    # Channel normalisation over the whole clip: by default it would carry on from the clip before.
+    decoder = pocketsphinx.Decoder(samprate=RECOGNISER_HZ, cmn="batch", loglevel="ERROR")
+
+    def recognise(samples: np.ndarray) -> str:
+        decoder.start_utt()
+        decoder.process_raw((np.clip(samples, -1.0, 1.0) * 32767).astype("<i2").tobytes(), full_utt=True)
+        decoder.end_utt()
+        found = decoder.hyp()
+        return found.hypstr if found else ""
+
+    return recognise
+
+
+def hear(recogniser: Recogniser, clip_id: str, text: str, samples: np.ndarray) -> Hearing:
+    wanted, heard = plain_text(text), plain_text(recogniser(samples))
+    return Hearing(clip_id=clip_id, text=wanted, heard=heard, errors=edit_distance(wanted, heard))
+
+
+def plain_text(text: str) -> str:
+    """Lower case, letters and digits, one blank between words; an apostrophe joins its word."""
+    kept = "".join(c if c.isalnum() else "" if c in "'\N{RIGHT SINGLE QUOTATION MARK}" else " " for c in text.lower())
+    return " ".join(kept.split())
+
+
+def edit_distance(wanted: str, found: str) -> int:
+    """Fewest insertions, deletions and substitutions (Levenshtein), a row of the table at a time."""
+    letters, places = np.array([ord(c) for c in found], np.int64), np.arange(len(found) + 1)
+    row = places.copy()
+    for number, letter in enumerate(wanted, 1):
+        diagonal = row[:-1] + (letters != ord(letter))
+        row = np.concatenate([[number], np.minimum(row[1:] + 1, diagonal)])
+        # An insertion costs one for each place moved to the right.
+        row = np.minimum.accumulate(row - places) + places
+    return int(row[-1])
+
+
+def summarise(systems: dict[str, list[Sentence]], heard: dict[str, list[Hearing]]) -> dict[str, object]:
+    rates = {
+        system: 100 * sum(one.errors for one in clips) / sum(len(one.text) for one in clips)
+        for system, clips in heard.items()
+    }
+    beyond = rates[SYNTHESISED] - rates[VOCODED]
+    return {
+        "clips": len(heard[SYNTHESISED]),
+        "character_error_percent": rates,
+        "points_beyond_vocoded": beyond,
+        "within_target": beyond <= TARGET_POINTS,
+        "figures": {system: asdict(mean_figures(sentences)) for system, sentences in systems.items()},
+        "heard": {system: [asdict(one) for one in clips] for system, clips in heard.items()},
+        "python": platform.python_version(),
+    }
+
+
+def markdown(result: dict[str, object]) -> str:
+    rates, figures = result["character_error_percent"], result["figures"]
+    assert isinstance(rates, dict)
+    assert isinstance(figures, dict)
+    lines = [
+        f"step {result['step']}, {result['clips']} training sentences spoken back",
+        "",
+        "| | character error | retrieval@1 | relative MCD | duration error |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for system, rate in rates.items():
+        mean = figures.get(system)
+        cells = ("", "", "")
+        if mean:
+            found = round(mean["retrieval_at_1"] * int(str(result["clips"])))
+            cells = (
+                f"{found} of {result['clips']}", f"{mean['relative_mcd']:.3f}", f"{100 * mean['duration_error']:.1f}%",
+            )  # fmt: skip
+        lines.append(f"| {system} | {rate:.1f}% | {' | '.join(cells)} |")
+    verdict = "within" if result["within_target"] else "NOT within"
+    points = result["points_beyond_vocoded"]
+    return "\n".join([*lines, "", f"{points:+.1f} points beyond vocoded: {verdict} {TARGET_POINTS:.0f}"])
+
+
+if __name__ == "__main__":
+    main()

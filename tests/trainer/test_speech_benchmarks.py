@@ -1,0 +1,94 @@
+"""The proofs of speech run on a small run, and say what they measured."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+DEAF_RECOGNISER = """
+class Decoder:
+    def __init__(self, *, samprate, cmn, loglevel):
+        assert (samprate, cmn) == (16000, "batch")
+    def start_utt(self): pass
+    def process_raw(self, data, full_utt): self.seconds = len(data) / 2 / 16000
+    def end_utt(self): pass
+    def hyp(self): return type("Hypothesis", (), {"hypstr": "a"})() if self.seconds > 0.1 else None
+"""
+
+
+@pytest.fixture(scope="module")
+def overtrain():
+    spec = importlib.util.spec_from_file_location("overtrain", BENCHMARKS / "overtrain.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def plain_edit_distance(a, b):
+    table = np.zeros((len(a) + 1, len(b) + 1), int)
+    table[:, 0], table[0] = np.arange(len(a) + 1), np.arange(len(b) + 1)
+    for i in range(1, len(a) + 1):
+        for j in range(1, len(b) + 1):
+            swapped = table[i - 1, j - 1] + (a[i - 1] != b[j - 1])
+            table[i, j] = min(table[i - 1, j] + 1, table[i, j - 1] + 1, swapped)
+    return table[-1, -1]
+
+
+def test_edit_distance_is_that_of_a_plain_reference(overtrain):
+    random = np.random.default_rng(3)
+    for _ in range(200):
+        a, b = ("".join(random.choice(list("abc "), size=random.integers(0, 9))) for _ in range(2))
+        assert overtrain.edit_distance(a, b) == plain_edit_distance(a, b)
+    assert overtrain.edit_distance("kitten", "sitting") == 3
+
+
+def test_only_letters_digits_and_blanks_are_compared(overtrain):
+    assert overtrain.plain_text("It's  the \N{LEFT DOUBLE QUOTATION MARK}Man,\N{RIGHT DOUBLE QUOTATION MARK} in-1") == (
+        "its the man in 1"
+    )
+
+
+def test_a_small_run_is_spoken_back_and_heard(finished_run, tiny_corpus, tmp_path):
+    (tmp_path / "pocketsphinx.py").write_text(DEAF_RECOGNISER)
+    arguments = [tiny_corpus, "--run", finished_run[0], "--json", tmp_path / "f.json", "--wavs", tmp_path / "wavs"]
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / "overtrain.py", *arguments],
+        capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "f.json").read_text())
+    assert result["step"] == 12
+    heard = result["heard"]
+    assert list(heard) == ["synthesised", "vocoded recording", "recording"]
+    for clips in heard.values():
+        assert len(clips) == result["clips"]
+        # Each text begins with the one letter that is ever heard: all the other characters are missing.
+        assert all(one["errors"] == len(one["text"]) - 1 for one in clips if one["heard"])
+    assert all(one["heard"] == "a" for one in heard["recording"])
+    assert result["character_error_percent"]["recording"] == result["character_error_percent"]["vocoded recording"]
+    assert result["figures"]["vocoded recording"]["retrieval_at_1"] == 1.0
+    assert len(list((tmp_path / "wavs" / "synthesised").glob("*.wav"))) == result["clips"]
+    assert "points beyond vocoded" in done.stdout
+
+
+def test_the_held_out_sentences_become_a_table_and_a_picture(finished_run, tmp_path):
+    picture, figures = tmp_path / "docs" / "held-out.png", tmp_path / "figures.json"
+    command = [sys.executable, BENCHMARKS / "speech.py", finished_run[0], "--picture", picture, "--json", figures]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    systems = json.loads(figures.read_text())["systems"]
+    row = next(line for line in done.stdout.splitlines() if line.startswith("| synthesised |"))
+    assert f"{systems['synthesised']['mcd_db']:.2f} dB" in row
+    assert "minutes of training steps" in done.stdout
+    assert picture.stat().st_size < 150_000
+    height, width = matplotlib.image.imread(picture).shape[:2]
+    assert width > height > 300
