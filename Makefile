@@ -8,6 +8,7 @@ PYTHON ?= python3
 TRAIN_ARGS ?=
 BENCH_ARGS ?= --quick
 SYNTH_ARGS ?=
+DOCTOR_ARGS ?=
 CKPT ?= $(patsubst %/,%,$(dir $(firstword $(shell ls -t runs/*/run.json 2>/dev/null))))
 TEXT ?= The first words of a new voice.
 export TEXT
@@ -89,8 +90,9 @@ synth: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/precompute.py $(BENCH_ARGS)
 
-doctor: $(READY)
-	$(BIN)/xtts-$@
+# Says what would slow training down here; exit code 1 when it found something.
+doctor: $(READY) $(CACHE)/cache.json
+	$(BIN)/xtts-doctor --cache $(CACHE) --config $(CONFIG) $(DOCTOR_ARGS)
 
 clean:
 	rm -rf .venv build $(SAMPLE) '$(CACHE)' '$(ORIGIN)'

@@ -1,6 +1,7 @@
 """Fixtures for all tests: a small corpus of tones, the cache made of it, and the real clips where they are."""
 
 import atexit
+import csv
 import os
 import shutil
 import tempfile
@@ -15,6 +16,7 @@ from xtts.precompute.build import build_cache
 from xtts.precompute.progress import Silence
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
+from xtts.shared.index import IndexRow
 from xtts.trainer.startup import enable_compile_cache
 
 # Steps compiled by one test serve the next; the folder goes with the session. Before TensorFlow is imported.
@@ -80,3 +82,19 @@ def real_clips() -> Path:
     if not folder.is_dir():
         pytest.skip("the real clips are not on this machine")
     return folder
+
+
+@pytest.fixture(scope="session")
+def ljspeech_rows() -> list[IndexRow]:
+    """The ledger that LJSpeech's own lengths would give; the test is skipped where they are not at hand."""
+    path = SHARED_DATA / "ljspeech-1.1-lengths.csv"
+    if not path.is_file():
+        pytest.skip("the lengths of LJSpeech are not on this machine")
+    with path.open() as file:
+        return [
+            IndexRow(
+                id=line["id"], speaker="", text="", status="kept", token_length=int(line["characters"]),
+                mel_length=int(line["mel_frames"]), seconds=int(line["mel_frames"]) * 256 / 22_050,
+            )
+            for line in csv.DictReader(file)
+        ]  # fmt: skip

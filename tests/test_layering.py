@@ -62,12 +62,3 @@ def test_help_loads_nothing_heavy(command):
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in result.stderr.splitlines()}
     assert {"click", "xtts"} <= loaded
     assert not loaded & HEAVY
-
-
-@pytest.mark.parametrize("command", ["xtts-doctor"])
-def test_commands_that_are_not_built_yet_say_so(command):
-    executable = Path(sys.executable).with_name(command)
-    result = subprocess.run([executable, "anything"], capture_output=True, text=True, check=False)
-    assert result.returncode == 2
-    assert "not built yet" in result.stderr
-    assert "Traceback" not in result.stderr

@@ -112,21 +112,28 @@ def newest(folder: "RunFolder") -> Path | None:
     return next(reversed(list_checkpoints(folder.checkpoints)), None)
 
 
-def check_features(config: "Config", spec: "CacheSpec", cache: Path) -> None:
-    """Refuse a cache that was built with other feature settings, naming the first difference."""
+def feature_differences(config: "Config", spec: "CacheSpec") -> list[tuple[str, object, object]]:
+    """(section.field, as the cache was built, as configured) of every feature setting that differs."""
     from xtts.shared.config import feature_config, with_defaults
 
     stored = with_defaults(spec.features)
-    for section, fields in feature_config(config).items():
-        for field, wanted in fields.items():
-            found = stored[section][field]
-            if found != wanted:
-                built, wished = json.dumps(found), json.dumps(wanted)
-                raise LockstepError(
-                    str(cache), found=f"built with {section}.{field} = {built}", expected=wished,
-                    fix="rebuild it with make features DATA=<its corpus> CONFIG=<this configuration>, "
-                    f"or train with --set {section}.{field}={built}",
-                )  # fmt: skip
+    return [
+        (f"{section}.{field}", stored[section][field], wanted)
+        for section, fields in feature_config(config).items()
+        for field, wanted in fields.items()
+        if stored[section][field] != wanted
+    ]
+
+
+def check_features(config: "Config", spec: "CacheSpec", cache: Path) -> None:
+    """Refuse a cache that was built with other feature settings, naming the first difference."""
+    for key, found, wanted in feature_differences(config, spec):
+        built = json.dumps(found)
+        raise LockstepError(
+            str(cache), found=f"built with {key} = {built}", expected=json.dumps(wanted),
+            fix="rebuild it with make features DATA=<its corpus> CONFIG=<this configuration>, "
+            f"or train with --set {key}={built}",
+        )  # fmt: skip
 
 
 def check_files(config: "Config", cache: Path) -> None:

@@ -1,25 +1,5 @@
-import csv
-from pathlib import Path
-
-import pytest
-
 from xtts.shared.index import IndexRow
 from xtts.shared.stats import corpus_stats, rejected_by_caps
-
-
-@pytest.fixture(scope="module")
-def ljspeech_rows() -> list[IndexRow]:
-    path = Path(__file__).parents[2].parent / "shared" / "data" / "ljspeech-1.1-lengths.csv"
-    if not path.is_file():
-        pytest.skip("the lengths of LJSpeech are not on this machine")
-    with path.open() as file:
-        return [
-            IndexRow(
-                id=line["id"], speaker="", text="", status="kept", token_length=int(line["characters"]),
-                mel_length=int(line["mel_frames"]), seconds=int(line["mel_frames"]) * 256 / 22_050,
-            )
-            for line in csv.DictReader(file)
-        ]  # fmt: skip
 
 
 def test_ljspeech_percentiles_and_plans(ljspeech_rows):

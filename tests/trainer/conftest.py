@@ -28,6 +28,12 @@ MICRO = [
 
 
 @pytest.fixture(scope="session")
+def micro():
+    """Assignments of the micro model and of settings that fit the shared cache."""
+    return MICRO
+
+
+@pytest.fixture(scope="session")
 def make_plan(tiny_cache):
     """`make_plan(folder, "a.b=c", ..., cache=..., resume=...)`: what `xtts-train` would hand to `train`."""
 

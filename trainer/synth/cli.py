@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from xtts.shared.errors import LockstepError, reported
+from xtts.trainer.command_group import DefaultCommandGroup
 
 if TYPE_CHECKING:
     from xtts.shared.cache_spec import Split
@@ -14,22 +15,9 @@ _PATH = click.Path(path_type=Path)
 _MOST_SEED = 2**31 - 1
 
 
-class _SpeakByDefault(click.Group):
-    """A group whose first command needs no name: `xtts-synth --ckpt RUN TEXT` is `xtts-synth speak --ckpt RUN TEXT`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or args[0] not in (*self.commands, "--help"):
-            args = ["speak", *args]
-        return super().parse_args(ctx, args)
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_usage(ctx.command_path, "--ckpt DIR [OPTIONS] [TEXT]")
-        formatter.write_usage(ctx.command_path, "COMMAND --ckpt DIR ...")
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        speak_context = click.Context(self.commands["speak"], info_name="speak", parent=ctx, show_default=True)
-        self.commands["speak"].format_options(speak_context, formatter)
-        self.format_commands(ctx, formatter)
+class _Synth(DefaultCommandGroup):
+    default = "speak"
+    usages = ("--ckpt DIR [OPTIONS] [TEXT]", "COMMAND --ckpt DIR ...")
 
 
 _checkpoint_option = click.option(
@@ -42,7 +30,7 @@ _temperature_option = click.option(
 _seed_option = click.option("--seed", type=click.IntRange(0, _MOST_SEED), default=0, help="Key of that noise.")
 
 
-@click.group(cls=_SpeakByDefault)
+@click.group(cls=_Synth)
 def main() -> None:
     """Speak TEXT with a checkpoint: the argument, each line of --file, or standard input."""
 

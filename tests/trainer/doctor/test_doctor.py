@@ -1,0 +1,111 @@
+"""The command as its users call it: once on what is healthy, once on what is not."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from xtts.shared.config_files import load_config
+
+XTTS_DOCTOR = Path(sys.executable).with_name("xtts-doctor")
+
+
+def run(*arguments):
+    """(exit code, stdout, stderr) of xtts-doctor."""
+    command = [str(part) for part in (XTTS_DOCTOR, *arguments)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Traceback" not in result.stderr, result.stderr
+    return result.returncode, result.stdout, result.stderr
+
+
+def assignments(*settings):
+    return [part for setting in settings for part in ("--set", setting)]
+
+
+@pytest.fixture(scope="module")
+def healthy(micro, tiny_cache, tmp_path_factory):
+    """(exit code, JSON, overlay file) of a healthy set-up, with the steps of the other tests' runs."""
+    overlay = tmp_path_factory.mktemp("overlay") / "advice.yaml"
+    options = ["--cache", tiny_cache, *assignments(*micro), "--steps", 12, "--json", "--apply", overlay]
+    code, out, _ = run(*options)
+    return code, json.loads(out), overlay
+
+
+def test_a_healthy_set_up_has_no_finding(healthy):
+    code, report, overlay = healthy
+    assert report["advice"] == []
+    assert code == 0
+    assert report["healthy"]
+    assert list(report["sections"]) == ["environment", "config", "shapes", "data", "steps", "graph"]
+    assert not overlay.exists()
+
+
+def test_every_section_measured_something(healthy):
+    facts = {name: section["facts"] for name, section in healthy[1]["sections"].items()}
+    assert facts["environment"]["xla"]["works"]
+    assert facts["environment"]["disk"]["bytes_per_second"] > 1e6
+    assert facts["config"]["features"] == []
+    assert 1 << 18 < facts["config"]["memory"]["step_bytes"] < facts["config"]["memory"]["available_bytes"]
+    assert facts["shapes"]["batches read"] >= 4
+    assert facts["data"]["load time"]["verdict"] == "good"
+    assert 0 <= facts["data"]["input wait"] < 1
+    assert 0 < facts["steps"]["step time"]["p50"] <= facts["steps"]["step time"]["p95"]
+    assert facts["steps"]["step time"]["steps"] == 12
+    assert facts["steps"]["traces"] == 2
+    arithmetic = facts["steps"]["model FLOP/s"]
+    assert 0 < arithmetic["reached"] < 2 * arithmetic["ceilings"]["float32"]
+    assert facts["graph"]["steps"] > 1000
+
+
+@pytest.fixture(scope="module")
+def sick(micro, tiny_cache, tmp_path_factory):
+    """(exit code, page, overlay file) of a configuration with three faults; nothing is compiled."""
+    overlay = tmp_path_factory.mktemp("overlay") / "advice.yaml"
+    faults = ("training.batch_size=1", "shapes.buckets=4", "shapes.max_mel_frames=60")
+    options = ["--cache", tiny_cache, *assignments(*micro, *faults), "--steps", 0, "--apply", overlay]
+    code, out, _ = run(*options)
+    return code, " ".join(out.split()), overlay
+
+
+def test_faults_of_the_configuration_are_found_and_named(sick):
+    code, page, _ = sick
+    assert code == 1
+    assert "shapes.buckets is 4, the cache was built with 2" in page
+    assert "set shapes.buckets to 2" in page
+    assert "shapes.max_mel_frames 60 rejects" in page
+    assert "training.batch_size is 1: a step works on a single clip" in page
+    assert "✓ environment" in page
+    assert "! config" in page
+
+
+def test_the_overlay_mends_the_configuration(sick, micro):
+    mended = load_config("tiny", overlays=[str(sick[2])])
+    assert mended.shapes.buckets == 2
+    assert mended.shapes.max_mel_frames is None
+    assert mended.training.batch_size > 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--cache", "nowhere"), "nowhere/cache.json: no such folder, expected a cache"),
+        (("--config", "tinny"), "tinny: cannot be read"),
+    ],
+)
+def test_what_cannot_be_examined_is_unusable(arguments, message):
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert message in err
+    assert not out
+
+
+def test_a_damaged_cache_is_unusable(tiny_cache, micro, tmp_path):
+    (tmp_path / "features").mkdir()
+    (tmp_path / "features" / "cache.json").write_text("{")
+    code, _, err = run("--cache", tmp_path / "features", *assignments(*micro))
+    assert code == 2
+    assert "cannot be read" in err
+    assert os.listdir(tmp_path / "features") == ["cache.json"]

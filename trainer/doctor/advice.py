@@ -1,0 +1,39 @@
+"""The findings as an overlay that `--config` takes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from xtts.shared import durable
+from xtts.shared.errors import LockstepError
+from xtts.trainer.doctor.finding import Finding, as_yaml
+
+
+def overlay(findings: Sequence[Finding]) -> str:
+    """YAML of every setting that a finding advises, each under what it mends; empty without any.
+
+    Where two findings advise on one setting, the first one's stands.
+    """
+    sections: dict[str, dict[str, Finding]] = {}
+    for finding in findings:
+        section, _, field = finding.setting.partition(".")
+        if field:
+            sections.setdefault(section, {}).setdefault(field, finding)
+    lines = []
+    for section, fields in sections.items():
+        lines.append(f"{section}:")
+        for field, finding in fields.items():
+            lines += [f"  # {finding.what}", f"  {field}: {as_yaml(finding.value)}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def write_overlay(path: Path, findings: Sequence[Finding]) -> bool:
+    """Write the overlay; False, and no file, when there is no setting to change."""
+    text = overlay(findings)
+    if not text:
+        return False
+    heading = "# Advised by xtts-doctor: give it as a second --config, after the one that was examined.\n"
+    try:
+        durable.write(path, (heading + text).encode())
+    except OSError as error:
+        raise LockstepError(str(path), found=f"cannot be written ({error.strerror})") from None
+    return True

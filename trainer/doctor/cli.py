@@ -1,0 +1,142 @@
+"""`xtts-doctor`: one page that says whether a cache will be trained on at full speed here, and what to change."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from xtts.shared.errors import LockstepError, reported
+from xtts.shared.flags import config_options
+from xtts.trainer.command_group import DefaultCommandGroup
+
+if TYPE_CHECKING:
+    from xtts.trainer.doctor.finding import Report
+
+_PATH = click.Path(path_type=Path)
+_cache_option = click.option("--cache", type=_PATH, default=Path("features"), metavar="DIR", help="Cache of stage 1.")
+_json_option = click.option("--json", "as_json", is_flag=True, help="The same content as JSON.")
+
+
+class _Doctor(DefaultCommandGroup):
+    default = "examine"
+    usages = ("[--cache DIR] [--config FILE] [OPTIONS]", "trace|graph MODULE:NAME", "profile [OPTIONS]")
+
+
+@click.group(cls=_Doctor)
+def main() -> None:
+    """Say whether this machine, cache and configuration train at full speed, and what to change.
+
+    Exit code 0: healthy, 1: something to act on, 2: unusable.
+    """
+
+
+@main.command(context_settings={"show_default": True})
+@config_options
+@_cache_option
+@click.option("--steps", type=click.IntRange(min=0), default=30, help="Steps to measure; 0 compiles none.")
+@_json_option
+@click.option("--apply", "overlay", type=_PATH, metavar="FILE", help="Write the advised settings as an overlay.")
+@click.option("--find-batch-size", "search", is_flag=True, help="Find the largest batch that fits into memory.")
+def examine(
+    config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: Path, steps: int,
+    as_json: bool, overlay: Path | None, search: bool,
+) -> None:  # fmt: skip
+    """Examine machine, cache and configuration; this command needs no name."""
+    with _usable():
+        from xtts.trainer.doctor.advice import write_overlay
+        from xtts.trainer.doctor.subject import load_subject
+
+        subject = load_subject(config, assignments, flags, cache)
+        with _progress() as watch:
+            _start_tensorflow()
+            from xtts.trainer.doctor.examination import examine as run_examination
+
+            report = run_examination(subject, count=steps, search=search, watch=watch)
+        _show(report, as_json)
+        if overlay is not None:
+            written = write_overlay(overlay, report.findings)
+            said = f"{overlay} written: give it as a second --config" if written else "no setting to change: no overlay"
+            print(said, file=sys.stderr)
+        sys.exit(0 if report.healthy else 1)
+
+
+@main.command(context_settings={"show_default": True})
+@click.argument("target", metavar="MODULE:FUNCTION")
+@click.option("--calls", type=click.IntRange(min=2), default=20, help="How often to call it.")
+@_json_option
+def trace(target: str, calls: int, as_json: bool) -> None:
+    """Call FUNCTION, yours, again and again, and name what makes a tf.function trace again.
+
+    FUNCTION takes nothing, or the number of the call, and makes one step as your training does. Every tf.function
+    that it calls is watched.
+    """
+    with _usable():
+        _start_tensorflow()
+        from xtts.trainer.doctor.trace import watch_calls
+
+        _show(report := watch_calls(target, calls), as_json)
+        sys.exit(0 if report.healthy else 1)
+
+
+@main.command()
+@click.argument("target", metavar="MODULE:NAME")
+@_json_option
+def graph(target: str, as_json: bool) -> None:
+    """Look for Python and for unknown shapes in a graph of yours.
+
+    NAME is a tf.data.Dataset, a tf.function with an input_signature, or a function without arguments that gives one.
+    """
+    with _usable():
+        _start_tensorflow()
+        from xtts.trainer.doctor.foreign import examine_graph
+
+        _show(report := examine_graph(target), as_json)
+        sys.exit(0 if report.healthy else 1)
+
+
+@contextmanager
+def _usable() -> Iterator[None]:
+    """Exit with 2 for whatever cannot be examined."""
+    with reported():
+        try:
+            yield
+        except LockstepError as error:
+            error.exit_code = 2
+            raise
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """A function that says on stderr, where that is a terminal, what is being done."""
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting TensorFlow") as status:
+        yield status.update
+
+
+def _start_tensorflow() -> None:
+    from xtts.trainer.startup import enable_compile_cache, quiet_import
+
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    enable_compile_cache()
+    with quiet_import():
+        import tensorflow  # noqa: F401
+
+
+def _show(report: "Report", as_json: bool) -> None:
+    from rich.console import Console
+
+    from xtts.trainer.doctor.page import print_json, print_report
+
+    if as_json:
+        print_json(report)
+    else:
+        print_report(report, Console(width=None if os.isatty(1) else 120, highlight=False))
+
+
+if __name__ == "__main__":
+    main()

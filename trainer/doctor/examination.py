@@ -1,0 +1,107 @@
+"""The whole examination, in the order in which it disturbs itself least, put together in the order of the page."""
+
+from collections.abc import Callable
+
+from xtts.trainer.doctor import settings
+from xtts.trainer.doctor.environment import environment, read_speed
+from xtts.trainer.doctor.finding import Report, Result
+from xtts.trainer.doctor.graph import data_set_check, function_check, graph_of
+from xtts.trainer.doctor.loading import data, disk_demand, load_times
+from xtts.trainer.doctor.memory import available_bytes, find_batch_size, memory
+from xtts.trainer.doctor.shapes import shapes
+from xtts.trainer.doctor.steps import (
+    Arithmetic,
+    StepTimes,
+    arithmetic,
+    host_entry,
+    input_wait,
+    measure_arithmetic,
+    run_steps,
+    steps,
+)
+from xtts.trainer.doctor.subject import Subject
+from xtts.trainer.doctor.workload import Workload, data_sets, training_data
+
+_LOADED_BATCHES = 10
+"""Batches loaded where no steps are asked for."""
+Watch = Callable[[str], None]
+"""Told what is being done."""
+
+
+def examine(subject: Subject, *, count: int, search: bool, watch: Watch) -> Report:
+    """Measure everything; `count` 0 compiles and runs no step, `search` looks for the largest batch."""
+    watch("tracing the steps")
+    workload = Workload(subject)
+    watch("looking at the machine")
+    speed = read_speed(subject.cache / shard.file for bucket in subject.spec.buckets for shard in bucket.train)
+    machine = environment(subject.cache, speed)
+    fit, times, figures = _measure_steps(workload, count, search, watch)
+    watch("reading batches")
+    named = data_sets(subject)
+    datasets = {name: dataset for name, (_, dataset) in named.items()}
+    read = shapes(datasets, {name: workload.signatures[number] for name, (number, _) in named.items()})
+    loads = load_times({n: training_data(subject, n) for n in subject.training_buckets}, batch_counts(subject, count))
+    watch("walking the graphs")
+    report = Report()
+    report.add("environment", machine)
+    report.add("config", *_settings(subject, figures), *fit)
+    report.add("shapes", read)
+    report.add("data", data(loads, step_seconds=times.mean if times else None), *_supply(subject, times, speed[0]))
+    if times and figures:
+        calls = host_entry(times, subject.config.training.steps_per_call)
+        report.add("steps", steps(workload, times), calls, arithmetic(figures))
+    report.add("graph", data_set_check(datasets), *_graphs(workload))
+    return report
+
+
+def _measure_steps(
+    workload: Workload, count: int, search: bool, watch: Watch
+) -> tuple[list[Result], StepTimes | None, Arithmetic | None]:
+    """(memory and batch search, times, arithmetic); steps that do not fit into memory are not run."""
+    results, free = [], available_bytes()
+    if count:
+        watch("estimating the memory of a step: XLA compiles it for that")
+        results.append(memory(workload, free))
+    if search:
+        watch("looking for the largest batch: some compilations")
+        results.append(find_batch_size(workload, free))
+    if not count or any(findings for _, findings in results):
+        return results, None, None
+    watch(f"compiling {len(workload.loop.sizes)} steps and running {count}")
+    times = run_steps(workload, count)
+    watch("counting and measuring FLOP/s")
+    return results, times, measure_arithmetic(workload, times)
+
+
+def _settings(subject: Subject, figures: Arithmetic | None) -> list[Result]:
+    config, spec = subject.config, subject.spec
+    return [
+        settings.disagreements(config, spec, subject.cache),
+        settings.caps(subject.rows, config),
+        settings.padding(subject.rows, spec),
+        settings.batches(config, spec, subject.sizes, figures.share if figures else None),
+    ]
+
+
+def _supply(subject: Subject, times: StepTimes | None, read_bytes_per_second: float) -> list[Result]:
+    if not times:
+        return []
+    buckets = [subject.spec.buckets[n] for n in subject.training_buckets]
+    stored = sum(shard.bytes for bucket in buckets for shard in bucket.train)
+    batches = sum(bucket.clips("train") / subject.sizes[n] for n, bucket in enumerate(subject.spec.buckets)
+                  if bucket.clips("train"))  # fmt: skip
+    demand = disk_demand(read_bytes_per_second, stored / batches, stored, available_bytes(), times.mean)
+    return [input_wait(times), demand]
+
+
+def batch_counts(subject: Subject, count: int) -> dict[int, int]:
+    """About `count` batches, divided over the training buckets as an epoch divides them, at least two each."""
+    batches = {n: subject.spec.buckets[n].clips("train") / subject.sizes[n] for n in subject.training_buckets}
+    share = (count or _LOADED_BATCHES) / sum(batches.values())
+    return {n: max(2, round(share * number)) for n, number in batches.items()}
+
+
+def _graphs(workload: Workload) -> list[Result]:
+    kinds = {"training": workload.steps.training_steps, "validation": workload.steps.validation_steps}
+    locked = {f"{kind} step of bucket {n:02d}": graph_of(step) for kind in kinds for n, step in kinds[kind].items()}
+    return [function_check(locked), function_check({"training loop": workload.loop.graph}, static=False)]

@@ -1,0 +1,92 @@
+"""What the doctor says: facts that it measured, findings that can be acted on, and the sections that hold them."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """One thing that was looked at."""
+
+    name: str
+    value: Any
+    """As JSON has it: SI units without prefix (seconds, bytes, FLOP/s), shares from 0 to 1."""
+    text: str
+    """As the page has it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Something that costs speed or clips, and what mends it."""
+
+    section: str
+    what: str
+    cause: str
+    setting: str = ""
+    """The one `section.key` to change; empty where no setting mends it."""
+    value: Any = None
+    """What to set it to."""
+    fix: str = ""
+    """What to do beside the setting, or instead of one."""
+    gain: str = ""
+    """What that is expected to bring, from the numbers measured."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do, in one line."""
+        change = f"set {self.setting} to {as_yaml(self.value)}" if self.setting else ""
+        return "; ".join(part for part in (change, self.fix) if part)
+
+
+Result = tuple[list[Fact], list[Finding]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """One part of the page."""
+
+    name: str
+    facts: list[Fact]
+    findings: list[Finding]
+
+    @property
+    def healthy(self) -> bool:
+        """True when there is nothing to act on."""
+        return not self.findings
+
+
+@dataclass(frozen=True)
+class Report:
+    """The whole page."""
+
+    sections: list[Section] = field(default_factory=list)
+
+    def add(self, name: str, *results: Result) -> None:
+        """Add a section made of the results of its checks."""
+        facts = [fact for found, _ in results for fact in found]
+        self.sections.append(Section(name=name, facts=facts, findings=[f for _, some in results for f in some]))
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Of all sections, in order."""
+        return [finding for section in self.sections for finding in section.findings]
+
+    @property
+    def healthy(self) -> bool:
+        """True when there is nothing to act on."""
+        return not self.findings
+
+    def as_json(self) -> dict[str, Any]:
+        """The same content for programs."""
+        sections = {
+            section.name: {"healthy": section.healthy, "facts": {fact.name: fact.value for fact in section.facts}}
+            for section in self.sections
+        }
+        advice = [{**asdict(finding), "remedy": finding.remedy} for finding in self.findings]
+        return {"healthy": not advice, "sections": sections, "advice": advice}
+
+
+def as_yaml(value: Any) -> str:  # noqa: ANN401 - a setting's value is any of YAML's
+    """A setting's value as it stands in a file; JSON's scalars are YAML's."""
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,116 @@
+"""How long a batch takes to load, on its own and against the step that waits for it."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+from xtts.trainer.doctor.finding import Fact, Finding, Result
+
+_GOOD_SECONDS, _SLOW_SECONDS = 0.1, 0.5
+_STEADY, _UNEVEN = 0.25, 1.0
+"""Standard deviation / mean of load times; loading goes in blocks, so that some unevenness is its nature."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadTimes:
+    """Seconds to get a batch from a pipeline that is asked for nothing else meanwhile."""
+
+    first: float
+    """Longest wait for the first batch: opening, reading and shuffling a block."""
+    seconds: np.ndarray
+    """float64[n]: of every batch after the first ones."""
+
+    @property
+    def mean(self) -> float:
+        """Seconds."""
+        return float(self.seconds.mean())
+
+    @property
+    def p95(self) -> float:
+        """Seconds."""
+        return float(np.percentile(self.seconds, 95))
+
+    @property
+    def unevenness(self) -> float:
+        """Standard deviation / mean."""
+        return float(self.seconds.std() / self.mean)
+
+    @property
+    def verdict(self) -> str:
+        """Of the mean."""
+        return "good" if self.mean < _GOOD_SECONDS else "moderate" if self.mean < _SLOW_SECONDS else "slow"
+
+
+def load_times(datasets: Mapping[int, tf.data.Dataset], counts: Mapping[int, int]) -> LoadTimes:
+    """Take `counts[number]` batches, after the first, from each data set."""
+    firsts, seconds = [], []
+    for number, dataset in datasets.items():
+        began = time.perf_counter()
+        iterator = iter(dataset)
+        next(iterator)
+        firsts.append(time.perf_counter() - began)
+        for _ in range(counts[number]):
+            began = time.perf_counter()
+            next(iterator)
+            seconds.append(time.perf_counter() - began)
+    return LoadTimes(first=max(firsts), seconds=np.array(seconds))
+
+
+def data(times: LoadTimes, *, step_seconds: float | None) -> Result:
+    """The verdict on loading; with the mean step time known, that is what counts."""
+    spread = times.unevenness
+    steadiness = "steady" if spread < _STEADY else "uneven" if spread < _UNEVEN else "swings"
+    against = hidden = ""
+    if step_seconds:
+        hidden = "; a step is longer than most" if times.p95 < step_seconds else "; some take longer than a step"
+        against = f", {times.mean / step_seconds:.0%} of a step ({1000 * step_seconds:.1f} ms), behind which it hides"
+    facts = [
+        Fact(name="load time", value={"mean": times.mean, "p95": times.p95, "verdict": times.verdict},
+             text=f"{times.verdict}: mean {1000 * times.mean:.1f} ms, p95 {1000 * times.p95:.1f} ms a batch{against}"),
+        Fact(name="load steadiness", value={"std_over_mean": spread, "verdict": steadiness},
+             text=f"{steadiness}: std/mean {spread:.2f}{hidden}"),
+        Fact(name="first batch", value=times.first, text=f"{times.first:.2f} s to open a bucket and read its block"),
+    ]  # fmt: skip
+    slow = times.mean > step_seconds if step_seconds else times.verdict == "slow"
+    if not slow:
+        return facts, []
+    return facts, [_slow_loading(times, steadiness, step_seconds)]
+
+
+def _slow_loading(times: LoadTimes, steadiness: str, step_seconds: float | None) -> Finding:
+    if step_seconds:
+        gain = f"{times.mean / step_seconds:.1f} times the steps a second: one takes {1000 * step_seconds:.1f} ms"
+    else:
+        gain = f"{times.mean / _GOOD_SECONDS:.1f} times the batches a second at 100 ms a batch"
+    return Finding(
+        section="data",
+        what=f"loading is slow: {1000 * times.mean:.0f} ms a batch, p95 {1000 * times.p95:.0f} ms, {steadiness}",
+        cause="the disk or network that holds the cache, or other work on the processor, is slower than the step",
+        fix="copy the cache to a local disk, and look at the read speed above and at what else runs here",
+        gain=gain,
+    )
+
+
+def disk_demand(read_bytes_per_second: float, batch_bytes: float, cache_bytes: int, free_memory: int,
+                step_seconds: float) -> Result:  # fmt: skip
+    """What the steps ask of the disk. A cache that fits in memory is read once, and matters only in the first epoch."""
+    needed = batch_bytes / step_seconds
+    fits = cache_bytes < free_memory
+    kept = "memory keeps the cache after the first epoch" if fits else "memory does not hold the cache"
+    fact = Fact(
+        name="disk demand", value={"bytes_per_second": needed, "cache_fits_in_memory": fits},
+        text=f"{needed / 2**20:,.1f} MiB/s asked, {read_bytes_per_second / 2**20:,.0f} MiB/s read; {kept}",
+    )  # fmt: skip
+    if fits or needed <= read_bytes_per_second:
+        return [fact], []
+    finding = Finding(
+        section="data",
+        what=f"the steps ask {needed / 2**20:,.0f} MiB/s of a disk that reads {read_bytes_per_second / 2**20:,.0f}",
+        cause="the cache is larger than the free memory, so that every epoch reads the disk",
+        fix="copy the cache to a faster disk",
+        gain=f"up to {needed / read_bytes_per_second:.1f} times the steps a second",
+    )
+    return [fact], [finding]

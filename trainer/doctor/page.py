@@ -1,0 +1,52 @@
+"""The report as one page on a terminal, and as JSON."""
+
+import json
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+
+from xtts.trainer.doctor.finding import Finding, Report, Section
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Sections with their marks, then the advice."""
+    for section in report.sections:
+        _print_section(section, console)
+    findings = report.findings
+    if not findings:
+        console.print("[green]✓[/green] [bold]advice[/bold]  none: nothing found that would slow the training down")
+        return
+    console.print(f"[yellow]![/yellow] [bold]advice[/bold]  {len(findings)} to act on")
+    for number, finding in enumerate(findings, 1):
+        console.print(Padding(_advice(number, finding), (0, 0, 0, 2)))
+
+
+def print_json(report: Report) -> None:
+    """The same on standard output, for programs."""
+    print(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
+
+
+def _print_section(section: Section, console: Console) -> None:
+    mark = "[green]✓[/green]" if section.healthy else "[yellow]![/yellow]"
+    console.print(f"{mark} [bold]{section.name}[/bold]")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True, min_width=18)
+    grid.add_column(overflow="fold")
+    for fact in section.facts:
+        grid.add_row(fact.name, escape(fact.text))
+    for finding in section.findings:
+        grid.add_row("[yellow]! found[/yellow]", escape(finding.what))
+    console.print(Padding(grid, (0, 0, 0, 2)))
+
+
+def _advice(number: int, finding: Finding) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True, min_width=18)
+    grid.add_column(overflow="fold")
+    grid.add_row(f"{number}. {finding.section}", f"[bold]{escape(finding.what)}[/bold]")
+    for name, text in (("cause", finding.cause), ("do", finding.remedy), ("gain", finding.gain)):
+        if text:
+            grid.add_row(f"   {name}", escape(text))
+    return grid

@@ -1,0 +1,157 @@
+"""The configuration against the cache and the corpus: what it disagrees with, cuts off, or wastes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from xtts.shared.cache_spec import CacheSpec
+from xtts.shared.config import Config
+from xtts.shared.index import IndexRow
+from xtts.shared.stats import corpus_stats, rejected_by_caps
+from xtts.trainer.batches import batch_sizes, training_buckets
+from xtts.trainer.cli import feature_differences
+from xtts.trainer.doctor.finding import Fact, Finding, Result, as_yaml
+
+_TOLERATED_REJECTS = 0.01
+"""A cap may keep out this share of the clips: a handful of outliers is what it is for."""
+_WORTHWHILE_FILL = 1.2
+"""More buckets are advised when they raise the useful frames of a step by a fifth: each is one compilation more."""
+_NEAR_BEST_FILL = 0.97
+_TOLERATED_BLANKS = 0.1
+"""Share of the training time that validation may spend on blank clips."""
+_VALIDATION_COST = 1 / 3
+"""A validation batch has the forward pass of a training step, about a third of its work."""
+_USUAL_BATCH = 8
+
+
+def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
+    """Feature settings that are not those the cache was built with."""
+    differences = feature_differences(config, spec)
+    text = f"{len(differences)} settings differ from the cache" if differences else "the settings of the cache"
+    findings = [
+        Finding(
+            section="config",
+            what=f"{key} is {as_yaml(wanted)}, the cache was built with {as_yaml(built)}",
+            cause="shapes and features are fixed when the cache is built; xtts-train refuses to start",
+            setting=key,
+            value=built,
+            fix=f"or rebuild {cache} with this configuration",
+            gain="training starts",
+        )
+        for key, built, wanted in differences
+    ]
+    return [Fact(name="features", value=[key for key, _, _ in differences], text=text)], findings
+
+
+def caps(rows: Sequence[IndexRow], config: Config) -> Result:
+    """Clips that `shapes.max_text_length` and `shapes.max_mel_frames` keep out of training."""
+    shapes = config.shapes
+    measured = [row for row in rows if row.mel_length is not None and row.token_length]
+    counts = rejected_by_caps(measured, max_text_length=shapes.max_text_length, max_mel_frames=shapes.max_mel_frames)
+    text = ", ".join(f"{cap} rejects {count:,} of {len(measured):,} clips" for cap, count in counts.items())
+    findings = []
+    for cap, count in counts.items():
+        if count <= _TOLERATED_REJECTS * len(measured):
+            continue
+        lengths = [(row.mel_length if cap == "max_mel_frames" else row.token_length) or 0 for row in measured]
+        limit = getattr(shapes, cap)
+        lost = sum(row.seconds or 0 for row, length in zip(measured, lengths, strict=True) if length > limit)
+        findings.append(
+            Finding(
+                section="config",
+                what=f"shapes.{cap} {limit} rejects {count:,} of {len(measured):,} clips ({count / len(measured):.1%})",
+                cause=f"the longest clip has {max(lengths)}; nothing is cut, so a clip above the cap is left out whole",
+                setting=f"shapes.{cap}",
+                value=max(lengths),
+                fix="then rebuild the cache",
+                gain=f"{count:,} clips more to train on, {lost / 3600:.1f} hours",
+            )
+        )
+    return [Fact(name="caps", value=counts, text=text or "none")], findings
+
+
+def padding(rows: Sequence[IndexRow], spec: CacheSpec) -> Result:
+    """Frames of padding, and the number of buckets that mends it."""
+    stats, now, used = corpus_stats(rows), spec.statistics.fill, len(spec.buckets)
+    best = max(stats.fills.values())
+    enough = min(n for n, fill in stats.fills.items() if fill >= _NEAR_BEST_FILL * best)
+    text = f"{now:.1%} of stored frames are useful in {used} buckets; {enough} best buckets: {stats.fills[enough]:.1%}"
+    fact = Fact(name="padding", value={"fill": now, "buckets": used, "fills": stats.fills}, text=text)
+    gain = stats.fills[enough] / now
+    if enough <= used or gain < _WORTHWHILE_FILL:
+        return [fact], []
+    finding = Finding(
+        section="config",
+        what=f"{1 - now:.0%} of every step is padding",
+        cause=f"{used} bucket heights for lengths that differ this much",
+        setting="shapes.buckets",
+        value=enough,
+        fix="then rebuild the cache",
+        gain=f"{gain:.2f} times the useful frames a second: {now:.1%} of a step is useful now, then "
+        f"{stats.fills[enough]:.1%}; {enough} steps to compile instead of {used}",
+    )
+    return [fact], [finding]
+
+
+def batches(config: Config, spec: CacheSpec, sizes: dict[int, int], ceiling_share: float | None) -> Result:
+    """Batch sizes against the clips that there are.
+
+    ceiling_share: what the steps reach of the device's matrix product, where that was measured.
+    """
+    tall = max(training_buckets(spec), key=lambda number: spec.buckets[number].frames)
+    listed = ", ".join(f"{size} x {spec.buckets[n].frames}" for n, size in sizes.items())
+    blank = blank_share(config, spec, sizes)
+    facts = [
+        Fact(name="batches", value={str(n): size for n, size in sizes.items()}, text=f"clips x frames: {listed}"),
+        Fact(name="remainders", value=blank,
+             text="training drops none, they open the next epoch; blank clips that fill up validation batches "
+                  f"cost {blank:.1%} of the training time"),
+    ]  # fmt: skip
+    findings = []
+    if config.training.batch_size == 1 and spec.buckets[tall].clips("train") > 1:
+        findings.append(_batch_of_one(spec, tall, ceiling_share))
+    if blank > _TOLERATED_BLANKS:
+        findings.append(_blank_clips(config, spec, blank))
+    return facts, findings
+
+
+def _batch_of_one(spec: CacheSpec, tall: int, ceiling_share: float | None) -> Finding:
+    reached = f"the steps reach {ceiling_share:.1%} of this device's matrix product" if ceiling_share else ""
+    return Finding(
+        section="config",
+        what="training.batch_size is 1: a step works on a single clip",
+        cause="the weights are read, and the optimizer runs, once for every clip; small products fill no device",
+        setting="training.batch_size",
+        value=min(_USUAL_BATCH, spec.buckets[tall].clips("train")),
+        fix="or let --find-batch-size find the largest that fits",
+        gain=f"up to {1 / ceiling_share:.0f} times the frames a second: {reached}" if ceiling_share else "",
+    )
+
+
+def blank_share(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> float:
+    """Share of the training time that goes into blank clips of validation batches, counted in frames."""
+    work = {n: -(-spec.buckets[n].clips("validation") // size) * size for n, size in sizes.items()}
+    blanks = sum((clips - spec.buckets[n].clips("validation")) * spec.buckets[n].frames for n, clips in work.items())
+    whole = sum(clips * spec.buckets[n].frames for n, clips in work.items())
+    step = max(size * spec.buckets[n].frames for n, size in sizes.items())
+    return _VALIDATION_COST * blanks / (config.training.validate_every * step + _VALIDATION_COST * whole)
+
+
+def _blank_clips(config: Config, spec: CacheSpec, blank: float) -> Finding:
+    now, micro = config.training.batch_size, config.training.gradient_accumulation_steps
+    near = range(max(micro, now - now // 4), now + now // 4 + 1, micro)
+
+    def cost(size: int) -> float:
+        training = config.training.model_copy(update={"batch_size": size})
+        return blank_share(config, spec, batch_sizes(spec, training))
+
+    best = min(near, key=lambda size: (cost(size), abs(size - now)))
+    every = config.training.validate_every * 4
+    smaller = cost(best) < 0.5 * blank
+    return Finding(
+        section="config",
+        what=f"blank clips in validation batches take {blank:.0%} of the training time",
+        cause="the batch sizes do not divide the validation split, so that its last batches are filled up",
+        setting="training.batch_size" if smaller else "training.validate_every",
+        value=best if smaller else every,
+        gain=f"{blank - (cost(best) if smaller else blank / 4):.0%} less time",
+    )

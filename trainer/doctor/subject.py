@@ -1,0 +1,49 @@
+"""What is examined: a cache and a configuration, loaded and found usable before TensorFlow is imported."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, load_spec
+from xtts.shared.config import Config
+from xtts.shared.errors import LockstepError
+from xtts.shared.flags import resolve
+from xtts.shared.index import IndexRow, read_index
+from xtts.shared.quick_check import quick_check
+from xtts.trainer.batches import batch_sizes, training_buckets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What the command line named."""
+
+    cache: Path
+    spec: CacheSpec
+    config: Config
+    rows: list[IndexRow]
+    """The ledger."""
+    sizes: dict[int, int]
+    """B by bucket number."""
+
+    @property
+    def training_buckets(self) -> list[int]:
+        """Numbers of the buckets with training clips."""
+        return training_buckets(self.spec)
+
+    @property
+    def tallest(self) -> int:
+        """The training bucket of the most frames, whose step takes the most memory."""
+        return max(self.training_buckets, key=lambda number: self.spec.buckets[number].frames)
+
+
+def load_subject(
+    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], cache: Path
+) -> Subject:
+    """Resolve and check what has to be right before anything can be measured."""
+    resolved = resolve(config, assignments, flags)
+    spec = load_spec(cache)
+    if not spec.fixed_length:
+        raise LockstepError(str(cache), found="clips at their own lengths", expected="shapes.pad_to_fixed_length: true")
+    quick_check(cache)
+    sizes = batch_sizes(spec, resolved.training)
+    return Subject(cache=cache, spec=spec, config=resolved, rows=read_index(cache / INDEX_FILE), sizes=sizes)

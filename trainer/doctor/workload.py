@@ -1,0 +1,48 @@
+"""The training work that a subject makes: the trainer's own data sets, steps and loop; nothing is written."""
+
+import tensorflow as tf
+
+from xtts.trainer.dataset import batch_signature, bucket_order, training_batches, validation_batches
+from xtts.trainer.doctor.subject import Subject
+from xtts.trainer.loop import TrainingLoop
+from xtts.trainer.state import TrainState
+from xtts.trainer.step import Steps
+
+
+def signatures(subject: Subject) -> dict[int, list[tf.TensorSpec]]:
+    """The closed set, by bucket number."""
+    return {n: batch_signature(subject.spec, subject.spec.buckets[n], size) for n, size in subject.sizes.items()}
+
+
+def training_data(subject: Subject, number: int) -> tf.data.Dataset:
+    """Endless batches of one bucket, as the trainer reads them."""
+    config, spec = subject.config, subject.spec
+    order = bucket_order(spec, number, seed=config.training.seed, memory_mb=config.data.shuffle_memory_mb)
+    return training_batches(subject.cache, spec, order, batch_size=subject.sizes[number], consumed=0)
+
+
+def data_sets(subject: Subject) -> dict[str, tuple[int, tf.data.Dataset]]:
+    """(bucket number, data set) of everything that training would read, by name."""
+    spec = subject.spec
+    named = {f"training bucket {n:02d}": (n, training_data(subject, n)) for n in subject.training_buckets}
+    held = [n for n in subject.sizes if spec.buckets[n].clips("validation")]
+    return named | {
+        f"validation bucket {n:02d}": (n, validation_batches(subject.cache, spec, n, batch_size=subject.sizes[n]))
+        for n in held
+    }
+
+
+class Workload:
+    """The steps and the loop.
+
+    Built in the order in which the trainer builds them: XLA's cache knows a step by the number of its trace, so that
+    the run that follows finds what was compiled here.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        spec, config = subject.spec, subject.config
+        self.subject, self.signatures = subject, signatures(subject)
+        self.state = TrainState(config, spec)
+        self.steps = Steps(self.state.model, self.state.optimizer, config.training, self.state.step)
+        self.steps.trace(self.signatures, training=subject.training_buckets)
+        self.loop = TrainingLoop(subject.cache, spec, config, subject.sizes, self.steps, self.state.position)
