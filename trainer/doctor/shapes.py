@@ -35,6 +35,6 @@ def _mismatch(name: str, found: list[str], expected: list[str]) -> Finding:
         section="shapes",
         what=f"{name}: " + (pairs[0] if pairs else f"{len(found)} tensors, locked to {len(expected)}"),
         cause="the batch is not of the signature that its step was compiled for",
-        fix="run xtts-precompute verify --cache, then build the cache again",
+        fix="run xtts-precompute verify on the cache; it names what is wrong and the command that mends it",
         gain="no step is traced again",
     )

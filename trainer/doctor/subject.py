@@ -6,11 +6,11 @@ from pathlib import Path
 
 from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, load_spec
 from xtts.shared.config import Config
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.flags import resolve
 from xtts.shared.index import IndexRow, read_index
 from xtts.shared.quick_check import quick_check
-from xtts.trainer.batches import batch_sizes, training_buckets
+from xtts.trainer.batches import batch_sizes, training_buckets, validation_buckets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,11 @@ class Subject:
         return training_buckets(self.spec)
 
     @property
+    def validation_buckets(self) -> list[int]:
+        """Numbers of the buckets with validation clips."""
+        return validation_buckets(self.spec)
+
+    @property
     def tallest(self) -> int:
         """The training bucket of the most frames, whose step takes the most memory."""
         return max(self.training_buckets, key=lambda number: self.spec.buckets[number].frames)
@@ -43,7 +48,10 @@ def load_subject(
     resolved = resolve(config, assignments, flags)
     spec = load_spec(cache)
     if not spec.fixed_length:
-        raise LockstepError(str(cache), found="clips at their own lengths", expected="shapes.pad_to_fixed_length: true")
+        raise LockstepError(
+            str(cache), found="clips at their own lengths: every new shape is traced and compiled, nothing is locked",
+            expected="shapes.pad_to_fixed_length: true", fix=build_command(cache),
+        )  # fmt: skip
     quick_check(cache)
     sizes = batch_sizes(spec, resolved.training)
     return Subject(cache=cache, spec=spec, config=resolved, rows=read_index(cache / INDEX_FILE), sizes=sizes)

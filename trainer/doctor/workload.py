@@ -25,10 +25,9 @@ def data_sets(subject: Subject) -> dict[str, tuple[int, tf.data.Dataset]]:
     """(bucket number, data set) of everything that training would read, by name."""
     spec = subject.spec
     named = {f"training bucket {n:02d}": (n, training_data(subject, n)) for n in subject.training_buckets}
-    held = [n for n in subject.sizes if spec.buckets[n].clips("validation")]
     return named | {
         f"validation bucket {n:02d}": (n, validation_batches(subject.cache, spec, n, batch_size=subject.sizes[n]))
-        for n in held
+        for n in subject.validation_buckets
     }
 
 
@@ -44,5 +43,5 @@ class Workload:
         self.subject, self.signatures = subject, signatures(subject)
         self.state = TrainState(config, spec)
         self.steps = Steps(self.state.model, self.state.optimizer, config.training, self.state.step)
-        self.steps.trace(self.signatures, training=subject.training_buckets)
+        self.steps.trace(self.signatures, training=subject.training_buckets, validation=subject.validation_buckets)
         self.loop = TrainingLoop(subject.cache, spec, config, subject.sizes, self.steps, self.state.position)
