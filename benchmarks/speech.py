@@ -22,8 +22,9 @@ from xtts.trainer.synth.manner import Manner
 from xtts.trainer.synth.output import write_whole
 from xtts.trainer.synth.pictures import draw_pair
 
-_COLOURS = 96
-"""Of the picture's palette: a third of the size, and nothing that the eye would miss."""
+_MOST_BYTES = 150_000
+_PALETTES = (256, 128, 64, 32)
+"""Colours of the picture: the first of these that makes it small enough; 256 show no bands."""
 
 
 def main() -> None:
@@ -67,7 +68,7 @@ def median_clip(done: Evaluation) -> str:
 
 
 def draw(done: Evaluation, clip_id: str, file: Path) -> None:
-    """The picture, with as few colours as it needs."""
+    """The picture, with no more colours than its size allows."""
     from PIL import Image  # Matplotlib's own dependency
 
     spoken = {
@@ -78,11 +79,15 @@ def draw(done: Evaluation, clip_id: str, file: Path) -> None:
     clip, said = spoken[clip_id]
     texts = {row.id: row.text for row in read_index(done.cache / INDEX_FILE) if row.position is not None}
     drawn = png_bytes(draw_pair(clip.mel, said.mel, done.source.voice.mel_profile, texts[clip_id]))
-    small = io.BytesIO()
-    Image.open(io.BytesIO(drawn)).convert("RGB").quantize(_COLOURS).save(small, format="PNG", optimize=True)
+    picture = Image.open(io.BytesIO(drawn)).convert("RGB")
+    for colours in _PALETTES:
+        small = io.BytesIO()
+        picture.quantize(colours).save(small, format="PNG", optimize=True)
+        if small.tell() <= _MOST_BYTES:
+            break
     file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, small.getvalue())
-    print(f"{file}: {clip_id}, {len(small.getvalue()) / 1000:.0f} kB")
+    print(f"{file}: {clip_id}, {small.tell() / 1000:.0f} kB")
 
 
 def markdown(done: Evaluation, seconds: dict[str, float]) -> str:
