@@ -1,6 +1,6 @@
 """Saying what changed since the last build, and what will be done about it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from xtts.precompute.scan import same_file
@@ -12,6 +12,13 @@ _CONSEQUENCES = {
     "shapes": "the mels are taken from the cache and padded anew",
     "shards": "the shards are divided anew",
     "split": "the clips are divided anew",
+}
+
+
+_DIFFERENCES: dict[str, Callable[[IndexRow, IndexRow], bool]] = {
+    "with other audio": same_file,
+    "with another transcript": lambda row, was: row.text_sha256 == was.text_sha256,
+    "with another speaker": lambda row, was: row.speaker == was.speaker,
 }
 
 
@@ -30,15 +37,16 @@ def setting_changes(old: Mapping[str, Mapping[str, Any]], new: Mapping[str, Mapp
 def corpus_changes(old: Iterable[IndexRow], new: Iterable[IndexRow]) -> list[str]:
     """How many clips were added, removed, recorded or transcribed anew, with an example each."""
     before = {row.id: row for row in old if row.reason != "duplicate id"}
-    after = {row.id: row for row in new if row.reason != "duplicate id"}
-    kept = [(before[name], row) for name, row in after.items() if name in before]
-    groups = {
-        "added": [name for name in after if name not in before],
-        "removed": [name for name in before if name not in after],
-        "with other audio": [row.id for was, row in kept if not same_file(row, was)],
-        "with another transcript": [row.id for was, row in kept if row.text_sha256 != was.text_sha256],
-        "with another speaker": [row.id for was, row in kept if row.speaker != was.speaker],
-    }
+    groups: dict[str, list[str]] = {what: [] for what in ("added", "removed", *_DIFFERENCES)}
+    for row in new:  # one at a time: the rows of a thousand hours fill memory as it is
+        was = before.pop(row.id, None) if row.reason != "duplicate id" else row
+        if was is None:
+            groups["added"].append(row.id)
+        elif was is not row:
+            for what, same in _DIFFERENCES.items():
+                if not same(row, was):
+                    groups[what].append(row.id)
+    groups["removed"] += before
     return [
         f"{len(names)} {'clip' if len(names) == 1 else 'clips'} {what} ({names[0]}{', ...' if names[1:] else ''})"
         for what, names in groups.items()

@@ -119,7 +119,7 @@ def commit(cache: Path, workshop: Workshop, spec: CacheSpec, index: bytes, token
     ]
     files = {TOKENIZER_FILE: tokenizer_bytes(tokenizer), INDEX_FILE: index, SPEC_FILE: spec_bytes(spec)}
     others = _other_shards(cache, spec)
-    changed = bool(staged or others) or any(_content(cache / name) != data for name, data in files.items())
+    changed = bool(staged or others) or not all(_holds(cache / name, data) for name, data in files.items())
     if changed:
         (cache / SPEC_FILE).unlink(missing_ok=True)
         durable.sync_file(cache)
@@ -133,11 +133,13 @@ def commit(cache: Path, workshop: Workshop, spec: CacheSpec, index: bytes, token
     return changed
 
 
-def _content(path: Path) -> bytes | None:
+def _holds(path: Path, data: bytes) -> bool:
+    """Whether a file has these bytes; by digest, since a second index of a large corpus in memory is 70 MiB."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest() == hashlib.sha256(data).digest()
     except OSError:
-        return None
+        return False
 
 
 def _other_shards(cache: Path, spec: CacheSpec) -> list[Path]:

@@ -84,11 +84,11 @@ class Prior:
         return same_front_end and all(self.spec.features.get(name) == features[name] for name in sections)
 
 
-def load_prior(cache: Path) -> Prior:
-    """Read a finished cache; a `LockstepError` when there is none or it cannot be continued."""
+def load_prior(cache: Path, strings: Mapping[str, str]) -> Prior:
+    """Read a finished cache, its rows with those strings; a `LockstepError` when it cannot be continued."""
     spec = load_spec(cache)
     spec = spec.model_copy(update={"features": with_defaults(spec.features)})
-    rows = read_index(cache / INDEX_FILE)
+    rows = read_index(cache / INDEX_FILE, strings=strings)
     if hashlib.sha256((cache / INDEX_FILE).read_bytes()).hexdigest() != spec.index_sha256:
         raise LockstepError(str(cache / INDEX_FILE), found="other content than when it was written", exit_code=1)
     return Prior(spec=spec, rows=rows, shards=_finished_shards(spec, rows))

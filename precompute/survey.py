@@ -176,7 +176,7 @@ def _look_back(request: Request, workshop: Workshop, features: Mapping[str, Any]
     unfinished = not (cache / SPEC_FILE).exists()
     if not unfinished:
         try:
-            prior = load_prior(cache)
+            prior = load_prior(cache, _strings(request.corpus))
         except LockstepError as error:
             lines = [f"{error.where}: {error.found}: all of the cache is built anew"]
     staged = workshop.finished(committing=unfinished)
@@ -188,6 +188,10 @@ def _look_back(request: Request, workshop: Workshop, features: Mapping[str, Any]
     if staged:
         lines.append(f"an interrupted build left {len(staged)} finished shards")
     return _Past(prior=prior, settled=settled, staged=staged, known=_known(prior, features), lines=lines)
+
+
+def _strings(corpus: Corpus) -> dict[str, str]:
+    return {string: string for clip in corpus.clips for string in (clip.id, clip.text, clip.source)}
 
 
 def _known(prior: Prior | None, features: Mapping[str, Any]) -> dict[str, Known]:
@@ -207,17 +211,21 @@ def _scan(
     corpus: Corpus, front_end: FrontEnd, known: Mapping[str, Known], pool: WorkerPool, watch: Watch
 ) -> list[IndexRow]:
     """Scan every clip that no earlier build knows; rows come back in the corpus' order."""
-    started = [start_row(clip, front_end) for clip in corpus.clips]
-    rows = [recall(row, known.get(row.id)) for row in started]
-    missing = [at for at, row in enumerate(rows) if row is None]
+    rows, missing = list[IndexRow](), list[int]()
+    for at, clip in enumerate(corpus.clips):
+        row = start_row(clip, front_end)
+        recalled = recall(row, known.get(row.id))
+        rows.append(recalled or row)
+        if recalled is None:
+            missing.append(at)
     watch.start("scan", len(missing), 0.0)
     chunks = [missing[i : i + _SCAN_CHUNK] for i in range(0, len(missing), _SCAN_CHUNK)]
-    tasks = ([(at, started[at], known.get(started[at].id)) for at in chunk] for chunk in chunks)
+    tasks = ([(at, rows[at], known.get(rows[at].id)) for at in chunk] for chunk in chunks)
     for scanned in pool.run(partial(scan_clips, front_end), tasks):
         for at, row in scanned:
-            rows[at] = same_strings(row, started[at])
+            rows[at] = same_strings(row, rows[at])
         watch.advance(len(scanned), 0.0)
-    return [row for row in rows if row is not None]
+    return rows
 
 
 def _settings(shard: ShardPlan, plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> str:

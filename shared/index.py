@@ -1,7 +1,7 @@
 """`index.parquet`: one row per clip of the corpus, kept or rejected, through pyarrow."""
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,10 @@ REASONS = (
 )  # fmt: skip
 """The closed list of why a clip is rejected."""
 _GROUP_ROWS = 2**16
+_READ_ROWS = 2**12  # the values of all columns of so many rows are held twice for a moment
+_REPEATED = frozenset(("speaker", "status", "reason", "notes", "left_out", "split"))
+"""Columns of few values: one string for all rows that hold it."""
+_OF_THE_CORPUS = frozenset(("id", "text", "source"))
 _MOST_ROWS = 2**25  # 60,000 hours; a file of a few bytes may claim any number
 
 
@@ -83,8 +87,11 @@ def index_bytes(rows: Iterable[IndexRow]) -> bytes:
     return sink.getvalue()
 
 
-def read_index(path: Path) -> list[IndexRow]:
-    """Rows of `index.parquet`; a `LockstepError` when it cannot be read or has other columns."""
+def read_index(path: Path, *, strings: Mapping[str, str] | None = None) -> list[IndexRow]:
+    """Rows of `index.parquet`; a `LockstepError` when it cannot be read or has other columns.
+
+    `strings` maps strings that the caller holds to themselves: rows share them, and memory holds each one once.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -94,14 +101,26 @@ def read_index(path: Path) -> list[IndexRow]:
         if rows > _MOST_ROWS or not schema.equals(_schema()):
             found = f"{rows} rows" if rows > _MOST_ROWS else "other columns than this version writes"
             raise LockstepError(str(path), found=found, fix=fix, exit_code=1)
-        return [row for batch in pq.ParquetFile(path).iter_batches(_GROUP_ROWS) for row in _rows(batch)]
+        known, repeated = strings or {}, dict[str | None, str | None]()
+        batches = pq.ParquetFile(path).iter_batches(_READ_ROWS)
+        return [row for batch in batches for row in _rows(batch, known, repeated)]
     except (OSError, pa.ArrowException) as error:
         raise LockstepError(str(path), found=f"cannot be read ({error})", fix=fix, exit_code=1) from None
 
 
-def _rows(batch: Any) -> Iterator[IndexRow]:  # noqa: ANN401
-    names = batch.schema.names
-    columns = (batch.column(name).to_pylist() for name in names)
+def _rows(
+    batch: Any,  # noqa: ANN401
+    known: Mapping[str, str],
+    repeated: dict[str | None, str | None],
+) -> Iterator[IndexRow]:
+    names, columns = batch.schema.names, []
+    for name in names:
+        values = batch.column(name).to_pylist()
+        if name in _REPEATED:
+            values = [repeated.setdefault(value, value) for value in values]
+        elif name in _OF_THE_CORPUS:
+            values = [known.get(value, value) for value in values]
+        columns.append(values)
     return (IndexRow(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True))
 
 

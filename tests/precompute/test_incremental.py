@@ -220,3 +220,13 @@ def test_a_setting_that_is_newer_than_the_cache_counts_as_its_default(place):
     assert report.written_shards == 0
     assert watch.stages == {"scan": 0, "features": 0}
     assert load_spec(place / "cache") == spec
+
+
+def test_rows_of_an_earlier_build_share_what_memory_already_holds(tiny_cache):
+    """A rerun over a thousand hours would otherwise hold every transcript twice."""
+    strings = {row.text: row.text for row in read_index(tiny_cache / "index.parquet")}
+    rows = read_index(tiny_cache / "index.parquet", strings=strings)
+    assert len(rows) == 24
+    assert all(row.text is strings[row.text] for row in rows)
+    assert len({id(row.status) for row in rows}) == 1
+    assert rows == read_index(tiny_cache / "index.parquet")
