@@ -14,11 +14,9 @@ hits all of them; the median of the rounds counts. The page cache is warm and th
 """
 
 import argparse
-import importlib.metadata
 import json
 import multiprocessing
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -32,6 +30,7 @@ from pathlib import Path
 import numpy as np
 import scipy.fft
 import soundfile
+from report import cpu_seconds, machine, version, write_json
 
 from xtts.shared.mel import mel_filterbank
 from xtts.shared.mel_profiles import mel_profile
@@ -95,7 +94,7 @@ def main() -> None:
     shutil.rmtree(job.out)
     print(markdown(result := summarise(timings, clips, options.workers, load)))
     if options.out:
-        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        write_json(options.out, result)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -125,10 +124,6 @@ def contestants(only: list[str] | None) -> dict[str, Run]:
     return {OURS: lockstep, **chosen, FLOOR: partial(in_pool, floor_chunk)}
 
 
-def version(package: str) -> str | None:
-    return next((found.version for found in importlib.metadata.distributions(name=package)), None)
-
-
 def command(*arguments: object) -> None:
     """Run `xtts-precompute` of this environment."""
     python("-c", "from xtts.precompute.cli import main; main()", *arguments)
@@ -150,12 +145,6 @@ def take_turn(run: Run, job: Job, timing: Timing) -> None:
     timing.wall_seconds.append(time.perf_counter() - began)
     timing.cpu_seconds.append(cpu_seconds() - cpu)
     timing.bytes_written = sum(path.stat().st_size for path in job.out.rglob("*") if path.is_file())
-
-
-def cpu_seconds() -> float:
-    """Of this process and of all that it has waited for."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
 
 
 def lockstep(job: Job) -> None:
@@ -244,10 +233,7 @@ def summarise(timings: dict[str, Timing], clips: int, workers: int, load: list[f
         "clips": clips,
         "workers": workers,
         "rounds": len(timings[OURS].wall_seconds),
-        "processor": processor(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "versions": {package: version(package) for package in PACKAGES},
+        **machine(PACKAGES),
         "load_before_and_after_each_round": [round(value, 2) for value in load],
         "contestants": {
             name: {
@@ -273,11 +259,6 @@ def ratios(seconds: dict[str, float]) -> dict[str, object]:
         fastest = min(others, key=others.__getitem__)
         found |= {"fastest_other": fastest, "times_fastest_other": round(others[fastest] / seconds[OURS], 3)}
     return found
-
-
-def processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if sys.platform == "linux" else []
-    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
 
 
 def markdown(result: dict[str, object]) -> str:

@@ -1,0 +1,74 @@
+"""What every benchmark reports in the same way: the machine, tables in Markdown, figures as JSON."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+Row = Mapping[str, object]
+Section = Mapping[str, object]
+"""`title`, figures with the ratios first, and under `table` rows that share their keys."""
+
+
+def machine(packages: Iterable[str]) -> dict[str, object]:
+    """What the figures were measured on."""
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": {package: version(package) for package in packages},
+    }
+
+
+def version(package: str) -> str | None:
+    """Version of an installed package, None where it is not installed; nothing is imported."""
+    return next((found.version for found in importlib.metadata.distributions(name=package)), None)
+
+
+def processor() -> str:
+    """Name of the processor."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if sys.platform == "linux" else []
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
+
+
+def cpu_seconds() -> float:
+    """Processor time of this process and of all that it has waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def write_json(path: Path, figures: Mapping[str, object]) -> None:
+    """The figures as a file."""
+    path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+def section_lines(name: str, section: Section) -> list[str]:
+    """One section in Markdown: its figures, a line each, then its table."""
+    figures = [(key, value) for key, value in section.items() if key not in ("title", "table")]
+    rows = section.get("table", [])
+    assert isinstance(rows, list)
+    lines = [f"### {name}: {section['title']}", "", *(f"- {_spaced(key)}: {_shown(value)}" for key, value in figures)]
+    return [*lines, "", *table_lines(rows), ""]
+
+
+def table_lines(rows: Sequence[Row]) -> list[str]:
+    """Rows that share their keys as a Markdown table; numbers to the right."""
+    if not rows:
+        return []
+    rules = ["---" if isinstance(value, str) else "---:" for value in rows[0].values()]
+    lines = [f"| {' | '.join(map(_spaced, rows[0]))} |", f"|{'|'.join(rules)}|"]
+    return lines + [f"| {' | '.join(map(_shown, row.values()))} |" for row in rows]
+
+
+def _spaced(key: str) -> str:
+    return key.replace("_", " ")
+
+
+def _shown(value: object) -> str:
+    """Four significant digits, thousands set apart."""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else "" if value is None else str(value)

@@ -1,0 +1,112 @@
+"""How fast stage 2 is, beside the dynamic baseline and beside the input pipelines people use today.
+
+    python benchmarks/training.py [--quick] [--only a b ...] [--config tiny] [--out FILE.json]
+
+One process, one machine, one model, the lengths of LJSpeech-1.1 (ljspeech_corpus.py). XLA's compilation cache is not
+used, so that every compile that is reported was one; what is compared takes turns.
+
+- a: step time, a new shape every batch (`shapes.pad_to_fixed_length: false`) against one locked shape
+- b: std/mean of the locked step time
+- c: the input pipeline alone, against tf.numpy_function, from_generator and a torch DataLoader over .npy files
+- d: share of a training run spent waiting for input
+- e: useful frames/s of several shapes against one that holds every clip
+- f: seconds to the first step, with XLA's compilation cache empty and filled
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.pop("TF_XLA_FLAGS", None)
+
+from ljspeech_corpus import read_lengths, write_corpus
+from report import machine, section_lines, write_json
+
+from xtts.trainer.startup import quiet_import
+
+with quiet_import():
+    from training_input import input_pipelines
+    from training_start import cold_and_warm
+    from training_steps import StepBench, buckets, dynamic_against_locked, input_wait, spread
+
+PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy", "torch")
+SECTIONS: dict[str, Callable[[StepBench], dict[str, object]]] = {
+    "a": dynamic_against_locked,
+    "b": spread,
+    "c": input_pipelines,
+    "d": input_wait,
+    "e": buckets,
+    "f": cold_and_warm,
+}
+FULL = {"clips": 2000, "steps": 120, "dynamic_batches": 40, "rounds": 3, "seconds": 10.0, "buckets": [1, 4, 8]}
+QUICK = {"clips": 400, "steps": 32, "dynamic_batches": 4, "rounds": 2, "seconds": 2.0, "buckets": [1, 8]}
+
+
+def main() -> None:
+    options = parse_arguments()
+    lengths = read_lengths(options.clips, longest=options.longest)
+    corpus = write_corpus(options.work / f"noise-{options.clips}-{options.longest or 'whole'}", lengths)
+    options.work = options.work / f"training-{corpus.name}"
+    options.work.mkdir(parents=True, exist_ok=True)
+    bench, sections, load = StepBench(corpus, options), {}, [os.getloadavg()[0]]
+    for name in options.only:
+        began = time.perf_counter()
+        sections[name] = SECTIONS[name](bench)
+        load.append(os.getloadavg()[0])
+        print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+    settings = {"quick": options.quick, "config": options.config, **{key: getattr(options, key) for key in FULL}}
+    figures = {
+        "machine": machine(PACKAGES),
+        "settings": settings,
+        "load_before_and_after_each_section": [round(value, 2) for value in load],
+        "sections": sections,
+    }
+    print(markdown(figures))
+    if options.out:
+        write_json(options.out, figures)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help=f"less of everything: {QUICK}")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION")
+    parser.add_argument("--config", default="tiny", help="a size of configs/, or a YAML file")
+    parser.add_argument("--set", action="append", default=[], dest="assignments", metavar="KEY=VALUE")
+    parser.add_argument("--clips", type=int, help="clips of the corpus")
+    parser.add_argument("--longest", type=int, help="scale the corpus so that its longest clip has these frames")
+    parser.add_argument("--steps", type=int, help="locked steps measured, for each number of shapes")
+    parser.add_argument("--dynamic-batches", type=int, help="batches of the baseline; most cost a compile")
+    parser.add_argument("--rounds", type=int, help="turns of every contestant")
+    parser.add_argument("--seconds", type=float, help="of every turn of an input pipeline")
+    parser.add_argument("--buckets", type=int, nargs="+", help="numbers of shapes; 1 is among them")
+    parser.add_argument("--start-shapes", type=int, help="shapes of section f; the largest of --buckets otherwise")
+    parser.add_argument("--work", type=Path, default=Path("build/benchmark"), help="folder of the corpus and caches")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    options = parser.parse_args()
+    for key, value in (QUICK if options.quick else FULL).items():
+        if getattr(options, key) is None:
+            setattr(options, key, value)
+    if options.quick and options.start_shapes is None:
+        options.start_shapes = 1
+    if 1 not in options.buckets:
+        parser.error("--buckets needs 1, the one shape that the others are compared with")
+    return options
+
+
+def markdown(figures: dict[str, dict[str, object]]) -> str:
+    described, settings = figures["machine"], figures["settings"]
+    head = (
+        f"{described['processor']}, {described['cores']} cores, Python {described['python']}; "
+        f"config {settings['config']}, {settings['clips']} clips"
+        + (", quick: few batches, indicative only" if settings["quick"] else "")
+    )
+    sections = [line for name, section in figures["sections"].items() for line in section_lines(name, section)]
+    return "\n".join([head, "", *sections])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Section (c): the input pipeline alone, against those people use, and tf.data's options against each other."""
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from ljspeech_corpus import configure
+from report import version
+from training_pipelines import PIPELINES, Job, measure, take_from, write_job
+from training_steps import StepBench
+
+from xtts.shared.cache_spec import load_spec
+from xtts.shared.config_files import dump_config
+from xtts.shared.records import parse_example, unframe
+from xtts.trainer.dataset import bucket_order, clip_stream, parser, training_batches
+
+_LARGEST_RECORD_BYTES = 1 << 28
+_WHERE = {"torch DataLoader": "torch"}
+"""Pipeline to the package that it needs."""
+_TARGETS = {"tf.numpy_function": 10, "from_generator": 10, "torch DataLoader": 3}
+
+
+def input_pipelines(bench: StepBench) -> dict[str, object]:
+    """(c) Clips/s of every pipeline by itself; the same batch size for all, shuffled, page cache warm."""
+    shapes = max(bench.options.buckets)
+    job = make_job(bench, shapes)
+    found: dict[str, list[dict[str, float]]] = {
+        name: [] for name in PIPELINES if name not in _WHERE or version(_WHERE[name])
+    }
+    for _ in range(bench.options.rounds):
+        for name, turns in found.items():
+            turns.append(run_alone(name, job))
+    medians = {name: statistics.median(turn["examples_per_second"] for turn in turns) for name, turns in found.items()}
+    ours = medians.pop("lockstep")
+    return {
+        "title": f"input pipeline alone, {shapes} shapes, batches of {bench.config(shapes).training.batch_size}",
+        **{f"times_{name}": ours / rate for name, rate in medians.items()},
+        "targets": ", ".join(f"{_TARGETS[name]}x {name}" for name in medians),
+        "examples_per_second": ours,
+        "table": [
+            {
+                "pipeline": name,
+                "lockstep_is_times_faster": ours / medians.get(name, ours),
+                "examples_per_second": medians.get(name, ours),
+                "cpu_microseconds_an_example": statistics.median(turn["cpu_microseconds"] for turn in turns),
+            }
+            for name, turns in found.items()
+        ]
+        + option_rows(bench, shapes),
+    }
+
+
+def make_job(bench: StepBench, shapes: int) -> Path:
+    """The job file of the cache with that many shapes; all of its batches are of one size."""
+    work, options = bench.options.work, bench.options
+    config = configure(options.config, [*options.assignments, "training.level_batches=false"],
+                       {"shapes.buckets": shapes})  # fmt: skip
+    (work / "config-input.yaml").write_text(dump_config(config), encoding="utf-8")
+    cache = bench.cache(shapes)
+    job = Job(
+        cache=str(cache), config=str(work / "config-input.yaml"), npy=str(write_npy(bench.corpus, cache, work / "npy")),
+        batch_size=config.training.batch_size, seconds=options.seconds,
+    )  # fmt: skip
+    return write_job(work / "job.json", job)
+
+
+def write_npy(corpus: Path, cache: Path, folder: Path) -> Path:
+    """The cache's mels as one float32 .npy a clip, beside the corpus' texts."""
+    if (folder / "metadata.csv").is_file():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    spec = load_spec(cache)
+    for shard in (shard for bucket in spec.buckets for shard in bucket.train):
+        data = memoryview((cache / shard.file).read_bytes())
+        for payload in unframe(data, limit_bytes=_LARGEST_RECORD_BYTES):
+            record = parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
+            np.save(folder / f"{record.clip_id}.npy", record.mel[: record.mel_length].astype(np.float32))
+    (folder / "metadata.csv").write_bytes((corpus / "metadata.csv").read_bytes())
+    return folder
+
+
+def run_alone(name: str, job: Path) -> dict[str, float]:
+    """One pipeline in a process of its own."""
+    command = [sys.executable, str(Path(__file__).with_name("training_pipelines.py")), name, str(job)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stderr}")
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
+    """tf.data's options on the middle bucket: how trainer/dataset.py came to the ones that it uses."""
+    cache, config = bench.cache(shapes), bench.config(shapes)
+    spec = load_spec(cache)
+    number, size = shapes // 2, config.training.batch_size
+    order = bucket_order(spec, number, seed=0, memory_mb=config.data.shuffle_memory_mb)
+    parse = parser(spec, spec.buckets[number], size)
+
+    def clips() -> tf.data.Dataset:
+        return clip_stream(cache, spec, order, 0).rebatch(size, drop_remainder=True)
+
+    variants: dict[str, Callable[[], tf.data.Dataset]] = {
+        "as trained": lambda: training_batches(cache, spec, order, batch_size=size, consumed=0),
+        "no option at all": lambda: clips().map(parse).prefetch(1),
+        "parse in 2 threads, no autotune": lambda: _tuned(clips().map(parse, num_parallel_calls=2).prefetch(2)),
+        "parse in 1 thread, no autotune": lambda: _tuned(clips().map(parse).prefetch(2)),
+        "private pool of 2 threads": lambda: _tuned(
+            clips().map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE), threads=2
+        ),
+    }
+    takes = {name: take_from(build()) for name, build in variants.items()}
+    turns: dict[str, list[dict[str, float]]] = {name: [] for name in takes}
+    for _ in range(bench.options.rounds):
+        for name, take in takes.items():
+            take()
+            turns[name].append(measure(take, bench.options.seconds / 2))
+    rate = {name: statistics.median(turn["examples_per_second"] for turn in found) for name, found in turns.items()}
+    return [
+        {
+            "pipeline": f"one bucket of {spec.buckets[number].frames} frames, {name}",
+            "lockstep_is_times_faster": rate["as trained"] / rate[name],
+            "examples_per_second": rate[name],
+            "cpu_microseconds_an_example": statistics.median(turn["cpu_microseconds"] for turn in found),
+        }
+        for name, found in turns.items()
+    ]
+
+
+def _tuned(dataset: tf.data.Dataset, *, threads: int = 0) -> tf.data.Dataset:
+    options = tf.data.Options()
+    options.autotune.enabled = threads > 0
+    options.threading.private_threadpool_size = threads
+    return dataset.with_options(options)

@@ -1,0 +1,235 @@
+"""The input pipelines of section (c), each run in a process of its own: python training_pipelines.py NAME JOB.json.
+
+The others do what people do: one .npy of float32 a clip, np.load for each, padded to the batch's longest clip, tokens
+from the text by the tokenizer of stage 1, so that all give the same. All run without end, shuffled, over files that
+are in the page cache.
+"""
+
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+from report import cpu_seconds
+
+from xtts.shared.mel_profiles import mel_profile
+from xtts.shared.text import build_tokenizer
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+PROFILE = mel_profile("hifigan")
+TOKENIZER = build_tokenizer("characters", add_blank=False)
+_BATCHES_A_CALL = 20
+_WARM_UP_CALLS = 3
+Clip = tuple[np.ndarray, np.ndarray]
+"""tokens int32[L], mel float32[T, M]."""
+Take = Callable[[], int]
+"""Takes some batches and says how many clips they held."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What every pipeline is given."""
+
+    cache: str
+    config: str
+    """YAML file."""
+    npy: str
+    """Folder of metadata.csv and one .npy a clip."""
+    batch_size: int
+    seconds: float
+    workers: int = 2
+    """Of the torch DataLoader."""
+
+    def clips(self) -> list[tuple[str, str]]:
+        """(path of the mel, text) of every clip."""
+        folder = Path(self.npy)
+        lines = (line.split("|") for line in (folder / "metadata.csv").read_text(encoding="utf-8").splitlines())
+        return [(str(folder / f"{name}.npy"), text) for name, text, _ in lines]
+
+
+def load(path: str | bytes, text: str | bytes) -> Clip:
+    """Read one clip the way most trainers do."""
+    letters = text.decode() if isinstance(text, bytes) else text
+    mel = np.load(path.decode() if isinstance(path, bytes) else path)
+    return np.array(TOKENIZER.encode(letters).ids, np.int32), mel
+
+
+def pad(clips: list[Clip]) -> tuple[np.ndarray, ...]:
+    """One batch, padded in Python."""
+    lengths = [(len(tokens), len(mel)) for tokens, mel in clips]
+    longest, tallest = map(max, zip(*lengths, strict=True))
+    padded_tokens = np.zeros((len(clips), longest), np.int32)
+    padded_mel = np.full((len(clips), tallest, PROFILE.mel_channels), PROFILE.silence, np.float32)
+    for i, (tokens, mel) in enumerate(clips):
+        padded_tokens[i, : len(tokens)], padded_mel[i, : len(mel)] = tokens, mel
+    return padded_tokens, padded_mel, *(np.array(column, np.int32) for column in zip(*lengths, strict=True))
+
+
+def lockstep(job: Job) -> Take:
+    """The training loop itself, with steps that do nothing."""
+    import tensorflow as tf
+
+    from xtts.shared.cache_spec import load_spec
+    from xtts.shared.config_files import load_config
+    from xtts.trainer.batches import batch_sizes, training_buckets
+    from xtts.trainer.loop import Position, TrainingLoop
+
+    spec, config = load_spec(Path(job.cache)), load_config(job.config)
+    sizes = batch_sizes(spec, config.training)
+    position = Position(
+        epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(len(sizes), np.int64))
+    )  # fmt: skip
+    steps = _NoSteps(config.training, training_buckets(spec))
+    loop = TrainingLoop(Path(job.cache), spec, config, sizes, steps, position)
+    by_place = np.array(list(sizes.values()))
+    return lambda: int(by_place[loop.run(_BATCHES_A_CALL).buckets].sum())
+
+
+class _NoSteps:
+    """In the place of the model's steps: takes a batch and does nothing with it."""
+
+    def __init__(self, training: Any, buckets: list[int]) -> None:  # noqa: ANN401 - annotated without the import
+        import tensorflow as tf
+
+        from xtts.trainer.step import TRAIN_METRICS
+
+        def nothing(*batch: "tf.Tensor") -> "tf.Tensor":
+            frames = tf.cast(tf.reduce_sum(batch[3]), tf.float32)
+            return tf.concat([tf.zeros([len(TRAIN_METRICS) - 1]), [frames]], 0)
+
+        self.training, self.step, self.rate = training, tf.Variable(0, dtype=tf.int64), tf.Variable(0.0)
+        self.training_steps = {bucket: tf.function(nothing) for bucket in buckets}
+
+
+def take_from(dataset: "tf.data.Dataset") -> Take:
+    """Batches taken inside the graph, so that no pipeline pays for a Python loop that it does not need."""
+    import tensorflow as tf
+
+    iterator = iter(dataset)
+
+    @tf.function(input_signature=[])  # type: ignore[untyped-decorator]
+    def run() -> tf.Tensor:
+        clips = tf.constant(0)
+        for _ in tf.range(_BATCHES_A_CALL):
+            clips += tf.shape(next(iterator)[0])[0]
+        return clips
+
+    return lambda: int(run())
+
+
+def numpy_function(job: Job) -> Take:
+    """tf.numpy_function for each clip in a parallel map, padded_batch, prefetch."""
+    import tensorflow as tf
+
+    paths, texts = zip(*job.clips(), strict=True)
+
+    def read(path: tf.Tensor, text: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        tokens, mel = tf.numpy_function(load, [path, text], [tf.int32, tf.float32])
+        tokens.set_shape([None])
+        mel.set_shape([None, PROFILE.mel_channels])
+        return tokens, mel, tf.shape(tokens)[0], tf.shape(mel)[0]
+
+    dataset = tf.data.Dataset.from_tensor_slices((list(paths), list(texts))).shuffle(len(paths)).repeat()
+    clips = dataset.map(read, num_parallel_calls=tf.data.AUTOTUNE)
+    padding = (0, PROFILE.silence, 0, 0)
+    return take_from(clips.padded_batch(job.batch_size, padding_values=padding).prefetch(tf.data.AUTOTUNE))
+
+
+def from_generator(job: Job) -> Take:
+    """tf.data.Dataset.from_generator over batches that Python loads and pads, prefetch."""
+    import tensorflow as tf
+
+    def batches() -> Iterator[tuple[np.ndarray, ...]]:
+        clips, shuffle = job.clips(), random.Random(0)
+        while True:
+            shuffle.shuffle(clips)
+            for start in range(0, len(clips) - job.batch_size + 1, job.batch_size):
+                yield pad([load(*clip) for clip in clips[start : start + job.batch_size]])
+
+    number, channels = tf.TensorSpec([None], tf.int32), PROFILE.mel_channels
+    tokens, mel = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None, channels], tf.float32)
+    dataset = tf.data.Dataset.from_generator(batches, output_signature=(tokens, mel, number, number))
+    return take_from(dataset.prefetch(tf.data.AUTOTUNE))
+
+
+class _Clips:
+    """A map-style torch data set."""
+
+    def __init__(self, clips: list[tuple[str, str]]) -> None:
+        self.clips = clips
+
+    def __len__(self) -> int:
+        return len(self.clips)
+
+    def __getitem__(self, index: int) -> Clip:
+        return load(*self.clips[index])
+
+
+def _collate(clips: list[Clip]) -> list[Any]:
+    import torch
+
+    return [torch.from_numpy(part) for part in pad(clips)]
+
+
+def torch_loader(job: Job) -> Take:
+    """torch.utils.data.DataLoader with worker processes."""
+    from torch.utils.data import DataLoader
+
+    loader = DataLoader(
+        _Clips(job.clips()), job.batch_size, shuffle=True, drop_last=True, num_workers=job.workers,
+        persistent_workers=True, collate_fn=_collate,
+    )  # fmt: skip
+
+    def endless() -> Iterator[list[Any]]:
+        while True:
+            yield from loader
+
+    batches = endless()
+    return lambda: sum(len(next(batches)[0]) for _ in range(_BATCHES_A_CALL))
+
+
+PIPELINES: dict[str, Callable[[Job], Take]] = {
+    "lockstep": lockstep,
+    "tf.numpy_function": numpy_function,
+    "from_generator": from_generator,
+    "torch DataLoader": torch_loader,
+}
+
+
+def measure(take: Take, seconds: float) -> dict[str, float]:
+    """Take batches for about that long."""
+    examples, cpu, began = 0, cpu_seconds(), time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        examples += take()
+    spent = time.perf_counter() - began
+    return {"examples_per_second": examples / spent, "cpu_microseconds": 1e6 * (cpu_seconds() - cpu) / examples}
+
+
+def main() -> None:
+    name, file = sys.argv[1:]
+    job = Job(**json.loads(Path(file).read_text(encoding="utf-8")))
+    take = PIPELINES[name](job)
+    for _ in range(_WARM_UP_CALLS):
+        take()
+    print(json.dumps(measure(take, job.seconds)), flush=True)
+    os._exit(0)  # an endless generator would keep its thread, and this process, waiting
+
+
+def write_job(path: Path, job: Job) -> Path:
+    """The job as a file that `main` reads."""
+    path.write_text(json.dumps(asdict(job)), encoding="utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Sections about the training step: (a) dynamic against locked, (b) its spread, (d) input wait, (e) buckets."""
+
+import time
+from argparse import Namespace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from ljspeech_corpus import build, configure
+
+from xtts.shared.cache_spec import load_spec
+from xtts.shared.config import Config
+from xtts.trainer.batches import batch_sizes, training_buckets
+from xtts.trainer.dataset import batch_signature
+from xtts.trainer.dynamic import loop_kinds
+from xtts.trainer.loop import CallResult
+from xtts.trainer.state import TrainState
+from xtts.trainer.step import TRAIN_METRICS, Steps, is_closed
+
+_FRAMES = TRAIN_METRICS.index("useful_frames")
+_WARM_UP_STEPS = 2
+
+
+class Runner:
+    """A model on a cache, with all that can be compiled before the first step compiled."""
+
+    def __init__(self, cache: Path, config: Config) -> None:
+        self.spec = load_spec(cache)
+        self.sizes = batch_sizes(self.spec, config.training)
+        state = TrainState(config, self.spec)
+        self.steps = Steps(state.model, state.optimizer, config.training, state.step)
+        began = time.perf_counter()
+        for number in training_buckets(self.spec):
+            signature = batch_signature(self.spec, self.spec.buckets[number], self.sizes[number])
+            self.steps.training_steps[number] = self.steps.train(number, signature)
+            closed = is_closed(signature)
+        if closed:
+            self.steps.guard.lock()
+        loop, _ = loop_kinds(self.spec)
+        self.loop = loop(cache, self.spec, config, self.sizes, self.steps, state.position)
+        for place in range(len(self.loop.closed_set)):
+            self.loop.compile(place)
+        self.compile_seconds = time.perf_counter() - began
+        self._results: list[CallResult] = []
+
+    def take_turn(self, steps: int) -> None:
+        """Run and note `steps` steps."""
+        done = 0
+        while done < steps:
+            self._results.append(self.loop.run(steps - done))
+            done += len(self._results[-1].metrics)
+
+    def warm_up(self) -> "Runner":
+        """A few steps that do not count: the pipeline fills, buffers are allocated."""
+        self.loop.run(_WARM_UP_STEPS)
+        return self
+
+    @property
+    def seconds(self) -> np.ndarray:
+        """float64[n]: wall time of every step noted."""
+        return np.concatenate([result.seconds[:, 0] for result in self._results])
+
+    @property
+    def wait_share(self) -> float:
+        """Part of that time spent waiting for the input pipeline."""
+        return float(sum(result.seconds[:, 1].sum() for result in self._results) / self.seconds.sum())
+
+    @property
+    def frames(self) -> np.ndarray:
+        """float32[n]: useful frames of every step."""
+        return np.concatenate([result.metrics[:, _FRAMES] for result in self._results])
+
+    @property
+    def places(self) -> np.ndarray:
+        """int32[n]: place of every step's bucket in the closed set."""
+        return np.concatenate([result.buckets for result in self._results])
+
+
+class StepBench:
+    """Runners that the sections share, each made when it is first asked for."""
+
+    def __init__(self, corpus: Path, options: Namespace) -> None:
+        self.corpus, self.options = corpus, options
+        self.traces = 0
+
+    def config(self, buckets: int, *, fixed: bool = True) -> Config:
+        """The configuration of one cache."""
+        flags = {"shapes.buckets": buckets, "shapes.pad_to_fixed_length": fixed}
+        return configure(self.options.config, self.options.assignments, flags)
+
+    def cache(self, buckets: int, *, fixed: bool = True) -> Path:
+        """The cache with that many shapes, or with clips at own length."""
+        name = f"cache-{buckets}" if fixed else "cache-own-length"
+        return build(self.corpus, self.options.work / name, self.config(buckets, fixed=fixed))
+
+    @cached_property
+    def locked(self) -> dict[int, Runner]:
+        """Runners by number of buckets, measured in turns so that a busy minute hits all of them."""
+        runners = {n: Runner(self.cache(n), self.config(n)).warm_up() for n in self.options.buckets}
+        rounds = self.options.rounds
+        for _ in range(rounds):
+            for runner in runners.values():
+                runner.take_turn(-(-self.options.steps // rounds))
+        return runners
+
+    @cached_property
+    def dynamic(self) -> Runner:
+        """The baseline, after `dynamic_batches` batches; the first of them counts as the others do."""
+        runner = Runner(self.cache(1, fixed=False), self.config(1, fixed=False))
+        runner.take_turn(self.options.dynamic_batches)
+        return runner
+
+
+def dynamic_against_locked(bench: StepBench) -> dict[str, object]:
+    """(a) The same clips, batch size and model: one shape that was compiled ahead, and a new shape every batch."""
+    locked, dynamic = bench.locked[1], bench.dynamic
+    mean, slow = float(locked.seconds.mean()), float(dynamic.seconds.mean())
+    rows = [_step_row("dynamic, traced for every shape", dynamic)]
+    rows += [_step_row(f"locked, {n} shape{'s' * (n > 1)}", runner) for n, runner in bench.locked.items()]
+    return {
+        "title": f"average step over {len(dynamic.seconds)} batches whose shapes vary",
+        "times_faster": slow / mean,
+        "target": 30,
+        "break_even_steps": locked.compile_seconds / max(slow - mean, 1e-9),
+        "break_even": "steps after which compiling the one shape ahead has paid for itself",
+        "batch_size": locked.sizes[0],
+        "table": rows,
+    }
+
+
+def _step_row(name: str, runner: Runner) -> dict[str, object]:
+    seconds = runner.seconds
+    return {
+        "step": name,
+        "mean_seconds": float(seconds.mean()),
+        "least": float(seconds.min()),
+        "most": float(seconds.max()),
+        "batches": len(seconds),
+        "traces": runner.steps.guard.count("training"),
+        "compiled_before_step_1_seconds": runner.compile_seconds if runner.loop.closed_set else 0.0,
+    }
+
+
+def spread(bench: StepBench) -> dict[str, object]:
+    """(b) std/mean of the locked step: by bucket, over all steps, and over all steps by useful frame."""
+    most = max(bench.locked)
+    runner = bench.locked[most]
+    rows = []
+    for place, number in enumerate(runner.loop.closed_set):
+        seconds = runner.seconds[runner.places == place]
+        if len(seconds) > 1:
+            bucket = runner.spec.buckets[number]
+            rows.append(
+                {
+                    "bucket": f"{bucket.tokens} x {bucket.frames}",
+                    "clips": runner.sizes[number],
+                    "steps": len(seconds),
+                    "mean_seconds": float(seconds.mean()),
+                    "std_over_mean": _variation(seconds),
+                }
+            )
+    return {
+        "title": f"spread of the locked step, {most} shapes",
+        "std_over_mean_within_buckets": float(np.average([row["std_over_mean"] for row in rows],
+                                                         weights=[row["steps"] for row in rows])) if rows else None,
+        "std_over_mean": _variation(runner.seconds),
+        "std_over_mean_per_useful_frame": _variation(runner.seconds / runner.frames),
+        "std_over_mean_one_shape": _variation(bench.locked[1].seconds),
+        "table": rows,
+    }  # fmt: skip
+
+
+def _variation(values: np.ndarray) -> float:
+    return float(values.std() / values.mean())
+
+
+def input_wait(bench: StepBench) -> dict[str, object]:
+    """(d) Share of the steps' time that the device waited for a batch."""
+    shares = {n: runner.wait_share for n, runner in bench.locked.items()}
+    return {
+        "title": "input wait of the training run",
+        "input_wait_share": max(shares.values()),
+        "target": 0.01,
+        "table": [
+            {"shapes": n, "steps": len(bench.locked[n].seconds), "input_wait_share": share}
+            for n, share in shares.items()
+        ],
+    }
+
+
+def buckets(bench: StepBench) -> dict[str, object]:
+    """(e) Useful frames/s against one shape that holds every clip, batches level by frames."""
+    rates = {n: float(runner.frames.sum() / runner.seconds.sum()) for n, runner in bench.locked.items()}
+    most = max(rates)
+    return {
+        "title": "useful frames/s on the lengths of LJSpeech-1.1",
+        "times_one_shape": rates[most] / rates[1],
+        "target": 1.35,
+        "shapes": most,
+        "table": [
+            {
+                "shapes": n,
+                "times_one_shape": rate / rates[1],
+                "useful_frames_per_second": rate,
+                "fill": bench.locked[n].spec.statistics.fill,
+                "compile_seconds": bench.locked[n].compile_seconds,
+            }
+            for n, rate in rates.items()
+        ],
+    }
