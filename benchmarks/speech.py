@@ -24,7 +24,7 @@ from xtts.trainer.synth.pictures import draw_pair
 
 _MOST_BYTES = 150_000
 _PALETTES = (256, 128, 64, 32)
-"""Colours of the picture: the first of these that makes it small enough; 256 show no bands."""
+"""Colours of the picture: the first of these that makes it small enough."""
 
 
 def main() -> None:
