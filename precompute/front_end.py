@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.precompute.conditioning import set_loudness, trim_silence
-from xtts.shared.audio import AudioProblem, decode
+from xtts.shared.conditioning import decode_conditioned
 from xtts.shared.mel_profiles import MelProfile
 from xtts.shared.text import Tokenizer
 
@@ -36,10 +35,7 @@ class FrontEnd:
 
     def samples(self, data: bytes) -> np.ndarray:
         """The clip that the mel is computed of: decoded, trimmed and scaled as configured. float32[S]."""
-        rate = self.profile.sample_rate
-        samples = decode(data, rate=rate)
-        if self.trim_silence_db is not None:
-            samples = trim_silence(samples, rate, self.trim_silence_db)
-            if not samples.size:
-                raise AudioProblem("empty audio", "only digital silence")
-        return samples if self.loudness_lufs is None else set_loudness(samples, rate, self.loudness_lufs)
+        return decode_conditioned(
+            data, rate=self.profile.sample_rate,
+            trim_silence_db=self.trim_silence_db, loudness_lufs=self.loudness_lufs,
+        )  # fmt: skip

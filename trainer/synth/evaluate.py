@@ -70,7 +70,7 @@ def evaluate(request: EvaluationRequest) -> Evaluation:
     console, began = Console(width=None if os.isatty(1) else 120), time.perf_counter()
     own = spread(len(clips), request.limit)
     console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[request.split]}", highlight=False)
-    spoken = speak_clips(source, [clips[i] for i in own], request.manner)
+    spoken = speak_clips(source, clips, own, request.manner)
     console.print("vocoding their recordings", highlight=False)
     profile = source.voice.mel_profile
     vocoded = [_vocode(clips[i].mel, profile) for i in own]
@@ -102,16 +102,27 @@ def competing_clips(cache: Path, voice: Voice, split: Split) -> list[Clip]:
     return clips
 
 
-def speak_clips(source: Source, clips: Sequence[Clip], manner: Manner) -> "list[Utterance]":
-    """The clips' texts in the checkpoint's voice."""
+def another_recording(clips: Sequence[Clip], place: int) -> Clip:
+    """The next recording of the same speaker, around the end; of one who has no other, the recording itself."""
+    later = (clips[(place + 1 + i) % len(clips)] for i in range(len(clips)))
+    return next(clip for clip in later if clip.speaker == clips[place].speaker)
+
+
+def speak_clips(source: Source, clips: Sequence[Clip], own: Sequence[int], manner: Manner) -> "list[Utterance]":
+    """The sentences at the places `own`; a model with voice latents listens to another recording of their speaker."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     enable_compile_cache()
     with quiet_import():
         from xtts.trainer.synth.speaker import Speaker
 
     speaker = Speaker(source, manner)
-    spoken = [speaker.speak(clip.ids, speaker=clip.speaker, number=0) for clip in clips]
-    for clip, utterance in zip(clips, spoken, strict=True):
+    spoken = []
+    for place in own:
+        clip = clips[place]
+        if source.model.voice_latents:
+            speaker.imitate(another_recording(clips, place).mel)
+        utterance = speaker.speak(clip.ids, speaker=clip.speaker, number=0)
+        spoken.append(utterance)
         if not np.isfinite(utterance.mel).all():
             raise LockstepError(str(source.checkpoint), found=f"speaks {clip.clip_id} with numbers that are not finite")
     return spoken

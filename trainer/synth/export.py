@@ -64,14 +64,15 @@ def _save_model(source: Source, folder: Path, steps: int) -> None:
     """One signature for each shape; `serving_default` is the largest.
 
     tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2]
-    (, speaker: int32[1]) -> mel: float32[1, T, M], natural-log magnitude, and mel_length: int32[1], more than T where
-    the shape was too short.
+    (, speaker: int32[1] or voice: float32[1, N, D]) -> mel: float32[1, T, M], natural-log magnitude, and mel_length:
+    int32[1], more than T where the shape was too short. A model with voice latents has the signature `listen` too,
+    reference: float32[1, F, M] and reference_length: int32[1] -> voice: float32[1, N, D].
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with quiet_import():
         import tensorflow as tf
 
-        from xtts.trainer.synth.speaker import generate_signature, generator, load_model
+        from xtts.trainer.synth.speaker import generate_signature, generator, listen_signature, load_model
 
     model = load_model(source)
     module = tf.Module()
@@ -80,9 +81,12 @@ def _save_model(source: Source, folder: Path, steps: int) -> None:
     for shape in source.voice.ladder:
         speak = tf.function(
             _named(generator(model, shape.frames, steps)),
-            input_signature=generate_signature(source.voice, shape.tokens),
+            input_signature=generate_signature(source, shape.tokens),
         )
         signatures[name(shape)] = speak.get_concrete_function()
+    if source.model.voice_latents:
+        listen = tf.function(lambda *heard: {"voice": model.listen(*heard)}, input_signature=listen_signature(source))
+        signatures["listen"] = listen.get_concrete_function()
     signatures["serving_default"] = signatures[name(source.voice.ladder[-1])]
     tf.saved_model.save(module, str(folder), signatures)
 
@@ -92,9 +96,9 @@ def _named(generate: "Callable[..., Generated]") -> "Callable[..., dict[str, tf.
 
     def speak(
         tokens: "tf.Tensor", token_length: "tf.Tensor", temperature: "tf.Tensor", speed: "tf.Tensor",
-        seed: "tf.Tensor", speaker: "tf.Tensor | None" = None,
+        seed: "tf.Tensor", who: "tf.Tensor | None" = None,
     ) -> "dict[str, tf.Tensor]":  # fmt: skip
-        mel, mel_length = generate(tokens, token_length, temperature, speed, seed, speaker)
+        mel, mel_length = generate(tokens, token_length, temperature, speed, seed, who)
         return {"mel": mel, "mel_length": mel_length}
 
     return speak

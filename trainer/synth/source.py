@@ -30,11 +30,22 @@ class Source:
         arrays = load_arrays(self.checkpoint)
         return {name.removeprefix("averages/"): arrays[name] for name in arrays if name.startswith("averages/")}
 
+    @property
+    def speaker_table(self) -> bool:
+        """Whether the model tells voices apart by the speaker's number."""
+        return len(self.voice.speakers) > 1 and not self.model.voice_latents
+
     def speaker_number(self, name: str | None) -> int:
         """Place of a speaker in the model's table; without a name the first, which is the only one of most corpora."""
         speakers = self.voice.speakers
         if name is None:
             return 0
+        if self.model.voice_latents:
+            raise LockstepError(
+                "--speaker",
+                found=f"{self.checkpoint} takes its voice from a recording",
+                fix="use --speaker-wav REF.wav",
+            )
         if name not in speakers:
             near = difflib.get_close_matches(name, speakers, n=3, cutoff=0.0)
             expected = (

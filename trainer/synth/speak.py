@@ -6,11 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from xtts.shared.errors import LockstepError
 from xtts.shared.spoken import expand
 from xtts.trainer.startup import enable_compile_cache, quiet_import
 from xtts.trainer.synth.manner import Manner
 from xtts.trainer.synth.output import check_file, check_folder, write_mel, write_wav
+from xtts.trainer.synth.recording import read_recording
 from xtts.trainer.synth.source import Source, open_source
 from xtts.trainer.synth.texts import Text, check_speakable, read_texts
 from xtts.trainer.synth.vocoder import check_vocoder, make_vocoder
@@ -30,13 +33,14 @@ class Request:
     mel_out: Path | None
     vocoder: str
     speaker: str | None
+    speaker_wav: Path | None
     manner: Manner
 
 
 def speak(request: Request) -> None:
     """Speak, write, and say how long it took."""
-    source, texts = _prepare(request)
-    narrator = _narrator(request, source)
+    source, texts, recording = _prepare(request)
+    narrator = _narrator(request, source, recording)
     if request.file is not None:
         request.out.mkdir(exist_ok=True)
     sample_rate = source.voice.mel_profile.sample_rate
@@ -50,7 +54,7 @@ def speak(request: Request) -> None:
     print(f"{source.checkpoint}: {shapes} shapes made ready in {seconds:.1f} s, not counted above")
 
 
-def _prepare(request: Request) -> tuple[Source, list[Text]]:
+def _prepare(request: Request) -> tuple[Source, list[Text], np.ndarray | None]:
     check_vocoder(request.vocoder)
     if request.file is None:
         check_file(request.out, ".wav", "-o")
@@ -64,15 +68,16 @@ def _prepare(request: Request) -> tuple[Source, list[Text]]:
         check_file(request.mel_out, ".npy", "--mel-out")
     source = open_source(request.checkpoint)
     source.speaker_number(request.speaker)
+    recording = read_recording(request.speaker_wav, source)
     texts = read_texts(request.words, request.file, request.out)
     if source.voice.expand_numbers:
         texts = [replace(text, words=expand(text.words)) for text in texts]
     for warning in check_speakable(texts, source.voice.symbol_table, request.file):
         warn(warning)
-    return source, texts
+    return source, texts, recording
 
 
-def _narrator(request: Request, source: Source) -> "Narrator":
+def _narrator(request: Request, source: Source, recording: np.ndarray | None) -> "Narrator":
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     enable_compile_cache()
     with quiet_import():
@@ -81,6 +86,8 @@ def _narrator(request: Request, source: Source) -> "Narrator":
 
     vocoder = make_vocoder(request.vocoder, source.voice.mel_profile, warn)
     speaker = Speaker(source, request.manner)
+    if recording is not None:
+        speaker.imitate(recording)
     return Narrator(speaker, vocoder, speaker_number=source.speaker_number(request.speaker))
 
 

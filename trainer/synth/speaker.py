@@ -10,8 +10,9 @@ import tensorflow as tf
 from xtts.shared.errors import LockstepError
 from xtts.trainer.acoustic_model import AcousticModel
 from xtts.trainer.synth.manner import Manner
+from xtts.trainer.synth.recording import split_crops
 from xtts.trainer.synth.source import Source
-from xtts.trainer.synth.voice import Shape, Voice
+from xtts.trainer.synth.voice import Shape
 
 Generated = tuple[tf.Tensor, tf.Tensor]
 """mel float32[1, T, M], natural-log magnitude, and mel_length int32[1]."""
@@ -60,14 +61,26 @@ def load_model(source: Source) -> AcousticModel:
     return model
 
 
-def generate_signature(voice: Voice, tokens: int) -> list[tf.TensorSpec]:
-    """The locked signature of one shape: tokens int32[1, L] (, speaker int32[1]) and the scalars of a `Manner`."""
+def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
+    """The locked signature of one shape: tokens int32[1, L], the scalars of a `Manner`, and who speaks.
+
+    That is nothing in a model of one voice, speaker int32[1] or voice float32[1, N, D].
+    """
     parts = [tf.TensorSpec([1, tokens], tf.int32, "tokens"), tf.TensorSpec([1], tf.int32, "token_length")]
     parts += [tf.TensorSpec([], tf.float32, "temperature"), tf.TensorSpec([], tf.float32, "speed")]
     parts.append(tf.TensorSpec([2], tf.int32, "seed"))
-    if len(voice.speakers) > 1:
+    if source.speaker_table:
         parts.append(tf.TensorSpec([1], tf.int32, "speaker"))
+    if source.model.voice_latents:
+        shape = [1, source.model.voice_latents, source.model.voice_width]
+        parts.append(tf.TensorSpec(shape, tf.float32, "voice"))
     return parts
+
+
+def listen_signature(source: Source) -> list[tf.TensorSpec]:
+    """The locked signature of listening: reference float32[1, F, M] and reference_length int32[1]."""
+    shape = [1, source.model.voice_frames, source.voice.mel_profile.mel_channels]
+    return [tf.TensorSpec(shape, tf.float32, "reference"), tf.TensorSpec([1], tf.int32, "reference_length")]
 
 
 def generator(model: AcousticModel, frames: int, steps: int) -> Callable[..., Generated]:
@@ -79,12 +92,13 @@ def generator(model: AcousticModel, frames: int, steps: int) -> Callable[..., Ge
         temperature: tf.Tensor,
         speed: tf.Tensor,
         seed: tf.Tensor,
-        speaker: tf.Tensor | None = None,
+        who: tf.Tensor | None = None,
     ) -> Generated:
+        kind = "voice" if model.reference is not None else "speaker"
         noise = tf.random.stateless_normal([1, frames, model.mel_channels], seed)
         mel, mel_length, _ = model.generate(
             tokens, token_length, frames=frames, noise=noise, steps=steps,
-            temperature=temperature, speed=speed, speaker=speaker,
+            temperature=temperature, speed=speed, **{kind: who},
         )  # fmt: skip
         return mel, mel_length
 
@@ -92,25 +106,42 @@ def generator(model: AcousticModel, frames: int, steps: int) -> Callable[..., Ge
 
 
 class Speaker:
-    """Speaks token sequences with one checkpoint."""
+    """Speaks token sequences with one checkpoint; one with voice latents has to `imitate` a recording first."""
 
     def __init__(self, source: Source, manner: Manner) -> None:
-        self.voice, self.manner = source.voice, manner
+        self.source, self.voice, self.manner = source, source.voice, manner
         self.model = load_model(source)
         self.clock = Clock()
         self._traced: dict[Shape, Callable[..., Generated]] = {}
         self._ready: dict[Shape, Callable[..., Generated]] = {}
+        self._latents: tf.Tensor | None = None
+        # Traced before all others: XLA's cache knows a function by its place in the program.
+        self._listen = self._trace_listening() if source.model.voice_latents else None
 
     @property
     def compiled_shapes(self) -> list[Shape]:
         """The shapes in use so far, each compiled or loaded once."""
         return list(self._ready)
 
+    def imitate(self, mel: np.ndarray) -> None:
+        """Speak with the voice of a recording from now on, the mean of what its crops tell; mel: float32[T, M]."""
+        if self._listen is None:
+            raise LockstepError(str(self.source.checkpoint), found="a model without voice latents, which imitates none")
+        frames = self.source.model.voice_frames
+        heard = []
+        for crop in split_crops(mel, frames):
+            padded = np.full([1, frames, mel.shape[1]], self.voice.mel_profile.silence, np.float32)
+            padded[0, : len(crop)] = crop
+            heard.append(self._listen(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
+        self._latents = tf.constant(np.mean(heard, axis=0))
+
     def speak(self, ids: Sequence[int], *, speaker: int, number: int) -> Utterance:
         """Speak tokens that fit the largest shape; `number` keys the noise.
 
         The smallest shape that holds the tokens is tried first, then the smallest that holds the frames they ask for.
         """
+        if self._listen is not None and self._latents is None:
+            raise LockstepError(str(self.source.checkpoint), found="no voice yet", expected="a recording to imitate")
         fitting = [shape for shape in self.voice.ladder if shape.tokens >= len(ids)]
         shape = fitting[0]
         while True:
@@ -144,10 +175,15 @@ class Speaker:
     def _trace(self, shape: Shape) -> Callable[..., Generated]:
         function = tf.function(
             generator(self.model, shape.frames, self.manner.steps),
-            input_signature=generate_signature(self.voice, shape.tokens),
+            input_signature=generate_signature(self.source, shape.tokens),
             jit_compile=True,
         )
         traced: Callable[..., Generated] = function.get_concrete_function()
+        return traced
+
+    def _trace_listening(self) -> Callable[..., tf.Tensor]:
+        function = tf.function(self.model.listen, input_signature=listen_signature(self.source), jit_compile=True)
+        traced: Callable[..., tf.Tensor] = function.get_concrete_function()
         return traced
 
     def _arguments(self, shape: Shape, ids: Sequence[int], speaker: int, number: int) -> list[tf.Tensor]:
@@ -160,4 +196,6 @@ class Speaker:
             tf.constant(self.manner.speed, tf.float32),
             tf.constant([self.manner.seed, number], tf.int32),
         ]
-        return [*values, tf.constant([speaker], tf.int32)] if len(self.voice.speakers) > 1 else values
+        if self.source.speaker_table:
+            values.append(tf.constant([speaker], tf.int32))
+        return values if self._latents is None else [*values, self._latents]

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from xtts.shared.bpe import Merges, check_merges
 from xtts.shared.cache_spec import MAX_FRAMES, MAX_TOKENS, TOKENIZER_FILE, CacheSpec
-from xtts.shared.config import TextConfig
+from xtts.shared.config import AudioConfig, TextConfig
 from xtts.shared.mel_profiles import MelProfile, mel_profile
 from xtts.shared.text import Tokenizer, load_tokenizer
 
@@ -57,6 +57,9 @@ class Voice(_Part):
     tokenizer: Symbols
     expand_numbers: bool = False
     """Whether numbers and abbreviations are put into words first; runs of earlier versions do not say."""
+    trim_silence_db: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
+    """How the recordings were conditioned, as a reference has to be; runs of earlier versions do not say."""
+    loudness_lufs: Annotated[float, Field(ge=-70.0, le=0.0)] | None = None
     speakers: list[str]
     shapes: Annotated[list[Shape], Field(min_length=1, max_length=100)]
 
@@ -91,12 +94,15 @@ class Voice(_Part):
 def synthesis_record(cache: Path, spec: CacheSpec) -> dict[str, Any]:
     """The voice that training on a cache will give, as JSON."""
     tokenizer = load_tokenizer(cache / TOKENIZER_FILE)
+    audio = AudioConfig.model_validate(spec.features["audio"])
     voice = Voice(
         profile=spec.mel_profile.name,
         mel_mean=spec.statistics.mel_mean,
         mel_deviation=spec.statistics.mel_deviation,
         tokenizer=Symbols.model_validate(tokenizer.to_json()),
         expand_numbers=TextConfig.model_validate(spec.features["text"]).expand_numbers,
+        trim_silence_db=audio.trim_silence_db,
+        loudness_lufs=audio.loudness_lufs,
         speakers=list(spec.speakers),
         shapes=[Shape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets],
     )

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from xtts.shared.audio import AudioProblem, decode
+
 _TRIM_WINDOW_SECONDS = 0.01
 _KEPT_SECONDS = 0.05
 """Left before the first and after the last loud window, so that soft onsets stay."""
@@ -11,6 +13,18 @@ _SHELF = (True, 1681.974450955533, 0.7071752369554196)
 _HIGH_PASS = (False, 38.13547087602444, 0.5003270373238773)
 """Whether it is the shelf, the corner in Hz, and the quality of the filters of the K-weighting."""
 _ABSOLUTE_GATE_LUFS, _RELATIVE_GATE_LU = -70.0, -10.0
+
+
+def decode_conditioned(
+    data: bytes, *, rate: int, trim_silence_db: float | None, loudness_lufs: float | None
+) -> np.ndarray:
+    """The samples that a mel is computed of: decoded, trimmed and scaled as `AudioConfig` says. float32[S]."""
+    samples = decode(data, rate=rate)
+    if trim_silence_db is not None:
+        samples = trim_silence(samples, rate, trim_silence_db)
+        if not samples.size:
+            raise AudioProblem("empty audio", "only digital silence")
+    return samples if loudness_lufs is None else set_loudness(samples, rate, loudness_lufs)
 
 
 def trim_silence(samples: np.ndarray, rate: int, below_peak_db: float) -> np.ndarray:

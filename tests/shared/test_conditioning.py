@@ -3,9 +3,9 @@ import pytest
 import soundfile
 
 from xtts.precompute.build import build_cache
-from xtts.precompute.conditioning import integrated_loudness, set_loudness, trim_silence
 from xtts.precompute.progress import Silence
 from xtts.precompute.verify import verify_cache
+from xtts.shared.conditioning import integrated_loudness, set_loudness, trim_silence
 from xtts.shared.config_files import load_config
 from xtts.shared.index import read_index
 
