@@ -103,7 +103,7 @@ def score(options: argparse.Namespace) -> None:
         raise LockstepError(str(source.run.run_file), found="no cache named")
     clips, profile = competing_clips(cache, source.voice, "train"), source.voice.mel_profile
     recordings = read_recordings(options.data, clips, profile.sample_rate)
-    spoken = speak_clips(source, clips, Manner())
+    spoken = speak_clips(source, clips, range(len(clips)), Manner())
     sounds = {
         SYNTHESISED: [reconstruct(utterance.mel, profile) for utterance in spoken],
         VOCODED: [reconstruct(clip.mel, profile) for clip in clips],

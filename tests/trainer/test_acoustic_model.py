@@ -56,8 +56,9 @@ def test_weight_decay_is_for_matrices():
     }  # fmt: skip
 
 
-def test_the_locked_loss_has_no_dynamic_shape():
-    model = small_model()
+@pytest.mark.parametrize("latents", [0, 4])
+def test_the_locked_loss_has_no_dynamic_shape(latents):
+    model = small_model(voice_latents=latents)
     specs = [tf.TensorSpec(part.shape, part.dtype) for part in clips()] + [tf.TensorSpec([2], tf.int32)]
 
     @tf.function(input_signature=specs, jit_compile=True)

@@ -1,0 +1,172 @@
+"""What a training step costs by model size, and how much of it are alignment search and optimizer.
+
+    python benchmarks/step_cost.py [--sizes tiny small normal big] [--quick] [--rounds 10] [--out FILE.json]
+
+One locked step on a made-up batch of real shapes and lengths, and its pieces compiled by themselves: losses with their
+gradients; the alignment search (scores included) inside them; the optimizer's update. The pieces take turns, so that a
+busy moment of the machine hits all of them; the median of the rounds counts, compilation does not. Activations are
+float32, which is what a CPU is fast at.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+from xtts.shared.config_files import load_config
+from xtts.trainer.startup import quiet_import
+
+with quiet_import():
+    import tensorflow as tf
+    from locked_step import LONGEST, LockedStep, build_step
+
+    from xtts.trainer.alignment import gaussian_scores, search_durations
+    from xtts.trainer.step import locked
+
+SIZES = ("tiny", "small", "normal", "big")
+STEP, LOSSES, SEARCH, UPDATE = "step", "losses and gradients", "alignment search", "optimizer"
+QUICK = {"sizes": ["tiny"], "batch_size": 2, "tokens": 48, "frames": 208, "rounds": 3}
+
+Call = Callable[[], tf.Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """One size: medians in seconds."""
+
+    parameters: int
+    useful_frames: int
+    seconds: dict[str, float]
+    compile_seconds: dict[str, float]
+
+    def share(self, piece: str) -> float:
+        """Of the whole step."""
+        return self.seconds[piece] / self.seconds[STEP]
+
+
+def main() -> None:
+    options = parse_arguments()
+    costs = {size: measure(size, options) for size in options.sizes}
+    print(markdown(costs, options))
+    if options.out:
+        options.out.write_text(json.dumps(summarise(costs, options), indent=1) + "\n", encoding="utf-8")
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="SIZE", help="files of configs/")
+    parser.add_argument("--quick", action="store_true", help="the smallest size, few short clips, few rounds")
+    parser.add_argument("--batch-size", type=int, default=4, help="B")
+    parser.add_argument("--tokens", type=int, default=LONGEST[0], help="L")
+    parser.add_argument("--frames", type=int, default=LONGEST[1], help="T")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--voice-latents", type=int, default=0, help="model.voice_latents")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    options = parser.parse_args()
+    if options.quick:
+        vars(options).update(QUICK)
+    return options
+
+
+def measure(size: str, options: argparse.Namespace) -> Cost:
+    settings = ["training.mixed_precision=float32", f"model.voice_latents={options.voice_latents}"]
+    config = load_config(size, assignments=settings)
+    made = build_step(config, clips=options.batch_size, shape=(options.tokens, options.frames))
+    calls, compiled = pieces(made), {}
+    for name, call in calls.items():
+        compiled[name] = seconds_of(call)
+        print(f"{size}: {name} compiled in {compiled[name]:.1f} s", file=sys.stderr, flush=True)
+    turns: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(options.rounds):
+        for name, call in calls.items():
+            turns[name].append(seconds_of(call))
+    return Cost(
+        parameters=made.steps.model.parameter_count,
+        useful_frames=made.useful_frames,
+        seconds={name: statistics.median(values) for name, values in turns.items()},
+        compile_seconds=compiled,
+    )
+
+
+def seconds_of(call: Call) -> float:
+    began = time.perf_counter()
+    call().numpy()
+    return time.perf_counter() - began
+
+
+def pieces(made: LockedStep) -> dict[str, Call]:
+    """The step and its parts, each compiled for the shapes of the batch."""
+    steps, batch = made.steps, [tf.constant(part) for part in made.batch]
+    tokens, mel, token_length, mel_length = batch
+    mean = tf.random.stateless_normal([*tokens.shape, mel.shape[2]], [1, 2])
+
+    def losses(*batch: tf.Tensor) -> tf.Tensor:
+        values, gradients = steps._accumulate(batch, steps.model.loss_counts(batch[2], batch[3]))
+        return tf.reduce_sum(values) + tf.linalg.global_norm(gradients)  # needs all of them
+
+    def search(mean: tf.Tensor, mel: tf.Tensor, token_length: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
+        return search_durations(gaussian_scores(mean, mel), token_length, mel_length)
+
+    def update() -> tf.Tensor:
+        gradients = [tf.identity(weight) for weight in steps.optimizer.weights]
+        steps.optimizer.apply(gradients, steps.rate, scale=tf.constant(1e-3), accept=tf.constant(True))
+        return steps.optimizer.updates.read_value()
+
+    aligned = [mean, mel, token_length, mel_length]
+    specs = [tf.TensorSpec(part.shape, part.dtype) for part in aligned]
+    return {
+        STEP: partial(steps.train(0, made.signature), *batch),
+        LOSSES: partial(locked(losses, made.signature), *batch),
+        SEARCH: partial(locked(search, specs), *aligned),
+        UPDATE: locked(update, []),
+    }
+
+
+def summarise(costs: dict[str, Cost], options: argparse.Namespace) -> dict[str, object]:
+    return {
+        "clips": options.batch_size,
+        "tokens": options.tokens,
+        "frames": options.frames,
+        "rounds": options.rounds,
+        "voice_latents": options.voice_latents,
+        "cores": os.cpu_count(),
+        "tensorflow": tf.__version__,
+        "sizes": {
+            size: {
+                "parameters": cost.parameters,
+                "useful_frames": cost.useful_frames,
+                "seconds": cost.seconds,
+                "compile_seconds": cost.compile_seconds,
+                "share_of_alignment_search": cost.share(SEARCH),
+                "share_of_optimizer": cost.share(UPDATE),
+            }
+            for size, cost in costs.items()
+        },
+    }
+
+
+def markdown(costs: dict[str, Cost], options: argparse.Namespace) -> str:
+    lines = [
+        f"{options.batch_size} clips of {options.tokens} tokens and {options.frames} frames, median of "
+        f"{options.rounds} rounds; {os.cpu_count()} cores, TensorFlow {tf.__version__}",
+        "",
+        f"| size | parameters | step, ms | {LOSSES}, ms | {SEARCH}, ms | {UPDATE}, ms | useful frames/s |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for size, cost in costs.items():
+        cells = [f"{cost.parameters:,}", f"{1000 * cost.seconds[STEP]:.1f}", f"{1000 * cost.seconds[LOSSES]:.1f}"]
+        cells += [f"{1000 * cost.seconds[part]:.1f} ({100 * cost.share(part):.1f}%)" for part in (SEARCH, UPDATE)]
+        lines.append(f"| {' | '.join([size, *cells, f'{cost.useful_frames / cost.seconds[STEP]:,.0f}'])} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Whether a reference recording decides the voice: a model with voice latents trained on a few spoken voices.
+
+    python benchmarks/voices.py [--steps 600] [--sentences 24] [--work build/voices] [--out FILE.json]
+
+A corpus of the same sentences in every voice is spoken by espeak-ng and trained on with `model.voice_latents`; a run
+that is there already goes on to `--steps`. Then sentences that no voice said in training are spoken with a reference
+of each voice, another sentence still, and compared by cepstral DTW with that sentence in all voices. The share whose
+own voice is the nearest is `right voice`; guessing would give 1 of the number of voices.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import soundfile
+
+from xtts.precompute.espeak import speak
+from xtts.precompute.sample_sentences import sentences
+from xtts.shared.mel import log_mel
+from xtts.shared.mel_profiles import mel_profile
+from xtts.trainer.startup import enable_compile_cache, quiet_import
+from xtts.trainer.synth.figures import distance_table
+from xtts.trainer.synth.manner import Manner
+from xtts.trainer.synth.source import open_source
+
+VOICES = {"en-us": 40, "en-us+f2": 60, "en-us+m7": 25, "en-us+f5": 80}
+"""Voice of espeak-ng, and its pitch."""
+PROFILE = mel_profile("hifigan")
+LONGEST_SECONDS = 3.0
+BUCKETS = "shapes.buckets=2"
+TRAINING_SEED, TEST_SEED = 0, 1
+
+
+def main() -> None:
+    options = parse_arguments()
+    corpus, cache, run = (options.work / name for name in ("corpus", "cache", "run"))
+    if not (corpus / "metadata.csv").is_file():
+        write_corpus(corpus, options.clips)
+    command("precompute", "build", "--data", corpus, "--cache", cache, "--config", "tiny", "--set", BUCKETS)
+    began = time.perf_counter()
+    train(cache, run, options.steps)
+    print(f"training: {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    result = compare(run, options.sentences) | {"steps": options.steps, "training_clips": options.clips * len(VOICES)}
+    print(markdown(result))
+    if options.out:
+        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--clips", type=int, default=100, help="sentences of the corpus, each in every voice")
+    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--sentences", type=int, default=24, help="sentences to compare, each in every voice")
+    parser.add_argument("--work", type=Path, default=Path("build/voices"), help="corpus, cache and run")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    return parser.parse_args()
+
+
+def command(stage: str, *arguments: object) -> None:
+    program = Path(sys.executable).with_name(f"xtts-{stage}")
+    done = subprocess.run([program, *map(str, arguments)], stdout=sys.stderr)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+def write_corpus(folder: Path, clips: int) -> None:
+    (folder / "wavs").mkdir(parents=True, exist_ok=True)
+    lines = []
+    for number, sentence in enumerate(itertools.islice(sentences(TRAINING_SEED, LONGEST_SECONDS), clips)):
+        for place, voice in enumerate(VOICES):
+            name = f"voice-{place}-{number:04d}"
+            samples = speak(sentence.normalised, voice, pitch=VOICES[voice])
+            soundfile.write(folder / "wavs" / f"{name}.wav", samples, PROFILE.sample_rate)
+            lines.append(f"{name}|{sentence.raw}|{sentence.normalised}|{voice}\n")
+    (folder / "metadata.csv").write_text("".join(lines), encoding="utf-8")
+
+
+def train(cache: Path, run: Path, steps: int) -> None:
+    settings = (BUCKETS, "model.voice_latents=16", f"training.steps={steps}", "training.validate_every=200")
+    resume = ("--resume", run) if (run / "checkpoints").is_dir() else ("--config", "tiny")
+    sets = itertools.chain.from_iterable(("--set", setting) for setting in settings)
+    command("train", *resume, "--cache", cache, "--out", run, *sets)
+
+
+def compare(run: Path, count: int) -> dict[str, object]:
+    """Speak sentences in every voice; a sentence's reference is the sentence after it."""
+    texts = [sentence.normalised for sentence in itertools.islice(sentences(TEST_SEED, LONGEST_SECONDS), count + 1)]
+    real = [[recorded(text, voice) for voice in VOICES] for text in texts]
+    enable_compile_cache()
+    with quiet_import():
+        from xtts.trainer.synth.speaker import Speaker
+
+    source = open_source(run)
+    speaker = Speaker(source, Manner())
+    distances = np.zeros([count, len(VOICES), len(VOICES)])
+    for number, text in enumerate(texts[:-1]):
+        spoken = []
+        for place in range(len(VOICES)):
+            speaker.imitate(real[number + 1][place])
+            spoken.append(speaker.speak(source.voice.symbol_table.encode(text).ids, speaker=0, number=0).mel)
+        distances[number] = distance_table(spoken, real[number])
+    nearest = distances.argmin(axis=2)
+    right = nearest == np.arange(len(VOICES))
+    return {
+        "voices": list(VOICES),
+        "sentences": count,
+        "right_voice": float(right.mean()),
+        "right_voice_by_voice": right.mean(axis=0).tolist(),
+        "mcd_db": distances.mean(axis=0).tolist(),
+    }
+
+
+def recorded(text: str, voice: str) -> np.ndarray:
+    """float32[T, M], natural-log magnitude."""
+    return log_mel(speak(text, voice, pitch=VOICES[voice]).astype(np.float32) / 32768, PROFILE)
+
+
+def markdown(result: dict[str, object]) -> str:
+    voices, table = result["voices"], result["mcd_db"]
+    lines = [
+        f"{result['training_clips']} clips, {result['steps']} steps; {result['sentences']} new sentences in "
+        f"{len(voices)} voices: right voice {100 * result['right_voice']:.1f}%",
+        "",
+        f"| MCD-DTW in dB, reference | {' | '.join(f'recording of {voice}' for voice in voices)} | right voice |",
+        f"|---|{'---:|' * (len(voices) + 1)}",
+    ]
+    for voice, row, share in zip(voices, table, result["right_voice_by_voice"], strict=True):
+        lines.append(f"| {voice} | {' | '.join(f'{value:.2f}' for value in row)} | {100 * share:.0f}% |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
