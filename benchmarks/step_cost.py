@@ -68,7 +68,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--tokens", type=int, default=LONGEST[0], help="L")
     parser.add_argument("--frames", type=int, default=LONGEST[1], help="T")
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--voice-latents", type=int, default=0, help="model.voice_latents")
+    parser.add_argument("--set", nargs="+", default=(), metavar="KEY=VALUE", help="as model.voice_latents=16")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
     if options.quick:
@@ -77,8 +77,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def measure(size: str, options: argparse.Namespace) -> Cost:
-    settings = ["training.mixed_precision=float32", f"model.voice_latents={options.voice_latents}"]
-    config = load_config(size, assignments=settings)
+    config = load_config(size, assignments=["training.mixed_precision=float32", *options.set])
     made = build_step(config, clips=options.batch_size, shape=(options.tokens, options.frames))
     calls, compiled = pieces(made), {}
     for name, call in calls.items():
@@ -136,7 +135,7 @@ def summarise(costs: dict[str, Cost], options: argparse.Namespace) -> dict[str, 
         "tokens": options.tokens,
         "frames": options.frames,
         "rounds": options.rounds,
-        "voice_latents": options.voice_latents,
+        "settings": list(options.set),
         "cores": os.cpu_count(),
         "tensorflow": tf.__version__,
         "sizes": {

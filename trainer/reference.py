@@ -120,7 +120,8 @@ class ReferenceEncoder(keras.layers.Layer):  # type: ignore[misc]
         for i, block in enumerate(self.convolutions):
             x = block(x, valid, fold_seed(seed, i))
         heard = self.heard_norm(keep_valid(x, valid))
-        latents = tf.broadcast_to(tf.convert_to_tensor(self.queries), [mel.shape[0], self.latents, self.width])
+        # Not tf.broadcast_to, whose gradient has shapes that no graph knows beforehand.
+        latents = tf.tile(tf.convert_to_tensor(self.queries)[tf.newaxis], [mel.shape[0], 1, 1])
         for block in self.blocks:
             latents = block(latents, heard, valid)
         return self.norm(latents)
