@@ -102,15 +102,24 @@ def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
     parse = parser(spec, spec.buckets[number], size)
 
     def clips() -> tf.data.Dataset:
-        return clip_stream(cache, spec, order, 0).rebatch(size, drop_remainder=True)
+        return clip_stream(cache, spec, order, 0).batch(size, drop_remainder=True)
+
+    def gathered() -> tf.data.Dataset:
+        count = order.clips
+        block = tf.data.TFRecordDataset([str(cache / shard.file) for shard in spec.buckets[number].train]).batch(count)
+        shuffled = block.map(lambda clips: tf.gather(clips, order.block_order(0, count)))
+        return shuffled.repeat().prefetch(1).rebatch(size, drop_remainder=True)
 
     variants: dict[str, Callable[[], tf.data.Dataset]] = {
         "as trained": lambda: training_batches(cache, spec, order, batch_size=size, consumed=0),
+        "blocks gathered, then cut into batches": lambda: _tuned(
+            gathered().map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE), autotune=True
+        ),
         "no option at all": lambda: clips().map(parse).prefetch(1),
         "parse in 2 threads, no autotune": lambda: _tuned(clips().map(parse, num_parallel_calls=2).prefetch(2)),
         "parse in 1 thread, no autotune": lambda: _tuned(clips().map(parse).prefetch(2)),
         "private pool of 2 threads": lambda: _tuned(
-            clips().map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE), threads=2
+            clips().map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE), autotune=True, threads=2
         ),
     }
     takes = {name: take_from(build()) for name, build in variants.items()}
@@ -131,8 +140,9 @@ def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
     ]
 
 
-def _tuned(dataset: tf.data.Dataset, *, threads: int = 0) -> tf.data.Dataset:
+def _tuned(dataset: tf.data.Dataset, *, autotune: bool = False, threads: int = 0) -> tf.data.Dataset:
+    """The data set with options of its own; `threads` of a private pool, 0 for the shared one."""
     options = tf.data.Options()
-    options.autotune.enabled = threads > 0
+    options.autotune.enabled = autotune
     options.threading.private_threadpool_size = threads
     return dataset.with_options(options)

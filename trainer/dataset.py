@@ -91,7 +91,7 @@ def _options(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def clip_stream(cache: Path, spec: CacheSpec, order: BucketOrder, consumed: int) -> tf.data.Dataset:
-    """Endless data set of string[n] blocks of serialized clips, from the stream's position `consumed` on."""
+    """Endless data set of serialized clips, string[] each, from the stream's position `consumed` on."""
     shards = spec.buckets[order.bucket].train
     files = tf.constant([str(cache / shard.file) for shard in shards])
     records = tf.constant(order.shard_records, tf.int64)
@@ -102,10 +102,15 @@ def clip_stream(cache: Path, spec: CacheSpec, order: BucketOrder, consumed: int)
         count = tf.reduce_sum(tf.gather(records, numbers))
         start = tf.where(block == first, tf.constant(visited, tf.int64), tf.constant(0, tf.int64))
         stored = tf.data.TFRecordDataset(tf.gather(files, numbers), buffer_size=1 << 20).batch(count)
-        return stored.map(lambda clips: tf.gather(clips, order.block_order(block, count)[start:]))
+        return stored.map(lambda clips: (clips, order.block_order(block, count)[start:]))
+
+    def visit(clips: tf.Tensor, places: tf.Tensor) -> tf.data.Dataset:
+        # Clip by clip, since batching them moves them: to gather a block and cut it into batches copies them twice
+        # more (632 frames: 91 against 136 us of processor time a clip, seen on a busy machine; option_rows in benchmarks/training_input.py).
+        return tf.data.Dataset.from_tensor_slices(places).map(lambda place: clips[place])
 
     # One block is read ahead while the one before it is consumed.
-    return tf.data.Dataset.counter(first).flat_map(read).prefetch(1)
+    return tf.data.Dataset.counter(first).flat_map(read).prefetch(1).flat_map(visit)
 
 
 def training_batches(
@@ -113,7 +118,7 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Endless data set of `Batch`es of one bucket, from the stream's position `consumed` on."""
     parse = parser(spec, spec.buckets[order.bucket], batch_size)
-    batches = clip_stream(cache, spec, order, consumed).rebatch(batch_size, drop_remainder=True)
+    batches = clip_stream(cache, spec, order, consumed).batch(batch_size, drop_remainder=True)
     return _options(batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE))
 
 
