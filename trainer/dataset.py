@@ -105,8 +105,9 @@ def clip_stream(cache: Path, spec: CacheSpec, order: BucketOrder, consumed: int)
         return stored.map(lambda clips: (clips, order.block_order(block, count)[start:]))
 
     def visit(clips: tf.Tensor, places: tf.Tensor) -> tf.data.Dataset:
-        # Clip by clip, since batching them moves them: to gather a block and cut it into batches copies them twice
-        # more (632 frames: 91 against 136 us of processor time a clip, seen on a busy machine; option_rows in benchmarks/training_input.py).
+        # Clip by clip, since batching them moves them: to gather a block and cut it into batches copies each twice more
+        # (632 frames: 136 us of processor time a clip, against 91, seen on a busy machine; the options are held against
+        # each other by benchmarks/training_input.py).
         return tf.data.Dataset.from_tensor_slices(places).map(lambda place: clips[place])
 
     # One block is read ahead while the one before it is consumed.
