@@ -30,6 +30,8 @@ class DataConfig(Section):
     """Check of the cache at the start of training: `quick` file sizes, `full` every checksum."""
     shuffle_memory_mb: PositiveInt = 512
     """Memory for the shuffled blocks of all buckets together, MiB; a block is shuffled as a whole."""
+    prefetch_to_device: bool = True
+    """Copy the next batch of each bucket into a GPU's memory while a step runs; nothing where there is no GPU."""
 
 
 class AudioConfig(Section):

@@ -123,6 +123,11 @@ def training_batches(
     return _options(batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE))
 
 
+def ahead_on(batches: tf.data.Dataset, device: str | None) -> tf.data.Dataset:
+    """The same batches, of which the next one is copied into the device's memory while a step runs on this one."""
+    return batches if device is None else batches.apply(tf.data.experimental.prefetch_to_device(device, 1))
+
+
 def validation_batches(cache: Path, spec: CacheSpec, number: int, *, batch_size: int) -> tf.data.Dataset:
     """Every validation clip of one bucket once; the last batch is filled up with blank clips.
 

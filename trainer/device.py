@@ -16,6 +16,11 @@ def device_name() -> str:
     return ", ".join(str(tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name)) for gpu in gpus)
 
 
+def accelerator() -> str | None:
+    """The GPU that the steps run on, as TensorFlow names it; None where there is only a CPU."""
+    return "/GPU:0" if tf.config.list_logical_devices("GPU") else None
+
+
 def utilisation_reader() -> Callable[[], str]:
     """Function that says how busy the GPU is, by NVML where that is installed; nothing elsewhere."""
     try:

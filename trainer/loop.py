@@ -13,12 +13,14 @@ from xtts.shared.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.dataset import (
+    ahead_on,
     batch_signature,
     blank_batch,
     bucket_order,
     training_batches,
     validation_batches,
 )
+from xtts.trainer.device import accelerator
 from xtts.trainer.optimizer import learning_rate
 from xtts.trainer.order import Schedule
 from xtts.trainer.step import LOSSES, TRAIN_METRICS, Steps
@@ -82,8 +84,9 @@ class TrainingLoop:
             batches=tuple(sizes.values()),
         )
         consumed = position.consumed.numpy().tolist()
+        device = accelerator() if config.data.prefetch_to_device else None
         self._iterators = [
-            iter(training_batches(cache, spec, order, batch_size=sizes[order.bucket], consumed=done))
+            iter(ahead_on(training_batches(cache, spec, order, batch_size=sizes[order.bucket], consumed=done), device))
             for order, done in zip(self.orders, consumed, strict=True)
         ]
         for iterator, signature, number in zip(self._iterators, self._signatures, sizes, strict=True):

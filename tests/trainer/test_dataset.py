@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -108,3 +111,34 @@ def test_blocks_fit_the_memory_they_are_given(spec):
 def test_a_blank_batch_holds_nothing(spec):
     blank = blank_batch(batch_signature(spec, spec.buckets[0], 2))
     assert not any(part.numpy().any() for part in blank)
+
+
+TWO_DEVICES = """
+import sys, pathlib, numpy as np, tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from xtts.shared.cache_spec import load_spec
+from xtts.trainer.dataset import ahead_on, bucket_order, training_batches
+cache = pathlib.Path(sys.argv[1])
+spec = load_spec(cache)
+orders = [bucket_order(spec, number, seed=5, memory_mb=64) for number in range(2)]
+batches = [training_batches(cache, spec, order, batch_size=2, consumed=1) for order in orders]
+ahead = [iter(ahead_on(part, "/CPU:1")) for part in batches]
+
+@tf.function
+def read(place):
+    return tf.switch_case(place, [lambda k=k: ahead[k].get_next() for k in range(2)])
+
+for place, part in enumerate(batches):
+    for expected in part.take(3):
+        found = read(tf.constant(place))
+        assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+print(next(ahead[0])[1].device)
+"""
+
+
+def test_batches_are_read_ahead_into_the_memory_of_a_device(tiny_cache):
+    """A second logical CPU stands for the GPU: devices are fixed at the start of a process, hence another one."""
+    done = subprocess.run([sys.executable, "-c", TWO_DEVICES, str(tiny_cache)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().endswith("CPU:1")
