@@ -9,7 +9,6 @@ float32, which is what a CPU is fast at.
 """
 
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -20,6 +19,8 @@ from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+from report import machine, section_lines, write_json
 
 from xtts.shared.config_files import load_config
 from xtts.trainer.startup import quiet_import
@@ -54,10 +55,12 @@ class Cost:
 
 def main() -> None:
     options = parse_arguments()
-    costs = {size: measure(size, options) for size in options.sizes}
-    print(markdown(costs, options))
+    rows = [row(size, measure(size, options)) for size in options.sizes]
+    measured = {name: getattr(options, name) for name in ("batch_size", "tokens", "frames", "rounds", "set")}
+    figures = {"title": "a training step by size", **measured, **machine(["lockstep-tts", "tensorflow"]), "table": rows}
+    print("\n".join(section_lines("step cost", figures)))
     if options.out:
-        options.out.write_text(json.dumps(summarise(costs, options), indent=1) + "\n", encoding="utf-8")
+        write_json(options.out, figures)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -129,42 +132,18 @@ def pieces(made: LockedStep) -> dict[str, Call]:
     }
 
 
-def summarise(costs: dict[str, Cost], options: argparse.Namespace) -> dict[str, object]:
+def row(size: str, cost: Cost) -> dict[str, object]:
+    """A line of the table."""
+    milliseconds = {f"{name.replace(' ', '_')}_ms": round(1000 * value, 2) for name, value in cost.seconds.items()}
     return {
-        "clips": options.batch_size,
-        "tokens": options.tokens,
-        "frames": options.frames,
-        "rounds": options.rounds,
-        "settings": list(options.set),
-        "cores": os.cpu_count(),
-        "tensorflow": tf.__version__,
-        "sizes": {
-            size: {
-                "parameters": cost.parameters,
-                "useful_frames": cost.useful_frames,
-                "seconds": cost.seconds,
-                "compile_seconds": cost.compile_seconds,
-                "share_of_alignment_search": cost.share(SEARCH),
-                "share_of_optimizer": cost.share(UPDATE),
-            }
-            for size, cost in costs.items()
-        },
+        "size": size,
+        "parameters": cost.parameters,
+        **milliseconds,
+        "share_of_alignment_search": round(cost.share(SEARCH), 4),
+        "share_of_optimizer": round(cost.share(UPDATE), 4),
+        "useful_frames_per_second": round(cost.useful_frames / cost.seconds[STEP]),
+        "compile_seconds": round(sum(cost.compile_seconds.values()), 1),
     }
-
-
-def markdown(costs: dict[str, Cost], options: argparse.Namespace) -> str:
-    lines = [
-        f"{options.batch_size} clips of {options.tokens} tokens and {options.frames} frames, median of "
-        f"{options.rounds} rounds; {os.cpu_count()} cores, TensorFlow {tf.__version__}",
-        "",
-        f"| size | parameters | step, ms | {LOSSES}, ms | {SEARCH}, ms | {UPDATE}, ms | useful frames/s |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    for size, cost in costs.items():
-        cells = [f"{cost.parameters:,}", f"{1000 * cost.seconds[STEP]:.1f}", f"{1000 * cost.seconds[LOSSES]:.1f}"]
-        cells += [f"{1000 * cost.seconds[part]:.1f} ({100 * cost.share(part):.1f}%)" for part in (SEARCH, UPDATE)]
-        lines.append(f"| {' | '.join([size, *cells, f'{cost.useful_frames / cost.seconds[STEP]:,.0f}'])} |")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ own voice is the nearest is `right voice`; guessing would give 1 of the number o
 
 import argparse
 import itertools
-import json
 import os
 import subprocess
 import sys
@@ -21,6 +20,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 import soundfile
+from report import machine, section_lines, write_json
 
 from xtts.precompute.espeak import speak
 from xtts.precompute.sample_sentences import sentences
@@ -48,10 +48,12 @@ def main() -> None:
     began = time.perf_counter()
     train(cache, run, options.steps)
     print(f"training: {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    result = compare(run, options.sentences) | {"steps": options.steps, "training_clips": options.clips * len(VOICES)}
-    print(markdown(result))
+    figures = {"title": "MCD-DTW to the same sentence in every voice, by the voice of the reference"}
+    figures |= compare(run, options.sentences) | {"steps": options.steps, "training_clips": options.clips * len(VOICES)}
+    figures |= machine(["lockstep-tts", "tensorflow", "espeakng-loader"])
+    print("\n".join(section_lines("voices", figures)))
     if options.out:
-        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        write_json(options.out, figures)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -107,34 +109,18 @@ def compare(run: Path, count: int) -> dict[str, object]:
             speaker.imitate(real[number + 1][place])
             spoken.append(speaker.speak(source.voice.symbol_table.encode(text).ids, speaker=0, number=0).mel)
         distances[number] = distance_table(spoken, real[number])
-    nearest = distances.argmin(axis=2)
-    right = nearest == np.arange(len(VOICES))
-    return {
-        "voices": list(VOICES),
-        "sentences": count,
-        "right_voice": float(right.mean()),
-        "right_voice_by_voice": right.mean(axis=0).tolist(),
-        "mcd_db": distances.mean(axis=0).tolist(),
-    }
+    right = distances.argmin(axis=2) == np.arange(len(VOICES))
+    rows = [
+        {"reference": voice, **{f"{other},_dB": round(value, 2) for other, value in zip(VOICES, row, strict=True)},
+         "right_voice": float(share)}
+        for voice, row, share in zip(VOICES, distances.mean(axis=0), right.mean(axis=0), strict=True)
+    ]  # fmt: skip
+    return {"right_voice": float(right.mean()), "sentences": count, "table": rows}
 
 
 def recorded(text: str, voice: str) -> np.ndarray:
     """float32[T, M], natural-log magnitude."""
     return log_mel(speak(text, voice, pitch=VOICES[voice]).astype(np.float32) / 32768, PROFILE)
-
-
-def markdown(result: dict[str, object]) -> str:
-    voices, table = result["voices"], result["mcd_db"]
-    lines = [
-        f"{result['training_clips']} clips, {result['steps']} steps; {result['sentences']} new sentences in "
-        f"{len(voices)} voices: right voice {100 * result['right_voice']:.1f}%",
-        "",
-        f"| MCD-DTW in dB, reference | {' | '.join(f'recording of {voice}' for voice in voices)} | right voice |",
-        f"|---|{'---:|' * (len(voices) + 1)}",
-    ]
-    for voice, row, share in zip(voices, table, result["right_voice_by_voice"], strict=True):
-        lines.append(f"| {voice} | {' | '.join(f'{value:.2f}' for value in row)} | {100 * share:.0f}% |")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

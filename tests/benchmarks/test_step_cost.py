@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
@@ -12,17 +14,19 @@ def test_a_step_and_its_pieces_are_timed(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setitem(step_cost.QUICK, "tokens", 16)
     monkeypatch.setitem(step_cost.QUICK, "frames", 48)
-    small = ["text_width=16", "text_blocks=1", "prenet_layers=1", "decoder_width=16", "decoder_blocks=1"]
-    arguments = ["--quick", "--set", *(f"model.{setting}" for setting in small)]
+    settings = ("text_width=16", "text_blocks=1", "prenet_layers=1", "duration_layers=1", "decoder_width=16",
+                "decoder_blocks=1")  # fmt: skip
+    arguments = ["--quick", "--set", *(f"model.{setting}" for setting in settings)]
     monkeypatch.setattr("sys.argv", ["step_cost.py", *arguments, "--out", str(tmp_path / "figures.json")])
     step_cost.main()
     figures = json.loads((tmp_path / "figures.json").read_text())
-    tiny = figures["sizes"]["tiny"]
-    assert figures["clips"] == 2
-    assert list(tiny["seconds"]) == ["step", "losses and gradients", "alignment search", "optimizer"]
-    assert all(0 < tiny["seconds"][name] < tiny["compile_seconds"][name] for name in tiny["seconds"])
-    assert tiny["useful_frames"] == 48 + int(0.85 * 48)
-    assert 0 < tiny["share_of_alignment_search"] < 1
+    tiny = figures["table"][0]
+    assert (figures["batch_size"], tiny["size"], len(figures["table"])) == (2, "tiny", 1)
+    pieces = [tiny[f"{name}_ms"] for name in ("step", "losses_and_gradients", "alignment_search", "optimizer")]
+    assert all(0 < piece < 1000 * tiny["compile_seconds"] for piece in pieces)
+    assert tiny["share_of_alignment_search"] == pytest.approx(pieces[2] / pieces[0], rel=0.01, abs=1e-3)
+    assert tiny["share_of_optimizer"] == pytest.approx(pieces[3] / pieces[0], rel=0.01, abs=1e-3)
+    assert tiny["useful_frames_per_second"] == pytest.approx(1000 * (48 + int(0.85 * 48)) / pieces[0], rel=0.01)
     table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     assert table[2].startswith(f"| tiny | {tiny['parameters']:,} |")
     assert len(table) == 3
