@@ -98,6 +98,33 @@ def graph(target: str, as_json: bool) -> None:
         sys.exit(0 if report.healthy else 1)
 
 
+@main.command(context_settings={"show_default": True})
+@config_options
+@_cache_option
+@click.option("--steps", type=click.IntRange(min=1), default=10, help="Steps to profile, after the compilation.")
+@click.option("--out", type=_PATH, default=Path("profile"), metavar="DIR", help="Where TensorBoard finds the trace.")
+@_json_option
+def profile(
+    config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: Path, steps: int,
+    out: Path, as_json: bool,
+) -> None:  # fmt: skip
+    """Trace some steps with TensorFlow's profiler: how busy the device is, and with what."""
+    with _usable():
+        from xtts.trainer.doctor.subject import load_subject
+
+        subject = load_subject(config, assignments, flags, cache)
+        with _progress() as watch:
+            _start_tensorflow()
+            from xtts.trainer.doctor.profile import profile_steps, report_of
+            from xtts.trainer.doctor.workload import Workload
+
+            watch(f"compiling, then profiling {steps} steps")
+            report = report_of(profile_steps(Workload(subject), steps, out), steps)
+        _show(report, as_json, advice=False)
+        if not as_json:
+            print(f"look closer: tensorboard --logdir {out}   (pip install tensorboard-plugin-profile)")
+
+
 @contextmanager
 def _usable() -> Iterator[None]:
     """Exit with 2 for whatever cannot be examined."""
@@ -127,15 +154,16 @@ def _start_tensorflow() -> None:
         import tensorflow  # noqa: F401
 
 
-def _show(report: "Report", as_json: bool) -> None:
+def _show(report: "Report", as_json: bool, *, advice: bool = True) -> None:
     from rich.console import Console
 
-    from xtts.trainer.doctor.page import print_json, print_report
+    from xtts.trainer.doctor.page import print_json, print_report, print_sections
 
     if as_json:
         print_json(report)
     else:
-        print_report(report, Console(width=None if os.isatty(1) else 120, highlight=False))
+        show = print_report if advice else print_sections
+        show(report, Console(width=None if os.isatty(1) else 120, highlight=False))
 
 
 if __name__ == "__main__":

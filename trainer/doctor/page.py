@@ -12,15 +12,20 @@ from xtts.trainer.doctor.finding import Finding, Report, Section
 
 def print_report(report: Report, console: Console) -> None:
     """Sections with their marks, then the advice."""
-    for section in report.sections:
-        _print_section(section, console)
+    print_sections(report, console)
     findings = report.findings
     if not findings:
         console.print("[green]✓[/green] [bold]advice[/bold]  none: nothing found that would slow the training down")
         return
     console.print(f"[yellow]![/yellow] [bold]advice[/bold]  {len(findings)} to act on")
     for number, finding in enumerate(findings, 1):
-        console.print(Padding(_advice(number, finding), (0, 0, 0, 2)))
+        console.print(Padding(_advice(number, finding), (0, 0, 0, 2), expand=False))
+
+
+def print_sections(report: Report, console: Console) -> None:
+    """The sections alone."""
+    for section in report.sections:
+        _print_section(section, console)
 
 
 def print_json(report: Report) -> None:
@@ -38,7 +43,7 @@ def _print_section(section: Section, console: Console) -> None:
         grid.add_row(fact.name, escape(fact.text))
     for finding in section.findings:
         grid.add_row("[yellow]! found[/yellow]", escape(finding.what))
-    console.print(Padding(grid, (0, 0, 0, 2)))
+    console.print(Padding(grid, (0, 0, 0, 2), expand=False))
 
 
 def _advice(number: int, finding: Finding) -> Table:

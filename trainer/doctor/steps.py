@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+import tensorflow as tf
 
 from xtts.trainer.doctor.cost import matmul_ceiling, step_flops
 from xtts.trainer.doctor.finding import Fact, Finding, Result
@@ -13,7 +14,7 @@ from xtts.trainer.loop import CallResult
 from xtts.trainer.step import TRAIN_METRICS
 
 _STEADY, _UNEVEN = 0.1, 0.3
-_TOLERATED_WAIT = 0.15
+_TOLERATED_WAIT = 0.2
 """Share of the time that steps may wait for their batches."""
 _TOLERATED_ENTRY = 0.1
 """Share of the time that may go into entering the graph from Python."""
@@ -34,7 +35,7 @@ class StepTimes:
     useful_frames: float
     """In all N batches, padding not counted."""
     entry_seconds: float
-    """Time outside the steps of a host call, mean."""
+    """Time outside the steps of a host call: the least of all calls, so that other programs do not count."""
     traces: int
     """Of training steps, after all N."""
 
@@ -60,12 +61,7 @@ class StepTimes:
 
 def run_steps(workload: Workload, count: int) -> StepTimes:
     """Compile every bucket's step and run `count` of them, in host calls of `training.steps_per_call`."""
-    loop = workload.loop
-    began = time.perf_counter()
-    for place in range(len(loop.sizes)):
-        loop.compile(place)
-    compiled = time.perf_counter() - began
-    loop.run(1)  # opens the iterators: the first batch of a bucket waits for a whole block
+    loop, compiled = workload.loop, workload.prepare()
     most = workload.subject.config.training.steps_per_call
     calls: list[CallResult] = []
     entries = []
@@ -79,7 +75,7 @@ def run_steps(workload: Workload, count: int) -> StepTimes:
         seconds=np.concatenate([call.seconds for call in calls]),
         places=np.concatenate([call.buckets for call in calls]),
         useful_frames=float(metrics[:, TRAIN_METRICS.index("useful_frames")].sum()),
-        entry_seconds=float(np.median(entries)),
+        entry_seconds=max(float(min(entries)), 0.0),
         traces=workload.steps.guard.count("training"),
     )
 
@@ -160,6 +156,8 @@ class Arithmetic:
     """Of a large matrix product on this device, by precision."""
     used: str
     """Precision of the run."""
+    gpu: bool
+    """Whether the device is one; a CPU emulates bfloat16 outside of matrix products, where it is never advised."""
 
     @property
     def share(self) -> float:
@@ -174,7 +172,8 @@ def measure_arithmetic(workload: Workload, times: StepTimes) -> Arithmetic:
     work = float(np.array(flops, np.float64)[times.places].sum())
     ceilings = {dtype: matmul_ceiling(dtype) for dtype in ("float32", "bfloat16")}
     reached = work / float(times.seconds[:, 0].sum())
-    return Arithmetic(reached=reached, ceilings=ceilings, used=subject.config.training.mixed_precision)
+    used, gpu = subject.config.training.mixed_precision, bool(tf.config.list_physical_devices("GPU"))
+    return Arithmetic(reached=reached, ceilings=ceilings, used=used, gpu=gpu)
 
 
 def arithmetic(figures: Arithmetic) -> Result:
@@ -187,7 +186,7 @@ def arithmetic(figures: Arithmetic) -> Result:
     )  # fmt: skip
     other = "float32" if used == "bfloat16" else "bfloat16"
     ratio = ceilings[other] / ceilings[used]
-    if ratio < _FASTER_PRECISION[other]:
+    if ratio < _FASTER_PRECISION[other] or (other == "bfloat16" and not figures.gpu):
         return [fact], []
     finding = Finding(
         section="steps",

@@ -1,5 +1,7 @@
 """The training work that a subject makes: the trainer's own data sets, steps and loop; nothing is written."""
 
+import time
+
 import tensorflow as tf
 
 from xtts.trainer.dataset import batch_signature, bucket_order, training_batches, validation_batches
@@ -7,6 +9,9 @@ from xtts.trainer.doctor.subject import Subject
 from xtts.trainer.loop import TrainingLoop
 from xtts.trainer.state import TrainState
 from xtts.trainer.step import Steps
+
+_OPENING_STEPS = 8
+"""Steps for each bucket, at most, until every bucket has been drawn once."""
 
 
 def signatures(subject: Subject) -> dict[int, list[tf.TensorSpec]]:
@@ -45,3 +50,20 @@ class Workload:
         self.steps = Steps(self.state.model, self.state.optimizer, config.training, self.state.step)
         self.steps.trace(self.signatures, training=subject.training_buckets, validation=subject.validation_buckets)
         self.loop = TrainingLoop(subject.cache, spec, config, subject.sizes, self.steps, self.state.position)
+
+    def prepare(self) -> float:
+        """Compile every step and open every iterator; gives the seconds of compiling alone.
+
+        The first batch of a bucket waits for a whole block to be read, once in a run.
+        """
+        began = time.perf_counter()
+        places = range(len(self.loop.sizes))
+        for place in places:
+            self.loop.compile(place)
+        compiled = time.perf_counter() - began
+        opened: set[int] = set()
+        for _ in range(_OPENING_STEPS * len(places)):
+            if len(opened) == len(places):
+                break
+            opened.update(self.loop.run(1).buckets.tolist())
+        return compiled
