@@ -16,7 +16,7 @@ from xtts.trainer.step import TRAIN_METRICS
 _STEADY, _UNEVEN = 0.1, 0.3
 _TOLERATED_WAIT = 0.2
 """Share of the time that steps may wait for their batches."""
-_TOLERATED_ENTRY = 0.1
+_TOLERATED_ENTRY = 0.25
 """Share of the time that may go into entering the graph from Python."""
 _FASTER_PRECISION = {"float32": 1.25, "bfloat16": 1.5}
 """A precision is advised when its matrix product is so many times faster; bfloat16 has to be worth its rounding."""
@@ -140,7 +140,7 @@ def host_entry(times: StepTimes, steps_per_call: int) -> Result:
         what=f"entering the graph takes {share:.0%} of the time",
         cause=f"Python is entered for every {steps_per_call} steps",
         setting="training.steps_per_call",
-        value=50 * steps_per_call,
+        value=10 * steps_per_call,
         gain=f"{1 / (1 - share):.2f} times the steps a second",
     )
     return [fact], [finding]
