@@ -7,6 +7,7 @@ import pytest
 from xtts.shared.errors import LockstepError
 from xtts.trainer.checkpoint import (
     check_resumable,
+    describe,
     find_checkpoint,
     list_checkpoints,
     load_arrays,
@@ -118,3 +119,22 @@ def test_going_back_sets_the_other_future_aside(tmp_path):
     assert [path.name for path in set_aside_newer(tmp_path, 1)] == ["step-2", "step-3"]
     assert find_checkpoint(tmp_path).name == "step-1"
     assert (tmp_path / "superseded" / "step-3" / "state.npz").is_file()
+
+
+def test_a_checkpoint_of_before_voice_latents_is_one_without_them(tmp_path, make_plan):
+    def identity(*assignments):
+        plan = make_plan(tmp_path / "run", *assignments)
+        return describe(plan.config, plan.spec)
+
+    plain = identity()
+    del plain["settings"]["model.voice_latents"]
+    assert not any("voice" in key for key in plain["settings"])
+    path = save_checkpoint(tmp_path, {"step": np.int64(1)}, step=1, identity=plain, progress={})
+    check_resumable(path, identity("model.voice_width=32"))
+    with pytest.raises(LockstepError, match=r"made with model\.voice_latents = 0, expected 4"):
+        check_resumable(path, identity("model.voice_latents=4"))
+    voiced = save_checkpoint(
+        tmp_path, {"step": np.int64(2)}, step=2, identity=identity("model.voice_latents=4"), progress={}
+    )
+    with pytest.raises(LockstepError, match=r"made with model\.voice_latents = 4, expected 0"):
+        check_resumable(voiced, identity())
