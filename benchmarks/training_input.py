@@ -20,7 +20,9 @@ from xtts.shared.records import parse_example, unframe
 from xtts.trainer.dataset import bucket_order, clip_stream, parser, training_batches
 
 _LARGEST_RECORD_BYTES = 1 << 28
-_WHERE = {"torch DataLoader": "torch"}
+Turn = dict[str, float | None]
+"""What `measure` gives."""
+_NEEDS = {"torch DataLoader": "torch"}
 """Pipeline to the package that it needs."""
 _TARGETS = {"tf.numpy_function": 10, "from_generator": 10, "torch DataLoader": 3}
 
@@ -29,9 +31,7 @@ def input_pipelines(bench: StepBench) -> dict[str, object]:
     """(c) Clips/s of every pipeline by itself; the same batch size for all, shuffled, page cache warm."""
     shapes = max(bench.options.buckets)
     job = make_job(bench, shapes)
-    found: dict[str, list[dict[str, float]]] = {
-        name: [] for name in PIPELINES if name not in _WHERE or version(_WHERE[name])
-    }
+    found: dict[str, list[Turn]] = {name: [] for name in PIPELINES if name not in _NEEDS or version(_NEEDS[name])}
     for _ in range(bench.options.rounds):
         for name, turns in found.items():
             turns.append(run_alone(name, job))
@@ -47,7 +47,7 @@ def input_pipelines(bench: StepBench) -> dict[str, object]:
                 "pipeline": name,
                 "lockstep_is_times_faster": ours / medians.get(name, ours),
                 "examples_per_second": medians.get(name, ours),
-                "cpu_microseconds_an_example": statistics.median(turn["cpu_microseconds"] for turn in turns),
+                "cpu_microseconds_an_example": cpu_median(turns),
             }
             for name, turns in found.items()
         ]
@@ -84,13 +84,19 @@ def write_npy(corpus: Path, cache: Path, folder: Path) -> Path:
     return folder
 
 
-def run_alone(name: str, job: Path) -> dict[str, float]:
+def run_alone(name: str, job: Path) -> Turn:
     """One pipeline in a process of its own."""
     command = [sys.executable, str(Path(__file__).with_name("training_pipelines.py")), name, str(job)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{done.stderr}")
     return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def cpu_median(turns: list[Turn]) -> float | None:
+    """Processor time of a clip, microseconds, where it is known."""
+    known = [turn["cpu_microseconds"] for turn in turns if turn["cpu_microseconds"] is not None]
+    return statistics.median(known) if known else None
 
 
 def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
@@ -123,7 +129,7 @@ def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
         ),
     }
     takes = {name: take_from(build()) for name, build in variants.items()}
-    turns: dict[str, list[dict[str, float]]] = {name: [] for name in takes}
+    turns: dict[str, list[Turn]] = {name: [] for name in takes}
     for _ in range(bench.options.rounds):
         for name, take in takes.items():
             take()
@@ -134,7 +140,7 @@ def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
             "pipeline": f"one bucket of {spec.buckets[number].frames} frames, {name}",
             "lockstep_is_times_faster": rate["as trained"] / rate[name],
             "examples_per_second": rate[name],
-            "cpu_microseconds_an_example": statistics.median(turn["cpu_microseconds"] for turn in found),
+            "cpu_microseconds_an_example": cpu_median(found),
         }
         for name, found in turns.items()
     ]

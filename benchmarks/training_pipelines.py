@@ -6,6 +6,7 @@ are in the page cache.
 """
 
 import json
+import multiprocessing
 import os
 import random
 import sys
@@ -206,13 +207,17 @@ PIPELINES: dict[str, Callable[[Job], Take]] = {
 }
 
 
-def measure(take: Take, seconds: float) -> dict[str, float]:
-    """Take batches for about that long."""
+def measure(take: Take, seconds: float) -> dict[str, float | None]:
+    """Take batches for about that long; the processor time of worker processes that are still alive is not known."""
     examples, cpu, began = 0, cpu_seconds(), time.perf_counter()
     while time.perf_counter() - began < seconds:
         examples += take()
     spent = time.perf_counter() - began
-    return {"examples_per_second": examples / spent, "cpu_microseconds": 1e6 * (cpu_seconds() - cpu) / examples}
+    known = not multiprocessing.active_children()
+    return {
+        "examples_per_second": examples / spent,
+        "cpu_microseconds": 1e6 * (cpu_seconds() - cpu) / examples if known else None,
+    }
 
 
 def main() -> None:
