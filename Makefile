@@ -29,6 +29,7 @@ help:
 	@echo "make features [DATA=LJSpeech-1.1] [CONFIG=tiny]     build or update the cache in $(CACHE)/"
 	@echo "make synth TEXT='...' [CKPT=runs/NAME]               speak into out.wav with the newest run"
 	@echo "make verify     check the cache"
+	@echo "make doctor     what would slow training down here, and what to change"
 	@echo "make test       the tests            make check   ruff, mypy, layering, wheel contents"
 	@echo "make clean      remove the environment, the sample corpus and the cache (runs/ stays)"
 

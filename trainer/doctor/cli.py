@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from xtts.shared.errors import LockstepError, reported
+from xtts.shared.errors import LockstepError, repair_command, reported
 from xtts.shared.flags import config_options
 from xtts.trainer.command_group import DefaultCommandGroup
 
@@ -54,8 +54,10 @@ def examine(
         with _progress() as watch:
             _start_tensorflow()
             from xtts.trainer.doctor.examination import examine as run_examination
+            from xtts.trainer.failures import explained
 
-            report = run_examination(subject, count=steps, search=search, watch=watch)
+            with explained(f"examining {cache}", repair_command(cache)):
+                report = run_examination(subject, count=steps, search=search, watch=watch)
         _show(report, as_json)
         if overlay is not None:
             written = write_overlay(overlay, report.findings)
@@ -117,9 +119,11 @@ def profile(
             _start_tensorflow()
             from xtts.trainer.doctor.profile import profile_steps, report_of
             from xtts.trainer.doctor.workload import Workload
+            from xtts.trainer.failures import explained
 
             watch(f"compiling, then profiling {steps} steps")
-            report = report_of(profile_steps(Workload(subject), steps, out), steps)
+            with explained(f"profiling {cache}", repair_command(cache)):
+                report = report_of(profile_steps(Workload(subject), steps, out), steps)
         _show(report, as_json, advice=False)
         if not as_json:
             print(f"look closer: tensorboard --logdir {out}   (pip install tensorboard-plugin-profile)")

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
+from xtts.trainer.device import accelerator
 from xtts.trainer.doctor import settings
 from xtts.trainer.doctor.environment import environment, read_speed
-from xtts.trainer.doctor.finding import Report, Result
+from xtts.trainer.doctor.finding import Fact, Report, Result
 from xtts.trainer.doctor.graph import data_set_check, function_check, graph_of
 from xtts.trainer.doctor.loading import data, disk_demand, load_times
-from xtts.trainer.doctor.memory import available_bytes, find_batch_size, memory
+from xtts.trainer.doctor.memory import available_bytes, find_batch_size, free_host_bytes, memory
 from xtts.trainer.doctor.shapes import shapes
 from xtts.trainer.doctor.steps import (
     Arithmetic,
@@ -50,6 +51,8 @@ def examine(subject: Subject, *, count: int, search: bool, watch: Watch) -> Repo
     if times and figures:
         calls = host_entry(times, subject.config.training.steps_per_call)
         report.add("steps", steps(workload, times), calls, arithmetic(figures))
+    elif count:
+        report.add("steps", ([Fact(name="not run", value=True, text="they do not fit into memory")], []))
     report.add("graph", data_set_check(datasets), *_graphs(workload))
     return report
 
@@ -80,6 +83,7 @@ def _settings(subject: Subject, figures: Arithmetic | None) -> list[Result]:
         settings.caps(subject.rows, config),
         settings.padding(subject.rows, spec),
         settings.batches(config, spec, subject.sizes, figures.share if figures else None),
+        settings.reading(config, spec, subject.sizes, free_memory=free_host_bytes(), gpu=accelerator() is not None),
     ]
 
 
@@ -90,7 +94,7 @@ def _supply(subject: Subject, times: StepTimes | None, read_bytes_per_second: fl
     stored = sum(shard.bytes for bucket in buckets for shard in bucket.train)
     batches = sum(bucket.clips("train") / subject.sizes[n] for n, bucket in enumerate(subject.spec.buckets)
                   if bucket.clips("train"))  # fmt: skip
-    demand = disk_demand(read_bytes_per_second, stored / batches, stored, available_bytes(), times.mean)
+    demand = disk_demand(read_bytes_per_second, stored / batches, stored, free_host_bytes(), times.mean)
     return [input_wait(times), demand]
 
 

@@ -1,5 +1,6 @@
 """Memory of a locked step by XLA's own buffer assignment, made when it is compiled, before anything runs."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,11 @@ def available_bytes() -> int:
         card = driver()
         if card:
             return int(card["memory.total"]) << 20
+    return free_host_bytes()
+
+
+def free_host_bytes() -> int:
+    """Memory of this machine that a process can still have, within its control group."""
     limits = [_meminfo()]
     for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         path = Path(file)
@@ -31,8 +37,6 @@ def available_bytes() -> int:
 
 
 def _meminfo() -> int:
-    import os
-
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -62,17 +66,20 @@ def estimate(workload: Workload, batch_size: int) -> int:
 
 def memory(workload: Workload, free: int) -> Result:
     """The tallest step's memory against what there is."""
-    subject = workload.subject
-    size, number = subject.sizes[subject.tallest], subject.tallest
+    subject, number = workload.subject, workload.subject.tallest
     needed = step_bytes(workload.steps.training_steps[number], workload.signatures[number])
+    return fit(needed, free, size=subject.sizes[number], micro=subject.config.training.gradient_accumulation_steps)
+
+
+def fit(needed: int, free: int, *, size: int, micro: int) -> Result:
+    """`needed` bytes for a step of `size` clips in `micro` parts, against `free` bytes."""
     fact = Fact(
         name="memory", value={"step_bytes": needed, "available_bytes": free},
-        text=f"{needed / 2**20:,.0f} MiB for a step of bucket {number:02d} by XLA's buffer assignment, "
+        text=f"{needed / 2**20:,.0f} MiB for the tallest step by XLA's buffer assignment, "
              f"{free / 2**20:,.0f} MiB available",
     )  # fmt: skip
     if needed <= _USABLE * free:
         return [fact], []
-    micro = subject.config.training.gradient_accumulation_steps
     fitting = max(int(size * _USABLE * free / needed) // micro, 1) * micro
     finding = Finding(
         section="config",

@@ -1,6 +1,7 @@
 """The configuration against the cache and the corpus: what it disagrees with, cuts off, or wastes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from xtts.shared.cache_spec import CacheSpec
@@ -16,11 +17,29 @@ _TOLERATED_REJECTS = 0.01
 _WORTHWHILE_FILL = 1.2
 """More buckets are advised when they raise the useful frames of a step by a fifth: each is one compilation more."""
 _NEAR_BEST_FILL = 0.97
+_WORTHWHILE_LEVEL = 1.2
 _TOLERATED_BLANKS = 0.1
 """Share of the training time that validation may spend on blank clips."""
 _VALIDATION_COST = 1 / 3
 """A validation batch has the forward pass of a training step, about a third of its work."""
 _USUAL_BATCH = 8
+_MOST_SHUFFLING = 0.5
+"""Share of the free memory that shuffled blocks may take beside everything else."""
+_LEVEL_OFF = Finding(
+    section="config",
+    what="training.level_batches is off: steps of short buckets do less work",
+    cause="every bucket has the same batch size",
+    setting="training.level_batches",
+    value=True,
+)
+_PREFETCH_OFF = Finding(
+    section="config",
+    what="data.prefetch_to_device is off",
+    cause="every step waits for its batch to be copied into the GPU's memory",
+    setting="data.prefetch_to_device",
+    value=True,
+    gain="the copy happens while the step before it runs",
+)
 
 
 def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
@@ -155,3 +174,42 @@ def _blank_clips(config: Config, spec: CacheSpec, blank: float) -> Finding:
         value=best if smaller else every,
         gain=f"{blank - (cost(best) if smaller else blank / 4):.0%} less time",
     )
+
+
+def reading(config: Config, spec: CacheSpec, sizes: dict[int, int], *, free_memory: int, gpu: bool) -> Result:
+    """Settings of the input pipeline and of the mixture that cost speed: shuffling, leveling, reading ahead."""
+    shuffling, level = config.data.shuffle_memory_mb << 20, level_gain(config, spec, sizes)
+    leveled = "leveled" if config.training.level_batches else "not leveled"
+    text = f"blocks of {shuffling / 2**20:,.0f} MiB in memory, {free_memory / 2**20:,.0f} MiB free; batches {leveled}"
+    fact = Fact(name="reading", value={"shuffle_bytes": shuffling, "level_gain": level}, text=text)
+    findings = []
+    if shuffling > _MOST_SHUFFLING * free_memory:
+        findings.append(_shuffling(shuffling, free_memory))
+    if level > _WORTHWHILE_LEVEL:
+        findings.append(replace(_LEVEL_OFF, gain=f"{level:.2f} times the frames of a mean step"))
+    if gpu and not config.data.prefetch_to_device:
+        findings.append(_PREFETCH_OFF)
+    return [fact], findings
+
+
+def _shuffling(shuffling: int, free_memory: int) -> Finding:
+    return Finding(
+        section="config",
+        what=f"data.shuffle_memory_mb takes {shuffling / free_memory:.0%} of the free memory",
+        cause="every bucket keeps a block being read and one in use",
+        setting="data.shuffle_memory_mb",
+        value=max(int(_MOST_SHUFFLING * free_memory / 2) >> 20, 1),
+        gain="no swapping, and no end for want of memory",
+    )
+
+
+def level_gain(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> float:
+    """Frames of a mean step with leveled batches, as a multiple of those as configured."""
+    training = config.training.model_copy(update={"level_batches": True})
+    return _mean_frames(spec, batch_sizes(spec, training)) / _mean_frames(spec, sizes)
+
+
+def _mean_frames(spec: CacheSpec, sizes: dict[int, int]) -> float:
+    buckets = {number: spec.buckets[number] for number in training_buckets(spec)}
+    stored = sum(bucket.clips("train") * bucket.frames for bucket in buckets.values())
+    return stored / sum(bucket.clips("train") / sizes[number] for number, bucket in buckets.items())

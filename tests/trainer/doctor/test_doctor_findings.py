@@ -10,13 +10,15 @@ from xtts.shared.config_files import load_config
 from xtts.shared.index import IndexRow
 from xtts.shared.stats import corpus_stats
 from xtts.trainer.batches import batch_sizes
+from xtts.trainer.doctor import environment as environment_module
 from xtts.trainer.doctor import settings
 from xtts.trainer.doctor.advice import overlay
 from xtts.trainer.doctor.cost import step_flops
+from xtts.trainer.doctor.environment import read_speed
 from xtts.trainer.doctor.finding import Finding
 from xtts.trainer.doctor.graph import data_set_check, function_check, graph_of
 from xtts.trainer.doctor.loading import data, disk_demand, load_times
-from xtts.trainer.doctor.memory import largest_fitting
+from xtts.trainer.doctor.memory import fit, largest_fitting
 from xtts.trainer.doctor.shapes import shapes
 from xtts.trainer.doctor.steps import Arithmetic, StepTimes, arithmetic, host_entry, input_wait
 from xtts.trainer.doctor.subject import load_subject
@@ -243,3 +245,41 @@ def test_the_overlay_holds_each_setting_once(tmp_path):
     merged = load_config("tiny", overlays=[str(tmp_path / "more.yaml")])
     assert (merged.training.batch_size, merged.shapes.max_mel_frames) == (8, None)
     assert overlay([other]) == ""
+
+
+def test_a_batch_too_large_for_the_memory():
+    finding = only(fit(8 << 30, 2 << 30, size=64, micro=4))
+    assert finding.what == "a step of 64 clips needs 8.0 GiB, 2.0 GiB are available"
+    assert (finding.setting, finding.value) == ("training.batch_size", 12)
+    assert only(fit(8 << 30, 2 << 30, size=4, micro=4)).remedy.startswith(
+        "set training.gradient_accumulation_steps to 8"
+    )
+    assert not fit(1 << 30, 2 << 30, size=64, micro=4)[1]
+
+
+def test_settings_of_the_input_pipeline(subject, configured):
+    def found(config, **changes):
+        sizes = batch_sizes(subject.spec, config.training)
+        where = {"free_memory": 8 << 30, "gpu": False, **changes}
+        return [finding.setting for finding in settings.reading(config, subject.spec, sizes, **where)[1]]
+
+    assert found(configured()) == []
+    assert found(configured(), free_memory=600 << 20) == ["data.shuffle_memory_mb"]
+    assert found(configured("training.level_batches=false")) == ["training.level_batches"]
+    off = configured("data.prefetch_to_device=false")
+    assert found(off, gpu=True) == ["data.prefetch_to_device"]
+    assert found(off) == []
+
+
+def test_a_gpu_that_tensorflow_does_not_see(monkeypatch, tmp_path):
+    card = {"name": "H200", "driver_version": "570.1", "memory.total": "143771"}
+    monkeypatch.setattr(environment_module, "driver", lambda: card)
+    shard = tmp_path / "shard"
+    shard.write_bytes(bytes(3 << 20))
+    speed = read_speed([shard])
+    assert speed.bytes == 3 << 20
+    assert speed.bytes_per_second > 1e6
+    finding = only(environment_module.environment(tmp_path, speed))
+    assert finding.what == "TensorFlow sees no GPU, though H200 is here with driver 570.1"
+    monkeypatch.setattr(environment_module, "driver", lambda: None)
+    assert not environment_module.environment(tmp_path, speed)[1]
