@@ -10,7 +10,7 @@ from pathlib import Path
 
 Row = Mapping[str, object]
 Section = Mapping[str, object]
-"""`title`, figures with the ratios first, and under `table` rows that share their keys."""
+"""`title`, figures with the ratios first, under `table` rows that share their keys, and what only a picture shows."""
 
 
 def machine(packages: Iterable[str]) -> dict[str, object]:
@@ -47,7 +47,7 @@ def write_json(path: Path, figures: Mapping[str, object]) -> None:
 
 def section_lines(name: str, section: Section) -> list[str]:
     """One section in Markdown: its figures, a line each, then its table."""
-    figures = [(key, value) for key, value in section.items() if key not in ("title", "table")]
+    figures = [(key, value) for key, value in section.items() if key not in ("title", "table", "seconds_by_step")]
     rows = section.get("table", [])
     assert isinstance(rows, list)
     lines = [f"### {name}: {section['title']}", "", *(f"- {_spaced(key)}: {_shown(value)}" for key, value in figures)]

@@ -124,6 +124,10 @@ def dynamic_against_locked(bench: StepBench) -> dict[str, object]:
         "break_even_steps": locked.compile_seconds / max(slow - mean, 1e-9),
         "break_even": "steps after which compiling the one shape ahead has paid for itself",
         "batch_size": locked.sizes[0],
+        "seconds_by_step": {
+            "dynamic": dynamic.seconds.tolist(),
+            "locked": bench.locked[max(bench.locked)].seconds[: len(dynamic.seconds)].tolist(),
+        },
         "table": rows,
     }
 

@@ -1,0 +1,88 @@
+"""The rows of the one table: each a ratio of two things that were measured in the same run, with its target."""
+
+from collections.abc import Iterator
+from typing import Any
+
+Row = dict[str, object]
+
+
+def summarise(figures: dict[str, Any]) -> list[Row]:
+    """Rows of every benchmark that `figures` holds, stage 1 first."""
+    readers = {"precompute": _precompute, "training": _training, "step_cost": _step_cost}
+    return [row for name, read in readers.items() if name in figures for row in read(figures[name])]
+
+
+def _row(what: str, ratio: str, target: str, figures: str) -> Row:
+    return {"what": what, "ratio": ratio, "target": target, "measured": figures}
+
+
+def _precompute(found: dict[str, Any]) -> Iterator[Row]:
+    contestants = found["contestants"]
+    ours = contestants["lockstep"]["clips_per_second"]
+    others = {name: row for name, row in contestants.items() if name not in ("lockstep", "floor")}
+    fastest = min(others, key=lambda name: others[name]["seconds"]) if others else None
+    for name, row in others.items():
+        target = "2x" if name == fastest else ""
+        rates = f"{ours:,.0f} and {row['clips_per_second']:,.0f} clips/s"
+        yield _row(f"features: the whole cache against {name} alone", f"{row['times_lockstep']:.2f}x", target, rates)
+    share, floor = found["by_wall"]["share_of_floor"], contestants["floor"]["clips_per_second"]
+    yield _row(
+        "features: share of the floor (bare decode, FFT, filterbank, write)",
+        f"{100 * share:.0f}%", "70%", f"{ours:,.0f} and {floor:,.0f} clips/s",
+    )  # fmt: skip
+
+
+def _training(found: dict[str, Any]) -> Iterator[Row]:
+    readers = {"a": _dynamic, "b": _spread, "c": _pipelines, "d": _wait, "e": _shapes, "f": _start}
+    for name, read in readers.items():
+        if name in found["sections"]:
+            yield from read(found["sections"][name])
+
+
+def _dynamic(section: dict[str, Any]) -> Iterator[Row]:
+    slow, fast = section["table"][:2]
+    yield _row(
+        f"step: locked against a new shape every batch, {slow['batches']} batches",
+        f"{section['times_faster']:.0f}x", "30x", f"{fast['mean_seconds']:.3f} and {slow['mean_seconds']:.1f} s a step",
+    )  # fmt: skip
+
+
+def _spread(section: dict[str, Any]) -> Iterator[Row]:
+    within = section["std_over_mean_within_buckets"]
+    measured = f"{100 * section['std_over_mean']:.1f}% over all shapes"
+    yield _row("step: std/mean within a shape", f"{100 * within:.1f}%", "", measured)
+
+
+def _pipelines(section: dict[str, Any]) -> Iterator[Row]:
+    ours = section["examples_per_second"]
+    targets = {"tf.numpy_function": "10x", "from_generator": "10x", "torch DataLoader": "3x"}
+    for row in section["table"]:
+        name = row["pipeline"]
+        if name in targets:
+            rates = f"{ours:,.0f} and {row['examples_per_second']:,.0f} clips/s"
+            ratio = f"{row['lockstep_is_times_faster']:.1f}x"
+            yield _row(f"input pipeline alone against {name}", ratio, targets[name], rates)
+
+
+def _wait(section: dict[str, Any]) -> Iterator[Row]:
+    yield _row("input wait, share of a training run", f"{100 * section['input_wait_share']:.2f}%", "below 1%", "")
+
+
+def _shapes(section: dict[str, Any]) -> Iterator[Row]:
+    one, *_, most = section["table"]
+    rates = f"{most['useful_frames_per_second']:,.0f} and {one['useful_frames_per_second']:,.0f} frames/s"
+    what = f"useful frames/s: {most['shapes']} shapes against one, lengths of LJSpeech"
+    yield _row(what, f"{most['times_one_shape']:.2f}x", "1.35x", rates)
+
+
+def _start(section: dict[str, Any]) -> Iterator[Row]:
+    cold, warm = (row["seconds"] for row in section["table"])
+    yield _row("start to first step: warm against cold", f"{cold / warm:.1f}x", "", f"{warm:.0f} and {cold:.0f} s")
+
+
+def _step_cost(found: dict[str, Any]) -> Iterator[Row]:
+    for row in found["table"]:
+        shares = [100 * row[f"share_of_{piece}"] for piece in ("alignment_search", "optimizer")]
+        rate = f"{row['step_ms'] / 1000:.2f} s a step, {row['useful_frames_per_second']:,} frames/s"
+        ratio = f"{shares[0]:.1f}% and {shares[1]:.1f}%"
+        yield _row(f"step of {row['size']}: shares of alignment search and optimizer", ratio, "", rate)
