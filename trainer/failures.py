@@ -1,5 +1,6 @@
 """Failures inside the graph, told as errors that say what to do."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,4 +17,5 @@ def explained(where: str, fix: str) -> Iterator[None]:
     except tf.errors.ResourceExhaustedError:
         raise LockstepError(where, found="out of memory", fix="lower training.batch_size", exit_code=1) from None
     except tf.errors.OpError as error:
-        raise LockstepError(where, found=error.message.splitlines()[0][:300], fix=fix, exit_code=1) from None
+        first = re.sub(r"\{\{.*?\}\}\s*", "", error.message).splitlines()[0]  # names of nodes that nobody knows
+        raise LockstepError(where, found=first[:300], fix=fix, exit_code=1) from None

@@ -32,7 +32,8 @@ class Profile:
     waiting: float
     """Seconds in which a step waited for its batch."""
     ops: list[tuple[str, float, int]]
-    """(kind, seconds without those of ops inside it, how often), the longest first."""
+    """(kind, seconds without those of ops inside it, how often), the longest first. On a CPU the time on the thread
+    that runs the step: what an op hands to other threads is not traced."""
 
 
 def profile_call(call: Callable[[], object], folder: Path) -> Profile:
@@ -147,7 +148,6 @@ def profile_steps(workload: Workload, count: int, folder: Path) -> Profile:
 
 def report_of(profile: Profile, count: int) -> Report:
     """The sums as a page."""
-    total = sum(seconds for _, seconds, _ in profile.ops) or 1.0
     share, waiting = profile.busy / profile.wall, profile.waiting / profile.wall
     facts = [
         Fact(name="trace", value=str(profile.folder), text=str(profile.folder)),
@@ -155,9 +155,10 @@ def report_of(profile: Profile, count: int) -> Report:
              text=f"{count} in {profile.wall:.3f} s, {1000 * profile.wall / count:.1f} ms each under the profiler"),
         Fact(name="device busy", value=share, text=f"{share:.1%} of the time"),
         Fact(name="input wait", value=waiting, text=f"{waiting:.1%} of the time"),
+        Fact(name="top ops", value=len(profile.ops), text="share of the busy time, time, how often"),
     ]  # fmt: skip
     for kind, seconds, number in profile.ops:
-        text = f"{seconds / total:6.1%}  {1000 * seconds:9.1f} ms  {number:7,} times"
+        text = f"{seconds / max(profile.busy, 1e-12):6.1%}  {1000 * seconds:9.1f} ms  {number:7,} times"
         facts.append(Fact(name=kind, value={"seconds": seconds, "count": number}, text=text))
     report = Report()
     report.add("profile", (facts, []))

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from xtts.precompute.build import build_cache
+from xtts.precompute.progress import Silence
 from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
 from xtts.shared.index import IndexRow
 from xtts.shared.stats import corpus_stats
 from xtts.trainer.batches import batch_sizes
@@ -283,3 +286,10 @@ def test_a_gpu_that_tensorflow_does_not_see(monkeypatch, tmp_path):
     assert finding.what == "TensorFlow sees no GPU, though H200 is here with driver 570.1"
     monkeypatch.setattr(environment_module, "driver", lambda: None)
     assert not environment_module.environment(tmp_path, speed)[1]
+
+
+def test_clips_at_their_own_lengths_are_unusable(tiny_corpus, tmp_path, micro):
+    flags = {"shapes.pad_to_fixed_length": False, "shapes.buckets": 1}
+    build_cache(tiny_corpus, tmp_path / "features", load_config("tiny", flags=flags), workers=1, watch=Silence())
+    with pytest.raises(LockstepError, match=r"expected shapes\.pad_to_fixed_length: true; run xtts-"):
+        load_subject(["tiny"], micro, {}, tmp_path / "features")
