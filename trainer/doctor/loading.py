@@ -65,7 +65,7 @@ def data(times: LoadTimes, *, step_seconds: float | None) -> Result:
     steadiness = "steady" if spread < _STEADY else "uneven" if spread < _UNEVEN else "swings"
     against = hidden = ""
     if step_seconds:
-        hidden = "; a step is longer than most" if times.p95 < step_seconds else "; some take longer than a step"
+        hidden = "; the step hides it" if times.p95 < step_seconds else "; some take longer than a step"
         against = f", {times.mean / step_seconds:.0%} of a step ({1000 * step_seconds:.1f} ms), behind which it hides"
     facts = [
         Fact(name="load time", value={"mean": times.mean, "p95": times.p95, "verdict": times.verdict},
