@@ -21,7 +21,7 @@ def available_bytes() -> int:
     """Memory that the steps can have: of the first GPU where there is one, else what this system says is free."""
     if tf.config.list_physical_devices("GPU"):
         card = driver()
-        if card:
+        if card and card["memory.total"].isdigit():  # a slice of a GPU does not tell
             return int(card["memory.total"]) << 20
     return free_host_bytes()
 

@@ -1,0 +1,98 @@
+"""Faults of a configuration against its cache and corpus, each found and named; none where there is none."""
+
+import numpy as np
+import pytest
+
+from xtts.precompute.build import build_cache
+from xtts.precompute.progress import Silence
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+from xtts.shared.index import IndexRow
+from xtts.shared.stats import corpus_stats
+from xtts.trainer.batches import batch_sizes
+from xtts.trainer.doctor import settings
+from xtts.trainer.doctor.subject import load_subject
+
+
+def test_a_cap_of_800_frames_on_ljspeechs_lengths(ljspeech_rows, configured, only):
+    finding = only(settings.caps(ljspeech_rows, configured("shapes.max_mel_frames=800")))
+    assert finding.what == "shapes.max_mel_frames 800 rejects 1,462 of 13,100 clips (11.2%)"
+    assert finding.remedy == "set shapes.max_mel_frames to 869; then rebuild the cache"
+    assert finding.gain == "1,462 clips more to train on, 3.9 hours"
+    assert not settings.caps(ljspeech_rows, configured("shapes.max_mel_frames=869"))[1]
+
+
+def rows_of(frames):
+    return [
+        IndexRow(id=str(i), speaker="", text="", status="kept", token_length=9, mel_length=n, seconds=n / 86)
+        for i, n in enumerate(frames)
+    ]
+
+
+def test_a_cap_may_keep_out_a_handful_and_no_more(configured, only):
+    capped = configured("shapes.max_mel_frames=800")
+    assert not settings.caps(rows_of([500] * 99 + [900]), capped)[1]
+    assert "rejects 2 of 100 clips (2.0%)" in only(settings.caps(rows_of([500] * 98 + [900] * 2), capped)).what
+
+
+def test_padding_names_the_bucket_count_that_mends_it(subject, only):
+    random = np.random.default_rng(0)
+    rows = rows_of([int(n) for n in random.integers(100, 870, 2000)])
+    stats = corpus_stats(rows)
+    wasteful = subject.spec.model_copy(
+        update={
+            "buckets": subject.spec.buckets[:1],
+            "statistics": subject.spec.statistics.model_copy(update={"fill": stats.fills[1]}),
+        }
+    )
+    finding = only(settings.padding(rows, wasteful))
+    assert finding.setting == "shapes.buckets"
+    assert stats.fills[finding.value] >= 0.97 * stats.fills[12] > stats.fills[1]
+    assert finding.gain.startswith(f"{stats.fills[finding.value] / stats.fills[1]:.2f} times the useful frames")
+
+
+def test_a_batch_size_of_one(subject, configured, only):
+    config = configured("training.batch_size=1")
+    sizes = batch_sizes(subject.spec, config.training)
+    finding = only(settings.batches(config, subject.spec, sizes, 0.05))
+    assert finding.what == "training.batch_size is 1: a step works on a single clip"
+    assert finding.setting == "training.batch_size"
+    assert finding.value > 1
+    assert finding.gain.startswith("up to 20 times the frames a second")
+
+
+def test_validation_batches_full_of_blanks(subject, configured, only):
+    config = configured("training.batch_size=9", "training.validate_every=1")
+    sizes = batch_sizes(subject.spec, config.training)
+    finding = only(settings.batches(config, subject.spec, sizes, None))
+    assert "blank clips in validation batches take" in finding.what
+    assert finding.setting in ("training.batch_size", "training.validate_every")
+    calm = config.training.model_copy(update={"validate_every": 1000})
+    assert settings.blank_share(config.model_copy(update={"training": calm}), subject.spec, sizes) < 0.01
+
+
+def test_buckets_that_disagree_with_the_cache(subject, configured, only):
+    finding = only(settings.disagreements(configured("shapes.buckets=5"), subject.spec, subject.cache))
+    assert finding.what == "shapes.buckets is 5, the cache was built with 2"
+    assert finding.remedy == f"set shapes.buckets to 2; or rebuild {subject.cache} with this configuration"
+
+
+def test_settings_of_the_input_pipeline(subject, configured):
+    def found(config, **changes):
+        sizes = batch_sizes(subject.spec, config.training)
+        where = {"free_memory": 8 << 30, "gpu": False, **changes}
+        return [finding.setting for finding in settings.reading(config, subject.spec, sizes, **where)[1]]
+
+    assert found(configured()) == []
+    assert found(configured(), free_memory=600 << 20) == ["data.shuffle_memory_mb"]
+    assert found(configured("training.level_batches=false")) == ["training.level_batches"]
+    off = configured("data.prefetch_to_device=false")
+    assert found(off, gpu=True) == ["data.prefetch_to_device"]
+    assert found(off) == []
+
+
+def test_clips_at_their_own_lengths_are_unusable(tiny_corpus, tmp_path, micro):
+    flags = {"shapes.pad_to_fixed_length": False, "shapes.buckets": 1}
+    build_cache(tiny_corpus, tmp_path / "features", load_config("tiny", flags=flags), workers=1, watch=Silence())
+    with pytest.raises(LockstepError, match=r"expected shapes\.pad_to_fixed_length: true; run xtts-"):
+        load_subject(["tiny"], micro, {}, tmp_path / "features")
