@@ -31,6 +31,7 @@ help:
 	@echo "make verify     check the cache"
 	@echo "make doctor     what would slow training down here, and what to change"
 	@echo "make test       the tests            make check   ruff, mypy, layering, wheel contents"
+	@echo "make bench      the benchmarks       make doctor  will this machine train this at full speed"
 	@echo "make clean      remove the environment, the sample corpus and the cache (runs/ stays)"
 
 $(READY): pyproject.toml
@@ -73,7 +74,7 @@ verify: $(READY)
 	$(BIN)/xtts-precompute verify --cache $(CACHE)
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -87,13 +88,12 @@ synth: $(READY)
 	$(if $(CKPT),,$(error no checkpoint in runs/: make train comes first, or give CKPT=DIR))
 	$(BIN)/xtts-synth --ckpt '$(CKPT)' -o out.wav $(SYNTH_ARGS) -- "$$TEXT"
 
-# Stage 1 against other tools, as ratios measured in one run; BENCH_ARGS= runs it at full size.
+# Every benchmark, ratios first; BENCH_ARGS= runs them at full size.
 bench: $(READY)
-	$(BIN)/python benchmarks/precompute.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
 
-# Says what would slow training down here; exit code 1 when it found something.
-doctor: $(READY) $(CACHE)/cache.json
-	$(BIN)/xtts-doctor --cache $(CACHE) --config $(CONFIG) $(DOCTOR_ARGS)
+doctor: refresh
+	$(BIN)/xtts-doctor --cache '$(CACHE)' --config $(CONFIG) $(DOCTOR_ARGS)
 
 clean:
 	rm -rf .venv build $(SAMPLE) '$(CACHE)' '$(ORIGIN)'

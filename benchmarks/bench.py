@@ -57,6 +57,8 @@ def parse_arguments() -> argparse.Namespace:
 def measure(options: argparse.Namespace) -> tuple[dict[str, object], dict[str, str]]:
     """(figures by benchmark, what each printed); a benchmark that fails ends it all."""
     figures: dict[str, object] = {"machine": machine(PACKAGES), "quick": options.quick}
+    if options.only != BENCHMARKS and options.out.exists():  # the others' figures stay
+        figures = json.loads(options.out.read_text(encoding="utf-8")) | figures
     pages = {}
     for name in options.only:
         file, began = options.out.with_name(f"{name}.json"), time.perf_counter()

@@ -2,7 +2,7 @@
 
     python benchmarks/training.py [--quick] [--only a b ...] [--config tiny] [--out FILE.json]
 
-One process, one machine, one model, the lengths of LJSpeech-1.1 (ljspeech_corpus.py). XLA's compilation cache is not
+One run, one machine, one model, the lengths of LJSpeech-1.1 (ljspeech_corpus.py). XLA's compilation cache is not
 used, so that every compile that is reported was one; what is compared takes turns.
 
 - a: step time, a new shape every batch (`shapes.pad_to_fixed_length: false`) against one locked shape
@@ -14,11 +14,14 @@ used, so that every compile that is reported was one; what is compared takes tur
 """
 
 import argparse
+import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.pop("TF_XLA_FLAGS", None)
@@ -42,12 +45,43 @@ SECTIONS: dict[str, Callable[[StepBench], dict[str, object]]] = {
     "e": buckets,
     "f": cold_and_warm,
 }
+GROUPS = (["a"], ["b", "c", "d", "e"], ["f"])
+"""Sections that share a process."""
+LOAD = "load_before_and_after_each_section"
 FULL = {"clips": 2000, "steps": 120, "dynamic_batches": 40, "rounds": 3, "seconds": 10.0, "buckets": [1, 4, 8]}
 QUICK = {"clips": 400, "steps": 32, "dynamic_batches": 4, "rounds": 2, "seconds": 2.0, "buckets": [1, 4]}
 
 
 def main() -> None:
     options = parse_arguments()
+    groups = [[name for name in group if name in options.only] for group in GROUPS]
+    groups = [group for group in groups if group]
+    parts = [measure(options)] if len(groups) == 1 else [in_own_process(group, options.work) for group in groups]
+    figures = parts[0] | {
+        "sections": {name: section for part in parts for name, section in part["sections"].items()},
+        LOAD: [load for part in parts for load in part[LOAD]],
+    }
+    if not options.part:
+        print(markdown(figures))
+    if options.out:
+        write_json(options.out, figures)
+
+
+def in_own_process(group: list[str], work: Path) -> dict[str, Any]:
+    """The figures of some sections. Each step compiled for a CPU keeps a thousand memory maps, of 65,530 at most."""
+    work.mkdir(parents=True, exist_ok=True)
+    file = work / "part.json"
+    command = [sys.executable, __file__, *sys.argv[1:], "--part", "--out", str(file), "--only", *group]
+    if subprocess.run(command).returncode:
+        sys.exit(f"the sections {', '.join(group)} failed")
+    return dict(json.loads(file.read_text(encoding="utf-8")))
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Run the sections in this process."""
+    settings = {"quick": options.quick, "config": options.config, **{key: getattr(options, key) for key in FULL}}
+    if options.only == ["a"]:
+        options.buckets = [1]  # the one shape is what the baseline is compared with
     lengths = read_lengths(options.clips, longest=options.longest)
     corpus = write_corpus(options.work / f"noise-{options.clips}-{options.longest or 'whole'}", lengths)
     options.work = options.work / f"training-{corpus.name}"
@@ -58,16 +92,12 @@ def main() -> None:
         sections[name] = SECTIONS[name](bench)
         load.append(os.getloadavg()[0])
         print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-    settings = {"quick": options.quick, "config": options.config, **{key: getattr(options, key) for key in FULL}}
-    figures = {
+    return {
         "machine": machine(PACKAGES),
         "settings": settings,
-        "load_before_and_after_each_section": [round(value, 2) for value in load],
+        LOAD: [round(value, 2) for value in load],
         "sections": sections,
     }
-    print(markdown(figures))
-    if options.out:
-        write_json(options.out, figures)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -86,6 +116,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--start-shapes", type=int, help="shapes of section f; the largest of --buckets otherwise")
     parser.add_argument("--work", type=Path, default=Path("build/benchmark"), help="folder of the corpus and caches")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)  # of a run of several processes
     options = parser.parse_args()
     for key, value in (QUICK if options.quick else FULL).items():
         if getattr(options, key) is None:

@@ -19,9 +19,11 @@ from xtts.shared.config_files import load_config
 from xtts.shared.index import IndexRow
 from xtts.trainer.startup import enable_compile_cache
 
-# Steps compiled by one test serve the next; the folder goes with the session. Before TensorFlow is imported.
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="lockstep-tests-")
-atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+# Steps compiled by one test serve the next, those of another worker too; the folder goes with the session. Before
+# TensorFlow is imported.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="lockstep-tests-")
+    atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 enable_compile_cache()
 
 ToneCorpus = Callable[..., Path]
