@@ -10,17 +10,14 @@ step trains `useful_frames / s` frames a second.
 
 import argparse
 import json
-import os
 from pathlib import Path
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.startup import quiet_import
+from xtts.trainer.startup import tensorflow_import
 
-with quiet_import():
+with tensorflow_import(compile_cache=False):
     from locked_step import LONGEST, build_step
 
 SIZES = ("tiny", "small", "normal", "big")

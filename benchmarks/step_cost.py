@@ -9,7 +9,6 @@ float32, which is what a CPU is fast at.
 """
 
 import argparse
-import os
 import statistics
 import sys
 import time
@@ -18,14 +17,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
 from report import machine, section_lines, write_json
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.startup import quiet_import
+from xtts.trainer.startup import tensorflow_import
 
-with quiet_import():
+with tensorflow_import(compile_cache=False):
     import tensorflow as tf
     from locked_step import LONGEST, LockedStep, build_step
 

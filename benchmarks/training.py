@@ -23,15 +23,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.pop("TF_XLA_FLAGS", None)
 
 from ljspeech_corpus import read_lengths, write_corpus
 from report import machine, section_lines, write_json
 
-from xtts.trainer.startup import quiet_import
+from xtts.trainer.startup import tensorflow_import
 
-with quiet_import():
+with tensorflow_import(compile_cache=False):
     from training_input import input_pipelines
     from training_start import cold_and_warm
     from training_steps import StepBench, buckets, dynamic_against_locked, input_wait, spread

@@ -11,11 +11,11 @@ from ljspeech_corpus import build, configure
 from xtts.shared.cache_spec import load_spec
 from xtts.shared.config import Config
 from xtts.trainer.batches import batch_sizes, training_buckets
-from xtts.trainer.dataset import batch_signature
+from xtts.trainer.dataset import signatures
 from xtts.trainer.dynamic import loop_kinds
 from xtts.trainer.loop import CallResult
 from xtts.trainer.state import TrainState
-from xtts.trainer.step import TRAIN_METRICS, Steps, is_closed
+from xtts.trainer.step import TRAIN_METRICS, Steps
 
 _FRAMES = TRAIN_METRICS.index("useful_frames")
 _WARM_UP_STEPS = 2
@@ -30,12 +30,8 @@ class Runner:
         state = TrainState(config, self.spec)
         self.steps = Steps(state.model, state.optimizer, config.training, state.step)
         began = time.perf_counter()
-        for number in training_buckets(self.spec):
-            signature = batch_signature(self.spec, self.spec.buckets[number], self.sizes[number])
-            self.steps.training_steps[number] = self.steps.train(number, signature)
-            closed = is_closed(signature)
-        if closed:
-            self.steps.guard.lock()
+        closed_set = signatures(self.spec, self.sizes)
+        self.steps.trace(closed_set, training=training_buckets(self.spec), validation=())
         loop, _ = loop_kinds(self.spec)
         self.loop = loop(cache, self.spec, config, self.sizes, self.steps, state.position)
         for place in range(len(self.loop.closed_set)):

@@ -10,13 +10,10 @@ own voice is the nearest is `right voice`; guessing would give 1 of the number o
 
 import argparse
 import itertools
-import os
 import subprocess
 import sys
 import time
 from pathlib import Path
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 import soundfile
@@ -26,7 +23,7 @@ from xtts.precompute.espeak import speak
 from xtts.precompute.sample_sentences import sentences
 from xtts.shared.mel import log_mel
 from xtts.shared.mel_profiles import mel_profile
-from xtts.trainer.startup import enable_compile_cache, quiet_import
+from xtts.trainer.startup import tensorflow_import
 from xtts.trainer.synth.figures import distance_table
 from xtts.trainer.synth.manner import Manner
 from xtts.trainer.synth.source import open_source
@@ -96,8 +93,7 @@ def compare(run: Path, count: int) -> dict[str, object]:
     """Speak sentences in every voice; a sentence's reference is the sentence after it."""
     texts = [sentence.normalised for sentence in itertools.islice(sentences(TEST_SEED, LONGEST_SECONDS), count + 1)]
     real = [[recorded(text, voice) for voice in VOICES] for text in texts]
-    enable_compile_cache()
-    with quiet_import():
+    with tensorflow_import():
         from xtts.trainer.synth.speaker import Speaker
 
     source = open_source(run)

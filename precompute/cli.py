@@ -7,9 +7,7 @@ from pathlib import Path
 import click
 
 from xtts.shared.errors import reported
-from xtts.shared.flags import config_options, resolve
-
-_CACHE = "features"
+from xtts.shared.flags import DEFAULT_CACHE, config_options, resolve
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -23,8 +21,8 @@ _cache_option = click.option(
     "--cache",
     type=_FOLDER,
     is_flag=False,
-    flag_value=_CACHE,
-    default=_CACHE,
+    flag_value=DEFAULT_CACHE,
+    default=DEFAULT_CACHE,
     show_default=True,
     help="The cache's folder.",
 )
@@ -139,14 +137,14 @@ def stats(cache: Path, max_text_length: int | None, max_mel_frames: int | None) 
         from xtts.precompute.display import stats_text
         from xtts.shared.cache_spec import INDEX_FILE, load_spec
         from xtts.shared.index import read_index
-        from xtts.shared.stats import corpus_stats, rejected_by_caps
+        from xtts.shared.stats import corpus_stats, effect_of_caps
 
         load_spec(cache)
         rows = read_index(cache / INDEX_FILE)
         click.echo(stats_text(corpus_stats(rows)))
-        counts = rejected_by_caps(rows, max_text_length=max_text_length, max_mel_frames=max_mel_frames)
-        for cap, count in counts.items():
-            click.echo(f"\n{cap} would reject {count} of {len(rows)} clips ({count / len(rows):.1%})")
+        caps = effect_of_caps(rows, max_text_length=max_text_length, max_mel_frames=max_mel_frames)
+        for name, cap in caps.items():
+            click.echo(f"\n{name} would reject {cap.rejected} of {cap.clips} clips ({cap.share:.1%})")
 
 
 @main.command()
@@ -156,9 +154,9 @@ def stats(cache: Path, max_text_length: int | None, max_mel_frames: int | None) 
 def inspect(cache: Path, clip_id: str | None, out: Path) -> None:
     """Show one clip: its mel as ID.png, and as ID.wav what the mel keeps of it."""
     if clip_id is None:  # `inspect --cache ID`: the option took the id for its folder
-        if str(cache) == _CACHE or cache.is_dir():
+        if str(cache) == DEFAULT_CACHE or cache.is_dir():
             raise click.UsageError("Missing argument 'ID'.")
-        cache, clip_id = Path(_CACHE), str(cache)
+        cache, clip_id = Path(DEFAULT_CACHE), str(cache)
     with reported():
         from xtts.precompute.inspect_clip import inspect_clip
 

@@ -15,7 +15,6 @@ from xtts.shared.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
 
 FORMAT_VERSION = 1
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
-DEFAULT_CACHE = "features"
 Split = Literal["train", "validation"]
 SPLITS: tuple[Split, ...] = ("train", "validation")
 

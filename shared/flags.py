@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:  # pydantic alone would cost half of the time that --help may take
     from xtts.shared.config import Config
 
-DEFAULT_CONFIG = "tiny"
+DEFAULT_CONFIG, DEFAULT_CACHE = "tiny", "features"
 
 _FLAGS: dict[str, str] = {
     "batch_size": "training.batch_size",

@@ -50,14 +50,38 @@ def _percentiles(values: Sequence[float]) -> list[float]:
     return [float(value) for value in np.percentile(np.asarray(values, np.float64), PERCENTILES, method="higher")]
 
 
-def rejected_by_caps(
+@dataclass(frozen=True, kw_only=True)
+class Cap:
+    """What an upper limit of a length would keep out."""
+
+    limit: int
+    clips: int
+    """Clips with known lengths."""
+    longest: int
+    """Length of the longest of them."""
+    rejected: int
+    """Those above the limit."""
+    hours: float
+    """Their sound."""
+
+    @property
+    def share(self) -> float:
+        """Rejected / all clips."""
+        return self.rejected / max(self.clips, 1)
+
+
+def effect_of_caps(
     rows: Sequence[IndexRow], *, max_text_length: int | None, max_mel_frames: int | None
-) -> dict[str, int]:
-    """How many of the clips with known lengths the given caps would reject, by cap."""
+) -> dict[str, Cap]:
+    """What the given caps would keep out of the clips with known lengths, by cap."""
     measured = [row for row in rows if row.mel_length is not None and row.token_length]
-    counts = {}
-    if max_text_length is not None:
-        counts["max_text_length"] = sum((row.token_length or 0) > max_text_length for row in measured)
-    if max_mel_frames is not None:
-        counts["max_mel_frames"] = sum((row.mel_length or 0) > max_mel_frames for row in measured)
-    return counts
+    tokens = [row.token_length or 0 for row in measured]
+    frames = [row.mel_length or 0 for row in measured]
+    asked = {"max_text_length": (max_text_length, tokens), "max_mel_frames": (max_mel_frames, frames)}
+    return {name: _effect(measured, lengths, limit) for name, (limit, lengths) in asked.items() if limit is not None}
+
+
+def _effect(rows: Sequence[IndexRow], lengths: Sequence[int], limit: int) -> Cap:
+    above = [row.seconds or 0.0 for row, length in zip(rows, lengths, strict=True) if length > limit]
+    longest = max(lengths, default=0)
+    return Cap(limit=limit, clips=len(rows), longest=longest, rejected=len(above), hours=sum(above) / 3600)

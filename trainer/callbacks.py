@@ -17,6 +17,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.griffin_lim import reconstruct
 from xtts.shared.mel_profiles import MelProfile
 from xtts.shared.pictures import png_bytes
+from xtts.trainer.failures import first_line
 from xtts.trainer.loop import CallResult
 from xtts.trainer.panel import Panel, means
 from xtts.trainer.run_folder import RunFolder
@@ -97,7 +98,7 @@ class Reporter:
             with self._tensorboard.as_default(step=step):
                 yield
         except tf.errors.OpError as error:
-            where, reason = error.message.splitlines()[0].rpartition("}} ")[2].partition("; ")[::2]
+            where, reason = first_line(error).partition("; ")[::2]
             raise LockstepError(
                 where, found=f"cannot be written ({reason})", fix="free the disk and resume", exit_code=1
             ) from None

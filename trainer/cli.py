@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from xtts.shared.errors import LockstepError, reported
-from xtts.shared.flags import config_options, resolve
+from xtts.shared.flags import DEFAULT_CACHE, config_options, resolve
 
 if TYPE_CHECKING:
     from xtts.shared.cache_spec import CacheSpec
@@ -59,7 +59,7 @@ def make_plan(
     cache: Path | None, out: Path | None, resume: str | None, init_from: Path | None,
 ) -> "RunPlan":  # fmt: skip
     """Resolve and check everything that needs no TensorFlow."""
-    from xtts.shared.cache_spec import DEFAULT_CACHE, load_spec
+    from xtts.shared.cache_spec import load_spec
     from xtts.trainer.batches import batch_sizes, with_steps
     from xtts.trainer.checkpoint import check_resumable, check_weights, describe, find_checkpoint
     from xtts.trainer.plan import RunPlan
@@ -151,7 +151,7 @@ def run(plan: "RunPlan") -> None:
     from rich.console import Console
 
     from xtts.trainer.checkpoint import read_meta
-    from xtts.trainer.startup import enable_compile_cache, quiet_import
+    from xtts.trainer.startup import tensorflow_import
 
     console = Console(width=None if os.isatty(1) else 200)
     folder = plan.folder.path
@@ -163,10 +163,8 @@ def run(plan: "RunPlan") -> None:
             f"xtts-train --resume {folder} --steps {done + total}", highlight=False, soft_wrap=True,
         )  # fmt: skip
         return
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    enable_compile_cache()
     console.print("starting TensorFlow", highlight=False)
-    with quiet_import():
+    with tensorflow_import():
         from xtts.trainer.run import train
 
     if not train(plan, console):

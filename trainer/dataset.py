@@ -27,6 +27,11 @@ def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int | None) -> 
     return list(shapes.values())
 
 
+def signatures(spec: CacheSpec, sizes: dict[int, int]) -> dict[int, list[tf.TensorSpec]]:
+    """The closed set: the signature of every bucket with a batch size, by number."""
+    return {number: batch_signature(spec, spec.buckets[number], size) for number, size in sizes.items()}
+
+
 def blank_batch(signature: list[tf.TensorSpec]) -> Batch:
     """A batch of clips without tokens or frames: it compiles a step and changes nothing."""
     return tuple(tf.zeros(part.shape, part.dtype) for part in signature)

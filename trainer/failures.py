@@ -17,5 +17,9 @@ def explained(where: str, fix: str) -> Iterator[None]:
     except tf.errors.ResourceExhaustedError:
         raise LockstepError(where, found="out of memory", fix="lower training.batch_size", exit_code=1) from None
     except tf.errors.OpError as error:
-        first = re.sub(r"\{\{.*?\}\}\s*", "", error.message).splitlines()[0]  # names of nodes that nobody knows
-        raise LockstepError(where, found=first[:300], fix=fix, exit_code=1) from None
+        raise LockstepError(where, found=first_line(error), fix=fix, exit_code=1) from None
+
+
+def first_line(error: tf.errors.OpError) -> str:
+    """What TensorFlow says, without the names of nodes, which nobody knows."""
+    return re.sub(r"\{\{.*?\}\}\s*", "", error.message).splitlines()[0][:300]

@@ -14,9 +14,9 @@ from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.dataset import (
     ahead_on,
-    batch_signature,
     blank_batch,
     bucket_order,
+    signatures,
     training_batches,
     validation_batches,
 )
@@ -76,7 +76,7 @@ class TrainingLoop:
             bucket_order(spec, number, seed=config.training.seed, memory_mb=config.data.shuffle_memory_mb)
             for number in sizes
         ]
-        self._signatures = [batch_signature(spec, spec.buckets[n], size) for n, size in sizes.items()]
+        self._signatures = list(signatures(spec, sizes).values())
         self._compiled = [steps.training_steps[number] for number in sizes]
         self._schedule = Schedule(
             seed=config.training.seed,

@@ -18,7 +18,7 @@ from xtts.trainer.checkpoint import (
     save_checkpoint,
     set_aside_newer,
 )
-from xtts.trainer.dataset import batch_signature
+from xtts.trainer.dataset import signatures
 from xtts.trainer.device import device_name, peak_bytes
 from xtts.trainer.dynamic import WARNING as DYNAMIC_WARNING
 from xtts.trainer.dynamic import loop_kinds
@@ -37,8 +37,8 @@ class Trainer:
         self.plan, self.training = plan, plan.config.training
         self.state = TrainState(plan.config, plan.spec)
         self.steps = Steps(self.state.model, self.state.optimizer, self.training, self.state.step)
-        signatures = {n: batch_signature(plan.spec, plan.spec.buckets[n], size) for n, size in plan.sizes.items()}
-        self.steps.trace(signatures, training=training_buckets(plan.spec), validation=validation_buckets(plan.spec))
+        closed_set = signatures(plan.spec, plan.sizes)
+        self.steps.trace(closed_set, training=training_buckets(plan.spec), validation=validation_buckets(plan.spec))
         self._exchange = tf.function(self.state.optimizer.exchange_averages, input_signature=[], jit_compile=True)
         self._exchange.get_concrete_function()
         self.identity = describe(plan.config, plan.spec)

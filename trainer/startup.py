@@ -1,4 +1,4 @@
-"""What has to be settled before TensorFlow is imported: XLA's compilation cache, and the import's own chatter."""
+"""How TensorFlow is imported: quietly, and with XLA's compilation cache settled before."""
 
 import hashlib
 import os
@@ -44,8 +44,21 @@ def enable_compile_cache() -> Path | None:
 
 
 @contextmanager
-def quiet_import() -> Iterator[None]:
-    """Hold back what native libraries write to stderr while they load; an import that fails shows it all."""
+def tensorflow_import(*, compile_cache: bool = True) -> Iterator[None]:
+    """Import TensorFlow inside this: its native libraries write nothing to stderr, unless the import fails.
+
+    compile_cache: whether XLA keeps compiled steps for the next start.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if compile_cache:
+        enable_compile_cache()
+    with _held_back():
+        yield
+
+
+@contextmanager
+def _held_back() -> Iterator[None]:
+    """Hold back what is written to stderr; a block that fails shows it all."""
     sys.stderr.flush()
     kept = os.dup(2)
     with tempfile.TemporaryFile() as held:

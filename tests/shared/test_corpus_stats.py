@@ -1,5 +1,5 @@
 from xtts.shared.index import IndexRow
-from xtts.shared.stats import corpus_stats, rejected_by_caps
+from xtts.shared.stats import corpus_stats, effect_of_caps
 
 
 def test_ljspeech_percentiles_and_plans(ljspeech_rows):
@@ -12,8 +12,10 @@ def test_ljspeech_percentiles_and_plans(ljspeech_rows):
 
 
 def test_the_often_quoted_cap_rejects_a_tenth(ljspeech_rows):
-    counts = rejected_by_caps(ljspeech_rows, max_text_length=None, max_mel_frames=800)
-    assert counts == {"max_mel_frames": 1462}
+    (name, cap), *others = effect_of_caps(ljspeech_rows, max_text_length=None, max_mel_frames=800).items()
+    assert (name, others) == ("max_mel_frames", [])
+    assert (cap.limit, cap.clips, cap.longest, cap.rejected) == (800, 13_100, 869, 1462)
+    assert round(cap.share, 4) == 0.1116
 
 
 def test_rejected_clips_are_counted_by_reason():
@@ -21,7 +23,9 @@ def test_rejected_clips_are_counted_by_reason():
     lost = IndexRow(id="b", speaker="", text="x", status="rejected", reason="missing audio")
     stats = corpus_stats([kept, lost])
     assert (stats.clips, stats.rejected) == (1, {"missing audio": 1})
-    assert rejected_by_caps([kept, lost], max_text_length=4, max_mel_frames=10) == {
-        "max_text_length": 1,
-        "max_mel_frames": 0,
-    }
+    caps = effect_of_caps([kept, lost], max_text_length=4, max_mel_frames=10)
+    assert [(name, cap.clips, cap.longest, cap.rejected) for name, cap in caps.items()] == [
+        ("max_text_length", 1, 5, 1),
+        ("max_mel_frames", 1, 10, 0),
+    ]
+    assert caps["max_text_length"].hours == 1 / 3600

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from xtts.shared.errors import LockstepError, repair_command, reported
-from xtts.shared.flags import config_options
+from xtts.shared.flags import DEFAULT_CACHE, config_options
 from xtts.trainer.command_group import DefaultCommandGroup
 
 if TYPE_CHECKING:
     from xtts.trainer.doctor.finding import Report
 
 _PATH = click.Path(path_type=Path)
-_cache_option = click.option("--cache", type=_PATH, default=Path("features"), metavar="DIR", help="Cache of stage 1.")
+_cache_option = click.option(
+    "--cache", type=_PATH, default=Path(DEFAULT_CACHE), metavar="DIR", help="Cache of stage 1."
+)
 _json_option = click.option("--json", "as_json", is_flag=True, help="The same content as JSON.")
 
 
@@ -150,11 +152,9 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 
 def _start_tensorflow() -> None:
-    from xtts.trainer.startup import enable_compile_cache, quiet_import
+    from xtts.trainer.startup import tensorflow_import
 
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    enable_compile_cache()
-    with quiet_import():
+    with tensorflow_import():
         import tensorflow  # noqa: F401
 
 

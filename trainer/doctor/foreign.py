@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 import tensorflow as tf
@@ -48,8 +49,6 @@ def load_target(target: str) -> Any:  # noqa: ANN401 - whatever the user's modul
 
 
 def _exists(module_name: str) -> bool:
-    from importlib.util import find_spec
-
     try:
         return find_spec(module_name) is not None
     except (ImportError, ValueError):

@@ -2,6 +2,7 @@
 
 import re
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,8 +116,6 @@ def _seconds(spans: list[Span]) -> float:
 
 
 def _inside(span: Span, spans: list[Span]) -> bool:
-    from bisect import bisect_right
-
     place = bisect_right(spans, (span[0], 1 << 63)) - 1
     return place >= 0 and span[1] <= spans[place][1]
 

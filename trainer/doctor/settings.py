@@ -7,7 +7,7 @@ from pathlib import Path
 from xtts.shared.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.shared.index import IndexRow
-from xtts.shared.stats import corpus_stats, rejected_by_caps
+from xtts.shared.stats import corpus_stats, effect_of_caps
 from xtts.trainer.batches import batch_sizes, training_buckets
 from xtts.trainer.cli import feature_differences
 from xtts.trainer.doctor.finding import Fact, Finding, Result, as_yaml
@@ -64,27 +64,22 @@ def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
 def caps(rows: Sequence[IndexRow], config: Config) -> Result:
     """Clips that `shapes.max_text_length` and `shapes.max_mel_frames` keep out of training."""
     shapes = config.shapes
-    measured = [row for row in rows if row.mel_length is not None and row.token_length]
-    counts = rejected_by_caps(measured, max_text_length=shapes.max_text_length, max_mel_frames=shapes.max_mel_frames)
-    text = ", ".join(f"{cap} rejects {count:,} of {len(measured):,} clips" for cap, count in counts.items())
-    findings = []
-    for cap, count in counts.items():
-        if count <= _TOLERATED_REJECTS * len(measured):
-            continue
-        lengths = [(row.mel_length if cap == "max_mel_frames" else row.token_length) or 0 for row in measured]
-        limit = getattr(shapes, cap)
-        lost = sum(row.seconds or 0 for row, length in zip(measured, lengths, strict=True) if length > limit)
-        findings.append(
-            Finding(
-                section="config",
-                what=f"shapes.{cap} {limit} rejects {count:,} of {len(measured):,} clips ({count / len(measured):.1%})",
-                cause=f"the longest clip has {max(lengths)}; nothing is cut, so a clip above the cap is left out whole",
-                setting=f"shapes.{cap}",
-                value=max(lengths),
-                fix="then rebuild the cache",
-                gain=f"{count:,} clips more to train on, {lost / 3600:.1f} hours",
-            )
+    effects = effect_of_caps(rows, max_text_length=shapes.max_text_length, max_mel_frames=shapes.max_mel_frames)
+    text = ", ".join(f"{name} rejects {cap.rejected:,} of {cap.clips:,} clips" for name, cap in effects.items())
+    findings = [
+        Finding(
+            section="config",
+            what=f"shapes.{name} {cap.limit} rejects {cap.rejected:,} of {cap.clips:,} clips ({cap.share:.1%})",
+            cause=f"the longest clip has {cap.longest}; nothing is cut, so a clip above the cap is left out whole",
+            setting=f"shapes.{name}",
+            value=cap.longest,
+            fix="then rebuild the cache",
+            gain=f"{cap.rejected:,} clips more to train on, {cap.hours:.1f} hours",
         )
+        for name, cap in effects.items()
+        if cap.share > _TOLERATED_REJECTS
+    ]
+    counts = {name: cap.rejected for name, cap in effects.items()}
     return [Fact(name="caps", value=counts, text=text or "none")], findings
 
 

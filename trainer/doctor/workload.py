@@ -4,7 +4,7 @@ import time
 
 import tensorflow as tf
 
-from xtts.trainer.dataset import batch_signature, bucket_order, training_batches, validation_batches
+from xtts.trainer.dataset import bucket_order, signatures, training_batches, validation_batches
 from xtts.trainer.doctor.subject import Subject
 from xtts.trainer.loop import TrainingLoop
 from xtts.trainer.state import TrainState
@@ -12,11 +12,6 @@ from xtts.trainer.step import Steps
 
 _OPENING_STEPS = 8
 """Steps for each bucket, at most, until every bucket has been drawn once."""
-
-
-def signatures(subject: Subject) -> dict[int, list[tf.TensorSpec]]:
-    """The closed set, by bucket number."""
-    return {n: batch_signature(subject.spec, subject.spec.buckets[n], size) for n, size in subject.sizes.items()}
 
 
 def training_data(subject: Subject, number: int) -> tf.data.Dataset:
@@ -45,7 +40,7 @@ class Workload:
 
     def __init__(self, subject: Subject) -> None:
         spec, config = subject.spec, subject.config
-        self.subject, self.signatures = subject, signatures(subject)
+        self.subject, self.signatures = subject, signatures(subject.spec, subject.sizes)
         self.state = TrainState(config, spec)
         self.steps = Steps(self.state.model, self.state.optimizer, config.training, self.state.step)
         self.steps.trace(self.signatures, training=subject.training_buckets, validation=subject.validation_buckets)

@@ -12,12 +12,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from xtts.shared.cache_spec import DEFAULT_CACHE, Split
+from xtts.shared.cache_spec import Split
 from xtts.shared.errors import LockstepError
+from xtts.shared.flags import DEFAULT_CACHE
 from xtts.shared.griffin_lim import reconstruct
 from xtts.shared.mel import log_mel
 from xtts.shared.mel_profiles import MelProfile
-from xtts.trainer.startup import enable_compile_cache, quiet_import
+from xtts.trainer.startup import tensorflow_import
 from xtts.trainer.synth.figures import Sentence, best_wrong, distance_table, judge, mean_figures
 from xtts.trainer.synth.held_out import Clip, read_clips
 from xtts.trainer.synth.manner import Manner
@@ -110,9 +111,7 @@ def another_recording(clips: Sequence[Clip], place: int) -> Clip:
 
 def speak_clips(source: Source, clips: Sequence[Clip], own: Sequence[int], manner: Manner) -> "list[Utterance]":
     """The sentences at the places `own`; a model with voice latents listens to another recording of their speaker."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    enable_compile_cache()
-    with quiet_import():
+    with tensorflow_import():
         from xtts.trainer.synth.speaker import Speaker
 
     speaker = Speaker(source, manner)

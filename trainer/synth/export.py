@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from xtts.shared.cache_spec import TOKENIZER_FILE
 from xtts.shared.errors import LockstepError
-from xtts.trainer.startup import quiet_import
+from xtts.trainer.startup import tensorflow_import
 from xtts.trainer.synth.output import check_folder
 from xtts.trainer.synth.source import Source, open_source
 from xtts.trainer.synth.voice import Shape
@@ -68,8 +68,7 @@ def _save_model(source: Source, folder: Path, steps: int) -> None:
     int32[1], more than T where the shape was too short. A model with voice latents has the signature `listen` too,
     reference: float32[1, F, M] and reference_length: int32[1] -> voice: float32[1, N, D].
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with quiet_import():
+    with tensorflow_import():
         import tensorflow as tf
 
         from xtts.trainer.synth.speaker import generate_signature, generator, listen_signature, load_model

@@ -1,6 +1,5 @@
 """`xtts-synth TEXT`: everything that can be wrong is said before TensorFlow is imported."""
 
-import os
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ import numpy as np
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.spoken import expand
-from xtts.trainer.startup import enable_compile_cache, quiet_import
+from xtts.trainer.startup import tensorflow_import
 from xtts.trainer.synth.manner import Manner
 from xtts.trainer.synth.output import check_file, check_folder, write_mel, write_wav
 from xtts.trainer.synth.recording import read_recording
@@ -78,9 +77,7 @@ def _prepare(request: Request) -> tuple[Source, list[Text], np.ndarray | None]:
 
 
 def _narrator(request: Request, source: Source, recording: np.ndarray | None) -> "Narrator":
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    enable_compile_cache()
-    with quiet_import():
+    with tensorflow_import():
         from xtts.trainer.synth.speaker import Speaker
         from xtts.trainer.synth.speech import Narrator
 

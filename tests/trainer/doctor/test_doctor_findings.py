@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from xtts.shared.config_files import load_config
+from xtts.trainer.dataset import signatures
 from xtts.trainer.doctor import environment as environment_module
 from xtts.trainer.doctor import memory as memory_module
 from xtts.trainer.doctor.advice import overlay
@@ -18,7 +19,7 @@ from xtts.trainer.doctor.loading import data, disk_demand, load_times
 from xtts.trainer.doctor.memory import available_bytes, fit, free_host_bytes, largest_fitting
 from xtts.trainer.doctor.shapes import shapes
 from xtts.trainer.doctor.steps import Arithmetic, StepTimes, arithmetic, host_entry, input_wait
-from xtts.trainer.doctor.workload import signatures, training_data
+from xtts.trainer.doctor.workload import training_data
 
 
 def test_a_py_function_in_the_pipeline(subject, only):
@@ -75,7 +76,7 @@ def test_one_slow_batch_in_many_swings():
 
 
 def test_batches_of_another_bucket(subject, only):
-    named = signatures(subject)
+    named = signatures(subject.spec, subject.sizes)
     assert not shapes({"a": training_data(subject, 0)}, {"a": named[0]})[1]
     finding = only(shapes({"a": training_data(subject, 1)}, {"a": named[0]}))
     assert finding.what.startswith("a: ")
