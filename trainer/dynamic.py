@@ -21,8 +21,30 @@ WARNING = (
 )
 
 
+_KERNEL_LIMIT = Path("/proc/sys/vm/max_map_count")
+_SPARE_STEPS = 2
+"""Compiled steps for which memory maps have to be left."""
+
+
+def free_maps() -> int | None:
+    """Memory maps that the kernel still grants this process, or None where it does not tell.
+
+    A step compiled for a CPU keeps about a thousand of the usual 65,530, and a process without any dies.
+    """
+    try:
+        used = Path("/proc/self/maps").read_bytes().count(b"\n")
+        return int(_KERNEL_LIMIT.read_text(encoding="ascii")) - used
+    except OSError:
+        return None
+
+
 class DynamicLoop(TrainingLoop):
     """`run(n)` goes back to the host after one batch, so that signals are heard and every trace is told."""
+
+    _traces = 0
+    _free: int | None = None
+    _largest = 0
+    """Memory maps of the largest step so far."""
 
     def run(self, count: int) -> CallResult:
         """Run one batch, whatever `count` allows."""
@@ -34,7 +56,17 @@ class DynamicLoop(TrainingLoop):
         self._steps.rate.assign(learning_rate(self._steps.training, self._steps.step))
         metrics = self._compiled[int(place)](*batch).numpy()
         seconds = (time.perf_counter() - began, ready - began)
+        self._watch_maps()
         return CallResult(metrics[None], np.array([seconds]), place.numpy()[None], offset.numpy()[None])
+
+    def _watch_maps(self) -> None:
+        traces = len(self._steps.guard.traces)
+        if traces == self._traces:
+            return
+        before, self._free, self._traces = self._free, free_maps(), traces
+        if before is not None and self._free is not None:
+            self._largest = max(self._largest, before - self._free)
+            self.exhausted = self._free < _SPARE_STEPS * self._largest
 
 
 class DynamicValidation(ValidationLoop):

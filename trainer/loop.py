@@ -64,6 +64,9 @@ class Position:
 class TrainingLoop:
     """`run(n)` is one entry from the host for n batches."""
 
+    exhausted = False
+    """True when this process cannot compile another step; a locked loop has compiled all of them."""
+
     def __init__(self, cache: Path, spec: CacheSpec, config: Config, sizes: dict[int, int],
                  steps: Steps, position: Position) -> None:  # fmt: skip
         sizes = {number: size for number, size in sizes.items() if spec.buckets[number].train}

@@ -176,11 +176,11 @@ class Trainer:
                 )  # fmt: skip
 
     def run(self) -> list[str]:
-        """Go on to the last step, or until a signal or `patience` ends it; gives back the signals received."""
+        """Go on to the last step, or until a signal, `patience` or want of memory maps ends it; why, but for patience."""
         training = self.training
         with stop_requests() as stop:
             self.compile()
-            while self.step < training.steps and not stop and not self.stale:
+            while self.step < training.steps and not (stop or self.stale or self.loop.exhausted):
                 self.advance()
                 if self.step % (training.samples_every or training.steps) == 0 or self.step == training.steps:
                     self.listen()
@@ -189,6 +189,10 @@ class Trainer:
                 if stop or self.step % training.checkpoint_every == 0 or self.step == training.steps:
                     self.save()
             self.save()
+        if self.loop.exhausted:
+            stop.append(
+                f"{self.steps.guard.count('training')} steps are compiled: the kernel has no memory maps for more"
+            )
         return stop
 
     @property
@@ -207,7 +211,7 @@ class Trainer:
 
 
 def train(plan: RunPlan, console: Console) -> bool:
-    """Run to the last step, or until a signal asks to stop (then False); the last step always leaves a checkpoint."""
+    """Run to the last step, or until something asks to stop (then False); it always leaves a checkpoint."""
     with plan.folder.exclusive():
         return _train(plan, console)
 

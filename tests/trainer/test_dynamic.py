@@ -1,6 +1,7 @@
 """The dynamic baseline: clips at own length, padded per batch, traced for each shape; the same order and losses."""
 
 import io
+import mmap
 import shutil
 
 import numpy as np
@@ -13,6 +14,7 @@ from xtts.precompute.progress import Silence
 from xtts.shared.cache_spec import INDEX_FILE, load_spec
 from xtts.shared.config_files import load_config
 from xtts.shared.index import read_index
+from xtts.trainer import dynamic
 from xtts.trainer.checkpoint import load_arrays
 from xtts.trainer.dataset import bucket_order, training_batches, validation_batches
 from xtts.trainer.dynamic import DynamicValidation
@@ -75,6 +77,30 @@ def test_a_resumed_run_goes_on_at_the_same_clips_with_the_same_losses(
         assert {**ours, "traces": 0} == {**theirs, "traces": 0}
     ours, theirs = (load_arrays(folder / "checkpoints" / "step-2") for folder in (part, whole))
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_it_stops_in_words_when_memory_maps_run_out(caches, make_plan, monkeypatch, tmp_path, read_steps):
+    monkeypatch.setattr(DynamicValidation, "empty", True)
+    left = iter([3000, 1900])
+    monkeypatch.setattr(dynamic, "free_maps", lambda: next(left))
+    settings = ("training.steps=9", "training.checkpoint_every=9", "training.validate_every=9")
+    console = Console(record=True, file=io.StringIO(), width=400)
+    assert not train(make_plan(tmp_path, *OWN_LENGTH, *settings, cache=caches[0]), console)
+    assert [line["traces"] for line in read_steps(tmp_path)] == [1, 2]
+    assert (tmp_path / "checkpoints" / "step-2").is_dir()
+    told = console.export_text().splitlines()[-1]
+    assert told.startswith("2 steps are compiled: the kernel has no memory maps for more: saved step 2; ")
+    assert told.endswith(f"continue with: xtts-train --resume {tmp_path}")
+
+
+def test_the_memory_maps_of_this_process_are_counted():
+    held, before = [], dynamic.free_maps()
+    if before is None:
+        pytest.skip("this system does not tell them")
+    for _ in range(50):  # neighbours of different rights are not joined
+        held += [mmap.mmap(-1, 4096, prot=mmap.PROT_READ), mmap.mmap(-1, 4096)]
+    assert 50 <= before - dynamic.free_maps() <= 200
+    assert held
 
 
 def stream(cache):
