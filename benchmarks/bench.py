@@ -1,10 +1,12 @@
 """Every benchmark of the project, one after another: one table with the ratios first, one JSON, and the pictures.
 
-    python benchmarks/bench.py [--quick] [--only precompute training step_cost] [--out build/benchmark/results.json]
+    python benchmarks/bench.py [--quick] [--only NAME ...] [--data DIR] [--out build/benchmark/results.json]
     python benchmarks/bench.py --readme [--out benchmarks/results.json]
 
-The first form measures, and leaves FILE.json, FILE.md (the table, then every benchmark's own) and the pictures as SVG
-beside it. The second measures nothing: it writes README.md's performance section and docs/*.svg from such a file.
+The first form measures, and leaves FILE.json, FILE.md (the table, then every benchmark's own) and the pictures beside
+it; with --only the figures of the others stay. --data names a small corpus of real recordings for overtrain.py, which
+needs pocketsphinx; without it that one is left out. The second form measures nothing: it writes the parts of README.md
+that stand between marks, and docs/*.svg, from such a file.
 """
 
 import argparse
@@ -13,15 +15,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from pictures import draw
-from report import machine, table_lines, write_json
-from summary import summarise
+from readme import bench_lines, with_parts
+from report import machine, write_json
 
 ROOT = Path(__file__).parents[1]
-BENCHMARKS = ("precompute", "training", "step_cost")
+BENCHMARKS = ("precompute", "rebuild", "training", "step_cost", "speech", "voices", "overtrain")
+NEEDS_DATA = "overtrain"
 PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy", "scipy", "librosa", "torch", "lhotse")
-BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
 
 def main() -> None:
@@ -30,15 +33,15 @@ def main() -> None:
         figures = json.loads(options.out.read_text(encoding="utf-8"))
         draw(figures, ROOT / "docs")
         readme = ROOT / "README.md"
-        readme.write_text(with_section(readme.read_text(encoding="utf-8"), figures), encoding="utf-8")
+        readme.write_text(with_parts(readme.read_text(encoding="utf-8"), figures), encoding="utf-8")
         return
     options.out.parent.mkdir(parents=True, exist_ok=True)
     figures, pages = measure(options)
     write_json(options.out, figures)
-    page = "\n".join([section(figures), "", *(f"## {name}\n\n{text}" for name, text in pages.items())])
+    page = "\n".join([*bench_lines(figures), "", *(f"## {name}\n\n{text}" for name, text in pages.items())])
     options.out.with_suffix(".md").write_text(page, encoding="utf-8")
     draw(figures, options.out.parent)
-    print(section(figures))
+    print("\n".join(bench_lines(figures)))
     print(f"\nall figures: {options.out}, {options.out.with_suffix('.md')}; pictures: {options.out.parent}/*.svg")
 
 
@@ -46,7 +49,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="less of everything: indicative, under ten minutes")
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=BENCHMARKS, metavar="NAME")
-    parser.add_argument("--readme", action="store_true", help="write the README's section from --out, measure nothing")
+    parser.add_argument("--data", type=Path, metavar="DIR", help=f"a small corpus of real recordings, for {NEEDS_DATA}")
+    parser.add_argument("--readme", action="store_true", help="write the README's parts from --out, measure nothing")
     parser.add_argument("--out", type=Path, help="the JSON file")
     options = parser.parse_args()
     if options.out is None:
@@ -57,13 +61,14 @@ def parse_arguments() -> argparse.Namespace:
 def measure(options: argparse.Namespace) -> tuple[dict[str, object], dict[str, str]]:
     """(figures by benchmark, what each printed); a benchmark that fails ends it all."""
     figures: dict[str, object] = {"machine": machine(PACKAGES), "quick": options.quick}
-    if options.only != BENCHMARKS and options.out.exists():  # the others' figures stay
-        figures = json.loads(options.out.read_text(encoding="utf-8")) | figures
+    if options.only != BENCHMARKS and options.out.exists():
+        figures = with_others(json.loads(options.out.read_text(encoding="utf-8")), figures)
     pages = {}
     for name in options.only:
+        if name == NEEDS_DATA and options.data is None:
+            continue
         file, began = options.out.with_name(f"{name}.json"), time.perf_counter()
-        command = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), "--out", str(file)]
-        done = subprocess.run([*command, *["--quick"] * options.quick], stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(command_line(name, file, options), stdout=subprocess.PIPE, text=True)
         if done.returncode:
             sys.exit(f"benchmarks/{name}.py failed with exit code {done.returncode}")
         pages[name], figures[name] = done.stdout, json.loads(file.read_text(encoding="utf-8"))
@@ -71,20 +76,25 @@ def measure(options: argparse.Namespace) -> tuple[dict[str, object], dict[str, s
     return figures, pages
 
 
-def section(figures: dict[str, object]) -> str:
-    """The table of every ratio, below a line that tells the machine."""
-    described = figures["machine"]
-    assert isinstance(described, dict)
-    quick = "; a quick run: few batches, indicative only" if figures["quick"] else ""
-    head = f"{described['processor']}, {described['cores']} cores, Python {described['python']}{quick}."
-    return "\n".join([head, "", *table_lines(summarise(figures))])
+def with_others(stored: dict[str, Any], fresh: dict[str, Any]) -> dict[str, object]:
+    """What was measured before, to be measured in part again: on the same machine, with as much of everything."""
+    for key in ("processor", "cores", "python"):
+        if stored["machine"][key] != fresh["machine"][key]:
+            sys.exit(f"--out has figures of another {key}: {stored['machine'][key]}; give another file")
+    if stored["quick"] != fresh["quick"]:
+        sys.exit("--out has figures of a quick run beside full ones; give another file")
+    installed = {package: version for package, version in fresh["machine"]["versions"].items() if version}
+    return stored | {"machine": fresh["machine"] | {"versions": stored["machine"]["versions"] | installed}}
 
 
-def with_section(readme: str, figures: dict[str, object]) -> str:
-    """The README with the section between its marks made anew."""
-    before, _, rest = readme.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{section(figures)}\n{END}{after}"
+def command_line(name: str, file: Path, options: argparse.Namespace) -> list[str]:
+    """One benchmark in a process of its own, which writes its figures into `file`."""
+    line = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), "--out", str(file)]
+    if name == NEEDS_DATA:
+        line.append(str(options.data))
+    if name == "speech":
+        line += ["--picture", str(file.with_name("held-out.png"))]
+    return line + ["--quick"] * options.quick
 
 
 if __name__ == "__main__":

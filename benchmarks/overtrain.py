@@ -1,8 +1,8 @@
 """Whether a small corpus, over-trained, is spoken back intelligibly.
 
     python -m pip install pocketsphinx
-    python benchmarks/overtrain.py DATA [--config tiny] [--steps 4000] [--work build/overtrain] [--json FILE.json]
-    python benchmarks/overtrain.py DATA --run RUN [--json FILE.json] [--wavs FOLDER]
+    python benchmarks/overtrain.py DATA [--config tiny] [--steps 4000] [--work build/overtrain] [--out FILE.json]
+    python benchmarks/overtrain.py DATA --run RUN [--out FILE.json] [--heard FOLDER]
 
 The first form builds features of DATA with every clip in training, and trains; with --run an existing run is scored,
 which was trained on features of DATA. Then the training sentences are spoken back, their recordings are vocoded by
@@ -16,10 +16,7 @@ The vocoded clips are what the synthesised ones can be at best: the target is 15
 """
 
 import argparse
-import json
 import os
-import platform
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -28,6 +25,9 @@ from pathlib import Path
 
 import numpy as np
 import soxr
+from amounts import settle
+from commands import command
+from report import machine, write_json
 from rich.console import Console
 
 from xtts.precompute.corpus import read_corpus
@@ -44,6 +44,7 @@ from xtts.trainer.synth.manner import Manner
 from xtts.trainer.synth.output import write_wav
 from xtts.trainer.synth.source import open_source
 
+FULL, QUICK = {"steps": 6000}, {"steps": 100}
 RECOGNISER_HZ = 16_000
 RECORDED = "recording"
 TARGET_POINTS = 15.0
@@ -73,25 +74,23 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--run", type=Path, help="score this run; without it one is trained")
     parser.add_argument("--config", default="tiny")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="a setting of that training")
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--quick", action="store_true", help=f"no voice yet: {QUICK}")
     parser.add_argument("--work", type=Path, default=Path("build/overtrain"), help="folder of features and run")
-    parser.add_argument("--wavs", type=Path, help="keep what was heard in this folder")
-    parser.add_argument("--json", type=Path, help="write the figures as JSON")
-    return parser.parse_args()
+    parser.add_argument("--heard", type=Path, help="keep in this folder what was played, and what was heard")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    options = parser.parse_args()
+    settle(options, full=FULL, quick=QUICK)
+    return options
 
 
 def train(options: argparse.Namespace) -> Path:
     """Features with nothing held out, and a run on them: the run folder, which is gone on with if it exists."""
     cache, run = options.work / "features", options.work / "run"
     settings = [part for setting in ("split.validation_fraction=0", *options.set) for part in ("--set", setting)]
-    for command, *arguments in (
-        ("precompute", "build", "--data", options.data, "--cache", cache),
-        ("trainer", "--cache", cache, "--out", run, "--resume", "--steps", options.steps),
-    ):
-        main_of = f"from xtts.{command}.cli import main; main()"
-        line = [sys.executable, "-c", main_of, *arguments, "--config", options.config, *settings]
-        if subprocess.run([*map(str, line)]).returncode:
-            sys.exit(1)
+    settings += ["--config", options.config]
+    command("precompute", "build", "--data", options.data, "--cache", cache, *settings, shown=True)
+    command("train", "--cache", cache, "--out", run, "--resume", "--steps", options.steps, *settings, shown=True)
     return run
 
 
@@ -112,8 +111,6 @@ def score(options: argparse.Namespace) -> None:
     vocoded = [log_mel(samples, profile) for samples in sounds[VOCODED]]
     systems = compare(clips, range(len(clips)), spoken, vocoded)
     console.print(figures_table(systems, "training sentences"))
-    if options.wavs:
-        keep_sounds(options.wavs, clips, sounds, profile.sample_rate)
     texts = {row.id: row.text for row in read_index(cache / INDEX_FILE) if row.position is not None}
     heard = {
         system: [
@@ -127,10 +124,12 @@ def score(options: argparse.Namespace) -> None:
         ]
         for system, played in sounds.items()
     }
-    result = summarise(systems, heard) | {"checkpoint": str(source.checkpoint), "step": int(source.checkpoint.name[5:])}
+    if options.heard:
+        keep(options.heard, clips, sounds, profile.sample_rate, heard)
+    result = summarise(systems, heard) | {"step": int(source.checkpoint.name.removeprefix("step-"))}
     print(markdown(result), f"\n{time.perf_counter() - began:.0f} s")
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    if options.out:
+        write_json(options.out, result)
 
 
 def read_recordings(data: Path, clips: Sequence[Clip], rate: int) -> list[np.ndarray]:
@@ -143,12 +142,17 @@ def read_recordings(data: Path, clips: Sequence[Clip], rate: int) -> list[np.nda
     return [decode(sources[clip.clip_id].read_bytes(), rate=rate) for clip in clips]
 
 
-def keep_sounds(folder: Path, clips: Sequence[Clip], sounds: dict[str, list[np.ndarray]], rate: int) -> None:
+def keep(
+    folder: Path, clips: Sequence[Clip], sounds: dict[str, list[np.ndarray]], rate: int,
+    heard: dict[str, list[Hearing]],
+) -> None:  # fmt: skip
+    """What was played as wavs, by system, and heard.json."""
     for system, played in sounds.items():
         place = folder / system.replace(" ", "-")
         place.mkdir(parents=True, exist_ok=True)
         for clip, samples in zip(clips, played, strict=True):
             write_wav(place / f"{clip.clip_id}.wav", samples, rate)
+    write_json(folder / "heard.json", {system: [asdict(one) for one in found] for system, found in heard.items()})
 
 
 Recogniser = Callable[[np.ndarray], str]
@@ -211,8 +215,7 @@ def summarise(systems: dict[str, list[Sentence]], heard: dict[str, list[Hearing]
         "points_beyond_vocoded": beyond,
         "within_target": beyond <= TARGET_POINTS,
         "figures": {system: asdict(mean_figures(sentences)) for system, sentences in systems.items()},
-        "heard": {system: [asdict(one) for one in clips] for system, clips in heard.items()},
-        "python": platform.python_version(),
+        **machine(("lockstep-tts", "tensorflow", "pocketsphinx")),
     }
 
 

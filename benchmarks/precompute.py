@@ -19,7 +19,6 @@ import multiprocessing
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -30,6 +29,7 @@ from pathlib import Path
 import numpy as np
 import scipy.fft
 import soundfile
+from commands import command, script
 from report import cpu_seconds, machine, version, write_json
 
 from xtts.shared.mel import mel_filterbank
@@ -78,7 +78,7 @@ def main() -> None:
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
     data = options.data or options.work / f"corpus-{clips}"
     if not options.data:  # a corpus that was made before is left as it is
-        command("sample-corpus", data, "--clips", clips, "--seed", 0, "--workers", options.workers)
+        command("precompute", "sample-corpus", data, "--clips", clips, "--seed", 0, "--workers", options.workers)
     clips = sum(path.read_bytes() != b"" for path in (data / "wavs").glob("*.wav"))  # all is in the page cache now
     job = Job(data=data, out=options.work / "out", workers=options.workers)
     runs, load = contestants(options.only), [os.getloadavg()[0]]
@@ -124,17 +124,6 @@ def contestants(only: list[str] | None) -> dict[str, Run]:
     return {OURS: lockstep, **chosen, FLOOR: partial(in_pool, floor_chunk)}
 
 
-def command(*arguments: object) -> None:
-    """Run `xtts-precompute` of this environment."""
-    python("-c", "from xtts.precompute.cli import main; main()", *arguments)
-
-
-def python(*arguments: object) -> None:
-    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, arguments))} failed:\n{done.stderr}")
-
-
 def take_turn(run: Run, job: Job, timing: Timing) -> None:
     """Run once into a new folder, and note what it took."""
     shutil.rmtree(job.out, ignore_errors=True)
@@ -148,7 +137,7 @@ def take_turn(run: Run, job: Job, timing: Timing) -> None:
 
 
 def lockstep(job: Job) -> None:
-    command("build", "--data", job.data, "--cache", job.out / "cache", "--workers", job.workers)
+    command("precompute", "build", "--data", job.data, "--cache", job.out / "cache", "--workers", job.workers)
 
 
 def in_pool(work: Callable[[Job, list[str]], None], job: Job) -> None:
@@ -191,7 +180,7 @@ def torch_chunk(job: Job, files: list[str]) -> None:
 
 def lhotse_features(job: Job) -> None:
     """By command line: as a child of multiprocessing it would wait for its workers forever."""
-    python(__file__, "--lhotse", job.out, "--data", job.data, "--workers", job.workers)
+    script(__file__, "--lhotse", job.out, "--data", job.data, "--workers", job.workers)
 
 
 def lhotse_store(job: Job) -> None:

@@ -1,16 +1,22 @@
 """How well a run speaks what it never heard: figures of the whole validation split, and a picture of one sentence.
 
-    python benchmarks/speech.py RUN [--cache DIR] [--clip ID] [--picture docs/held-out.png] [--json FILE.json]
+    python benchmarks/speech.py [RUN] [--quick] [--clip ID] [--picture docs/held-out.png] [--out FILE.json]
 
-The figures are those of `xtts-synth evaluate`, in a Markdown table with the training time that the run's metrics.jsonl
-adds up to. The picture shows a recording and the same sentence synthesised; without --clip it is the sentence whose
-relative MCD is the median: neither the best nor the worst.
+Without RUN the run is made first, in --work, as `make train` makes it: spoken sample corpus, features, training. The
+figures are those of `xtts-synth evaluate`, with the training time that the run's metrics.jsonl adds up to. The
+picture shows a recording and the same sentence synthesised; without --clip it is the sentence whose relative MCD is the
+median: neither the best nor the worst.
 """
 
 import argparse
 import io
 import json
+from dataclasses import asdict
 from pathlib import Path
+
+from commands import command
+from readme import speech_lines
+from report import machine, write_json
 
 from xtts.shared.cache_spec import INDEX_FILE
 from xtts.shared.errors import LockstepError, reported
@@ -22,6 +28,7 @@ from xtts.trainer.synth.manner import Manner
 from xtts.trainer.synth.output import write_whole
 from xtts.trainer.synth.pictures import draw_pair
 
+FULL_CLIPS, QUICK_CLIPS, QUICK_STEPS = 1250, 120, 100
 _MOST_BYTES = 150_000
 _PALETTES = (256, 128, 64, 32)
 """Colours of the picture: the first of these that makes it small enough."""
@@ -29,27 +36,59 @@ _PALETTES = (256, 128, 64, 32)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder or one checkpoint")
+    parser.add_argument("run", nargs="?", type=Path, metavar="RUN", help="a run folder or one checkpoint")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_CLIPS} clips, {QUICK_STEPS} steps: no voice yet")
+    parser.add_argument("--work", type=Path, default=Path("build/speech"), help="corpus, features and run")
     parser.add_argument("--cache", type=Path, help="whose validation split; the run's own where none is given")
     parser.add_argument("--limit", type=int, default=1000, help="most sentences to speak; all recordings compete")
     parser.add_argument("--clip", help="the sentence of the picture")
     parser.add_argument("--picture", type=Path, help="where to draw it, a PNG")
-    parser.add_argument("--json", type=Path, help="the figures of every sentence")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
     with reported():
         show(options)
 
 
 def show(options: argparse.Namespace) -> None:
-    done = evaluate(
-        EvaluationRequest(
-            checkpoint=options.run, cache=options.cache, split="validation", limit=options.limit,
-            json_file=options.json, manner=Manner(),
-        )
-    )  # fmt: skip
-    print(markdown(done, training_seconds(done)))
+    run = options.run or train(options.work, quick=options.quick)
+    request = EvaluationRequest(
+        checkpoint=run, cache=options.cache, split="validation", limit=options.limit, json_file=None, manner=Manner()
+    )
+    done = evaluate(request)
+    print("\n".join(speech_lines(figures := summarise(done))))
+    if options.out:
+        write_json(options.out, figures)
     if options.picture:
         draw(done, options.clip or median_clip(done), options.picture)
+
+
+def train(work: Path, *, quick: bool) -> Path:
+    """What `make train` does, in a folder of its own: the run, which is gone on with if it is there."""
+    clips = QUICK_CLIPS if quick else FULL_CLIPS
+    shapes = ("--set", "shapes.buckets=1") if quick else ()
+    corpus, cache, run = (work / f"{name}-{clips}" for name in ("corpus", "features", "run"))
+    command("precompute", "sample-corpus", corpus, "--clips", clips, "--seed", 0, shown=True)
+    command("precompute", "build", "--data", corpus, "--cache", cache, *shapes, shown=True)
+    steps = ("--steps", QUICK_STEPS) if quick else ()
+    command("train", "--cache", cache, "--out", run, "--resume", *shapes, *steps, shown=True)
+    return run
+
+
+def summarise(done: Evaluation) -> dict[str, object]:
+    systems = {
+        name: asdict(mean_figures(sentences)) | {"retrieved": sum(sentence.retrieved for sentence in sentences)}
+        for name, sentences in done.systems.items()
+    }
+    return {
+        "title": "held-out sentences",
+        "size": done.source.model.size,
+        "step": int(done.source.checkpoint.name.removeprefix("step-")),
+        "sentences": len(done.own),
+        "recordings": len(done.clips),
+        **training_seconds(done),
+        "systems": systems,
+        **machine(("lockstep-tts", "tensorflow", "espeakng-loader")),
+    }
 
 
 def training_seconds(done: Evaluation) -> dict[str, float]:
@@ -57,8 +96,10 @@ def training_seconds(done: Evaluation) -> dict[str, float]:
     step, file = int(done.source.checkpoint.name.removeprefix("step-")), done.source.run.metrics_file
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     lines = [line for line in lines if line["step"] <= step]
-    seconds = {"steps": sum(line["step_seconds"] for line in lines if line["split"] == "train")}
-    return seconds | {"samples": sum(line["seconds"] for line in lines if line["split"] == "evaluation")}
+    return {
+        "step_seconds": sum(line["step_seconds"] for line in lines if line["split"] == "train"),
+        "sample_seconds": sum(line["seconds"] for line in lines if line["split"] == "evaluation"),
+    }
 
 
 def median_clip(done: Evaluation) -> str:
@@ -88,25 +129,6 @@ def draw(done: Evaluation, clip_id: str, file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, small.getvalue())
     print(f"{file}: {clip_id}, {small.tell() / 1000:.0f} kB")
-
-
-def markdown(done: Evaluation, seconds: dict[str, float]) -> str:
-    step, sentences = done.source.checkpoint.name.removeprefix("step-"), len(done.own)
-    lines = [
-        f"{sentences} held-out sentences, {len(done.clips)} recordings; {done.source.model.size}, step {step}: "
-        f"{seconds['steps'] / 60:.1f} minutes of training steps, {seconds['samples']:.0f} s of samples",
-        "",
-        "| | MCD-DTW | relative MCD | duration error | retrieval@1 |",
-        "|---|---:|---:|---:|---:|",
-    ]
-    for name, figures in done.systems.items():
-        mean = mean_figures(figures)
-        found = sum(sentence.retrieved for sentence in figures)
-        lines.append(
-            f"| {name} | {mean.mcd_db:.2f} dB | {mean.relative_mcd:.3f} | {mean.duration_error:.1%} | "
-            f"{found} of {sentences} |"
-        )
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

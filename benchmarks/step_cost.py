@@ -1,6 +1,6 @@
 """What a training step costs by model size, and how much of it are alignment search and optimizer.
 
-    python benchmarks/step_cost.py [--sizes tiny small normal big] [--quick] [--rounds 10] [--out FILE.json]
+    python benchmarks/step_cost.py [--sizes tiny small normal big] [--quick] [--rounds 3] [--out FILE.json]
 
 One locked step on a made-up batch of real shapes and lengths, and its pieces compiled by themselves: losses with their
 gradients; the alignment search (scores included) inside them; the optimizer's update. The pieces take turns, so that a
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from amounts import settle
 from report import machine, section_lines, write_json
 
 from xtts.shared.config_files import load_config
@@ -31,6 +32,7 @@ with tensorflow_import(compile_cache=False):
 
 SIZES = ("tiny", "small", "normal", "big")
 STEP, LOSSES, SEARCH, UPDATE = "step", "losses and gradients", "alignment search", "optimizer"
+FULL = {"sizes": SIZES, "batch_size": 2, "tokens": LONGEST[0], "frames": LONGEST[1], "rounds": 3}
 QUICK = {"sizes": ["tiny"], "batch_size": 2, "tokens": 48, "frames": 208, "rounds": 3}
 
 Call = Callable[[], tf.Tensor]
@@ -62,17 +64,16 @@ def main() -> None:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="SIZE", help="files of configs/")
-    parser.add_argument("--quick", action="store_true", help="the smallest size, few short clips, few rounds")
-    parser.add_argument("--batch-size", type=int, default=4, help="B")
-    parser.add_argument("--tokens", type=int, default=LONGEST[0], help="L")
-    parser.add_argument("--frames", type=int, default=LONGEST[1], help="T")
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--sizes", nargs="+", metavar="SIZE", help="files of configs/")
+    parser.add_argument("--quick", action="store_true", help="the smallest size and short clips")
+    parser.add_argument("--batch-size", type=int, help="B")
+    parser.add_argument("--tokens", type=int, help="L")
+    parser.add_argument("--frames", type=int, help="T")
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--set", nargs="+", default=(), metavar="KEY=VALUE", help="as model.voice_latents=16")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
-    if options.quick:
-        vars(options).update(QUICK)
+    settle(options, full=FULL, quick=QUICK)
     return options
 
 

@@ -8,7 +8,10 @@ Row = dict[str, object]
 
 def summarise(figures: dict[str, Any]) -> list[Row]:
     """Rows of every benchmark that `figures` holds, stage 1 first."""
-    readers = {"precompute": _precompute, "training": _training, "step_cost": _step_cost}
+    readers = {
+        "precompute": _precompute, "rebuild": _rebuild, "training": _training, "step_cost": _step_cost,
+        "speech": _speech, "voices": _voices, "overtrain": _overtrain,
+    }  # fmt: skip
     return [row for name, read in readers.items() if name in figures for row in read(figures[name])]
 
 
@@ -30,6 +33,13 @@ def _precompute(found: dict[str, Any]) -> Iterator[Row]:
         "features: share of the floor (bare decode, FFT, filterbank, write)",
         f"{100 * share:.0f}%", "70%", f"{ours:,.0f} and {floor:,.0f} clips/s",
     )  # fmt: skip
+
+
+def _rebuild(found: dict[str, Any]) -> Iterator[Row]:
+    (fresh, first), *later = ((name, found["seconds"][name]) for name in found["told"])
+    for name, seconds in later:
+        what = f"features of {found['clips']:,} clips {fresh}, against {name}"
+        yield _row(what, f"{first / seconds:.0f}x", "", f"{seconds:.1f} and {first:.1f} s")
 
 
 def _training(found: dict[str, Any]) -> Iterator[Row]:
@@ -86,3 +96,26 @@ def _step_cost(found: dict[str, Any]) -> Iterator[Row]:
         rate = f"{row['step_ms'] / 1000:.2f} s a step, {row['useful_frames_per_second']:,} frames/s"
         ratio = f"{shares[0]:.1f}% and {shares[1]:.1f}%"
         yield _row(f"step of {row['size']}: shares of alignment search and optimizer", ratio, "", rate)
+
+
+def _speech(found: dict[str, Any]) -> Iterator[Row]:
+    spoken, sentences = found["systems"]["synthesised"], found["sentences"]
+    told = f"{spoken['retrieved']} of {sentences}, relative MCD {spoken['relative_mcd']:.3f}"
+    yield _row(
+        "speech: held-out sentences nearest to their own recording", f"{spoken['retrieved'] / sentences:.0%}", "", told
+    )
+
+
+def _voices(found: dict[str, Any]) -> Iterator[Row]:
+    spoken = found["sentences"] * len(found["table"])
+    told = f"{found['right_voice'] * spoken:.0f} of {spoken}; by chance {1 / len(found['table']):.0%}"
+    yield _row(
+        "voice latents: utterances nearest to the voice of the reference", f"{found['right_voice']:.0%}", "", told
+    )
+
+
+def _overtrain(found: dict[str, Any]) -> Iterator[Row]:
+    wrong = found["character_error_percent"]
+    what = f"{found['clips']} real clips over-trained: characters heard wrong, beyond the vocoded recordings"
+    told = f"{wrong['synthesised']:.1f}% and {wrong['vocoded recording']:.1f}%"
+    yield _row(what, f"{found['points_beyond_vocoded']:+.1f} points", "15 points", told)

@@ -16,7 +16,6 @@ used, so that every compile that is reported was one; what is compared takes tur
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +24,8 @@ from typing import Any
 
 os.environ.pop("TF_XLA_FLAGS", None)
 
+from amounts import settle
+from commands import script
 from ljspeech_corpus import read_lengths, write_corpus
 from report import machine, section_lines, write_json
 
@@ -70,9 +71,7 @@ def in_own_process(group: list[str], work: Path) -> dict[str, Any]:
     """The figures of some sections. Each step compiled for a CPU keeps a thousand memory maps, of 65,530 at most."""
     work.mkdir(parents=True, exist_ok=True)
     file = work / "part.json"
-    command = [sys.executable, __file__, *sys.argv[1:], "--part", "--out", str(file), "--only", *group]
-    if subprocess.run(command).returncode:
-        sys.exit(f"the sections {', '.join(group)} failed")
+    script(__file__, *sys.argv[1:], "--part", "--out", file, "--only", *group, shown=True)
     return dict(json.loads(file.read_text(encoding="utf-8")))
 
 
@@ -117,9 +116,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)  # of a run of several processes
     options = parser.parse_args()
-    for key, value in (QUICK if options.quick else FULL).items():
-        if getattr(options, key) is None:
-            setattr(options, key, value)
+    settle(options, full=FULL, quick=QUICK)
     if options.quick and options.start_shapes is None:
         options.start_shapes = 1
     if 1 not in options.buckets:

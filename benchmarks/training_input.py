@@ -2,13 +2,12 @@
 
 import json
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+from commands import script
 from ljspeech_corpus import configure
 from report import version
 from training_pipelines import PIPELINES, Job, measure, take_from, write_job
@@ -86,11 +85,8 @@ def write_npy(corpus: Path, cache: Path, folder: Path) -> Path:
 
 def run_alone(name: str, job: Path) -> Turn:
     """One pipeline in a process of its own."""
-    command = [sys.executable, str(Path(__file__).with_name("training_pipelines.py")), name, str(job)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)} failed:\n{done.stderr}")
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    printed = script(Path(__file__).with_name("training_pipelines.py"), name, job)
+    return dict(json.loads(printed.splitlines()[-1]))
 
 
 def cpu_median(turns: list[Turn]) -> float | None:

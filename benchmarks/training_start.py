@@ -7,6 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from commands import command_line
 from training_steps import StepBench
 
 from xtts.shared.config_files import dump_config
@@ -33,8 +34,7 @@ def cold_and_warm(bench: StepBench) -> dict[str, object]:
 def seconds_to_first_step(folder: Path, name: str, config: Path, cache: Path) -> float:
     """From the start of the command until metrics.jsonl tells of step 1."""
     metrics = folder / name / "metrics.jsonl"
-    command = [sys.executable, "-c", "from xtts.trainer.cli import main; main()", "--steps", "1"]
-    command += ["--config", str(config), "--cache", str(cache), "--out", str(folder / name)]
+    command = command_line("train", "--steps", 1, "--config", config, "--cache", cache, "--out", folder / name)
     environment = {k: v for k, v in os.environ.items() if k != "TF_XLA_FLAGS"} | {"XDG_CACHE_HOME": str(folder)}
     began = time.perf_counter()
     with (folder / "screen").open("w+") as screen:

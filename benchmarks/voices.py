@@ -1,6 +1,6 @@
 """Whether a reference recording decides the voice: a model with voice latents trained on a few spoken voices.
 
-    python benchmarks/voices.py [--steps 600] [--sentences 24] [--work build/voices] [--out FILE.json]
+    python benchmarks/voices.py [--quick] [--clips 80] [--steps 500] [--sentences 16] [--out FILE.json]
 
 A corpus of the same sentences in every voice is spoken by espeak-ng and trained on with `model.voice_latents`; a run
 that is there already goes on to `--steps`. Then sentences that no voice said in training are spoken with a reference
@@ -10,13 +10,14 @@ own voice is the nearest is `right voice`; guessing would give 1 of the number o
 
 import argparse
 import itertools
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import soundfile
+from amounts import settle
+from commands import command
 from report import machine, section_lines, write_json
 
 from xtts.precompute.espeak import speak
@@ -32,18 +33,20 @@ VOICES = {"en-us": 40, "en-us+f2": 60, "en-us+m7": 25, "en-us+f5": 80}
 """Voice of espeak-ng, and its pitch."""
 PROFILE = mel_profile("hifigan")
 LONGEST_SECONDS = 3.0
-BUCKETS = "shapes.buckets=2"
 TRAINING_SEED, TEST_SEED = 0, 1
+FULL = {"clips": 80, "steps": 500, "sentences": 16, "buckets": 2}
+QUICK = {"clips": 10, "steps": 60, "sentences": 4, "buckets": 1}
 
 
 def main() -> None:
     options = parse_arguments()
-    corpus, cache, run = (options.work / name for name in ("corpus", "cache", "run"))
+    corpus, cache, run = (options.work / f"{name}-{options.clips}" for name in ("corpus", "cache", "run"))
     if not (corpus / "metadata.csv").is_file():
         write_corpus(corpus, options.clips)
-    command("precompute", "build", "--data", corpus, "--cache", cache, "--config", "tiny", "--set", BUCKETS)
+    shapes = ("--set", f"shapes.buckets={options.buckets}")
+    command("precompute", "build", "--data", corpus, "--cache", cache, "--config", "tiny", *shapes, shown=True)
     began = time.perf_counter()
-    train(cache, run, options.steps)
+    train(cache, run, options.steps, *shapes)
     print(f"training: {time.perf_counter() - began:.0f} s", file=sys.stderr)
     figures = {"title": "MCD-DTW to the same sentence in every voice, by the voice of the reference"}
     figures |= compare(run, options.sentences) | {"steps": options.steps, "training_clips": options.clips * len(VOICES)}
@@ -55,19 +58,16 @@ def main() -> None:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--clips", type=int, default=100, help="sentences of the corpus, each in every voice")
-    parser.add_argument("--steps", type=int, default=600)
-    parser.add_argument("--sentences", type=int, default=24, help="sentences to compare, each in every voice")
+    parser.add_argument("--quick", action="store_true", help=f"less of everything, no voice yet: {QUICK}")
+    parser.add_argument("--clips", type=int, help="sentences of the corpus, each in every voice")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--buckets", type=int, help="shapes")
+    parser.add_argument("--sentences", type=int, help="sentences to compare, each in every voice")
     parser.add_argument("--work", type=Path, default=Path("build/voices"), help="corpus, cache and run")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
-    return parser.parse_args()
-
-
-def command(stage: str, *arguments: object) -> None:
-    program = Path(sys.executable).with_name(f"xtts-{stage}")
-    done = subprocess.run([program, *map(str, arguments)], stdout=sys.stderr)
-    if done.returncode:
-        sys.exit(done.returncode)
+    options = parser.parse_args()
+    settle(options, full=FULL, quick=QUICK)
+    return options
 
 
 def write_corpus(folder: Path, clips: int) -> None:
@@ -82,11 +82,11 @@ def write_corpus(folder: Path, clips: int) -> None:
     (folder / "metadata.csv").write_text("".join(lines), encoding="utf-8")
 
 
-def train(cache: Path, run: Path, steps: int) -> None:
-    settings = (BUCKETS, "model.voice_latents=16", f"training.steps={steps}", "training.validate_every=200")
+def train(cache: Path, run: Path, steps: int, *shapes: str) -> None:
+    settings = ("model.voice_latents=16", f"training.steps={steps}", "training.validate_every=200")
     resume = ("--resume", run) if (run / "checkpoints").is_dir() else ("--config", "tiny")
     sets = itertools.chain.from_iterable(("--set", setting) for setting in settings)
-    command("train", *resume, "--cache", cache, "--out", run, *sets)
+    command("train", *resume, "--cache", cache, "--out", run, *shapes, *sets, shown=True)
 
 
 def compare(run: Path, count: int) -> dict[str, object]:

@@ -18,19 +18,65 @@ def bench(monkeypatch):
 
 
 @pytest.fixture
+def summarise(bench):
+    from summary import summarise
+
+    return summarise
+
+
+@pytest.fixture
 def figures():
     return json.loads((ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8"))
 
 
 def test_the_readme_says_what_the_benchmarks_measured(bench, figures):
+    from readme import PARTS
+
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme.count(bench.BEGIN) == readme.count(bench.END) == 1
-    assert bench.with_section(readme, figures) == readme
+    for name, write in PARTS.items():
+        assert readme.count(f"<!-- {name}: begin -->") == readme.count(f"<!-- {name}: end -->") == 1
+        assert len(write(figures)) > 4, f"no figures for the part {name}"
+    assert bench.with_parts(readme, figures) == readme
     assert not figures["quick"]
+    assert set(bench.BENCHMARKS) <= set(figures)
 
 
-def test_the_table_gives_each_ratio_from_its_own_figures(bench, figures):
-    rows = {row["what"]: row for row in bench.summarise(figures)}
+def test_a_part_is_written_between_its_marks_alone(bench, summarise, figures):
+    marks = {name: (f"<!-- {name}: begin -->", f"<!-- {name}: end -->") for name in ("rebuild", "speech")}
+    text = "".join(f"a {begin}\nold\n{end}\n" for begin, end in marks.values())
+    told = {"size": "1.0 GiB", "fill": 0.911, "written": 69, "kept": 0, "mib": 286}
+    again, changed = told | {"written": 0, "kept": 69}, told | {"written": 1, "kept": 68}
+    rebuild = {
+        "clips": 13_100,
+        "hours": 24.0,
+        "config": "normal",
+        "seconds": {"from nothing": 20.2, "again": 0.7, "changed": 1.1, "verify": 1.3},
+        "told": {"from nothing": told, "again": again, "changed": changed},
+    }
+    some = {"machine": figures["machine"], "quick": False, "rebuild": rebuild}
+    written = bench.with_parts(text, some)
+    assert written.startswith("a <!-- rebuild: begin -->\n13,100 clips, 24.0 h, `--config normal`:\n")
+    assert "| from nothing | 20.2 | 1.0 GiB, fill 91.1%, memory at most 286 MiB |" in written
+    assert "| again | 0.7 | 69 shards kept |" in written
+    assert "| changed | 1.1 | 1 shard written, 68 kept |" in written
+    assert written.endswith(text.splitlines(keepends=True)[3] + "old\n<!-- speech: end -->\n")
+    rows = summarise(some)
+    assert [(row["ratio"], row["measured"]) for row in rows] == [("29x", "0.7 and 20.2 s"), ("18x", "1.1 and 20.2 s")]
+
+
+def test_figures_of_another_machine_are_not_mixed(bench, figures):
+    fresh = {"machine": figures["machine"] | {"versions": {"torch": None, "numpy": "9"}}, "quick": False}
+    mixed = bench.with_others(figures, fresh)
+    assert mixed["machine"]["versions"] == figures["machine"]["versions"] | {"numpy": "9"}
+    assert mixed["training"] == figures["training"]
+    with pytest.raises(SystemExit, match="figures of another processor"):
+        bench.with_others(figures, {**fresh, "machine": fresh["machine"] | {"processor": "Z80"}})
+    with pytest.raises(SystemExit, match="figures of a quick run"):
+        bench.with_others({**figures, "quick": True}, fresh)
+
+
+def test_the_table_gives_each_ratio_from_its_own_figures(summarise, figures):
+    rows = {row["what"]: row for row in summarise(figures)}
     librosa = figures["precompute"]["contestants"]["librosa"]
     ours = figures["precompute"]["contestants"]["lockstep"]
     row = rows["features: the whole cache against librosa alone"]
@@ -39,9 +85,10 @@ def test_the_table_gives_each_ratio_from_its_own_figures(bench, figures):
     (name,) = [what for what in rows if what.startswith("step: locked against")]
     assert rows[name]["ratio"] == f"{slow['mean_seconds'] / fast['mean_seconds']:.0f}x"
     assert f"{slow['batches']} batches" in name
-    for benchmark, count in (("precompute", 2), ("training", 6), ("step_cost", 1)):
+    for benchmark, count in (("precompute", 2), ("training", 6), ("step_cost", 1), ("rebuild", 2), ("speech", 1),
+                             ("voices", 1), ("overtrain", 1)):  # fmt: skip
         only = {key: value for key, value in figures.items() if key in (benchmark, "machine", "quick")}
-        assert len(bench.summarise(only)) >= count
+        assert len(summarise(only)) >= count
 
 
 def test_the_pictures_are_drawn_from_the_figures(bench, figures, tmp_path):

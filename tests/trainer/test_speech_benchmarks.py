@@ -1,6 +1,5 @@
 """The proofs of speech run on a small run, and say what they measured."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -25,12 +24,11 @@ class Decoder:
 
 @pytest.fixture(scope="module")
 def overtrain():
-    spec = importlib.util.spec_from_file_location("overtrain", BENCHMARKS / "overtrain.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCHMARKS))
+        import overtrain
+
+        yield overtrain
 
 
 def plain_edit_distance(a, b):
@@ -59,7 +57,7 @@ def test_only_letters_digits_and_blanks_are_compared(overtrain):
 
 def test_a_small_run_is_spoken_back_and_heard(finished_run, tiny_corpus, tmp_path):
     (tmp_path / "pocketsphinx.py").write_text(DEAF_RECOGNISER)
-    arguments = [tiny_corpus, "--run", finished_run[0], "--json", tmp_path / "f.json", "--wavs", tmp_path / "wavs"]
+    arguments = [tiny_corpus, "--run", finished_run[0], "--out", tmp_path / "f.json", "--heard", tmp_path / "played"]
     done = subprocess.run(
         [sys.executable, BENCHMARKS / "overtrain.py", *arguments],
         capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(tmp_path)},
@@ -67,7 +65,7 @@ def test_a_small_run_is_spoken_back_and_heard(finished_run, tiny_corpus, tmp_pat
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / "f.json").read_text())
     assert result["step"] == 12
-    heard = result["heard"]
+    heard = json.loads((tmp_path / "played" / "heard.json").read_text())
     assert list(heard) == ["synthesised", "vocoded recording", "recording"]
     for clips in heard.values():
         assert len(clips) == result["clips"]
@@ -76,19 +74,22 @@ def test_a_small_run_is_spoken_back_and_heard(finished_run, tiny_corpus, tmp_pat
     assert all(one["heard"] == "a" for one in heard["recording"])
     assert result["character_error_percent"]["recording"] == result["character_error_percent"]["vocoded recording"]
     assert result["figures"]["vocoded recording"]["retrieval_at_1"] == 1.0
-    assert len(list((tmp_path / "wavs" / "synthesised").glob("*.wav"))) == result["clips"]
+    assert len(list((tmp_path / "played" / "synthesised").glob("*.wav"))) == result["clips"]
     assert "points beyond vocoded" in done.stdout
 
 
 def test_the_held_out_sentences_become_a_table_and_a_picture(finished_run, tmp_path):
     picture, figures = tmp_path / "docs" / "held-out.png", tmp_path / "figures.json"
-    command = [sys.executable, BENCHMARKS / "speech.py", finished_run[0], "--picture", picture, "--json", figures]
+    command = [sys.executable, BENCHMARKS / "speech.py", finished_run[0], "--picture", picture, "--out", figures]
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    systems = json.loads(figures.read_text())["systems"]
+    found = json.loads(figures.read_text())
+    assert (found["size"], found["step"], found["sentences"]) == ("tiny", 12, found["recordings"])
+    assert found["step_seconds"] > 0
     row = next(line for line in done.stdout.splitlines() if line.startswith("| synthesised |"))
-    assert f"{systems['synthesised']['mcd_db']:.2f} dB" in row
-    assert "minutes of training steps" in done.stdout
+    spoken = found["systems"]["synthesised"]
+    assert f"| {spoken['mcd_db']:.2f} dB | {spoken['relative_mcd']:.3f} |" in row
+    assert row.endswith(f"| {spoken['retrieved']} of {found['sentences']} |")
     assert picture.stat().st_size < 150_000
     height, width = matplotlib.image.imread(picture).shape[:2]
     assert width > height > 300

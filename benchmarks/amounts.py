@@ -1,0 +1,11 @@
+"""How much a benchmark does: what was given, else the amounts of its quick or its full form."""
+
+import argparse
+from collections.abc import Mapping
+
+
+def settle(options: argparse.Namespace, *, full: Mapping[str, object], quick: Mapping[str, object]) -> None:
+    """Fill in the options that were not given."""
+    for key, value in (quick if options.quick else full).items():
+        if getattr(options, key) is None:
+            setattr(options, key, value)

@@ -1,0 +1,105 @@
+"""What a whole corpus costs stage 1: from nothing, again, with one recording changed; and its verification.
+
+    python benchmarks/rebuild.py [--quick] [--clips 13100] [--config normal] [--out FILE.json]
+
+The corpus is noise with the lengths of LJSpeech-1.1 (ljspeech_corpus.py), kept in --work. Seconds are those of the
+commands from start to end, the median of the rounds; the rest is what `xtts-precompute build` prints.
+"""
+
+import argparse
+import re
+import shutil
+import statistics
+import time
+from pathlib import Path
+
+import soundfile
+from amounts import settle
+from commands import command
+from ljspeech_corpus import PROFILE, read_lengths, write_corpus
+from readme import rebuild_lines
+from report import machine, write_json
+
+QUICK = {"clips": 400, "rounds": 1}
+FULL = {"clips": 13_100, "rounds": 3}
+FRESH, AGAIN, CHANGED, VERIFIED = "from nothing", "again, nothing changed", "one recording changed", "verify"
+_FILL = re.compile(r"^fill ([\d.]+)%", re.MULTILINE)
+_LAST = re.compile(
+    r": (?P<size>[\d.]+ [MG]iB), (?:(?P<written>\d+) shards written, (?P<kept>\d+) kept"
+    r"|nothing to do, (?P<same>\d+) shards kept), [\d.]+ s, memory at most (?P<mib>\d+) MiB$"
+)
+
+
+def main() -> None:
+    options = parse_arguments()
+    corpus = write_corpus(options.work / f"noise-{options.clips}-whole", read_lengths(options.clips))
+    cache, turns = options.work / "rebuilt", {name: [] for name in (FRESH, AGAIN, CHANGED, VERIFIED)}
+    build = ("build", "--data", corpus, "--cache", cache, "--config", options.config)
+    for _ in range(options.rounds):
+        shutil.rmtree(cache, ignore_errors=True)
+        turns[FRESH].append(timed(*build))
+        turns[AGAIN].append(timed(*build))
+        change_a_recording(corpus)
+        turns[CHANGED].append(timed(*build))
+        turns[VERIFIED].append(timed("verify", "--cache", cache))
+    shutil.rmtree(cache)
+    seconds = {name: statistics.median(spent for spent, _ in rounds) for name, rounds in turns.items()}
+    figures: dict[str, object] = {
+        "title": "a whole corpus",
+        "clips": options.clips,
+        "hours": round(sum(soundfile.info(path).duration for path in corpus.glob("wavs/*.wav")) / 3600, 2),
+        "config": options.config,
+        "rounds": options.rounds,
+        "seconds": {name: round(value, 2) for name, value in seconds.items()},
+        "told": {name: told(rounds[-1][1]) for name, rounds in turns.items() if name != VERIFIED},
+        **machine(("lockstep-tts", "numpy", "scipy", "soundfile")),
+    }
+    print("\n".join(rebuild_lines(figures)))
+    if options.out:
+        write_json(options.out, figures)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help=f"less of everything: {QUICK}")
+    parser.add_argument("--clips", type=int)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--config", default="normal")
+    parser.add_argument("--work", type=Path, default=Path("build/benchmark"), help="folder of the corpus and the cache")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    options = parser.parse_args()
+    settle(options, full=FULL, quick=QUICK)
+    return options
+
+
+def timed(*arguments: object) -> tuple[float, str]:
+    """(seconds, what it printed) of one command of xtts-precompute."""
+    began = time.perf_counter()
+    printed = command("precompute", *arguments)
+    return time.perf_counter() - began, printed
+
+
+def change_a_recording(corpus: Path) -> None:
+    """Turn the samples of one recording upside down: other bytes of the same length."""
+    path = min(corpus.glob("wavs/*.wav"))
+    samples, rate = soundfile.read(path, dtype="float32")
+    assert rate == PROFILE.sample_rate
+    soundfile.write(path, -samples, rate, subtype="PCM_16")
+
+
+def told(printed: str) -> dict[str, object]:
+    """What a build says at its end."""
+    last, fill = _LAST.search(printed.rstrip()), _FILL.search(printed)
+    assert last, printed
+    assert fill, printed
+    return {
+        "size": last["size"],
+        "fill": float(fill[1]) / 100,
+        "written": int(last["written"] or 0),
+        "kept": int(last["kept"] or last["same"]),
+        "mib": int(last["mib"]),
+    }
+
+
+if __name__ == "__main__":
+    main()
