@@ -117,5 +117,6 @@ def _voices(found: dict[str, Any]) -> Iterator[Row]:
 def _overtrain(found: dict[str, Any]) -> Iterator[Row]:
     wrong = found["character_error_percent"]
     what = f"{found['clips']} real clips over-trained: characters heard wrong, beyond the vocoded recordings"
-    told = f"{wrong['synthesised']:.1f}% and {wrong['vocoded recording']:.1f}%"
+    nearest = f"{found['figures']['synthesised']['retrieval_at_1'] * found['clips']:.0f} of {found['clips']} retrieved"
+    told = f"{wrong['synthesised']:.1f}% and {wrong['vocoded recording']:.1f}%; {nearest}"
     yield _row(what, f"{found['points_beyond_vocoded']:+.1f} points", "15 points", told)

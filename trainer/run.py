@@ -176,7 +176,7 @@ class Trainer:
                 )  # fmt: skip
 
     def run(self) -> list[str]:
-        """Go on to the last step, or until a signal, `patience` or want of memory maps ends it; why, but for patience."""
+        """Go on to the last step, or until a signal, `patience` or want of memory maps ends it: why, less patience."""
         training = self.training
         with stop_requests() as stop:
             self.compile()
