@@ -1,16 +1,17 @@
 """Every benchmark of the project, one after another: one table with the ratios first, one JSON, and the pictures.
 
     python benchmarks/bench.py [--quick] [--only NAME ...] [--data DIR] [--out build/benchmark/results.json]
-    python benchmarks/bench.py --readme [--out benchmarks/results.json]
+    python benchmarks/bench.py --readme [--out build/benchmark/results.json]
 
 The first form measures, and leaves FILE.json, FILE.md (the table, then every benchmark's own) and the pictures beside
 it; with --only the figures of the others stay. --data names a small corpus of real recordings for overtrain.py, which
-needs pocketsphinx; without it that one is left out. The second form measures nothing: it writes the parts of README.md
-that stand between marks, and docs/*.svg, from such a file.
+needs pocketsphinx; without it that one is left out. The second form measures nothing: it keeps the figures of such a
+file, and writes the parts of README.md that stand between marks and the pictures in docs/ from them.
 """
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -19,30 +20,27 @@ from typing import Any
 
 from pictures import draw
 from readme import bench_lines, with_parts
-from report import machine, write_json
+from report import machine, version, write_json
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ("precompute", "rebuild", "training", "step_cost", "speech", "voices", "overtrain")
 NEEDS_DATA = "overtrain"
+RESULTS, PICTURE = ROOT / "benchmarks" / "results.json", "held-out.png"
 PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy", "scipy", "librosa", "torch", "lhotse")
 
 
 def main() -> None:
     options = parse_arguments()
     if options.readme:
-        figures = json.loads(options.out.read_text(encoding="utf-8"))
-        draw(figures, ROOT / "docs")
-        readme = ROOT / "README.md"
-        readme.write_text(with_parts(readme.read_text(encoding="utf-8"), figures), encoding="utf-8")
-        return
+        return publish(options.out)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     figures, pages = measure(options)
-    write_json(options.out, figures)
     page = "\n".join([*bench_lines(figures), "", *(f"## {name}\n\n{text}" for name, text in pages.items())])
     options.out.with_suffix(".md").write_text(page, encoding="utf-8")
     draw(figures, options.out.parent)
     print("\n".join(bench_lines(figures)))
-    print(f"\nall figures: {options.out}, {options.out.with_suffix('.md')}; pictures: {options.out.parent}/*.svg")
+    print(f"\n{sum(figures['seconds'].values()):,} s in all")
+    print(f"all figures: {options.out}, {options.out.with_suffix('.md')}; pictures: {options.out.parent}/*.svg")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -54,13 +52,25 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="the JSON file")
     options = parser.parse_args()
     if options.out is None:
-        options.out = ROOT / ("benchmarks/results.json" if options.readme else "build/benchmark/results.json")
+        options.out = RESULTS if options.readme else ROOT / "build/benchmark/results.json"
+    if options.data and NEEDS_DATA in options.only and not version("pocketsphinx"):
+        parser.error(f"--data is for {NEEDS_DATA}, which needs pocketsphinx: python -m pip install pocketsphinx")
     return options
 
 
-def measure(options: argparse.Namespace) -> tuple[dict[str, object], dict[str, str]]:
-    """(figures by benchmark, what each printed); a benchmark that fails ends it all."""
-    figures: dict[str, object] = {"machine": machine(PACKAGES), "quick": options.quick}
+def publish(file: Path) -> None:
+    """Keep the figures of a run with their picture, and write what the README says of them."""
+    for found, kept in ((file, RESULTS), (file.with_name(PICTURE), ROOT / "docs" / PICTURE)):
+        if found.is_file() and found.resolve() != kept:
+            shutil.copyfile(found, kept)
+    figures, readme = json.loads(RESULTS.read_text(encoding="utf-8")), ROOT / "README.md"
+    draw(figures, ROOT / "docs")
+    readme.write_text(with_parts(readme.read_text(encoding="utf-8"), figures), encoding="utf-8")
+
+
+def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
+    """(figures by benchmark, what each printed); a benchmark that fails ends it all, those before it are kept."""
+    figures: dict[str, Any] = {"machine": machine(PACKAGES), "quick": options.quick, "seconds": {}}
     if options.only != BENCHMARKS and options.out.exists():
         figures = with_others(json.loads(options.out.read_text(encoding="utf-8")), figures)
     pages = {}
@@ -72,11 +82,13 @@ def measure(options: argparse.Namespace) -> tuple[dict[str, object], dict[str, s
         if done.returncode:
             sys.exit(f"benchmarks/{name}.py failed with exit code {done.returncode}")
         pages[name], figures[name] = done.stdout, json.loads(file.read_text(encoding="utf-8"))
-        print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+        figures["seconds"][name] = round(time.perf_counter() - began)
+        write_json(options.out, figures)
+        print(f"{name}: {figures['seconds'][name]} s", file=sys.stderr, flush=True)
     return figures, pages
 
 
-def with_others(stored: dict[str, Any], fresh: dict[str, Any]) -> dict[str, object]:
+def with_others(stored: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:
     """What was measured before, to be measured in part again: on the same machine, with as much of everything."""
     for key in ("processor", "cores", "python"):
         if stored["machine"][key] != fresh["machine"][key]:
@@ -84,7 +96,7 @@ def with_others(stored: dict[str, Any], fresh: dict[str, Any]) -> dict[str, obje
     if stored["quick"] != fresh["quick"]:
         sys.exit("--out has figures of a quick run beside full ones; give another file")
     installed = {package: version for package, version in fresh["machine"]["versions"].items() if version}
-    return stored | {"machine": fresh["machine"] | {"versions": stored["machine"]["versions"] | installed}}
+    return fresh | stored | {"machine": fresh["machine"] | {"versions": stored["machine"]["versions"] | installed}}
 
 
 def command_line(name: str, file: Path, options: argparse.Namespace) -> list[str]:
@@ -93,7 +105,7 @@ def command_line(name: str, file: Path, options: argparse.Namespace) -> list[str
     if name == NEEDS_DATA:
         line.append(str(options.data))
     if name == "speech":
-        line += ["--picture", str(file.with_name("held-out.png"))]
+        line += ["--picture", str(file.with_name(PICTURE))]
     return line + ["--quick"] * options.quick
 
 

@@ -10,6 +10,7 @@ from xtts.shared.mel_profiles import mel_profile
 from xtts.shared.text import CHARACTERS
 from xtts.trainer.acoustic_model import AcousticModel, decays
 from xtts.trainer.optimizer import AdamW
+from xtts.trainer.state import dtype_policy
 from xtts.trainer.step import Steps
 
 LONGEST = (192, 872)
@@ -38,7 +39,7 @@ def build_step(config: Config, *, clips: int, shape: tuple[int, int] = LONGEST, 
     training = config.training
     model = AcousticModel(
         config.model, vocabulary=len(CHARACTERS), mel_channels=channels, mel_mean=-5.0, mel_deviation=2.0,
-        dtype_policy="float32" if training.mixed_precision == "float32" else "mixed_bfloat16", seed=training.seed,
+        dtype_policy=dtype_policy(training), seed=training.seed,
     )  # fmt: skip
     optimizer = AdamW(model.trainable_variables, training, decays)
     random, share = np.random.default_rng(0), np.linspace(shortest, 1.0, clips)

@@ -29,15 +29,15 @@ def bench_lines(figures: Figures) -> list[str]:
 
 def rebuild_lines(rebuild: Figures) -> list[str]:
     """A whole corpus: from nothing, again, one recording changed."""
-    rows = []
-    for name, told in rebuild["told"].items():
-        written = f"{told['written']} shard{'s' * (told['written'] > 1)} written"
-        shards = f"{written}, {told['kept']} kept" if told["written"] else f"{told['kept']} shards kept"
-        fresh = f"{told['size']}, fill {told['fill']:.1%}, memory at most {told['mib']} MiB" if not rows else shards
-        rows.append({"build": name, "seconds": rebuild["seconds"][name], "": fresh})
-    verify = rebuild["seconds"]["verify"]
+    rows = [
+        {"build": name, "seconds": rebuild["seconds"][name], "shards written": told["written"],
+         "shards kept": told["kept"], "memory at most": f"{told['mib']} MiB"}
+        for name, told in rebuild["told"].items()
+    ]  # fmt: skip
+    verify, built = rebuild["seconds"]["verify"], next(iter(rebuild["told"].values()))
     return [
-        f"{rebuild['clips']:,} clips, {rebuild['hours']} h, `--config {rebuild['config']}`:",
+        f"{rebuild['clips']:,} clips, {rebuild['hours']} h, `--config {rebuild['config']}`: "
+        f"{built['size']}, fill {built['fill']:.1%}",
         "",
         *table_lines(rows),
         "",

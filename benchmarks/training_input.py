@@ -10,6 +10,7 @@ import tensorflow as tf
 from commands import script
 from ljspeech_corpus import configure
 from report import version
+from summary import PIPELINE_TARGETS
 from training_pipelines import PIPELINES, Job, measure, take_from, write_job
 from training_steps import StepBench
 
@@ -23,7 +24,6 @@ Turn = dict[str, float | None]
 """What `measure` gives."""
 _NEEDS = {"torch DataLoader": "torch"}
 """Pipeline to the package that it needs."""
-_TARGETS = {"tf.numpy_function": 10, "from_generator": 10, "torch DataLoader": 3}
 
 
 def input_pipelines(bench: StepBench) -> dict[str, object]:
@@ -39,7 +39,7 @@ def input_pipelines(bench: StepBench) -> dict[str, object]:
     return {
         "title": f"input pipeline alone, {shapes} shapes, batches of {bench.config(shapes).training.batch_size}",
         **{f"times_{name}": ours / rate for name, rate in medians.items()},
-        "targets": ", ".join(f"{_TARGETS[name]}x {name}" for name in medians),
+        "targets": ", ".join(f"{PIPELINE_TARGETS[name]}x {name}" for name in medians),
         "examples_per_second": ours,
         "table": [
             {

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.cache_spec import CacheSpec
-from xtts.shared.config import Config
+from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.acoustic_model import AcousticModel, decays
 from xtts.trainer.batches import training_buckets
@@ -21,9 +21,14 @@ def build_model(config: Config, spec: CacheSpec) -> AcousticModel:
         mel_mean=spec.statistics.mel_mean,
         mel_deviation=spec.statistics.mel_deviation,
         speakers=max(len(spec.speakers), 1),
-        dtype_policy="float32" if config.training.mixed_precision == "float32" else "mixed_bfloat16",
+        dtype_policy=dtype_policy(config.training),
         seed=config.training.seed,
     )
+
+
+def dtype_policy(training: TrainingConfig) -> str:
+    """Keras' name for a training precision: weights stay float32."""
+    return "float32" if training.mixed_precision == "float32" else "mixed_bfloat16"
 
 
 class TrainState:

@@ -55,10 +55,11 @@ def test_a_part_is_written_between_its_marks_alone(bench, summarise, figures):
     }
     some = {"machine": figures["machine"], "quick": False, "rebuild": rebuild}
     written = bench.with_parts(text, some)
-    assert written.startswith("a <!-- rebuild: begin -->\n13,100 clips, 24.0 h, `--config normal`:\n")
-    assert "| from nothing | 20.2 | 1.0 GiB, fill 91.1%, memory at most 286 MiB |" in written
-    assert "| again | 0.7 | 69 shards kept |" in written
-    assert "| changed | 1.1 | 1 shard written, 68 kept |" in written
+    head = "13,100 clips, 24.0 h, `--config normal`: 1.0 GiB, fill 91.1%\n"
+    assert written.startswith(f"a <!-- rebuild: begin -->\n{head}")
+    assert "| from nothing | 20.2 | 69 | 0 | 286 MiB |" in written
+    assert "| again | 0.7 | 0 | 69 | 286 MiB |" in written
+    assert "| changed | 1.1 | 1 | 68 | 286 MiB |" in written
     assert written.endswith(text.splitlines(keepends=True)[3] + "old\n<!-- speech: end -->\n")
     rows = summarise(some)
     assert [(row["ratio"], row["measured"]) for row in rows] == [("29x", "0.7 and 20.2 s"), ("18x", "1.1 and 20.2 s")]
@@ -120,4 +121,6 @@ def test_only_one_benchmark_is_run_and_told(bench, monkeypatch, tmp_path, capsys
     bench.main()
     assert "| step of tiny: shares of alignment search and optimizer | 3.1% and 20.0% |" in capsys.readouterr().out
     assert "its own page" in out.with_suffix(".md").read_text()
-    assert json.loads(out.read_text())["step_cost"] == found
+    kept = json.loads(out.read_text())
+    assert kept["step_cost"] == found
+    assert list(kept["seconds"]) == ["step_cost"]

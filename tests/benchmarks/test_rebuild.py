@@ -22,4 +22,4 @@ def test_a_corpus_is_built_again_and_again(tmp_path, monkeypatch, capsys):
     assert list(figures["seconds"]) == [*figures["told"], "verify"]
     assert all(value > 0 for value in figures["seconds"].values())
     page = capsys.readouterr().out
-    assert f"| one recording changed | {figures['seconds'][rebuild.CHANGED]:.4g} | 1 shard written" in page
+    assert f"| one recording changed | {figures['seconds'][rebuild.CHANGED]:.4g} | 1 | {changed['kept']} |" in page
