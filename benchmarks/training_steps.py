@@ -42,7 +42,7 @@ class Runner:
     def take_turn(self, steps: int) -> None:
         """Run and note `steps` steps."""
         done = 0
-        while done < steps:
+        while done < steps and not self.loop.exhausted:
             self._results.append(self.loop.run(steps - done))
             done += len(self._results[-1].metrics)
 

@@ -39,11 +39,6 @@ class StepRows:
     epoch: int
     """Epoch of the last of them, from 0."""
 
-    @property
-    def last_step(self) -> int:
-        """Number of the last of them."""
-        return self.first_step + len(self.result.metrics) - 1
-
     def rows(self) -> list[dict[str, float]]:
         """The numbers of each step, as metrics.jsonl has them."""
         lines: list[dict[str, float]] = []
@@ -76,11 +71,12 @@ class Reporter:
         """Record the steps of one call; every `log_every` steps say so."""
         lines = rows.rows()
         self._write([{"split": "train", **line} for line in lines])
-        self._pending += lines
         if self._panel:
             self._panel.show(lines, epoch=rows.epoch)
-        if rows.last_step % self.log_every == 0 or rows.last_step == self.total_steps:
-            self._log()
+        for line in lines:
+            self._pending.append(line)
+            if line["step"] % self.log_every == 0 or line["step"] == self.total_steps:
+                self._log()
 
     def _write(self, lines: Sequence[Mapping[str, str | float]]) -> None:
         rows = [{k: v if isinstance(v, str) or math.isfinite(v) else None for k, v in line.items()} for line in lines]

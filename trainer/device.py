@@ -38,14 +38,14 @@ def utilisation_reader() -> Callable[[], str]:
 
 def memory_used() -> str:
     """Memory of the GPU in use, or this process' largest so far on a CPU."""
-    if tf.config.list_physical_devices("GPU"):
+    if accelerator():
         return f"GPU memory {tf.config.experimental.get_memory_info('GPU:0')['current'] / 2**30:.1f} GiB"
     return f"memory {peak_bytes() / 2**30:.1f} GiB"
 
 
 def peak_bytes() -> int:
     """Most memory used at once so far: of the GPU, or of this process on a CPU."""
-    if tf.config.list_physical_devices("GPU"):
+    if accelerator():
         return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

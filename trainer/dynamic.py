@@ -5,11 +5,15 @@ batching and the signature differ.
 """
 
 import time
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import tensorflow as tf
 
 from xtts.shared.cache_spec import CacheSpec
+from xtts.shared.errors import LockstepError
 from xtts.trainer.dataset import Batch
 from xtts.trainer.loop import CallResult, TrainingLoop, ValidationLoop
 from xtts.trainer.optimizer import learning_rate
@@ -38,13 +42,28 @@ def free_maps() -> int | None:
         return None
 
 
+class MemoryMaps:
+    """Watches what compiled steps take of the kernel's memory maps."""
+
+    def __init__(self) -> None:
+        self._traces, self._largest = 0, 0
+        self._free: int | None = None
+
+    def short(self, traces: int) -> bool:
+        """True when, after `traces` traces, too few are left for another step."""
+        if traces != self._traces:
+            before, self._free, self._traces = self._free, free_maps(), traces
+            if before is not None and self._free is not None:
+                self._largest = max(self._largest, before - self._free)
+        return self._free is not None and self._free < _SPARE_STEPS * self._largest
+
+
 class DynamicLoop(TrainingLoop):
     """`run(n)` goes back to the host after one batch, so that signals are heard and every trace is told."""
 
-    _traces = 0
-    _free: int | None = None
-    _largest = 0
-    """Memory maps of the largest step so far."""
+    @cached_property
+    def _maps(self) -> MemoryMaps:
+        return MemoryMaps()
 
     def run(self, count: int) -> CallResult:
         """Run one batch, whatever `count` allows."""
@@ -56,17 +75,8 @@ class DynamicLoop(TrainingLoop):
         self._steps.rate.assign(learning_rate(self._steps.training, self._steps.step))
         metrics = self._compiled[int(place)](*batch).numpy()
         seconds = (time.perf_counter() - began, ready - began)
-        self._watch_maps()
+        self.exhausted = self._maps.short(len(self._steps.guard.traces))
         return CallResult(metrics[None], np.array([seconds]), place.numpy()[None], offset.numpy()[None])
-
-    def _watch_maps(self) -> None:
-        traces = len(self._steps.guard.traces)
-        if traces == self._traces:
-            return
-        before, self._free, self._traces = self._free, free_maps(), traces
-        if before is not None and self._free is not None:
-            self._largest = max(self._largest, before - self._free)
-            self.exhausted = self._free < _SPARE_STEPS * self._largest
 
 
 class DynamicValidation(ValidationLoop):
@@ -74,7 +84,21 @@ class DynamicValidation(ValidationLoop):
 
     def __init__(self, cache: Path, spec: CacheSpec, sizes: dict[int, int], steps: Steps) -> None:
         super().__init__(cache, spec, sizes, steps)
+        self._guard, self._maps = steps.guard, MemoryMaps()
+        self._parts = [(count, batches, self._watched(step)) for count, batches, step in self._parts]
         self._run = self._sums
+
+    def _watched(self, step: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+        def run(*batch: tf.Tensor) -> tf.Tensor:
+            if self._maps.short(len(self._guard.traces)):
+                raise LockstepError(
+                    "validation", found=f"the kernel has no memory maps for more than {len(self._guard.traces)} steps",
+                    fix="raise vm.max_map_count, or build the cache with a smaller split.validation_fraction",
+                    exit_code=1,
+                )  # fmt: skip
+            return step(*batch)
+
+        return run
 
 
 def loop_kinds(spec: CacheSpec) -> tuple[type[TrainingLoop], type[ValidationLoop]]:

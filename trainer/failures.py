@@ -1,5 +1,6 @@
 """Failures inside the graph, told as errors that say what to do."""
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,11 @@ def explained(where: str, fix: str) -> Iterator[None]:
         raise LockstepError(where, found="out of memory", fix="lower training.batch_size", exit_code=1) from None
     except tf.errors.OpError as error:
         raise LockstepError(where, found=first_line(error), fix=fix, exit_code=1) from None
+
+
+def compile_fix() -> str:
+    """What to do where a step does not compile: the cache of features has no part in it."""
+    return f"if XLA's compilation cache is damaged, remove it: {os.environ.get('TF_XLA_FLAGS', 'not in use')}"
 
 
 def first_line(error: tf.errors.OpError) -> str:

@@ -4,8 +4,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from xtts.shared.cache_spec import CacheSpec
-from xtts.shared.config import Config
+from xtts.shared.config import Config, TrainingConfig
 from xtts.trainer.run_folder import RunFolder
+
+
+def host_marks(training: TrainingConfig) -> dict[str, int]:
+    """Steps between what happens on the host, by setting: a call of the graph goes no further than the next of them."""
+    marks = {
+        "training.validate_every": training.validate_every,
+        "training.samples_every": training.samples_every,
+        "training.checkpoint_every": training.checkpoint_every,
+    }
+    return {name: every for name, every in marks.items() if every}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,5 @@
 """One training run, from start-up to the last checkpoint: the host's side of the loop."""
 
-import os
 import time
 
 import tensorflow as tf
@@ -22,8 +21,8 @@ from xtts.trainer.dataset import signatures
 from xtts.trainer.device import device_name, peak_bytes
 from xtts.trainer.dynamic import WARNING as DYNAMIC_WARNING
 from xtts.trainer.dynamic import loop_kinds
-from xtts.trainer.failures import explained
-from xtts.trainer.plan import RunPlan
+from xtts.trainer.failures import compile_fix, explained
+from xtts.trainer.plan import RunPlan, host_marks
 from xtts.trainer.samples import Samples
 from xtts.trainer.signals import stop_requests
 from xtts.trainer.state import TrainState
@@ -79,7 +78,7 @@ class Trainer:
             self.reporter.say(DYNAMIC_WARNING)
         for place, (number, size) in enumerate(self.loop.closed_set.items()):
             began, before, bucket = time.perf_counter(), peak_bytes(), self.plan.spec.buckets[number]
-            with explained(f"compiling bucket {number:02d}", self._compile_fix):
+            with explained(f"compiling bucket {number:02d}", compile_fix()):
                 self.loop.compile(place)
             grown = (peak_bytes() - before) >> 20  # MiB by which compiling it and running it once raised the peak
             self.reporter.say(
@@ -94,7 +93,7 @@ class Trainer:
         if self.samples.empty:
             return
         began = time.perf_counter()
-        with explained("compiling the samples", self._compile_fix):
+        with explained("compiling the samples", compile_fix()):
             self.samples.speak()
         self.reporter.say(f"compiled samples: {self.samples.described} in {time.perf_counter() - began:.1f} s")
         if self.plan.resume is None:
@@ -103,10 +102,6 @@ class Trainer:
     @property
     def _data_fix(self) -> str:
         return f"run xtts-precompute verify --cache {self.plan.cache}, then xtts-train --resume {self.plan.folder.path}"
-
-    @property
-    def _compile_fix(self) -> str:
-        return f"if XLA's compilation cache is damaged, remove it: {os.environ.get('TF_XLA_FLAGS', 'not in use')}"
 
     def validate(self, *, record: bool = True) -> None:
         """Losses of the validation split under the averaged weights."""
@@ -141,8 +136,7 @@ class Trainer:
     def advance(self) -> None:
         """One host call: as many steps as fit before the next thing that happens on the host."""
         training = self.training
-        marks = (training.log_every, training.validate_every, training.samples_every, training.checkpoint_every)
-        due = min(mark - self.step % mark for mark in marks if mark)
+        due = min(every - self.step % every for every in host_marks(training).values())
         count = min(training.steps_per_call, due, training.steps - self.step)
         with explained(f"steps after {self.step}", self._data_fix):
             result = self.loop.run(count)

@@ -13,14 +13,22 @@ from pathlib import Path
 _DIRECTORY, _WRITABLE = "--tf_xla_persistent_cache_directory", "--tf_xla_persistent_cache_read_only=false"
 
 
-def _machine() -> str:
+def _machine(proc: Path = Path("/proc")) -> str:
     """Digest of what compiled code depends on beside its own source: a cache may be shared between machines."""
+    told = [platform.machine(), platform.processor(), *_lines(proc / "cpuinfo", "flags", "Features")[:1]]
+    nvidia = proc / "driver" / "nvidia"
+    told += _lines(nvidia / "version", "NVRM")
+    for card in sorted(nvidia.glob("gpus/*/information")):
+        told += _lines(card, "Model")
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:12]
+
+
+def _lines(file: Path, *beginnings: str) -> list[str]:
+    """The lines of a file that begin so; none where it cannot be read."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        features = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+        return [line for line in file.read_text(encoding="utf-8").splitlines() if line.startswith(beginnings)]
     except OSError:
-        features = ""
-    return hashlib.sha256(f"{platform.machine()} {platform.processor()} {features}".encode()).hexdigest()[:12]
+        return []
 
 
 def enable_compile_cache() -> Path | None:

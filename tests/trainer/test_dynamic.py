@@ -3,6 +3,7 @@
 import io
 import mmap
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from xtts.precompute.build import build_cache
 from xtts.precompute.progress import Silence
 from xtts.shared.cache_spec import INDEX_FILE, load_spec
 from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
 from xtts.shared.index import read_index
 from xtts.trainer import dynamic
 from xtts.trainer.checkpoint import load_arrays
@@ -20,7 +22,7 @@ from xtts.trainer.dataset import bucket_order, training_batches, validation_batc
 from xtts.trainer.dynamic import DynamicValidation
 from xtts.trainer.run import train
 from xtts.trainer.state import build_model
-from xtts.trainer.step import random_inputs
+from xtts.trainer.step import LOSSES, TraceGuard, random_inputs
 
 OWN_LENGTH = ("shapes.pad_to_fixed_length=false", "shapes.buckets=1")
 
@@ -91,6 +93,21 @@ def test_it_stops_in_words_when_memory_maps_run_out(caches, make_plan, monkeypat
     told = console.export_text().splitlines()[-1]
     assert told.startswith("2 steps are compiled: the kernel has no memory maps for more: saved step 2; ")
     assert told.endswith(f"continue with: xtts-train --resume {tmp_path}")
+
+
+def test_validation_stops_in_words_too(caches, monkeypatch):
+    left = iter([3000, 1900])
+    monkeypatch.setattr(dynamic, "free_maps", lambda: next(left))
+    spec, guard = load_spec(caches[0]), TraceGuard()
+    assert spec.buckets[0].clips("validation") > 2
+
+    def traced(*batch):
+        guard.note("validation step", batch)
+        return tf.ones([len(LOSSES), 2])
+
+    steps = SimpleNamespace(guard=guard, validation_steps={0: traced})
+    with pytest.raises(LockstepError, match="validation: the kernel has no memory maps for more than 2 steps"):
+        DynamicValidation(caches[0], spec, {0: 1}, steps).run()
 
 
 def test_the_memory_maps_of_this_process_are_counted():

@@ -46,8 +46,10 @@ def test_a_resumed_run_equals_the_uninterrupted_one_to_the_bit(finished_run, run
 
 
 def test_the_rhythm_of_host_calls_does_not_change_the_numbers(finished_run, run_train, read_steps, tmp_path):
-    run_train(tmp_path / "run", "training.steps_per_call=5", "training.log_every=3")
+    _, out, _ = run_train(tmp_path / "run", "training.steps_per_call=5", "training.log_every=3")
     assert read_steps(tmp_path / "run") == read_steps(finished_run[0])
+    told = [line.split()[1] for line in out.splitlines() if line.startswith("step ")]
+    assert told == ["3/12", "6/12", "9/12", "12/12"]
 
 
 def test_the_loss_falls(run_train, read_steps, tmp_path):

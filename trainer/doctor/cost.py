@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from xtts.trainer.device import accelerator
+
 _SECONDS = 0.3
 """Least time of a ceiling's measurement."""
 _CPU_SIDE, _GPU_SIDE = 1024, 8192
@@ -83,7 +85,7 @@ def _instructions(computation: Any, computations: dict[int, Any]) -> Iterator[An
 
 def matmul_ceiling(dtype: str) -> float:
     """FLOP/s of a large compiled matrix product of `dtype` on this device: the best of a few rounds."""
-    side = _GPU_SIDE if tf.config.list_physical_devices("GPU") else _CPU_SIDE
+    side = _GPU_SIDE if accelerator() else _CPU_SIDE
     product = tf.function(lambda x: tf.reduce_sum(tf.linalg.matmul(x, x)), jit_compile=True)
     x = tf.cast(tf.fill([side, side], 0.01), dtype)
     product(x).numpy()  # compiled here

@@ -22,6 +22,7 @@ from xtts.trainer.doctor.steps import (
 )
 from xtts.trainer.doctor.subject import Subject
 from xtts.trainer.doctor.workload import Workload, data_sets, training_data
+from xtts.trainer.failures import compile_fix, explained
 
 _LOADED_BATCHES = 10
 """Batches loaded where no steps are asked for."""
@@ -31,12 +32,16 @@ Watch = Callable[[str], None]
 
 def examine(subject: Subject, *, count: int, search: bool, watch: Watch) -> Report:
     """Measure everything; `count` 0 compiles and runs no step, `search` looks for the largest batch."""
+    asked = count > 0
     watch("tracing the steps")
     workload = Workload(subject)
     watch("looking at the machine")
     speed = read_speed(subject.cache / shard.file for bucket in subject.spec.buckets for shard in bucket.train)
     machine = environment(subject.cache, speed)
-    fit, times, figures = _measure_steps(workload, count, search, watch)
+    if not _compiles(machine):
+        count, search = 0, False
+    with explained("compiling and running the steps", compile_fix()):
+        fit, times, figures = _measure_steps(workload, count, search, watch)
     watch("reading batches")
     named = data_sets(subject)
     datasets = {name: dataset for name, (_, dataset) in named.items()}
@@ -49,12 +54,17 @@ def examine(subject: Subject, *, count: int, search: bool, watch: Watch) -> Repo
     report.add("shapes", read)
     report.add("data", data(loads, step_seconds=times.mean if times else None), *_supply(subject, times, speed[0]))
     if times and figures:
-        calls = host_entry(times, subject.config.training.steps_per_call)
+        calls = host_entry(times, subject.config.training)
         report.add("steps", steps(workload, times), calls, arithmetic(figures))
-    elif count:
-        report.add("steps", ([Fact(name="not run", value=True, text="they do not fit into memory")], []))
+    elif asked:
+        why = "they do not fit into memory" if count else "XLA does not compile here"
+        report.add("steps", ([Fact(name="not run", value=True, text=why)], []))
     report.add("graph", data_set_check(datasets), *_graphs(workload))
     return report
+
+
+def _compiles(machine: Result) -> bool:
+    return any(fact.name == "xla" and fact.value["works"] for fact in machine[0])
 
 
 def _measure_steps(

@@ -9,6 +9,8 @@ from rich.table import Table
 
 from xtts.trainer.doctor.finding import Finding, Report, Section
 
+_LONGEST_NAME = 48
+
 
 def print_report(report: Report, console: Console) -> None:
     """Sections with their marks, then the advice."""
@@ -36,20 +38,24 @@ def print_json(report: Report) -> None:
 def _print_section(section: Section, console: Console) -> None:
     mark = "[green]✓[/green]" if section.healthy else "[yellow]![/yellow]"
     console.print(f"{mark} [bold]{section.name}[/bold]")
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True, min_width=18)
-    grid.add_column(overflow="fold")
+    grid = _grid()
     for fact in section.facts:
-        grid.add_row(fact.name, escape(fact.text))
+        grid.add_row(escape(fact.name), escape(fact.text))
     for finding in section.findings:
         grid.add_row("[yellow]! found[/yellow]", escape(finding.what))
     console.print(Padding(grid, (0, 0, 0, 2), expand=False))
 
 
-def _advice(number: int, finding: Finding) -> Table:
+def _grid() -> Table:
+    """Names, of which the kernels of a GPU have very long ones, and what is told of them."""
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True, min_width=18)
+    grid.add_column(style="dim", no_wrap=True, min_width=18, max_width=_LONGEST_NAME, overflow="ellipsis")
     grid.add_column(overflow="fold")
+    return grid
+
+
+def _advice(number: int, finding: Finding) -> Table:
+    grid = _grid()
     grid.add_row(f"{number}. {finding.section}", f"[bold]{escape(finding.what)}[/bold]")
     for name, text in (("cause", finding.cause), ("do", finding.remedy), ("gain", finding.gain)):
         if text:

@@ -11,11 +11,14 @@ from typing import Any
 import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.device import accelerator
 from xtts.trainer.doctor.finding import Fact, Report
 from xtts.trainer.doctor.workload import Workload
 
-_CPU_STEP, _INPUT_WAIT = "CpuExecutable::ExecuteAsyncOnStream", "IteratorGetNextOp::DoCompute"
-"""Events of the host that span a compiled step on the CPU, and a wait for the input pipeline."""
+_CPU_STEP = "CpuExecutable::ExecuteAsyncOnStream"
+"""The event of the host that spans a compiled step on the CPU."""
+_TRANSFERS = ("MemcpyH2D", "MemcpyD2H", "MemcpyP2P")
+"""What a GPU's streams do without its processors."""
 _TOP = 12
 Span = tuple[int, int]
 """Start and end, picoseconds."""
@@ -31,14 +34,14 @@ class Profile:
     busy: float
     """Seconds in which the device ran something."""
     waiting: float
-    """Seconds in which a step waited for its batch."""
+    """Seconds in which a step waited for its batch, as the loop itself measures them."""
     ops: list[tuple[str, float, int]]
     """(kind, seconds without those of ops inside it, how often), the longest first. On a CPU the time on the thread
     that runs the step: what an op hands to other threads is not traced."""
 
 
-def profile_call(call: Callable[[], object], folder: Path) -> Profile:
-    """Run `call` under the profiler, which writes under `folder`/plugins/profile."""
+def profile_call(call: Callable[[], float], folder: Path) -> Profile:
+    """Run `call`, which tells the seconds it waited for batches, under the profiler: `folder`/plugins/profile."""
     before = set(_traces(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -46,21 +49,21 @@ def profile_call(call: Callable[[], object], folder: Path) -> Profile:
     except (OSError, tf.errors.OpError) as error:
         raise LockstepError(str(folder), found=f"cannot be profiled into ({error})") from None
     began = time.perf_counter()
-    call()
+    waiting = call()
     wall = time.perf_counter() - began
     tf.profiler.experimental.stop()
     new = sorted(set(_traces(folder)) - before)
     if not new:
         raise LockstepError(str(folder), found="the profiler wrote no trace", fix="close other profilers of this GPU")
-    return summarise(new[-1], wall)
+    return summarise(new[-1], wall, waiting)
 
 
 def _traces(folder: Path) -> Iterable[Path]:
     return folder.glob("plugins/profile/*/*.xplane.pb")
 
 
-def summarise(trace: Path, wall: float) -> Profile:
-    """Sums over an `.xplane.pb` file."""
+def summarise(trace: Path, wall: float, waiting: float) -> Profile:
+    """Sums over an `.xplane.pb` file; `LockstepError` when it does not tell what the device did."""
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     space = xplane_pb2.XSpace.FromString(trace.read_bytes())
@@ -73,13 +76,18 @@ def summarise(trace: Path, wall: float) -> Profile:
         if name.startswith("Stream")
     ]
     steps = merged(span for _, spans in host for event, span in spans if event == _CPU_STEP)
-    waits = merged(span for _, spans in host for event, span in spans if event == _INPUT_WAIT)
     # On a GPU its streams tell; on the CPU everything that runs while a compiled step does, less the executor's own.
-    busy = merged(span for spans in streams for _, span in spans) if streams else steps
-    ops = streams or [[item for item in spans if is_xla_op(item[0]) and _inside(item[1], steps)] for _, spans in host]
-    return Profile(
-        folder=trace.parent, wall=wall, busy=_seconds(busy), waiting=_seconds(waits), ops=top_ops(ops)
-    )  # fmt: skip
+    if accelerator():
+        busy, ops = merged(span for spans in streams for op, span in spans if not op.startswith(_TRANSFERS)), streams
+    else:
+        ops = [[item for item in spans if is_xla_op(item[0]) and _inside(item[1], steps)] for _, spans in host]
+        busy = steps
+    if not busy:
+        fix = "let users profile the GPU (NVreg_RestrictProfilingToAdminUsers=0) and have CUPTI's library found"
+        raise LockstepError(
+            str(trace), found="no compiled step in the trace", fix=fix if accelerator() else "profile more --steps"
+        )
+    return Profile(folder=trace.parent, wall=wall, busy=_seconds(busy), waiting=waiting, ops=top_ops(ops))
 
 
 def _lines(plane: Any) -> Iterator[tuple[str, list[tuple[str, Span]]]]:  # noqa: ANN401 - a protocol buffer
@@ -142,7 +150,7 @@ def top_ops(lines: Iterable[list[tuple[str, Span]]]) -> list[tuple[str, float, i
 def profile_steps(workload: Workload, count: int, folder: Path) -> Profile:
     """Compile every bucket's step, then profile `count` steps in one host call."""
     workload.prepare()
-    return profile_call(lambda: workload.loop.run(count), folder)
+    return profile_call(lambda: float(workload.loop.run(count).seconds[:, 1].sum()), folder)
 
 
 def report_of(profile: Profile, count: int) -> Report:

@@ -5,12 +5,14 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import tensorflow as tf
 
+from xtts.shared.config import TrainingConfig
+from xtts.trainer.device import accelerator
 from xtts.trainer.doctor.cost import matmul_ceiling, step_flops
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 from xtts.trainer.doctor.workload import Workload
 from xtts.trainer.loop import CallResult
+from xtts.trainer.plan import host_marks
 from xtts.trainer.step import TRAIN_METRICS
 
 _STEADY, _UNEVEN = 0.1, 0.3
@@ -81,7 +83,7 @@ def run_steps(workload: Workload, count: int) -> StepTimes:
 
 
 def steps(workload: Workload, times: StepTimes) -> Result:
-    """The figures of the steps, and what holds them back."""
+    """The figures of the steps. A trace beyond the locked set is no finding here: it ends the examination."""
     whole, count = times.seconds[:, 0], len(times.seconds)
     p50, p95 = np.percentile(whole, [50, 95])
     spread = times.unevenness
@@ -98,18 +100,11 @@ def steps(workload: Workload, times: StepTimes) -> Result:
         Fact(name="traces", value=times.traces, text=f"{times.traces} for {buckets} shapes"),
         Fact(name="useful frames/s", value=rate, text=f"{rate:,.0f}"),
     ]  # fmt: skip
-    return facts, _retraces(times, buckets)
+    return facts, []
 
 
 def _load() -> str:
     return f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores" if hasattr(os, "getloadavg") else "not told"
-
-
-def _retraces(times: StepTimes, buckets: int) -> list[Finding]:
-    if times.traces <= buckets:
-        return []
-    what = f"{times.traces} traces for {buckets} shapes"
-    return [Finding(section="steps", what=what, cause="a step met a new shape", fix="xtts-doctor trace names it")]
 
 
 def input_wait(times: StepTimes) -> Result:
@@ -128,19 +123,22 @@ def input_wait(times: StepTimes) -> Result:
     return [fact], [finding]
 
 
-def host_entry(times: StepTimes, steps_per_call: int) -> Result:
-    """What entering the graph from Python costs, spread over the steps of a call."""
-    share = times.entry_seconds / (times.entry_seconds + steps_per_call * times.mean)
-    text = f"{1000 * times.entry_seconds:.2f} ms a call of {steps_per_call} steps, {share:.1%} of the time"
+def host_entry(times: StepTimes, training: TrainingConfig) -> Result:
+    """What entering the graph from Python costs, spread over the steps of a call as long as a run makes it."""
+    limits = {"training.steps_per_call": training.steps_per_call} | host_marks(training)
+    setting = min(limits, key=limits.__getitem__)
+    length = limits[setting]
+    share = times.entry_seconds / (times.entry_seconds + length * times.mean)
+    text = f"{1000 * times.entry_seconds:.2f} ms a call of {length} steps, {share:.1%} of the time"
     fact = Fact(name="host calls", value={"seconds": times.entry_seconds, "share": share}, text=text)
     if share <= _TOLERATED_ENTRY:
         return [fact], []
     finding = Finding(
         section="steps",
         what=f"entering the graph takes {share:.0%} of the time",
-        cause=f"Python is entered for every {steps_per_call} steps",
-        setting="training.steps_per_call",
-        value=10 * steps_per_call,
+        cause=f"Python is entered for every {length} steps",
+        setting=setting,
+        value=10 * length,
         gain=f"{1 / (1 - share):.2f} times the steps a second",
     )
     return [fact], [finding]
@@ -172,7 +170,7 @@ def measure_arithmetic(workload: Workload, times: StepTimes) -> Arithmetic:
     work = float(np.array(flops, np.float64)[times.places].sum())
     ceilings = {dtype: matmul_ceiling(dtype) for dtype in ("float32", "bfloat16")}
     reached = work / float(times.seconds[:, 0].sum())
-    used, gpu = subject.config.training.mixed_precision, bool(tf.config.list_physical_devices("GPU"))
+    used, gpu = subject.config.training.mixed_precision, accelerator() is not None
     return Arithmetic(reached=reached, ceilings=ceilings, used=used, gpu=gpu)
 
 

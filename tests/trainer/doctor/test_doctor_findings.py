@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from xtts.shared.config import TrainingConfig
 from xtts.shared.config_files import load_config
 from xtts.trainer.dataset import signatures
 from xtts.trainer.doctor import environment as environment_module
+from xtts.trainer.doctor import examination
 from xtts.trainer.doctor import memory as memory_module
 from xtts.trainer.doctor.advice import overlay
 from xtts.trainer.doctor.cost import step_flops
 from xtts.trainer.doctor.environment import read_speed
-from xtts.trainer.doctor.finding import Finding
+from xtts.trainer.doctor.finding import Fact, Finding
 from xtts.trainer.doctor.graph import data_set_check, function_check, graph_of
 from xtts.trainer.doctor.loading import data, disk_demand, load_times
 from xtts.trainer.doctor.memory import available_bytes, fit, free_host_bytes, largest_fitting
@@ -105,10 +107,15 @@ def test_steps_that_wait_for_their_batches(only):
 
 
 def test_python_entered_for_every_step(only):
-    finding = only(host_entry(step_times(0.0, 0.1), steps_per_call=1))
-    assert finding.setting == "training.steps_per_call"
+    often = {"steps_per_call": 1, "validate_every": 100, "samples_every": None, "checkpoint_every": 100}
+    finding = only(host_entry(step_times(0.0, 0.1), TrainingConfig(**often)))
+    assert (finding.setting, finding.value) == ("training.steps_per_call", 10)
     assert finding.gain == "2.00 times the steps a second"
-    assert not host_entry(step_times(0.0, 0.1), steps_per_call=50)[1]
+    finding = only(
+        host_entry(step_times(0.0, 0.1), TrainingConfig(**often | {"steps_per_call": 50, "validate_every": 2}))
+    )
+    assert (finding.setting, finding.value) == ("training.validate_every", 20)
+    assert not host_entry(step_times(0.0, 0.1), TrainingConfig(**often | {"steps_per_call": 50, "log_every": 1}))[1]
 
 
 def test_the_faster_precision_is_advised_where_it_is_measured(only):
@@ -197,3 +204,16 @@ def test_a_gpu_that_tensorflow_does_not_see(monkeypatch, tmp_path, only):
     assert finding.what == "TensorFlow sees no GPU, though H200 is here with driver 570.1"
     monkeypatch.setattr(environment_module, "driver", lambda: None)
     assert not environment_module.environment(tmp_path, speed)[1]
+
+
+def test_where_xla_does_not_compile_the_rest_is_examined(subject, monkeypatch):
+    broken = Finding(section="environment", what="XLA does not compile here: no ptxas", cause="", fix="install it")
+    fact = Fact(name="xla", value={"works": False, "seconds": 0.1}, text="fails: no ptxas")
+    monkeypatch.setattr(environment_module, "_xla", lambda: ([fact], [broken]))
+    monkeypatch.setattr(examination, "run_steps", lambda *_: pytest.fail("a step was compiled"))
+    monkeypatch.setattr(examination, "memory", lambda *_: pytest.fail("a step was compiled"))
+    report = examination.examine(subject, count=4, search=True, watch=lambda _: None)
+    assert [finding.what for finding in report.findings] == [broken.what]
+    facts = {section.name: {fact.name: fact for fact in section.facts} for section in report.sections}
+    assert facts["steps"]["not run"].text == "XLA does not compile here"
+    assert facts["shapes"]["batches read"].value >= 4
