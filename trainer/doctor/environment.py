@@ -69,7 +69,10 @@ def cpu_features() -> list[str]:
 def _devices() -> Result:
     build, gpus, card = tf.sysconfig.get_build_info(), tf.config.list_physical_devices("GPU"), driver()
     cuda = build.get("cuda_version") if build.get("is_cuda_build") else None
-    growth = {gpu.name: bool(tf.config.experimental.get_memory_growth(gpu)) for gpu in gpus}
+    # As TensorFlow decides: the variable goes before the program's own choice, and other spellings are none.
+    forced = {"true": True, "false": False}.get(os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH", ""))
+    chosen = tf.config.experimental.get_memory_growth
+    growth = {gpu.name: bool(chosen(gpu)) if forced is None else forced for gpu in gpus}
     features = cpu_features()
     graphics = f"driver {card['driver_version']}" if card else "no NVIDIA driver"
     facts = [
@@ -78,7 +81,8 @@ def _devices() -> Result:
         Fact(name="cpu features", value=features, text=", ".join(features) or "not told by this system"),
     ]
     if gpus:
-        text = "on" if all(growth.values()) else "off: TensorFlow takes all memory of the GPU at once"
+        off = "off: TensorFlow takes all memory of the GPU at once; TF_FORCE_GPU_ALLOW_GROWTH=true switches it on"
+        text = "on" if all(growth.values()) else off
         facts.append(Fact(name="memory growth", value=growth, text=text))
     if gpus or not card:
         return facts, []

@@ -1,6 +1,7 @@
 """Seeded faults, each found and named by the section that looks for it; none where there is none."""
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -217,3 +218,20 @@ def test_where_xla_does_not_compile_the_rest_is_examined(subject, monkeypatch):
     facts = {section.name: {fact.name: fact for fact in section.facts} for section in report.sections}
     assert facts["steps"]["not run"].text == "XLA does not compile here"
     assert facts["shapes"]["batches read"].value >= 4
+@pytest.mark.parametrize(
+    ("variable", "chosen", "on"),
+    [(None, None, False), (None, True, True), ("true", None, True), ("TRUE", None, False), ("false", True, False)],
+)
+def test_memory_growth_is_told_as_tensorflow_decides_it(monkeypatch, tmp_path, variable, chosen, on):
+    monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
+    if variable:
+        monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", variable)
+    gpu = SimpleNamespace(name="/physical_device:GPU:0")
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [gpu])
+    monkeypatch.setattr(tf.config.experimental, "get_memory_growth", lambda device: chosen)
+    monkeypatch.setattr(environment_module, "device_name", lambda: "a GPU")
+    (tmp_path / "shard").write_bytes(bytes(100))
+    facts, _ = environment_module.environment(tmp_path, read_speed([tmp_path / "shard"]))
+    fact = next(fact for fact in facts if fact.name == "memory growth")
+    assert fact.value == {gpu.name: on}
+    assert fact.text.startswith("on" if on else "off: TensorFlow takes all memory")
