@@ -1,7 +1,8 @@
 """How long a batch takes to load, on its own and against the step that waits for it."""
 
+import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,18 +11,20 @@ import tensorflow as tf
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 
 _GOOD_SECONDS, _SLOW_SECONDS = 0.1, 0.5
+_DRAIN_SECONDS = 0.5
+"""Time in which batches that lay ready are drawn off: they say nothing of how fast others come."""
 _STEADY, _UNEVEN = 0.25, 1.0
 """Standard deviation / mean of load times; loading goes in blocks, so that some unevenness is its nature."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadTimes:
-    """Seconds to get a batch from a pipeline that is asked for nothing else meanwhile."""
+    """Seconds to get a batch while all pipelines read ahead, as in training, and are asked as fast as they can."""
 
     first: float
     """Longest wait for the first batch: opening, reading and shuffling a block."""
     seconds: np.ndarray
-    """float64[n]: of every batch after the first ones."""
+    """float64[n]: of every batch; their mean is the time in which one comes, whichever pipeline it comes from."""
 
     @property
     def mean(self) -> float:
@@ -45,18 +48,21 @@ class LoadTimes:
 
 
 def load_times(datasets: Mapping[int, tf.data.Dataset], counts: Mapping[int, int]) -> LoadTimes:
-    """Take `counts[number]` batches, after the first, from each data set."""
-    firsts, seconds = [], []
-    for number, dataset in datasets.items():
-        began = time.perf_counter()
-        iterator = iter(dataset)
-        next(iterator)
-        firsts.append(time.perf_counter() - began)
-        for _ in range(counts[number]):
-            began = time.perf_counter()
-            next(iterator)
-            seconds.append(time.perf_counter() - began)
-    return LoadTimes(first=max(firsts), seconds=np.array(seconds))
+    """Take `counts[number]` batches of each endless data set, in a mixed order, as the training loop takes them."""
+    iterators = {number: iter(dataset) for number, dataset in datasets.items()}
+    first = max(_wait(iterator) for iterator in iterators.values())
+    mixed = np.random.default_rng(0).permutation(np.repeat(list(counts), list(counts.values())))
+    order = (iterators[number] for number in itertools.cycle(mixed.tolist()))
+    began = time.perf_counter()
+    while time.perf_counter() - began < _DRAIN_SECONDS:
+        next(next(order))
+    return LoadTimes(first=first, seconds=np.array([_wait(next(order)) for _ in mixed]))
+
+
+def _wait(iterator: Iterator[object]) -> float:
+    began = time.perf_counter()
+    next(iterator)
+    return time.perf_counter() - began
 
 
 def data(times: LoadTimes, *, step_seconds: float | None) -> Result:

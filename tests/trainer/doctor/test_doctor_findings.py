@@ -18,7 +18,7 @@ from xtts.trainer.doctor.cost import step_flops
 from xtts.trainer.doctor.environment import read_speed
 from xtts.trainer.doctor.finding import Fact, Finding
 from xtts.trainer.doctor.graph import data_set_check, function_check, graph_of
-from xtts.trainer.doctor.loading import data, disk_demand, load_times
+from xtts.trainer.doctor.loading import LoadTimes, data, disk_demand, load_times
 from xtts.trainer.doctor.memory import available_bytes, fit, free_host_bytes, largest_fitting
 from xtts.trainer.doctor.shapes import shapes
 from xtts.trainer.doctor.steps import Arithmetic, StepTimes, arithmetic, host_entry, input_wait
@@ -55,27 +55,38 @@ def test_a_locked_step_has_no_finding():
     assert not function_check({"step": graph_of(step)})[1]
 
 
-def test_a_shard_on_a_slow_reader(subject, only):
-    def delayed(*batch):
-        with tf.control_dependencies([tf.py_function(lambda: time.sleep(0.55), [], [])]):
-            return tuple(tf.identity(part) for part in batch)
+def load(*seconds):
+    return LoadTimes(first=0.0, seconds=np.array(seconds))
 
-    slow = training_data(subject, 0).map(delayed)
-    times = load_times({0: slow, 1: training_data(subject, 1)}, {0: 2, 1: 0})
-    finding = only(data(times, step_seconds=None))
+
+def test_pipelines_are_asked_together_as_the_training_loop_asks_them(only):
+    def delayed(number):
+        with tf.control_dependencies([tf.py_function(lambda: time.sleep(0.1), [], [])]):
+            return tf.identity(number)
+
+    # Eight pipelines of 100 ms a batch each give one every 12.5 ms, half of a step.
+    slow = tf.data.Dataset.range(9).repeat().map(delayed).prefetch(1)
+    times = load_times(dict.fromkeys(range(8), slow), dict.fromkeys(range(8), 5))
+    assert len(times.seconds) == 40
+    assert 0.008 < times.mean < 0.04
+    assert times.first > 0.1
+    assert not data(times, step_seconds=0.05)[1]
+    assert "times the steps a second: one takes 1.0 ms" in only(data(times, step_seconds=0.001)).gain
+
+
+def test_loading_that_is_slower_than_the_steps(only):
+    times = load(0.55, 0.55, 0.56)
     assert times.verdict == "slow"
-    assert finding.what.startswith("loading is slow: 5")
-    against = only(data(times, step_seconds=0.1))
-    assert "times the steps a second: one takes 100.0 ms" in against.gain
+    assert only(data(times, step_seconds=None)).what == "loading is slow: 553 ms a batch, p95 559 ms, steady"
+    assert only(data(times, step_seconds=0.1)).gain == "5.5 times the steps a second: one takes 100.0 ms"
     assert not data(times, step_seconds=2.0)[1]
+    assert not data(load(0.4), step_seconds=None)[1]
+    assert [load(0.09).verdict, load(0.4).verdict] == ["good", "moderate"]
 
 
 def test_one_slow_batch_in_many_swings():
-    times = load_times({0: tf.data.Dataset.range(40)}, {0: 30})
-    uneven = type(times)(first=0.0, seconds=np.array([0.001] * 30 + [0.3]))
-    fact = next(fact for fact in data(uneven, step_seconds=0.05)[0] if fact.name == "load steadiness")
+    fact = next(fact for fact in data(load(*[0.001] * 30, 0.3), step_seconds=0.05)[0] if fact.name == "load steadiness")
     assert fact.value["verdict"] == "swings"
-    assert times.verdict == "good"
 
 
 def test_batches_of_another_bucket(subject, only):
