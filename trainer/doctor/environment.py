@@ -5,7 +5,8 @@ import platform
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -15,20 +16,48 @@ import tensorflow as tf
 from xtts.trainer.device import device_name
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 
-_READ_BYTES = 64 << 20
-_CHUNK_BYTES = 4 << 20
+_SAMPLE_BYTES = 2 << 20
+"""Read of every shard: hundreds of shards take seconds."""
+_TIMES_SLOWER, _LOST_SECONDS = 4.0, 0.25
+"""A slow shard takes so many times as long as the others, and costs so many seconds more to read as a whole."""
+_SUSPECTS, _ROUNDS = 3, 3
+"""How many shards are read again at most, the slowest, and how often."""
+_DROPS_PAGES = hasattr(os, "posix_fadvise")
+"""Whether the system's memory can be told to drop a file, so that it is read from the disk."""
 _ENOUGH_DISK_BYTES = 1 << 30
 """Checkpoints and curves of a run need about that much."""
 _CPU_FEATURES = ("avx2", "fma", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve")
 
 
-class ReadSpeed(NamedTuple):
-    """What reading files gave."""
+class Sample(NamedTuple):
+    """The first `_SAMPLE_BYTES` of a file, or all of a smaller one."""
 
-    bytes_per_second: float
     bytes: int
+    seconds: float
+
+    @property
+    def speed(self) -> float:
+        """Bytes a second."""
+        return self.bytes / self.seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadSpeed:
+    """What reading the shards gave."""
+
+    samples: dict[Path, Sample]
     cold: bool
     """True when the system's memory was told to drop the files first."""
+
+    @property
+    def bytes(self) -> int:
+        """Of all samples."""
+        return sum(sample.bytes for sample in self.samples.values())
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Of all samples together."""
+        return self.bytes / max(sum(sample.seconds for sample in self.samples.values()), 1e-9)
 
 
 def environment(cache: Path, speed: ReadSpeed) -> Result:
@@ -38,7 +67,7 @@ def environment(cache: Path, speed: ReadSpeed) -> Result:
     facts = [Fact(name="versions", value={**versions, "python": platform.python_version()},
                   text=f"{named}, Python {platform.python_version()}")]  # fmt: skip
     findings = []
-    for found, some in (_devices(), _xla(), _disk(cache, speed)):
+    for found, some in (_devices(), _xla(), _disk(cache, speed), ([], _slow_shards(cache, speed))):
         facts += found
         findings += some
     return facts, findings
@@ -117,10 +146,12 @@ def _xla() -> Result:
 def _disk(cache: Path, speed: ReadSpeed) -> Result:
     free = shutil.disk_usage(cache).free
     source = "from the disk" if speed.cold else "perhaps from memory: this system cannot drop cached pages"
+    files = {str(path.relative_to(cache)): sample.speed for path, sample in speed.samples.items()}
+    read = {"bytes_per_second": speed.bytes_per_second, "bytes": speed.bytes, "cold": speed.cold, "files": files}
     facts = [
-        Fact(name="disk", value={"free_bytes": free, **speed._asdict()},
+        Fact(name="disk", value={"free_bytes": free, **read},
              text=f"{free / 2**30:,.1f} GiB free; cache read at {speed.bytes_per_second / 2**20:,.0f} MiB/s "
-                  f"({speed.bytes / 2**20:.1f} MiB {source})"),
+                  f"({speed.bytes / 2**20:.1f} MiB of {len(files)} shards, {source})"),
     ]  # fmt: skip
     if free >= _ENOUGH_DISK_BYTES:
         return facts, []
@@ -129,17 +160,51 @@ def _disk(cache: Path, speed: ReadSpeed) -> Result:
     return facts, [finding]
 
 
-def read_speed(files: Iterable[Path], limit_bytes: int = _READ_BYTES) -> ReadSpeed:
-    """Read up to `limit_bytes` of the files, past the system's memory where it allows that."""
-    read, seconds, cold = 0, 0.0, hasattr(os, "posix_fadvise")
-    for path in files:
-        with open(path, "rb", buffering=0) as file:
-            if cold:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            began = time.perf_counter()
-            while read < limit_bytes and (chunk := file.read(_CHUNK_BYTES)):
-                read += len(chunk)
-            seconds += time.perf_counter() - began
-        if read >= limit_bytes:
-            break
-    return ReadSpeed(read / max(seconds, 1e-9), read, cold)
+def read_speed(files: Iterable[Path]) -> ReadSpeed:
+    """Read a sample of every file, past the system's memory where it allows that."""
+    return ReadSpeed(samples={path: _read(path) for path in files}, cold=_DROPS_PAGES)
+
+
+def _read(path: Path) -> Sample:
+    with open(path, "rb", buffering=0) as file:
+        if _DROPS_PAGES:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        began = time.perf_counter()
+        size = len(file.read(_SAMPLE_BYTES))
+        return Sample(size, max(time.perf_counter() - began, 1e-9))
+
+
+def _slow_shards(cache: Path, speed: ReadSpeed) -> list[Finding]:
+    """Shards that stay slow when they and a typical one are read in turn: a busy moment has passed by then."""
+    samples = speed.samples
+    typical = sorted(samples, key=lambda path: samples[path].speed)[len(samples) // 2]
+    suspects = sorted(samples, key=lambda path: _lost_seconds(path, samples, typical), reverse=True)[:_SUSPECTS]
+    suspects = [path for path in suspects if _lost_seconds(path, samples, typical) > _LOST_SECONDS]
+    if not suspects:
+        return []
+    rounds = [{path: _read(path) for path in (*suspects, typical)} for _ in range(_ROUNDS)]
+    best = {path: min((again[path] for again in rounds), key=lambda sample: sample.seconds) for path in rounds[0]}
+    lost = {path: _lost_seconds(path, best, typical) for path in suspects}
+    slow = [path for path in suspects if lost[path] > _LOST_SECONDS]
+    if not slow:
+        return []
+    named = ", ".join(f"{path.relative_to(cache)} at {best[path].speed / 2**20:.2g} MiB/s" for path in slow)
+    return [
+        Finding(
+            section="environment",
+            what=f"slow to read: {named}; a typical shard is read at {best[typical].speed / 2**20:,.0f} MiB/s",
+            cause="what holds it is throttled, fails in places, or is slower than what holds the others",
+            fix=f"copy {cache} to another disk, and look at the health of this one",
+            gain=f"{sum(lost[path] for path in slow):.1f} s less reading in every epoch that reads the disk",
+        )
+    ]
+
+
+def _lost_seconds(path: Path, samples: Mapping[Path, Sample], typical: Path) -> float:
+    """How much longer the whole shard takes than at a typical one's speed; 0 unless it is several times slower."""
+    sample, usual = samples[path], samples[typical]
+    # A round to the disk is not held against a small sample, nor the bytes against one larger than the typical.
+    expected = max(usual.seconds, sample.bytes / usual.speed)
+    if sample.seconds < _TIMES_SLOWER * expected:
+        return 0.0
+    return (sample.seconds - expected) * path.stat().st_size / sample.bytes

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from xtts.trainer.device import accelerator
 from xtts.trainer.doctor import settings
-from xtts.trainer.doctor.environment import environment, read_speed
+from xtts.trainer.doctor.environment import ReadSpeed, environment, read_speed
 from xtts.trainer.doctor.finding import Fact, Report, Result
 from xtts.trainer.doctor.graph import data_set_check, function_check, graph_of
 from xtts.trainer.doctor.loading import data, disk_demand, load_times
@@ -36,7 +36,9 @@ def examine(subject: Subject, *, count: int, search: bool, watch: Watch) -> Repo
     watch("tracing the steps")
     workload = Workload(subject)
     watch("looking at the machine")
-    speed = read_speed(subject.cache / shard.file for bucket in subject.spec.buckets for shard in bucket.train)
+    speed = read_speed(
+        subject.cache / s.file for bucket in subject.spec.buckets for s in bucket.train + bucket.validation
+    )
     machine = environment(subject.cache, speed)
     if not _compiles(machine):
         count, search = 0, False
@@ -52,7 +54,7 @@ def examine(subject: Subject, *, count: int, search: bool, watch: Watch) -> Repo
     report.add("environment", machine)
     report.add("config", *_settings(subject, figures), *fit)
     report.add("shapes", read)
-    report.add("data", data(loads, step_seconds=times.mean if times else None), *_supply(subject, times, speed[0]))
+    report.add("data", data(loads, step_seconds=times.mean if times else None), *_supply(subject, times, speed))
     if times and figures:
         calls = host_entry(times, subject.config.training)
         report.add("steps", steps(workload, times), calls, arithmetic(figures))
@@ -97,14 +99,14 @@ def _settings(subject: Subject, figures: Arithmetic | None) -> list[Result]:
     ]
 
 
-def _supply(subject: Subject, times: StepTimes | None, read_bytes_per_second: float) -> list[Result]:
+def _supply(subject: Subject, times: StepTimes | None, speed: ReadSpeed) -> list[Result]:
     if not times:
         return []
     buckets = [subject.spec.buckets[n] for n in subject.training_buckets]
     stored = sum(shard.bytes for bucket in buckets for shard in bucket.train)
     batches = sum(bucket.clips("train") / subject.sizes[n] for n, bucket in enumerate(subject.spec.buckets)
                   if bucket.clips("train"))  # fmt: skip
-    demand = disk_demand(read_bytes_per_second, stored / batches, stored, free_host_bytes(), times.mean)
+    demand = disk_demand(speed.bytes_per_second, stored / batches, stored, free_host_bytes(), times.mean)
     return [input_wait(times), demand]
 
 

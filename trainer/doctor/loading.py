@@ -22,7 +22,8 @@ class LoadTimes:
     """Seconds to get a batch while all pipelines read ahead, as in training, and are asked as fast as they can."""
 
     first: float
-    """Longest wait for the first batch: opening, reading and shuffling a block."""
+    """Longest wait for the first batch: opening, reading and shuffling a block. No judgement of the disk comes of it:
+    other parts of the examination have read the same block, so that it may lie in memory."""
     seconds: np.ndarray
     """float64[n]: of every batch; their mean is the time in which one comes, whichever pipeline it comes from."""
 

@@ -1,5 +1,7 @@
 """Seeded faults, each found and named by the section that looks for it; none where there is none."""
 
+import io
+import re
 import time
 from types import SimpleNamespace
 
@@ -17,6 +19,8 @@ from xtts.trainer.doctor.advice import overlay
 from xtts.trainer.doctor.cost import step_flops
 from xtts.trainer.doctor.environment import read_speed
 from xtts.trainer.doctor.finding import Fact, Finding
+from xtts.trainer.doctor.examination import examine
+from xtts.trainer.doctor.finding import Finding
 from xtts.trainer.doctor.graph import data_set_check, function_check, graph_of
 from xtts.trainer.doctor.loading import LoadTimes, data, disk_demand, load_times
 from xtts.trainer.doctor.memory import available_bytes, fit, free_host_bytes, largest_fitting
@@ -87,6 +91,71 @@ def test_loading_that_is_slower_than_the_steps(only):
 def test_one_slow_batch_in_many_swings():
     fact = next(fact for fact in data(load(*[0.001] * 30, 0.3), step_seconds=0.05)[0] if fact.name == "load steadiness")
     assert fact.value["verdict"] == "swings"
+
+
+@pytest.fixture
+def slow_reads(monkeypatch):
+    """`slow_reads(delay)`: the doctor's reads of a file take `delay(path)` seconds more."""
+
+    def start(delay):
+        class SlowFile(io.FileIO):
+            def read(self, size=-1):
+                time.sleep(delay(self.name))
+                return super().read(size)
+
+        monkeypatch.setattr(environment_module, "open", lambda path, *_, **__: SlowFile(path), raising=False)
+
+    return start
+
+
+def test_a_shard_on_a_slow_reader(subject, slow_reads):
+    shard = subject.spec.buckets[1].train[0].file
+    slow_reads(lambda path: 0.3 * (path == subject.cache / shard))
+    (finding,) = examine(subject, count=0, search=False, watch=lambda doing: None).findings
+    assert finding.section == "environment"
+    assert finding.what.startswith(f"slow to read: {shard} at 0.")
+    assert finding.cause == "what holds it is throttled, fails in places, or is slower than what holds the others"
+    assert finding.remedy == f"copy {subject.cache} to another disk, and look at the health of this one"
+    assert finding.gain == "0.3 s less reading in every epoch that reads the disk"
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    """(folder, files): four of 3 MiB, of which 2 MiB are read, and one of 1 KiB."""
+    folder = tmp_path_factory.mktemp("shards")
+    files = [folder / f"shard-{number}" for number in range(5)]
+    for file in files:
+        file.write_bytes(bytes(3 << 20) if file != files[4] else bytes(1 << 10))
+    return folder, files
+
+
+def test_a_slow_shard_among_large_ones_is_named(shards, slow_reads, only):
+    folder, files = shards
+    slow_reads(lambda path: 0.2 * (path == files[2]))
+    speed = read_speed(files)
+    assert speed.bytes == 4 * (2 << 20) + (1 << 10)
+    finding = only(environment_module.environment(folder, speed))
+    assert re.fullmatch(r"slow to read: shard-2 at [\d.]+ MiB/s; a typical shard is read at [\d,]+ MiB/s", finding.what)
+    assert re.fullmatch(r"0\.[34] s less reading in every epoch that reads the disk", finding.gain)
+
+
+@pytest.mark.parametrize("kind", ["healthy", "far away", "a stall of milliseconds", "busy for a moment"])
+def test_sound_shards_have_no_finding(shards, slow_reads, kind):
+    folder, files = shards
+    reads = []
+
+    def delay(path):
+        reads.append(path)
+        return {
+            "healthy": 0.0,
+            "far away": 0.1,  # the small shard has a hundredth of the others' speed
+            "a stall of milliseconds": 0.02 * (path == files[4]),
+            "busy for a moment": 0.3 * (reads.count(files[2]) == 1 and path == files[2]),
+        }[kind]
+
+    slow_reads(delay)
+    assert not environment_module.environment(folder, read_speed(files))[1]
+    assert reads.count(files[2]) == (4 if kind == "busy for a moment" else 1)
 
 
 def test_batches_of_another_bucket(subject, only):
@@ -208,9 +277,9 @@ def test_a_gpu_that_tensorflow_does_not_see(monkeypatch, tmp_path, only):
     card = {"name": "H200", "driver_version": "570.1", "memory.total": "143771"}
     monkeypatch.setattr(environment_module, "driver", lambda: card)
     shard = tmp_path / "shard"
-    shard.write_bytes(bytes(3 << 20))
+    shard.write_bytes(bytes(1 << 20))
     speed = read_speed([shard])
-    assert speed.bytes == 3 << 20
+    assert speed.bytes == 1 << 20
     assert speed.bytes_per_second > 1e6
     finding = only(environment_module.environment(tmp_path, speed))
     assert finding.what == "TensorFlow sees no GPU, though H200 is here with driver 570.1"
