@@ -1,8 +1,5 @@
 """Seeded faults, each found and named by the section that looks for it; none where there is none."""
 
-import io
-import re
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,10 +16,7 @@ from xtts.trainer.doctor.advice import overlay
 from xtts.trainer.doctor.cost import step_flops
 from xtts.trainer.doctor.environment import read_speed
 from xtts.trainer.doctor.finding import Fact, Finding
-from xtts.trainer.doctor.examination import examine
-from xtts.trainer.doctor.finding import Finding
 from xtts.trainer.doctor.graph import data_set_check, function_check, graph_of
-from xtts.trainer.doctor.loading import LoadTimes, data, disk_demand, load_times
 from xtts.trainer.doctor.memory import available_bytes, fit, free_host_bytes, largest_fitting
 from xtts.trainer.doctor.shapes import shapes
 from xtts.trainer.doctor.steps import Arithmetic, StepTimes, arithmetic, host_entry, input_wait
@@ -59,118 +53,12 @@ def test_a_locked_step_has_no_finding():
     assert not function_check({"step": graph_of(step)})[1]
 
 
-def load(*seconds):
-    return LoadTimes(first=0.0, seconds=np.array(seconds))
-
-
-def test_pipelines_are_asked_together_as_the_training_loop_asks_them(only):
-    def delayed(number):
-        with tf.control_dependencies([tf.py_function(lambda: time.sleep(0.1), [], [])]):
-            return tf.identity(number)
-
-    # Eight pipelines of 100 ms a batch each give one every 12.5 ms, half of a step.
-    slow = tf.data.Dataset.range(9).repeat().map(delayed).prefetch(1)
-    times = load_times(dict.fromkeys(range(8), slow), dict.fromkeys(range(8), 5))
-    assert len(times.seconds) == 40
-    assert 0.008 < times.mean < 0.04
-    assert times.first > 0.1
-    assert not data(times, step_seconds=0.05)[1]
-    assert "times the steps a second: one takes 1.0 ms" in only(data(times, step_seconds=0.001)).gain
-
-
-def test_loading_that_is_slower_than_the_steps(only):
-    times = load(0.55, 0.55, 0.56)
-    assert times.verdict == "slow"
-    assert only(data(times, step_seconds=None)).what == "loading is slow: 553 ms a batch, p95 559 ms, steady"
-    assert only(data(times, step_seconds=0.1)).gain == "5.5 times the steps a second: one takes 100.0 ms"
-    assert not data(times, step_seconds=2.0)[1]
-    assert not data(load(0.4), step_seconds=None)[1]
-    assert [load(0.09).verdict, load(0.4).verdict] == ["good", "moderate"]
-
-
-def test_one_slow_batch_in_many_swings():
-    fact = next(fact for fact in data(load(*[0.001] * 30, 0.3), step_seconds=0.05)[0] if fact.name == "load steadiness")
-    assert fact.value["verdict"] == "swings"
-
-
-@pytest.fixture
-def slow_reads(monkeypatch):
-    """`slow_reads(delay)`: the doctor's reads of a file take `delay(path)` seconds more."""
-
-    def start(delay):
-        class SlowFile(io.FileIO):
-            def read(self, size=-1):
-                time.sleep(delay(self.name))
-                return super().read(size)
-
-        monkeypatch.setattr(environment_module, "open", lambda path, *_, **__: SlowFile(path), raising=False)
-
-    return start
-
-
-def test_a_shard_on_a_slow_reader(subject, slow_reads):
-    shard = subject.spec.buckets[1].train[0].file
-    slow_reads(lambda path: 0.3 * (path == subject.cache / shard))
-    (finding,) = examine(subject, count=0, search=False, watch=lambda doing: None).findings
-    assert finding.section == "environment"
-    assert finding.what.startswith(f"slow to read: {shard} at 0.")
-    assert finding.cause == "what holds it is throttled, fails in places, or is slower than what holds the others"
-    assert finding.remedy == f"copy {subject.cache} to another disk, and look at the health of this one"
-    assert finding.gain == "0.3 s less reading in every epoch that reads the disk"
-
-
-@pytest.fixture(scope="module")
-def shards(tmp_path_factory):
-    """(folder, files): four of 3 MiB, of which 2 MiB are read, and one of 1 KiB."""
-    folder = tmp_path_factory.mktemp("shards")
-    files = [folder / f"shard-{number}" for number in range(5)]
-    for file in files:
-        file.write_bytes(bytes(3 << 20) if file != files[4] else bytes(1 << 10))
-    return folder, files
-
-
-def test_a_slow_shard_among_large_ones_is_named(shards, slow_reads, only):
-    folder, files = shards
-    slow_reads(lambda path: 0.2 * (path == files[2]))
-    speed = read_speed(files)
-    assert speed.bytes == 4 * (2 << 20) + (1 << 10)
-    finding = only(environment_module.environment(folder, speed))
-    assert re.fullmatch(r"slow to read: shard-2 at [\d.]+ MiB/s; a typical shard is read at [\d,]+ MiB/s", finding.what)
-    assert re.fullmatch(r"0\.[34] s less reading in every epoch that reads the disk", finding.gain)
-
-
-@pytest.mark.parametrize("kind", ["healthy", "far away", "a stall of milliseconds", "busy for a moment"])
-def test_sound_shards_have_no_finding(shards, slow_reads, kind):
-    folder, files = shards
-    reads = []
-
-    def delay(path):
-        reads.append(path)
-        return {
-            "healthy": 0.0,
-            "far away": 0.1,  # the small shard has a hundredth of the others' speed
-            "a stall of milliseconds": 0.02 * (path == files[4]),
-            "busy for a moment": 0.3 * (reads.count(files[2]) == 1 and path == files[2]),
-        }[kind]
-
-    slow_reads(delay)
-    assert not environment_module.environment(folder, read_speed(files))[1]
-    assert reads.count(files[2]) == (4 if kind == "busy for a moment" else 1)
-
-
 def test_batches_of_another_bucket(subject, only):
     named = signatures(subject.spec, subject.sizes)
     assert not shapes({"a": training_data(subject, 0)}, {"a": named[0]})[1]
     finding = only(shapes({"a": training_data(subject, 1)}, {"a": named[0]}))
     assert finding.what.startswith("a: ")
     assert ", locked to " in finding.what
-
-
-def test_a_disk_that_cannot_keep_up(only):
-    asked = {"batch_bytes": 50e6, "cache_bytes": 10**12, "free_memory": 10**10, "step_seconds": 0.1}
-    assert "of a disk that reads 95" in only(disk_demand(1e8, **asked)).what
-    assert not disk_demand(1e9, **asked)[1]
-    assert not disk_demand(1e8, **{**asked, "cache_bytes": 10**9})[1]
 
 
 def step_times(waiting, entry):
@@ -298,6 +186,8 @@ def test_where_xla_does_not_compile_the_rest_is_examined(subject, monkeypatch):
     facts = {section.name: {fact.name: fact for fact in section.facts} for section in report.sections}
     assert facts["steps"]["not run"].text == "XLA does not compile here"
     assert facts["shapes"]["batches read"].value >= 4
+
+
 @pytest.mark.parametrize(
     ("variable", "chosen", "on"),
     [(None, None, False), (None, True, True), ("true", None, True), ("TRUE", None, False), ("false", True, False)],

@@ -1,0 +1,120 @@
+"""Seeded faults of reading: slow shards, slow pipelines, a slow disk; none where there is none."""
+
+import io
+import re
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from xtts.trainer.doctor import environment as environment_module
+from xtts.trainer.doctor.environment import read_speed
+from xtts.trainer.doctor.examination import examine
+from xtts.trainer.doctor.loading import LoadTimes, data, disk_demand, load_times
+
+
+def load(*seconds):
+    return LoadTimes(first=0.0, seconds=np.array(seconds))
+
+
+def test_pipelines_are_asked_together_as_the_training_loop_asks_them(only):
+    def delayed(number):
+        with tf.control_dependencies([tf.py_function(lambda: time.sleep(0.1), [], [])]):
+            return tf.identity(number)
+
+    # Eight pipelines of 100 ms a batch each give one every 12.5 ms, half of a step.
+    slow = tf.data.Dataset.range(9).repeat().map(delayed).prefetch(1)
+    times = load_times(dict.fromkeys(range(8), slow), dict.fromkeys(range(8), 5))
+    assert len(times.seconds) == 40
+    assert 0.008 < times.mean < 0.04
+    assert times.first > 0.1
+    assert not data(times, step_seconds=0.05)[1]
+    assert "times the steps a second: one takes 1.0 ms" in only(data(times, step_seconds=0.001)).gain
+
+
+def test_loading_that_is_slower_than_the_steps(only):
+    times = load(0.55, 0.55, 0.56)
+    assert times.verdict == "slow"
+    assert only(data(times, step_seconds=None)).what == "loading is slow: 553 ms a batch, p95 559 ms, steady"
+    assert only(data(times, step_seconds=0.1)).gain == "5.5 times the steps a second: one takes 100.0 ms"
+    assert not data(times, step_seconds=2.0)[1]
+    assert not data(load(0.4), step_seconds=None)[1]
+    assert [load(0.09).verdict, load(0.4).verdict] == ["good", "moderate"]
+
+
+def test_one_slow_batch_in_many_swings():
+    fact = next(fact for fact in data(load(*[0.001] * 30, 0.3), step_seconds=0.05)[0] if fact.name == "load steadiness")
+    assert fact.value["verdict"] == "swings"
+
+
+@pytest.fixture
+def slow_reads(monkeypatch):
+    """`slow_reads(delay)`: the doctor's reads of a file take `delay(path)` seconds more."""
+
+    def start(delay):
+        class SlowFile(io.FileIO):
+            def read(self, size=-1):
+                time.sleep(delay(self.name))
+                return super().read(size)
+
+        monkeypatch.setattr(environment_module, "open", lambda path, *_, **__: SlowFile(path), raising=False)
+
+    return start
+
+
+def test_a_shard_on_a_slow_reader(subject, slow_reads):
+    shard = subject.spec.buckets[1].train[0].file
+    slow_reads(lambda path: 0.3 * (path == subject.cache / shard))
+    (finding,) = examine(subject, count=0, search=False, watch=lambda doing: None).findings
+    assert finding.section == "environment"
+    assert finding.what.startswith(f"slow to read: {shard} at 0.")
+    assert finding.cause == "what holds it is throttled, fails in places, or is slower than what holds the others"
+    assert finding.remedy == f"copy {subject.cache} to another disk, and look at the health of this one"
+    assert finding.gain == "0.3 s less reading in every epoch that reads the disk"
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    """(folder, files): four of 3 MiB, of which 2 MiB are read, and one of 1 KiB."""
+    folder = tmp_path_factory.mktemp("shards")
+    files = [folder / f"shard-{number}" for number in range(5)]
+    for file in files:
+        file.write_bytes(bytes(3 << 20) if file != files[4] else bytes(1 << 10))
+    return folder, files
+
+
+def test_a_slow_shard_among_large_ones_is_named(shards, slow_reads, only):
+    folder, files = shards
+    slow_reads(lambda path: 0.2 * (path == files[2]))
+    speed = read_speed(files)
+    assert speed.bytes == 4 * (2 << 20) + (1 << 10)
+    finding = only(environment_module.environment(folder, speed))
+    assert re.fullmatch(r"slow to read: shard-2 at [\d.]+ MiB/s; a typical shard is read at [\d,]+ MiB/s", finding.what)
+    assert re.fullmatch(r"0\.[34] s less reading in every epoch that reads the disk", finding.gain)
+
+
+@pytest.mark.parametrize("kind", ["healthy", "far away", "a stall of milliseconds", "busy for a moment"])
+def test_sound_shards_have_no_finding(shards, slow_reads, kind):
+    folder, files = shards
+    reads = []
+
+    def delay(path):
+        reads.append(path)
+        return {
+            "healthy": 0.0,
+            "far away": 0.1,  # the small shard has a hundredth of the others' speed
+            "a stall of milliseconds": 0.02 * (path == files[4]),
+            "busy for a moment": 0.3 * (reads.count(files[2]) == 1 and path == files[2]),
+        }[kind]
+
+    slow_reads(delay)
+    assert not environment_module.environment(folder, read_speed(files))[1]
+    assert reads.count(files[2]) == (4 if kind == "busy for a moment" else 1)
+
+
+def test_a_disk_that_cannot_keep_up(only):
+    asked = {"batch_bytes": 50e6, "cache_bytes": 10**12, "free_memory": 10**10, "step_seconds": 0.1}
+    assert "of a disk that reads 95" in only(disk_demand(1e8, **asked)).what
+    assert not disk_demand(1e9, **asked)[1]
+    assert not disk_demand(1e8, **{**asked, "cache_bytes": 10**9})[1]
