@@ -167,7 +167,8 @@ def _show(report: "Report", as_json: bool, *, advice: bool = True) -> None:
         print_json(report)
     else:
         show = print_report if advice else print_sections
-        show(report, Console(width=None if os.isatty(1) else 120, highlight=False))
+        # No emoji: the middle of my_steps:train: is one to rich.
+        show(report, Console(width=None if os.isatty(1) else 120, highlight=False, emoji=False))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 
-PYTHON_OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless", "GeneratorDataset", "GeneratorDatasetOp")
+PYTHON_OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 """Ops that call the host's Python: from py_function, numpy_function and from_generator."""
 DYNAMIC_OPS = (
     "Where", "Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2", "NonMaxSuppressionV3",

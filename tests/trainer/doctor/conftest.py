@@ -1,5 +1,7 @@
 """What the doctor's checks are tried on."""
 
+import textwrap
+
 import pytest
 
 from xtts.shared.config_files import load_config
@@ -27,3 +29,18 @@ def only():
         return finding
 
     return the_one
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch, request):
+    """`module(source)` writes a user's module into the working folder and gives its name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = "foreign_" + "".join(c for c in request.node.name if c.isalnum())
+
+    def write(source):
+        head = "import numpy as np\nimport tensorflow as tf\n"
+        (tmp_path / f"{name}.py").write_text(head + textwrap.dedent(source))
+        return name
+
+    return write
