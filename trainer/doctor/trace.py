@@ -1,53 +1,91 @@
-"""Watches every `tf.function` that some code calls, and names the argument that makes one trace again."""
+"""Watches every `tf.function` that some code calls, and names what makes it trace again."""
 
+import functools
+import gc
 import inspect
 import time
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MethodType
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from xtts.shared.errors import LockstepError
+from xtts.trainer.doctor.arguments import Form, Forms, change_kind, differences
 from xtts.trainer.doctor.finding import Fact, Finding, Report
-from xtts.trainer.doctor.foreign import POLYMORPHIC, driver_of, foreign, load_target
+from xtts.trainer.doctor.foreign import ONE_CALL, POLYMORPHIC, driver_of, foreign, load_target
 
-_PYTHON_VALUES = (bool, int, float, str, bytes, type(None))
-_NEW_FUNCTION = "the function itself"
 _FIXES = {
     "value": "pass tf.constant({name}) or give input_signature: every Python value is a constant of a trace of its own",
     "shape": "pad to fixed shapes, or give input_signature with None there where a step may stay dynamic",
     "dtype": "cast it before the call, so that every call has one type",
-    "object": "make the tf.function, and the objects it is given, once and outside the loop",
+    "structure": "give every call the same arguments and keys, in lists of one length and parts of one size",
+    "object": "make {name} once and outside the loop, or pass the tensors that it holds",
+    "anew": "make the tf.function, and the object that it is a method of, once and outside the loop",
+    "context": "call it in one tf.distribute scope and on one device, with each variable in one place",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Retrace:
-    """One trace beyond a function's first."""
+    """One trace beyond the first."""
 
     function: str
-    argument: str
-    """The argument that changed, with its place inside it: `batch[0]`."""
-    before: str
-    now: str
     kind: str
     """Of the change: a key of `_FIXES`."""
+    argument: str = ""
+    """The argument that changed, with its place inside it: `batch[0]`; empty where none did."""
+    before: str = ""
+    now: str = ""
     seconds: float
     """Of the whole call."""
 
 
 @dataclass
+class Instance:
+    """What was seen of one `tf.function` object."""
+
+    object: "weakref.ref[Any]"
+    made: int
+    """Number of the round in which it was made, -1 before the first."""
+    method: bool
+    """Made by TensorFlow when a method is first used, however old the object of the method is."""
+    called: int = 0
+    """Number of the round of its last call."""
+    traces: list[Form] = field(default_factory=list)
+    """Arguments of the calls that were traced."""
+    seconds: float = 0.0
+    """Of the first of them."""
+
+
+@dataclass
 class Watched:
-    """What was seen of one body of code."""
+    """What was seen of one body of code, under however many `tf.function` objects."""
 
     name: str
     calls: int = 0
-    forms: list[dict[str, str]] = field(default_factory=list)
-    """Arguments of the calls that were traced."""
+    instances: list[Instance] = field(default_factory=list)
+    """In the order of their first calls."""
     quick: list[float] = field(default_factory=list)
-    """Seconds of the calls that were not."""
+    """Seconds of the calls that were not traced."""
+
+    def made_anew(self) -> Iterator[Instance]:
+        """Those made after the first round for a single use.
+
+        Such a one is gone after it, or does for the same arguments what another one did. One for each bucket, made
+        when it is first needed, is neither.
+        """
+        known: list[Form] = []
+        for one in self.instances:
+            if known and one.traces and one.made > 0:
+                used_once = one.called == one.made and not one.method and one.traces[0] in known
+                if used_once or one.object() is None:
+                    yield one
+            known += one.traces
 
 
 class TraceWatch:
@@ -56,95 +94,92 @@ class TraceWatch:
     def __init__(self) -> None:
         self.functions: dict[object, Watched] = {}
         self.retraces: list[Retrace] = []
+        self.round = 0
+        """Number of the call of the user's step: to be set by the caller."""
+        self._forms = Forms()
+        self._made: weakref.WeakKeyDictionary[Any, tuple[int, bool]] = weakref.WeakKeyDictionary()
+        self._instances: weakref.WeakKeyDictionary[Any, Instance] = weakref.WeakKeyDictionary()
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Stand between every caller and every `tf.function`."""
-        original = POLYMORPHIC.__call__
+        original, original_init = POLYMORPHIC.__call__, POLYMORPHIC.__init__
+
+        def init(function: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+            original_init(function, *args, **kwargs)
+            # TensorFlow binds a method inside a wrapper of its own, which AutoGraph changes when it is traced.
+            method = isinstance(getattr(function.python_function, "__wrapped__", None), MethodType)
+            self._made[function] = self.round, method
 
         def call(function: Any, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401
             if not tf.executing_eagerly():  # part of the trace of another function
                 return original(function, *args, **kwargs)
             before, began = function.experimental_get_tracing_count(), time.perf_counter()
             result = original(function, *args, **kwargs)
+            seconds = time.perf_counter() - began
             traced = function.experimental_get_tracing_count() > before
-            self.note(function, arguments(function, args, kwargs), traced, time.perf_counter() - began)
+            self._note(function, self._forms.of(function, args, kwargs) if traced else None, seconds)
             return result
 
-        POLYMORPHIC.__call__ = call
+        POLYMORPHIC.__call__, POLYMORPHIC.__init__ = call, init
         try:
             yield
         finally:
-            POLYMORPHIC.__call__ = original
+            POLYMORPHIC.__call__, POLYMORPHIC.__init__ = original, original_init
+        gc.collect()  # a tf.function is part of cycles of references: what nobody holds is gone after this only
+        self.retraces += [
+            Retrace(function=watched.name, kind="anew", seconds=one.seconds)
+            for watched in self.functions.values()
+            for one in watched.made_anew()
+        ]
 
-    def note(self, function: Any, form: dict[str, str], traced: bool, seconds: float) -> None:  # noqa: ANN401
-        """Record one call."""
-        body = function.python_function
-        # One body under ever new tf.function objects is traced for each of them: the code is what is counted.
-        watched = self.functions.setdefault(getattr(body, "__code__", body), Watched(name=name_of(body)))
+    def _note(self, function: Any, form: Form | None, seconds: float) -> None:  # noqa: ANN401
+        """Record one call; `form` is None unless it was traced."""
+        body = own_function(function.python_function)
+        watched = self.functions.setdefault(getattr(body, "__code__", type(body)), Watched(name=name_of(body)))
+        one = self._instances.get(function)
+        if one is None:
+            made, method = self._made.get(function, (-1, False))
+            one = Instance(object=weakref.ref(function), made=made, method=method)
+            self._instances[function] = one
+            watched.instances.append(one)
         watched.calls += 1
-        if not traced:
+        one.called = self.round
+        if form is None:
             watched.quick.append(seconds)
             return
-        if watched.forms:
-            nearest = min(watched.forms, key=lambda known: len(_differences(known, form)))
-            changed = _differences(nearest, form) or [(_NEW_FUNCTION, "one tf.function", "a new tf.function")]
-            argument, before, now = changed[0]
-            kind = "object" if argument == _NEW_FUNCTION else _kind(before, now)
-            self.retraces.append(
-                Retrace(function=watched.name, argument=argument, before=before, now=now, kind=kind, seconds=seconds)
-            )
-        watched.forms.append(form)
+        if one.traces:
+            self.retraces.append(_retrace(watched.name, one.traces, form, seconds))
+        else:
+            one.seconds = seconds
+        one.traces.append(form)
+
+
+def own_function(body: Any) -> Any:  # noqa: ANN401 - any callable
+    """The user's own function inside the wrappers of TensorFlow, functools and other decorators."""
+    body = inspect.unwrap(body)
+    while isinstance(body, functools.partial):
+        body = inspect.unwrap(body.func)
+    return getattr(body, "__func__", body)
 
 
 def name_of(body: Any) -> str:  # noqa: ANN401 - any callable
     """Name and place of a function."""
     code = getattr(body, "__code__", None)
     place = f" ({code.co_filename.rpartition('/')[2]}:{code.co_firstlineno})" if code else ""
-    return f"{getattr(body, '__name__', type(body).__name__)}{place}"
+    return f"{getattr(body, '__qualname__', type(body).__qualname__).rpartition('<locals>.')[2]}{place}"
 
 
-def arguments(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, str]:  # noqa: ANN401
-    """Every argument by its name, and by its place inside lists and dicts, as far as a trace depends on it."""
-    try:
-        bound = inspect.signature(function.python_function).bind(*args, **kwargs)
-    except (TypeError, ValueError):  # a builtin, or a wrapper that hides its arguments
-        named: dict[str, Any] = {f"argument {i}": value for i, value in enumerate(args)} | dict(kwargs)
-    else:
-        named = dict(bound.arguments)
-    forms: dict[str, str] = {}
-    for name, value in named.items():
-        forms.update(_forms(name, value))
-    return forms
-
-
-def _forms(name: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from _forms(f"{name}[{key!r}]", part)
-    elif isinstance(value, list | tuple):
-        for i, part in enumerate(value):
-            yield from _forms(f"{name}[{i}]", part)
-    elif isinstance(value, np.ndarray | np.generic):
-        yield name, f"tensor {value.dtype.name}{list(value.shape)}"
-    elif hasattr(value, "dtype") and hasattr(value, "shape"):
-        yield name, f"tensor {tf.as_dtype(value.dtype).name}{value.shape}".replace("(", "[").replace(")", "]")
-    elif isinstance(value, _PYTHON_VALUES):
-        yield name, f"Python {type(value).__name__} {value!r}"
-    else:
-        yield name, f"{type(value).__name__} object {id(value):#x}"
-
-
-def _differences(known: dict[str, str], form: dict[str, str]) -> list[tuple[str, str, str]]:
-    names = [*form, *(name for name in known if name not in form)]
-    pairs = [(name, known.get(name, "not given"), form.get(name, "not given")) for name in names]
-    return [(name, before, now) for name, before, now in pairs if before != now]
-
-
-def _kind(before: str, now: str) -> str:
-    if not (before.startswith("tensor") and now.startswith("tensor")):
-        return "value" if "Python" in before + now else "object"
-    return "shape" if before.partition("[")[0] == now.partition("[")[0] else "dtype"
+def _retrace(function: str, known: list[Form], form: Form, seconds: float) -> Retrace:
+    changed = differences(min(known, key=lambda earlier: len(differences(earlier, form))), form)
+    if not changed:
+        return Retrace(function=function, kind="context", seconds=seconds)
+    # An object may tell TensorFlow that it is alike; what else changed is sure to have been the cause.
+    argument, before, now = min(changed, key=lambda change: change_kind(*change[1:]) == "object")
+    return Retrace(
+        function=function, kind=change_kind(before, now), argument=argument, before=before.text, now=now.text,
+        seconds=seconds,
+    )  # fmt: skip
 
 
 def watch_calls(target: str, calls: int) -> Report:
@@ -153,16 +188,26 @@ def watch_calls(target: str, calls: int) -> Report:
     watch = TraceWatch()
     with foreign(target), watch.watching():
         for number in range(calls):
-            step(number)
+            watch.round = number
+            _refuse_unrun(target, step(number))
     return report_of(watch)
+
+
+def _refuse_unrun(target: str, result: object) -> None:
+    if isinstance(result, Generator | Coroutine | AsyncGenerator):
+        raise LockstepError(target, found=f"gives a {type(result).__name__}, which nobody runs", fix=ONE_CALL)
 
 
 def report_of(watch: TraceWatch) -> Report:
     """Facts and findings of what was watched: one finding for each argument of each function."""
     facts = []
     for watched in watch.functions.values():
-        counts = {"calls": watched.calls, "traces": len(watched.forms)}
-        facts.append(Fact(name=watched.name, value=counts, text=f"{watched.calls} calls, {len(watched.forms)} traces"))
+        traces = sum(len(one.traces) for one in watched.instances)
+        counts = {"calls": watched.calls, "traces": traces, "functions": len(watched.instances)}
+        text = f"{watched.calls} calls, {traces} traces"
+        if len(watched.instances) > 1:
+            text += f" of {len(watched.instances)} tf.functions"
+        facts.append(Fact(name=watched.name, value=counts, text=text))
     if not facts:
         facts.append(Fact(name="functions", value=0, text="no tf.function was called"))
     groups: dict[tuple[str, str, str], list[Retrace]] = {}
@@ -176,14 +221,22 @@ def report_of(watch: TraceWatch) -> Report:
 
 def _finding(group: list[Retrace], quick: list[float]) -> Finding:
     first, times = group[0], f"{len(group)} times" if len(group) > 1 else "once"
+    if first.kind == "anew":
+        what = f"made anew {times}"
+        cause = "a new tf.function knows no trace: each is traced for itself, whatever was traced before"
+    else:
+        what = f"traced again {times}: {first.argument or 'no argument'} changed"
+        cause = f"{first.argument} was {first.before}, then {first.now}"
+    if first.kind == "context":
+        cause = "the arguments were alike: what differs is the scope or device of the call, or which variables are one"
     slow = float(np.mean([retrace.seconds for retrace in group]))
     gain = f"a call that is traced again takes {1000 * slow:.1f} ms"
     if quick:
         gain += f", one that is not {1000 * float(np.mean(quick)):.1f} ms"
     return Finding(
         section="trace",
-        what=f"{first.function} traced again {times}: {first.argument} changed",
-        cause=f"{first.argument} was {first.before}, then {first.now}",
+        what=f"{first.function} {what}",
+        cause=cause,
         fix=_FIXES[first.kind].format(name=first.argument),
         gain=gain,
     )
