@@ -8,7 +8,7 @@ from xtts.trainer.doctor.environment import ReadSpeed, environment, read_speed
 from xtts.trainer.doctor.finding import Fact, Report, Result
 from xtts.trainer.doctor.graph import data_set_check, function_check, graph_of
 from xtts.trainer.doctor.loading import data, disk_demand, load_times
-from xtts.trainer.doctor.memory import available_bytes, find_batch_size, free_host_bytes, memory
+from xtts.trainer.doctor.memory import available_bytes, free_host_bytes, memory
 from xtts.trainer.doctor.shapes import shapes
 from xtts.trainer.doctor.steps import (
     Arithmetic,
@@ -32,7 +32,7 @@ Watch = Callable[[str], None]
 
 def examine(subject: Subject, *, count: int, search: bool, watch: Watch) -> Report:
     """Measure everything; `count` 0 compiles and runs no step, `search` looks for the largest batch."""
-    asked = count > 0
+    asked, free = count > 0, free_host_bytes()
     watch("tracing the steps")
     workload = Workload(subject)
     watch("looking at the machine")
@@ -43,7 +43,7 @@ def examine(subject: Subject, *, count: int, search: bool, watch: Watch) -> Repo
     if not _compiles(machine):
         count, search = 0, False
     with explained("compiling and running the steps", compile_fix()):
-        fit, times, figures = _measure_steps(workload, count, search, watch)
+        fit, most, times, figures = _measure_steps(workload, count, search, watch)
     watch("reading batches")
     named = data_sets(subject)
     datasets = {name: dataset for name, (_, dataset) in named.items()}
@@ -52,7 +52,8 @@ def examine(subject: Subject, *, count: int, search: bool, watch: Watch) -> Repo
     watch("walking the graphs")
     report = Report()
     report.add("environment", machine)
-    report.add("config", *_settings(subject, figures), *fit)
+    # What fits into memory comes first: of two findings on one setting the overlay takes the first one's advice.
+    report.add("config", *fit, *_settings(subject, figures, most, free))
     report.add("shapes", read)
     report.add("data", data(loads, step_seconds=times.mean if times else None), *_supply(subject, times, speed))
     if times and figures:
@@ -71,31 +72,28 @@ def _compiles(machine: Result) -> bool:
 
 def _measure_steps(
     workload: Workload, count: int, search: bool, watch: Watch
-) -> tuple[list[Result], StepTimes | None, Arithmetic | None]:
-    """(memory and batch search, times, arithmetic); steps that do not fit into memory are not run."""
-    results, free = [], available_bytes()
-    if count:
-        watch("estimating the memory of a step: XLA compiles it for that")
-        results.append(memory(workload, free))
-    if search:
-        watch("looking for the largest batch: some compilations")
-        results.append(find_batch_size(workload, free))
-    if not count or any(findings for _, findings in results):
-        return results, None, None
+) -> tuple[list[Result], int | None, StepTimes | None, Arithmetic | None]:
+    """(memory, largest batch expected to fit, times, arithmetic); steps that do not fit into memory are not run."""
+    if not (count or search):
+        return [], None, None, None
+    watch(f"estimating the memory of a step{', looking for the largest batch' * search}: XLA compiles it for that")
+    fit, most = memory(workload, available_bytes(), search=search)
+    if not count or fit[1]:
+        return [fit], most, None, None
     watch(f"compiling {len(workload.loop.sizes)} steps and running {count}")
     times = run_steps(workload, count)
     watch("counting and measuring FLOP/s")
-    return results, times, measure_arithmetic(workload, times)
+    return [fit], most, times, measure_arithmetic(workload, times)
 
 
-def _settings(subject: Subject, figures: Arithmetic | None) -> list[Result]:
+def _settings(subject: Subject, figures: Arithmetic | None, most: int | None, free_memory: int) -> list[Result]:
     config, spec = subject.config, subject.spec
     return [
         settings.disagreements(config, spec, subject.cache),
         settings.caps(subject.rows, config),
         settings.padding(subject.rows, spec),
-        settings.batches(config, spec, subject.sizes, figures.share if figures else None),
-        settings.reading(config, spec, subject.sizes, free_memory=free_host_bytes(), gpu=accelerator() is not None),
+        settings.batches(config, spec, subject.sizes, figures.share if figures else None, most),
+        settings.reading(config, spec, subject.sizes, free_memory=free_memory, gpu=accelerator() is not None),
     ]
 
 

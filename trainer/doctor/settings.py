@@ -106,12 +106,14 @@ def padding(rows: Sequence[IndexRow], spec: CacheSpec) -> Result:
     return [fact], [finding]
 
 
-def batches(config: Config, spec: CacheSpec, sizes: dict[int, int], ceiling_share: float | None) -> Result:
+def batches(
+    config: Config, spec: CacheSpec, sizes: dict[int, int], ceiling_share: float | None, most: int | None
+) -> Result:
     """Batch sizes against the clips that there are.
 
     ceiling_share: what the steps reach of the device's matrix product, where that was measured.
+    most: the largest batch size that can be expected to fit into memory, where that is known.
     """
-    tall = max(training_buckets(spec), key=lambda number: spec.buckets[number].frames)
     listed = ", ".join(f"{size} x {spec.buckets[n].frames}" for n, size in sizes.items())
     blank = blank_share(config, spec, sizes)
     facts = [
@@ -121,21 +123,23 @@ def batches(config: Config, spec: CacheSpec, sizes: dict[int, int], ceiling_shar
                   f"cost {blank:.1%} of the training time"),
     ]  # fmt: skip
     findings = []
-    if config.training.batch_size == 1 and spec.buckets[tall].clips("train") > 1:
-        findings.append(_batch_of_one(spec, tall, ceiling_share))
+    tall = max(training_buckets(spec), key=lambda number: spec.buckets[number].frames)
+    better = min(_USUAL_BATCH, spec.buckets[tall].clips("train"), _USUAL_BATCH if most is None else most)
+    if config.training.batch_size == 1 < better:
+        findings.append(_batch_of_one(better, ceiling_share))
     if blank > _TOLERATED_BLANKS:
-        findings.append(_blank_clips(config, spec, blank))
+        findings.append(_blank_clips(config, spec, blank, most))
     return facts, findings
 
 
-def _batch_of_one(spec: CacheSpec, tall: int, ceiling_share: float | None) -> Finding:
+def _batch_of_one(better: int, ceiling_share: float | None) -> Finding:
     reached = f"the steps reach {ceiling_share:.1%} of this device's matrix product" if ceiling_share else ""
     return Finding(
         section="config",
         what="training.batch_size is 1: a step works on a single clip",
         cause="the weights are read, and the optimizer runs, once for every clip; small products fill no device",
         setting="training.batch_size",
-        value=min(_USUAL_BATCH, spec.buckets[tall].clips("train")),
+        value=better,
         fix="or let --find-batch-size find the largest that fits",
         gain=f"up to {1 / ceiling_share:.0f} times the frames a second: {reached}" if ceiling_share else "",
     )
@@ -150,15 +154,17 @@ def blank_share(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> float
     return _VALIDATION_COST * blanks / (config.training.validate_every * step + _VALIDATION_COST * whole)
 
 
-def _blank_clips(config: Config, spec: CacheSpec, blank: float) -> Finding:
+def _blank_clips(config: Config, spec: CacheSpec, blank: float, most: int | None) -> Finding:
     now, micro = config.training.batch_size, config.training.gradient_accumulation_steps
-    near = range(max(micro, now - now // 4), now + now // 4 + 1, micro)
+    clips = sum(bucket.clips("train") for bucket in spec.buckets)
+    reach = now // 4 // micro * micro
+    near = range(now - reach, min(now + reach, clips, now if most is None else most) + 1, micro)
 
     def cost(size: int) -> float:
         training = config.training.model_copy(update={"batch_size": size})
         return blank_share(config, spec, batch_sizes(spec, training))
 
-    best = min(near, key=lambda size: (cost(size), abs(size - now)))
+    best = min(near, key=lambda size: (cost(size), abs(size - now)), default=now)
     every = config.training.validate_every * 4
     smaller = cost(best) < 0.5 * blank
     return Finding(
@@ -173,7 +179,9 @@ def _blank_clips(config: Config, spec: CacheSpec, blank: float) -> Finding:
 
 def reading(config: Config, spec: CacheSpec, sizes: dict[int, int], *, free_memory: int, gpu: bool) -> Result:
     """Settings of the input pipeline and of the mixture that cost speed: shuffling, leveling, reading ahead."""
-    shuffling, level = config.data.shuffle_memory_mb << 20, level_gain(config, spec, sizes)
+    stored = sum(shard.bytes for bucket in spec.buckets for shard in bucket.train)
+    shuffling = min(config.data.shuffle_memory_mb << 20, 2 * stored)  # a clip is in two blocks at most
+    level = level_gain(config, spec, sizes)
     leveled = "leveled" if config.training.level_batches else "not leveled"
     text = f"blocks of {shuffling / 2**20:,.0f} MiB in memory, {free_memory / 2**20:,.0f} MiB free; batches {leveled}"
     fact = Fact(name="reading", value={"shuffle_bytes": shuffling, "level_gain": level}, text=text)
@@ -190,7 +198,7 @@ def reading(config: Config, spec: CacheSpec, sizes: dict[int, int], *, free_memo
 def _shuffling(shuffling: int, free_memory: int) -> Finding:
     return Finding(
         section="config",
-        what=f"data.shuffle_memory_mb takes {shuffling / free_memory:.0%} of the free memory",
+        what=f"shuffled blocks take {shuffling / free_memory:.0%} of the free memory",
         cause="every bucket keeps a block being read and one in use",
         setting="data.shuffle_memory_mb",
         value=max(int(_MOST_SHUFFLING * free_memory / 2) >> 20, 1),

@@ -35,11 +35,6 @@ class Subject:
         """Numbers of the buckets with validation clips."""
         return validation_buckets(self.spec)
 
-    @property
-    def tallest(self) -> int:
-        """The training bucket of the most frames, whose step takes the most memory."""
-        return max(self.training_buckets, key=lambda number: self.spec.buckets[number].frames)
-
 
 def load_subject(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], cache: Path

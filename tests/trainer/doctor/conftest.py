@@ -4,7 +4,10 @@ import textwrap
 
 import pytest
 
-from xtts.shared.config_files import load_config
+from xtts.shared.cache_spec import Shard
+from xtts.shared.config_files import dump_config, load_config
+from xtts.trainer.batches import batch_sizes
+from xtts.trainer.doctor.advice import write_overlay
 from xtts.trainer.doctor.subject import load_subject
 
 
@@ -44,3 +47,42 @@ def module(tmp_path, monkeypatch, request):
         return name
 
     return write
+
+
+@pytest.fixture(scope="session")
+def with_clips(subject):
+    """`with_clips({frames: (training, validation)}, bytes=...)`: a spec of such buckets, one shard of each split."""
+
+    def change(clips, *, bytes=1 << 20):
+        def shards(split, number, records):
+            file = f"{split}/bucket-{number:02d}/shard-00000-of-00001.tfrecord"
+            return [Shard(file=file, records=records, bytes=bytes, sha256="0" * 64)] if records else []
+
+        buckets = [
+            subject.spec.buckets[0].model_copy(
+                update={
+                    "tokens": frames // 4,
+                    "frames": frames,
+                    "train": shards("train", number, train),
+                    "validation": shards("validation", number, validation),
+                }
+            )
+            for number, (frames, (train, validation)) in enumerate(clips.items())
+        ]
+        return subject.spec.model_copy(update={"buckets": buckets})
+
+    return change
+
+
+@pytest.fixture
+def mended(tmp_path):
+    """`mended(config, spec, findings)`: with the overlay laid over, as xtts-train accepts it for the cache."""
+
+    def merge(config, spec, findings):
+        (tmp_path / "config.yaml").write_text(dump_config(config))
+        assert write_overlay(tmp_path / "advice.yaml", findings), "no setting is advised"
+        merged = load_config(str(tmp_path / "config.yaml"), overlays=[str(tmp_path / "advice.yaml")])
+        batch_sizes(spec, merged.training)
+        return merged
+
+    return merge

@@ -62,21 +62,46 @@ def test_padding_names_the_bucket_count_that_mends_it(subject, only):
 def test_a_batch_size_of_one(subject, configured, only):
     config = configured("training.batch_size=1")
     sizes = batch_sizes(subject.spec, config.training)
-    finding = only(settings.batches(config, subject.spec, sizes, 0.05))
+    finding = only(settings.batches(config, subject.spec, sizes, 0.05, None))
     assert finding.what == "training.batch_size is 1: a step works on a single clip"
     assert finding.setting == "training.batch_size"
     assert finding.value > 1
     assert finding.gain.startswith("up to 20 times the frames a second")
+    assert only(settings.batches(config, subject.spec, sizes, None, 3)).value == 3
+    assert not settings.batches(config, subject.spec, sizes, None, 1)[1]
 
 
 def test_validation_batches_full_of_blanks(subject, configured, only):
     config = configured("training.batch_size=9", "training.validate_every=1")
     sizes = batch_sizes(subject.spec, config.training)
-    finding = only(settings.batches(config, subject.spec, sizes, None))
+    finding = only(settings.batches(config, subject.spec, sizes, None, None))
     assert "blank clips in validation batches take" in finding.what
     assert finding.setting in ("training.batch_size", "training.validate_every")
     calm = config.training.model_copy(update={"validate_every": 1000})
     assert settings.blank_share(config.model_copy(update={"training": calm}), subject.spec, sizes) < 0.01
+
+
+def blank_advice(config, spec, most):
+    (finding,) = settings.batches(config, spec, batch_sizes(spec, config.training), None, most)[1]
+    assert "blank clips in validation batches take" in finding.what
+    return finding
+
+
+def test_a_batch_without_blanks_is_one_that_the_trainer_takes(configured, with_clips, mended):
+    spec, micro = with_clips({400: (40, 24)}), "training.gradient_accumulation_steps=4"
+    divided = configured("training.batch_size=20", micro, "training.validate_every=1")
+    assert mended(divided, spec, [blank_advice(divided, spec, 100)]).training.batch_size == 24
+    # A quarter more than 36 would be more than all 40 clips.
+    spec, large = with_clips({400: (40, 41)}), configured("training.batch_size=36", "training.validate_every=1")
+    assert mended(large, spec, [blank_advice(large, spec, 100)]).training.validate_every == 4
+
+
+def test_a_batch_without_blanks_is_no_larger_than_what_fits(configured, with_clips):
+    config, spec = configured("training.batch_size=8", "training.validate_every=1"), with_clips({400: (40, 10)})
+    assert blank_advice(config, spec, 100).value == 10
+    for most in (9, 3, 0, None):
+        finding = blank_advice(config, spec, most)
+        assert finding.setting == "training.validate_every" or finding.value <= (8 if most is None else most)
 
 
 def test_buckets_that_disagree_with_the_cache(subject, configured, only):
@@ -92,11 +117,22 @@ def test_settings_of_the_input_pipeline(subject, configured):
         return [finding.setting for finding in settings.reading(config, subject.spec, sizes, **where)[1]]
 
     assert found(configured()) == []
-    assert found(configured(), free_memory=600 << 20) == ["data.shuffle_memory_mb"]
+    assert found(configured(), free_memory=600 << 20) == []
     assert found(configured("training.level_batches=false")) == ["training.level_batches"]
     off = configured("data.prefetch_to_device=false")
     assert found(off, gpu=True) == ["data.prefetch_to_device"]
     assert found(off) == []
+
+
+def test_blocks_are_shuffled_in_memory_as_far_as_there_are_clips(configured, with_clips, only):
+    def read(mebibytes):
+        config, spec = configured("data.shuffle_memory_mb=512"), with_clips({400: (40, 2)}, bytes=mebibytes << 20)
+        return settings.reading(config, spec, batch_sizes(spec, config.training), free_memory=600 << 20, gpu=False)
+
+    finding = only(read(300))
+    assert finding.what == "shuffled blocks take 85% of the free memory"
+    assert finding.remedy == "set data.shuffle_memory_mb to 150"
+    assert not read(50)[1]
 
 
 def test_clips_at_their_own_lengths_are_unusable(tiny_corpus, tmp_path, micro):

@@ -1,0 +1,219 @@
+"""What a step needs against what there is: on memory made up for the test, and once on the micro model's own."""
+
+from collections import defaultdict
+from types import SimpleNamespace
+
+import pytest
+import tensorflow as tf
+
+from xtts.trainer.batches import batch_sizes
+from xtts.trainer.dataset import blank_batch, signatures
+from xtts.trainer.doctor import examination
+from xtts.trainer.doctor import memory as memory_module
+from xtts.trainer.doctor.memory import available_bytes, device_bytes, free_host_bytes, largest_fitting, memory
+from xtts.trainer.doctor.subject import load_subject
+
+KEPT, GRADIENTS, FRAME = 1600 << 20, 800 << 20, 1 << 16
+"""Bytes: of weights, moments and averages, of what else a step takes before its first clip, and for every frame."""
+
+
+@pytest.mark.parametrize("needed", [lambda n: 100 + 7 * n, lambda n: 50 + 3 * n + 0.02 * n * n])
+def test_the_largest_batch_is_found_in_few_compilations(needed):
+    tried = []
+
+    def measure(size):
+        tried.append(size)
+        return needed(size)
+
+    def largest(limit, most, micro=1, now=8):
+        return largest_fitting(measure, limit, known={0: needed(0), now: needed(now)}, most=most, micro=micro)
+
+    found = largest(900, 10_000)
+    assert needed(found) <= 900
+    assert needed(1.1 * found + 1) > 900
+    assert len(tried) <= 5
+    assert largest(10**9, 40) == 40
+    assert largest(10, 40) == 0
+    assert largest(900, 10_000, micro=4) % 4 == 0
+    assert needed(largest(900, 500, now=500)) <= 900
+
+
+def test_a_batch_is_found_beyond_sizes_that_need_the_same():
+    tried = []
+
+    def measure(size):
+        tried.append(size)
+        return 1000 if size > 3 else 100 * size
+
+    assert largest_fitting(measure, 250, known={0: 0, 64: 1000}, most=64) in (1, 2)
+    assert len(tried) <= 5
+
+
+@pytest.fixture
+def workload_of(monkeypatch, subject, configured):
+    """`workload_of(spec, "a.b=c")`: one whose steps need KEPT + GRADIENTS + FRAME x frames, and run when they fit."""
+
+    def needed(signature):
+        return KEPT + GRADIENTS + FRAME * signature[1].shape[0] * signature[1].shape[1]
+
+    def make(spec, *assignments, runs_in=1 << 50):
+        config = configured(*assignments)
+        sizes = batch_sizes(spec, config.training)
+
+        def train(number, signature):
+            def step(*batch):
+                if needed(signature) > runs_in:
+                    raise tf.errors.ResourceExhaustedError(None, None, "out of memory")
+                return tf.zeros([8])
+
+            return step
+
+        monkeypatch.setattr(memory_module, "Steps", lambda *_: SimpleNamespace(train=train))
+        return SimpleNamespace(
+            subject=SimpleNamespace(spec=spec, config=config, sizes=sizes),
+            steps=SimpleNamespace(
+                training=config.training, training_steps=defaultdict(str), model=None, optimizer=None, step=None
+            ),
+            signatures=signatures(spec, sizes),
+            state=SimpleNamespace(optimizer=SimpleNamespace(first=[tf.TensorSpec([KEPT // 16])])),
+        )
+
+    monkeypatch.setattr(memory_module, "step_bytes", lambda step, signature: needed(signature))
+    return make
+
+
+def bytes_of(clips, frames):
+    return KEPT + GRADIENTS + FRAME * clips * frames
+
+
+def test_the_batch_advised_fits_and_is_taken(workload_of, with_clips, mended, only):
+    spec, free = with_clips({872: (500, 9)}), 4 << 30
+    workload = workload_of(spec, "training.batch_size=64", "training.gradient_accumulation_steps=4")
+    result, most = memory(workload, free, search=False)
+    finding = only(result)
+    assert finding.what == "the largest step, 64 clips x 872 frames, needs 5.8 GiB, 4.0 GiB are available"
+    size = mended(workload.subject.config, spec, [finding]).training.batch_size
+    assert size == most == 20
+    assert bytes_of(size, 872) <= 0.9 * free < bytes_of(size + 4, 872)
+
+
+def test_a_batch_that_fits_tells_how_far_it_may_grow(workload_of, with_clips):
+    workload = workload_of(with_clips({872: (500, 9)}), "training.batch_size=8")
+    (_, findings), most = memory(workload, 8 << 30, search=False)
+    assert not findings
+    assert 16 < most
+    assert bytes_of(most, 872) <= 0.9 * (8 << 30)
+
+
+def test_no_batch_setting_helps_one_clip_a_micro_batch(workload_of, with_clips, only):
+    settings = ("training.batch_size=4", "training.gradient_accumulation_steps=4")
+    result, most = memory(workload_of(with_clips({872: (500, 9)}), *settings), 2 << 30, search=False)
+    finding = only(result)
+    assert finding.cause == "it is too large even with one clip a micro-batch, so that no batch setting helps"
+    assert (finding.setting, most) == ("", 0)
+    assert "model.size" in finding.remedy
+
+
+def test_the_largest_step_need_not_be_the_tallest(workload_of, with_clips, mended, only):
+    spec = with_clips({400: (500, 9), 872: (2, 1)})
+    workload = workload_of(spec, "training.batch_size=29")
+    (fact,), findings = memory(workload, 64 << 30, search=False)[0]
+    assert fact.value["step_bytes"] == bytes_of(63, 400)
+    assert "the largest step (63 clips x 400 frames)" in fact.text
+    assert not findings
+    result, _ = memory(workload, 4 << 30, search=True)
+    size = mended(workload.subject.config, spec, [only(result)]).training.batch_size
+    sizes = batch_sizes(spec, workload.subject.config.training.model_copy(update={"batch_size": size}))
+    assert bytes_of(sizes[0], 400) <= 0.9 * (4 << 30)
+    assert result[0][1].value == {"batch_size": size, "proved": False}
+    assert result[0][1].text == f"{size} (by memory); 29 now"
+
+
+def test_a_batch_is_proved_by_running_it(workload_of, with_clips, monkeypatch, only):
+    monkeypatch.setattr(memory_module, "accelerator", lambda: "/GPU:0")
+    spec, settings = with_clips({872: (40, 4)}), ("training.batch_size=4", "training.gradient_accumulation_steps=4")
+
+    def found(**limits):
+        (facts, findings), most = memory(workload_of(spec, *settings, **limits), 64 << 30, search=True)
+        assert most == facts[1].value["batch_size"]
+        return facts[1].value, facts[1].text, findings
+
+    assert found() == (
+        {"batch_size": 40, "proved": True},
+        "40 (all clips of every bucket, and its largest step ran); 4 now",
+        [],
+    )
+    assert found(runs_in=bytes_of(20, 872))[0] == {"batch_size": 20, "proved": True}
+    value, text, (finding,) = found(runs_in=bytes_of(3, 872))
+    assert (value, text) == ({"batch_size": 0, "proved": False}, "none fits")
+    assert "no batch setting helps" in finding.cause
+
+
+def test_memory_that_no_gpu_tells_is_not_judged(workload_of, with_clips, monkeypatch):
+    monkeypatch.setattr(memory_module, "accelerator", lambda: "/GPU:0")
+    assert available_bytes() is None
+    workload = workload_of(with_clips({872: (40, 4)}))
+    (facts, findings), most = memory(workload, available_bytes(), search=True)
+    assert facts[0].value["available_bytes"] is None
+    assert facts[0].text.endswith("TensorFlow does not tell what there is")
+    assert [fact.text for fact in facts[1:]] == ["not looked for: the memory is not known"]
+    assert (findings, most) == ([], None)
+
+
+def test_the_memory_of_a_device_is_what_tensorflow_gives_it(monkeypatch):
+    assert device_bytes("/CPU:0") == 256 << 20  # TensorFlow's figure for every CPU
+    assert 1 << 28 < available_bytes() == pytest.approx(free_host_bytes(), rel=0.2)
+    monkeypatch.setattr(memory_module, "accelerator", lambda: "/CPU:0")
+    assert available_bytes() == 256 << 20
+
+
+@pytest.mark.parametrize(
+    ("folder", "limit", "usage", "cached"),
+    [
+        (".", "memory.max", "memory.current", "inactive_file"),
+        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ],
+)
+def test_a_control_group_leaves_its_limit_less_its_use(folder, limit, usage, cached, tmp_path, monkeypatch):
+    monkeypatch.setattr(memory_module, "_CONTROL_GROUPS", tmp_path)
+    group = tmp_path / folder
+    group.mkdir(exist_ok=True)
+    (group / usage).write_text(f"{90 << 20}\n")
+    (group / "memory.stat").write_text(f"anon 5\n{cached} {30 << 20}\n")
+    (group / limit).write_text(f"{100 << 20}\n")
+    assert free_host_bytes() == 40 << 20
+    (group / limit).write_text("max\n")
+    assert free_host_bytes() > 1 << 28
+
+
+def test_the_largest_batch_of_the_micro_model(tiny_cache, micro, monkeypatch, mended):
+    """Made up are the memory of two clips, the memory that there is, and that this machine's CPU is a GPU."""
+    quick = ["training.batch_size=2", "training.validate_every=1", "model.dropout=0", "model.duration_layers=1"]
+    subject = load_subject(["tiny"], [*micro, *quick], {}, tiny_cache)
+    compiled, estimated, ran, asked = memory_module.step_bytes, [], [], []
+
+    def step_bytes(step, signature):
+        if signature[1].shape[0] == 2:
+            return 8 << 30
+        estimated.append(compiled(step, signature))
+        return estimated[-1]
+
+    def blank(signature):
+        ran.append(signature[1].shape.as_list())
+        return blank_batch(signature)
+
+    monkeypatch.setattr(memory_module, "step_bytes", step_bytes)
+    monkeypatch.setattr(memory_module, "blank_batch", blank)
+    monkeypatch.setattr(memory_module, "accelerator", lambda: "/GPU:0")
+    monkeypatch.setattr(examination, "available_bytes", lambda: 4 << 30)
+    # What shuffling is held against is asked for before a step has taken its part.
+    monkeypatch.setattr(examination, "free_host_bytes", lambda: asked.append(len(estimated)) or 8 << 30)
+    report = examination.examine(subject, count=1, search=True, watch=lambda _: None)
+    facts = {fact.name: fact for section in report.sections for fact in section.facts}
+    assert (len(estimated), asked) == (1, [0])
+    assert 1 << 18 < estimated[0] < 1 << 24
+    assert facts["largest batch"].value == {"batch_size": 1, "proved": True}
+    assert ran == [[1, subject.spec.buckets[1].frames, 80]]
+    assert facts["not run"].text == "they do not fit into memory"
+    assert [finding.setting for finding in report.findings] == ["training.batch_size", "training.validate_every"]
+    assert mended(subject.config, subject.spec, report.findings).training.batch_size == 1
