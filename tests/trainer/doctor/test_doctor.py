@@ -46,6 +46,18 @@ def test_a_healthy_set_up_has_no_finding(healthy):
     assert not overlay.exists()
 
 
+def test_the_steps_of_a_run_are_profiled(healthy, micro, tiny_cache, tmp_path):
+    arguments = ["profile", "--cache", tiny_cache, *assignments(*micro), "--steps", 3, "--json", "--out"]
+    code, out, err = run(*arguments, tmp_path / "trace")  # the steps that `healthy` compiled
+    assert code == 0, err
+    facts = json.loads(out)["sections"]["profile"]["facts"]
+    assert facts["steps"]["count"] == 3
+    assert 0 < facts["device busy"] <= 1
+    assert 0 <= facts["input wait"] < 1
+    assert facts["top ops"] > 0
+    assert list((tmp_path / "trace" / "plugins" / "profile").glob("*/*.xplane.pb"))
+
+
 def test_every_section_measured_something(healthy):
     facts = {name: section["facts"] for name, section in healthy[1]["sections"].items()}
     assert facts["environment"]["xla"]["works"]

@@ -1,17 +1,14 @@
 """The profile of a small compiled loop, and the sums over spans that it rests on."""
 
 import io
-import json
 
 import pytest
 import tensorflow as tf
-from click.testing import CliRunner
 from rich.console import Console
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.doctor import profile
-from xtts.trainer.doctor.cli import main
 from xtts.trainer.doctor.page import print_sections
 from xtts.trainer.doctor.profile import is_xla_op, merged, profile_call, report_of, summarise, top_ops
 
@@ -88,23 +85,6 @@ def test_a_gpu_that_may_not_be_profiled_is_said_to_be(tmp_path, monkeypatch):
     monkeypatch.setattr(profile, "accelerator", lambda: "/GPU:0")
     with pytest.raises(LockstepError, match=r"no compiled step in the trace.*\n?.*NVreg_RestrictProfilingToAdminUsers"):
         summarise(file, 10.0, 0.0)
-
-
-def test_the_command_profiles_the_steps_of_a_run(micro, tiny_cache, tmp_path):
-    settings = [part for setting in micro for part in ("--set", setting)]
-    arguments = ["profile", "--cache", str(tiny_cache), *settings, "--steps", "3", "--out", str(tmp_path / "trace")]
-    done = CliRunner().invoke(main, [*arguments, "--json"])
-    assert done.exit_code == 0, done.output
-    facts = json.loads(done.stdout)["sections"]["profile"]["facts"]
-    assert facts["steps"]["count"] == 3
-    assert 0 < facts["device busy"] <= 1
-    assert 0 <= facts["input wait"] < 1
-    assert facts["top ops"] > 0
-    assert list((tmp_path / "trace" / "plugins" / "profile").glob("*/*.xplane.pb"))
-    (tmp_path / "file").write_text("")
-    refused = CliRunner().invoke(main, [*arguments[:-1], str(tmp_path / "file")])
-    assert refused.exit_code == 2
-    assert "cannot be profiled into" in refused.stderr
 
 
 def test_a_folder_that_is_a_file_is_refused(tmp_path):
