@@ -59,7 +59,11 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def publish(file: Path) -> None:
-    """Keep the figures of a run with their picture, and write what the README says of them."""
+    """Keep the figures of a full run with their picture, and write what the README says of them."""
+    if not file.is_file():
+        sys.exit(f"--out {file}: no such file; measure first, without --readme")
+    if json.loads(file.read_text(encoding="utf-8"))["quick"]:
+        sys.exit(f"--out {file}: figures of a quick run, which the README does not show; measure without --quick")
     for found, kept in ((file, RESULTS), (file.with_name(PICTURE), ROOT / "docs" / PICTURE)):
         if found.is_file() and found.resolve() != kept:
             shutil.copyfile(found, kept)
@@ -78,7 +82,7 @@ def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]
         if name == NEEDS_DATA and options.data is None:
             continue
         file, began = options.out.with_name(f"{name}.json"), time.perf_counter()
-        done = subprocess.run(command_line(name, file, options), stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(benchmark_line(name, file, options), stdout=subprocess.PIPE, text=True)
         if done.returncode:
             sys.exit(f"benchmarks/{name}.py failed with exit code {done.returncode}")
         pages[name], figures[name] = done.stdout, json.loads(file.read_text(encoding="utf-8"))
@@ -99,7 +103,7 @@ def with_others(stored: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]
     return fresh | stored | {"machine": fresh["machine"] | {"versions": stored["machine"]["versions"] | installed}}
 
 
-def command_line(name: str, file: Path, options: argparse.Namespace) -> list[str]:
+def benchmark_line(name: str, file: Path, options: argparse.Namespace) -> list[str]:
     """One benchmark in a process of its own, which writes its figures into `file`."""
     line = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), "--out", str(file)]
     if name == NEEDS_DATA:

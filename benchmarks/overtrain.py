@@ -1,7 +1,7 @@
 """Whether a small corpus, over-trained, is spoken back intelligibly.
 
     python -m pip install pocketsphinx
-    python benchmarks/overtrain.py DATA [--config tiny] [--steps 4000] [--work build/overtrain] [--out FILE.json]
+    python benchmarks/overtrain.py DATA [--config tiny] [--steps 6000] [--work build/overtrain] [--out FILE.json]
     python benchmarks/overtrain.py DATA --run RUN [--out FILE.json] [--heard FOLDER]
 
 The first form builds features of DATA with every clip in training, and trains; with --run an existing run is scored,

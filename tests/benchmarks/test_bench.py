@@ -65,6 +65,14 @@ def test_a_part_is_written_between_its_marks_alone(bench, summarise, figures):
     assert [(row["ratio"], row["measured"]) for row in rows] == [("29x", "0.7 and 20.2 s"), ("18x", "1.1 and 20.2 s")]
 
 
+def test_only_full_figures_are_published(bench, tmp_path):
+    with pytest.raises(SystemExit, match=r"none\.json: no such file; measure first"):
+        bench.publish(tmp_path / "none.json")
+    (tmp_path / "quick.json").write_text('{"quick": true}')
+    with pytest.raises(SystemExit, match="figures of a quick run, which the README does not show"):
+        bench.publish(tmp_path / "quick.json")
+
+
 def test_figures_of_another_machine_are_not_mixed(bench, figures):
     fresh = {"machine": figures["machine"] | {"versions": {"torch": None, "numpy": "9"}}, "quick": False}
     mixed = bench.with_others(figures, fresh)
