@@ -7,6 +7,7 @@ L tokens, T frames, M mel channels, D width. All shapes are static and every met
 import itertools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
@@ -25,6 +26,25 @@ SIGMA_MIN = 1e-4
 def decays(variable: tf.Variable) -> bool:
     """Weight decay is for the matrices and filters, not for biases, norms and embeddings."""
     return str(variable.name) == "kernel"
+
+
+class AlignedClips(NamedTuple):
+    """A batch up to the flow: nothing here depends on the flow's time and noise."""
+
+    target: tf.Tensor
+    """float32[B, T, M], the mel in normalised units."""
+    audible: tf.Tensor
+    """bool[B, T, 1], true inside a clip."""
+    text: tf.Tensor
+    """[B, T, D], what the decoder is told of the text in each frame."""
+    speaker: tf.Tensor | None
+    """int32[B]."""
+    voice: tf.Tensor | None
+    """[B, N, D'], latents of the reference encoder."""
+    prior: tf.Tensor
+    """float32[B], loss of each clip."""
+    duration: tf.Tensor
+    """float32[B], loss of each clip."""
 
 
 class AcousticModel(keras.Model):  # type: ignore[misc]
@@ -142,31 +162,55 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
     ) -> dict[str, tf.Tensor]:
         """Losses of each clip, summed over its frames and channels or its tokens: float32[B] each.
 
-        tokens: int32[B, L], mel: float32[B, T, M], natural-log magnitude, token_length and mel_length: int32[B],
-        noise: float32[B, T, M], standard normal, time: float32[B] in 0..1, dropout_seed: int32[2], speaker: int32[B].
-        The dropout seed also says where a clip is cropped for its voice; without one that is the middle.
+        noise: float32[B, T, M], standard normal, time: float32[B] in 0..1; the others as in `align_clips`.
         `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
         constant; `flow` is the squared error of the vector field; `duration` is the deviance of `duration_deviance`.
+        """
+        aligned = self.align_clips(tokens, mel, token_length, mel_length, dropout_seed=dropout_seed, speaker=speaker)
+        return {"prior": aligned.prior, "flow": self.flow_loss(aligned, noise, time), "duration": aligned.duration}
+
+    def align_clips(
+        self,
+        tokens: tf.Tensor,
+        mel: tf.Tensor,
+        token_length: tf.Tensor,
+        mel_length: tf.Tensor,
+        *,
+        dropout_seed: tf.Tensor | None,
+        speaker: tf.Tensor | None = None,
+    ) -> AlignedClips:
+        """Everything of a batch that comes before the flow.
+
+        tokens: int32[B, L], mel: float32[B, T, M], natural-log magnitude, token_length and mel_length: int32[B],
+        dropout_seed: int32[2], speaker: int32[B].
+        The dropout seed also says where a clip is cropped for its voice; without one that is the middle.
         """
         valid = length_mask(token_length, tokens.shape[1])
         audible = length_mask(mel_length, mel.shape[1])
         target = self.normalise(mel, audible)
-        noise = keep_valid(noise, audible)
         voice = self._listen_to_crops(target, mel_length, dropout_seed)
         encodings, mean = self.encode(tokens, valid, speaker, voice, fold_seed(dropout_seed, 0))
         durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
-        aligned, text = self.decoder.spread_text(encodings, mean, durations, mel.shape[1])
+        expected, text = self.decoder.spread_text(encodings, mean, durations, mel.shape[1])
         predicted = self.duration_predictor(tf.stop_gradient(encodings), valid, fold_seed(dropout_seed, 1))
+        return AlignedClips(
+            target=target, audible=audible, text=text, speaker=speaker, voice=voice,
+            prior=0.5 * _sum_of_squares(target - expected, audible),
+            duration=duration_deviance(predicted, durations, valid),
+        )  # fmt: skip
+
+    def flow_loss(self, clips: AlignedClips, noise: tf.Tensor, time: tf.Tensor) -> tf.Tensor:
+        """Squared error of the vector field at one time of each clip, summed over it: float32[B].
+
+        noise: float32[B, T, M], standard normal, time: float32[B] in 0..1.
+        """
+        noise = keep_valid(noise, clips.audible)
         # Optimal-transport path (Matcha-TTS, eq. 3): noise at time 0, the mel (nearly) at time 1.
         moment = time[:, tf.newaxis, tf.newaxis]
-        noisy = (1.0 - (1.0 - SIGMA_MIN) * moment) * noise + moment * target
-        field = self.decoder(noisy, text, audible, self.decoder.condition(time, speaker, voice))
-        flow_error = field - (target - (1.0 - SIGMA_MIN) * noise)
-        return {
-            "prior": 0.5 * _sum_of_squares(target - aligned, audible),
-            "flow": _sum_of_squares(flow_error, audible),
-            "duration": duration_deviance(predicted, durations, valid),
-        }
+        noisy = (1.0 - (1.0 - SIGMA_MIN) * moment) * noise + moment * clips.target
+        condition = self.decoder.condition(time, clips.speaker, clips.voice)
+        field = self.decoder(noisy, clips.text, clips.audible, condition)
+        return _sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.audible)
 
     def generate(
         self,
