@@ -179,8 +179,11 @@ class TrainingConfig(Section):
     """Peak, reached after warm-up."""
     warmup_steps: int = Field(default=100, ge=0)
     """Linear warm-up from 0."""
+    decay_fraction: Fraction = 0.2
+    """Share of the steps after warm-up, the last ones, in which the rate decays by a cosine; before them it is constant,
+    so that a run can be made longer without a trace of its first end. 1 decays all the way."""
     final_learning_rate_share: Fraction = 0.05
-    """The cosine decay ends at this share of the peak."""
+    """The decay ends at this share of the peak."""
     weight_decay: NonNegativeFloat = 0.01
     """Decoupled; biases, norms and embeddings are left out."""
     adam_beta1: Decay = 0.9
@@ -190,7 +193,7 @@ class TrainingConfig(Section):
     adam_epsilon: PositiveFloat = 1e-8
     """Added to the root of the second moment."""
     clip_norm: PositiveFloat = 1.0
-    """Largest global norm of the gradient."""
+    """Largest norm of the gradient: that of the duration predictor, and that of all other weights together."""
     ema_decay: Decay = 0.995
     """Decay of the averaged weights that validation and export use."""
     duration_loss_weight: NonNegativeFloat = 1.0
@@ -215,6 +218,11 @@ class TrainingConfig(Section):
     """Newest checkpoints kept, beside the best one by validation."""
     seed: Seed = 0
     """Initial weights, order of the clips and every random number of the step."""
+
+    @property
+    def decay_start(self) -> int:
+        """Step after which the learning rate decays."""
+        return self.steps - round(self.decay_fraction * max(self.steps - self.warmup_steps, 0))
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -15,8 +15,9 @@ import tensorflow as tf
 from xtts.shared.config import ModelConfig
 from xtts.shared.mel_profiles import mel_profile
 from xtts.trainer.alignment import gaussian_scores, round_durations, search_durations
-from xtts.trainer.layers import fold_seed, glorot, keep_valid, length_mask
+from xtts.trainer.layers import glorot, keep_valid, length_mask
 from xtts.trainer.networks import DurationPredictor, FlowDecoder, TextEncoder
+from xtts.trainer.random_numbers import fold_seed
 from xtts.trainer.reference import ReferenceEncoder, crop_reference
 
 SIGMA_MIN = 1e-4
@@ -26,6 +27,15 @@ SIGMA_MIN = 1e-4
 def decays(variable: tf.Variable) -> bool:
     """Weight decay is for the matrices and filters, not for biases, norms and embeddings."""
     return str(variable.name) == "kernel"
+
+
+def clip_group(variable: tf.Variable) -> int:
+    """Weights whose gradients are clipped together: 1 for those of the duration predictor, 0 for all others.
+
+    No gradient flows from the predictor into the rest, and that of its deviance has no bound: in one norm it would
+    scale the others down to nothing while durations are still far off.
+    """
+    return int("/duration_predictor/" in str(variable.path))
 
 
 class AlignedClips(NamedTuple):

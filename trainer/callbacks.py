@@ -34,6 +34,8 @@ class StepRows:
     first_step: int
     """Number of the first of them, from 1."""
     result: CallResult
+    outside_seconds: float
+    """Time before the call in which no step ran (validation, samples, checkpoints), and what entering it cost."""
     traces: int
     """Traces of training steps so far."""
     epoch: int
@@ -41,16 +43,22 @@ class StepRows:
 
     def rows(self) -> list[dict[str, float]]:
         """The numbers of each step, as metrics.jsonl has them."""
-        lines: list[dict[str, float]] = []
-        for i, (values, (seconds, waited)) in enumerate(zip(self.result.metrics, self.result.seconds, strict=True)):
-            line: dict[str, float] = {"step": self.first_step + i}
-            line |= {name: float(value) for name, value in zip(TRAIN_METRICS, values, strict=True)}
-            line["step_seconds"] = float(seconds)
-            line["input_wait_share"] = float(waited / seconds)
-            line["useful_frames_per_second"] = float(self.column("useful_frames")[i] / seconds)
-            line["traces"] = self.traces
-            lines.append(line)
-        return lines
+        whole, outside = self.result.step_seconds, self.outside_seconds / max(len(self.result.metrics), 1)
+        columns = {
+            "step_seconds": whole,
+            "input_wait_share": self.result.wait_seconds / whole,
+            "outside_share": outside / (outside + whole),
+            "useful_frames_per_second": self.column("useful_frames") / whole,
+        }
+        return [
+            {
+                "step": self.first_step + i,
+                **{name: float(value) for name, value in zip(TRAIN_METRICS, values, strict=True)},
+                **{name: float(column[i]) for name, column in columns.items()},
+                "traces": self.traces,
+            }
+            for i, values in enumerate(self.result.metrics)
+        ]
 
     def column(self, name: str) -> np.ndarray:
         """float32[n]: one metric of every step."""
@@ -115,7 +123,8 @@ class Reporter:
             f"step {step:>{len(str(self.total_steps))}}/{self.total_steps}  loss {mean['loss']:.4f}  {parts}  "
             f"lr {last['learning_rate']:.1e}  norm {mean['gradient_norm']:.2f}  "
             f"{1000 * mean['step_seconds']:.0f} ms/step  {mean['useful_frames_per_second']:,.0f} frames/s  "
-            f"input wait {100 * mean['input_wait_share']:.1f}%  traces {last['traces']}",
+            f"input wait {100 * mean['input_wait_share']:.1f}%  outside {100 * mean['outside_share']:.1f}%  "
+            f"traces {last['traces']}",
             highlight=False,
         )
 

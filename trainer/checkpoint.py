@@ -4,13 +4,14 @@ import hashlib
 import json
 import shutil
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from xtts.shared.cache_spec import CacheSpec
-from xtts.shared.config import Config
+from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.durable import move, sync_file
 from xtts.shared.errors import LockstepError
 
@@ -78,7 +79,7 @@ def _set_aside(checkpoint: Path) -> None:
 
 def set_aside_newer(folder: Path, step: int) -> list[Path]:
     """Move checkpoints after `step` to `superseded/`: a run that goes back must not meet its other future."""
-    newer = [path for path in list_checkpoints(folder) if int(path.name[5:]) > step]
+    newer = [path for path in list_checkpoints(folder) if step_of(path) > step]
     for path in newer:
         _set_aside(path)
     return newer
@@ -89,17 +90,41 @@ def list_checkpoints(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     found = [path for path in folder.glob("step-*") if path.name[5:].isdigit() and (path / META_FILE).is_file()]
-    return sorted(found, key=lambda path: int(path.name[5:]))
+    return sorted(found, key=step_of)
 
 
-def prune_checkpoints(folder: Path, keep: int, *, best_step: int | None = None) -> None:
-    """Remove all but the newest `keep` and the best one, and what a killed save left behind."""
+def step_of(checkpoint: Path) -> int:
+    """Step of a checkpoint, by its name."""
+    return int(checkpoint.name.removeprefix("step-"))
+
+
+def prune_checkpoints(folder: Path, keep: int, *, beside: Collection[int] = ()) -> None:
+    """Remove all but the newest `keep` and those of the steps `beside`, and what a killed save left behind."""
     for path in folder.glob(".step-*.partial"):
         shutil.rmtree(path)
     for path in list_checkpoints(folder)[:-keep]:
-        if path.name != f"step-{best_step}":
+        if step_of(path) not in beside:
             doomed = path.rename(folder / f".{path.name}.partial")  # killed in between, it is no half checkpoint
             shutil.rmtree(doomed)
+
+
+def before_decay(checkpoint: Path, training: TrainingConfig) -> Path | None:
+    """The newest checkpoint, up to this one, from which `training` goes on as if it had been meant from the start.
+
+    One whose learning rate was decayed towards the end of a shorter run is passed over. None where no other is left.
+    """
+    for path in reversed(list_checkpoints(checkpoint.parent)):
+        schedule = read_meta(path)["progress"].get("schedule", {})
+        constant_until = min(schedule.get("decay_start", -1), training.decay_start)
+        same = schedule == schedule_of(training)
+        if step_of(path) <= step_of(checkpoint) and (same or step_of(path) <= constant_until):
+            return path
+    return None
+
+
+def schedule_of(training: TrainingConfig) -> dict[str, int]:
+    """What a checkpoint keeps of the learning rate's schedule: where it ends and where the decay begins."""
+    return {"steps": training.steps, "decay_start": training.decay_start}
 
 
 def find_checkpoint(path: Path) -> Path:

@@ -12,7 +12,7 @@ from xtts.shared.flags import DEFAULT_CACHE, config_options, resolve
 
 if TYPE_CHECKING:
     from xtts.shared.cache_spec import CacheSpec
-    from xtts.shared.config import Config
+    from xtts.shared.config import Config, TrainingConfig
     from xtts.trainer.plan import RunPlan
     from xtts.trainer.run_folder import RunFolder
 
@@ -74,6 +74,7 @@ def make_plan(
     check_features(resolved, spec, cache)
     check_files(resolved, cache)
     folder = RunFolder(out) if out else source or RunFolder(RUNS / f"{resolved.model.size}-{spec.identity[:8]}")
+    named = checkpoint is not None and Path(str(resume)).resolve() == checkpoint.resolve()
     if resume == "":
         checkpoint = newest(folder)
     elif newest(folder) and not (source and folder.path.resolve() == source.path.resolve()):
@@ -86,10 +87,32 @@ def make_plan(
         check_resumable(checkpoint, describe(resolved, spec))
     elif weights:
         check_weights(weights, describe(resolved, spec))
+    resolved = with_steps(resolved, spec, sizes)
+    if checkpoint and not named:
+        checkpoint = longer_run(checkpoint, resolved.training)
     return RunPlan(
-        config=with_steps(resolved, spec, sizes), cache=cache, spec=spec, sizes=sizes, folder=folder,
-        resume=checkpoint, init_from=weights,
+        config=resolved, cache=cache, spec=spec, sizes=sizes, folder=folder, resume=checkpoint, init_from=weights,
     )  # fmt: skip
+
+
+def longer_run(checkpoint: Path, training: "TrainingConfig") -> Path:
+    """Where a run goes on that is given more steps: before its learning rate was decayed towards its first end."""
+    from xtts.trainer.checkpoint import before_decay, step_of
+
+    start, done = before_decay(checkpoint, training), step_of(checkpoint)
+    if done >= training.steps or start == checkpoint:
+        return checkpoint
+    if start is None:
+        click.echo(
+            f"{checkpoint}: its learning rate was decayed towards the end of a shorter run, and no checkpoint of before "
+            "is left: the rate rises again, and the losses are not those of a run that was meant to be this long"
+        )
+        return checkpoint
+    click.echo(
+        f"{checkpoint.parents[1]}: going on from step {step_of(start)}, before the learning rate was decayed towards "
+        f"the end of a shorter run; steps {step_of(start) + 1} to {done} are trained again"
+    )
+    return start
 
 
 def find_run(out: Path | None, resume: str | None) -> "tuple[Path | None, RunFolder | None]":

@@ -14,10 +14,10 @@ import tensorflow as tf
 
 from xtts.shared.cache_spec import CacheSpec
 from xtts.shared.errors import LockstepError
-from xtts.trainer.dataset import Batch
-from xtts.trainer.loop import CallResult, TrainingLoop, ValidationLoop
+from xtts.trainer.loop import CallResult, TrainingLoop
 from xtts.trainer.optimizer import learning_rate
 from xtts.trainer.step import Steps
+from xtts.trainer.validation import ValidationLoop
 
 WARNING = (
     "warning: the cache holds clips at their own lengths, so every new shape is traced and compiled while training "
@@ -68,35 +68,40 @@ class DynamicLoop(TrainingLoop):
     def run(self, count: int) -> CallResult:
         """Run one batch, whatever `count` allows."""
         self.host_calls += 1
+        clock = [time.perf_counter()]
         place, offset = self._next()
-        began = time.perf_counter()
-        batch: Batch = next(self._iterators[int(place)])
-        ready = time.perf_counter()
+        number = self.orders[int(place)].bucket
         self._steps.rate.assign(learning_rate(self._steps.training, self._steps.step))
-        metrics = self._compiled[int(place)](*batch).numpy()
-        seconds = (time.perf_counter() - began, ready - began)
+        clock.append(time.perf_counter())
+        batch = next(self._iterators[int(place)])
+        clock.append(time.perf_counter())
+        metrics = self._steps.train(number, batch).numpy()
+        clock.append(time.perf_counter())
         self.exhausted = self._maps.short(len(self._steps.guard.traces))
-        return CallResult(metrics[None], np.array([seconds]), place.numpy()[None], offset.numpy()[None])
+        seconds = np.diff(clock)[None]
+        return CallResult(
+            metrics[None], seconds, place.numpy()[None], offset.numpy()[None], wall=time.perf_counter() - clock[0]
+        )
 
 
 class DynamicValidation(ValidationLoop):
     """`run()` goes through the validation split batch by batch from the host."""
 
-    def __init__(self, cache: Path, spec: CacheSpec, sizes: dict[int, int], steps: Steps) -> None:
-        super().__init__(cache, spec, sizes, steps)
+    def __init__(self, cache: Path, spec: CacheSpec, sizes: dict[int, int], steps: Steps, stop: tf.Variable) -> None:
+        super().__init__(cache, spec, sizes, steps, stop)
         self._guard, self._maps = steps.guard, MemoryMaps()
-        self._parts = [(count, batches, self._watched(step)) for count, batches, step in self._parts]
+        self._parts = [(starts, batches, self._watched(step)) for starts, batches, step in self._parts]
         self._run = self._sums
 
     def _watched(self, step: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
-        def run(*batch: tf.Tensor) -> tf.Tensor:
+        def run(*inputs: tf.Tensor) -> tf.Tensor:
             if self._maps.short(len(self._guard.traces)):
                 raise LockstepError(
                     "validation", found=f"the kernel has no memory maps for more than {len(self._guard.traces)} steps",
                     fix="raise vm.max_map_count, or build the cache with a smaller split.validation_fraction",
                     exit_code=1,
                 )  # fmt: skip
-            return step(*batch)
+            return step(*inputs)
 
         return run
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 import keras
 import tensorflow as tf
 
+from xtts.trainer.random_numbers import dropout, fold_seed
+
 Seeds = Iterator[int]
 """Source of one seed per weight, in the order of construction, so that initial weights are a function of one seed."""
 
@@ -27,19 +29,6 @@ def length_mask(length: tf.Tensor, size: int) -> tf.Tensor:
 def keep_valid(x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
     """`x` with zeros outside the clip: a choice, not a product, so that even NaN stays out."""
     return tf.where(valid, x, tf.zeros([], x.dtype))
-
-
-def fold_seed(seed: tf.Tensor | None, site: int) -> tf.Tensor | None:
-    """The seed of one dropout site or block: int32[2] | None -> int32[2] | None."""
-    return None if seed is None else tf.random.experimental.stateless_fold_in(seed, site)
-
-
-def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
-    """Zero a share of `x` and scale the rest up; a pure function of the seed, nothing without one."""
-    if seed is None or rate == 0.0:
-        return x
-    kept = tf.random.stateless_uniform(x.shape, seed, alg="philox") >= rate
-    return tf.where(kept, x / tf.cast(1.0 - rate, x.dtype), tf.zeros([], x.dtype))
 
 
 def sinusoids(position: tf.Tensor, width: int, *, longest: float) -> tf.Tensor:

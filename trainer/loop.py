@@ -1,7 +1,6 @@
-"""The graph loops: many batches in one host call. Bucket choice, reading, step and metrics all run inside."""
+"""The training loop: many batches in one host call. Bucket choice, reading, step, metrics and clock all run inside."""
 
-import math
-from collections.abc import Callable
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -12,31 +11,37 @@ import tensorflow as tf
 from xtts.shared.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
-from xtts.trainer.dataset import (
-    ahead_on,
-    blank_batch,
-    bucket_order,
-    signatures,
-    training_batches,
-    validation_batches,
-)
+from xtts.trainer.dataset import ahead_on, blank_batch, bucket_order, signatures, training_batches
 from xtts.trainer.device import accelerator
 from xtts.trainer.optimizer import learning_rate
 from xtts.trainer.order import Schedule
-from xtts.trainer.step import LOSSES, TRAIN_METRICS, Steps
+from xtts.trainer.step import TRAIN_METRICS, Steps
 
 
 class CallResult(NamedTuple):
-    """What one host call of n steps brought back."""
+    """What one host call brought back: n steps, fewer than asked for where `stop` was set."""
 
     metrics: np.ndarray
     """float32[n, len(TRAIN_METRICS)]."""
     seconds: np.ndarray
-    """float64[n, 2]: wall time of each step, and of it the time spent waiting for the input pipeline."""
+    """float64[n, 3]: from the end of the step before, the loop's own work (drawing the bucket, the learning rate), the
+    wait for the batch, and the step until the host has its metrics."""
     buckets: np.ndarray
     """int32[n]: place of each step's bucket in the closed set."""
     offsets: np.ndarray
     """int64[n]: clips of that bucket consumed before the step."""
+    wall: float
+    """Seconds of the whole call, as the host saw it."""
+
+    @property
+    def step_seconds(self) -> np.ndarray:
+        """float64[n]: from the end of one step to the end of the next."""
+        return np.asarray(self.seconds.sum(axis=1))
+
+    @property
+    def wait_seconds(self) -> np.ndarray:
+        """float64[n]: of that, the time spent waiting for the input pipeline."""
+        return self.seconds[:, 1]
 
 
 def check_specs(bucket: int, found: tuple[tf.TensorSpec, ...], expected: list[tf.TensorSpec]) -> None:
@@ -80,7 +85,9 @@ class TrainingLoop:
             for number in sizes
         ]
         self._signatures = list(signatures(spec, sizes).values())
-        self._compiled = [steps.training_steps[number] for number in sizes]
+        with tf.device("CPU:0"):
+            self.stop = tf.Variable(False, trainable=False)
+            """Set from another thread, it ends the call that runs after the step that is running."""
         self._schedule = Schedule(
             seed=config.training.seed,
             clips=tuple(order.clips for order in self.orders),
@@ -103,26 +110,17 @@ class TrainingLoop:
         self._run(tf.constant(1), tf.constant(place))
 
     def run(self, count: int) -> CallResult:
-        """Run `count` batches in one call of the graph."""
+        """Run `count` batches in one call of the graph, or as many as begin before `stop` is set."""
         self.host_calls += 1
-        return CallResult(*(part.numpy() for part in self._run(tf.constant(count), tf.constant(-1))))
+        self.stop.assign(False)
+        began = time.perf_counter()
+        metrics, seconds, places, offsets = (part.numpy() for part in self._run(tf.constant(count), tf.constant(-1)))
+        return CallResult(metrics, seconds, places, offsets, time.perf_counter() - began)
 
     @property
     def graph(self) -> tf.Graph:
         """The traced loop, for tests and the doctor."""
         return self._run.get_concrete_function().graph
-
-    def _branch(self, place: int, blank: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """(metrics, seconds float64[2]) of one batch of one bucket."""
-        began = tf.timestamp()
-        batch = tf.cond(blank, lambda: blank_batch(self._signatures[place]), lambda: self._iterators[place].get_next())
-        ready = tf.timestamp()
-        self._steps.rate.assign(learning_rate(self._steps.training, self._steps.step))
-        metrics = self._compiled[place](*batch)
-        with tf.device("CPU:0"):  # the host has the metrics when a GPU has done the step, not when it was queued
-            arrived = tf.identity(metrics)
-        with tf.control_dependencies([arrived]):
-            return arrived, tf.stack([tf.timestamp() - began, ready - began])
 
     def _next(self) -> tuple[tf.Tensor, tf.Tensor]:
         """(place of the bucket, its clips consumed so far) of the next batch; moves the position on."""
@@ -134,63 +132,41 @@ class TrainingLoop:
             self.position.consumed.scatter_nd_add([[place]], [batches[place]])
         return place, offset
 
+    def _branch(self, place: int, blank: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """(metrics, when its batch was there, when the host had them: float64[] each) of a step of one bucket."""
+        batch = tf.cond(blank, lambda: blank_batch(self._signatures[place]), lambda: self._iterators[place].get_next())
+        # A clock has no inputs: nothing but control dependencies keeps it behind the batch and before the step.
+        with tf.control_dependencies(batch):
+            ready = tf.timestamp()
+        with tf.control_dependencies([ready]):
+            metrics = self._steps.train(self.orders[place].bucket, batch)
+        with tf.device("CPU:0"):  # the host has the metrics when a GPU has done the step, not when it was queued
+            arrived = tf.identity(metrics)
+        with tf.control_dependencies([arrived]):
+            return arrived, ready, tf.timestamp()
+
+    def _goes_on(self, end: tf.Tensor) -> tf.Tensor:
+        """False once `stop` is set, looked at after the step that ended at `end`."""
+        with tf.control_dependencies([end]):
+            return tf.logical_not(self.stop.read_value())
+
     def _run_batches(self, count: tf.Tensor, only: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The loop body proper; with `only` >= 0 it runs that bucket's step on a blank batch instead."""
         metrics = tf.TensorArray(tf.float32, count, element_shape=[len(TRAIN_METRICS)])
-        seconds = tf.TensorArray(tf.float64, count, element_shape=[2])
+        seconds = tf.TensorArray(tf.float64, count, element_shape=[3])
         places = tf.TensorArray(tf.int32, count, element_shape=[])
         offsets = tf.TensorArray(tf.int64, count, element_shape=[])
-        blank = only >= 0
-        for i in tf.range(count):
+        blank, i, end = only >= 0, tf.constant(0), tf.timestamp()
+        while tf.logical_and(i < count, self._goes_on(end)):
             place, offset = tf.cond(blank, lambda: (only, tf.constant(0, tf.int64)), self._next)
-            branches = [lambda k=k: self._branch(k, blank) for k in range(len(self._compiled))]
-            values, spent = tf.switch_case(place, branches)
+            rate = self._steps.rate.assign(learning_rate(self._steps.training, self._steps.step))
+            with tf.control_dependencies([end, place, rate]):
+                drawn = tf.timestamp()
+            branches = [lambda k=k: self._branch(k, blank) for k in range(len(self.orders))]
+            with tf.control_dependencies([drawn]):
+                values, ready, done = tf.switch_case(place, branches)
+            spent = tf.stack([drawn - end, ready - drawn, done - ready])
             metrics, seconds = metrics.write(i, values), seconds.write(i, spent)
             places, offsets = places.write(i, place), offsets.write(i, offset)
-        return metrics.stack(), seconds.stack(), places.stack(), offsets.stack()
-
-
-HeldOut = tuple[int, list[tuple[int, int]]]
-"""A batch of the validation split: its bucket, and (shard, place in it) of each clip."""
-
-
-class ValidationLoop:
-    """`run()` is one entry from the host for the whole validation split."""
-
-    def __init__(self, cache: Path, spec: CacheSpec, sizes: dict[int, int], steps: Steps) -> None:
-        self._parts: list[tuple[int, tf.data.Iterator, Callable[..., tf.Tensor]]] = []
-        self.batches: list[HeldOut] = []
-        for number, size in sizes.items():
-            stored = [(s, r) for s, shard in enumerate(spec.buckets[number].validation) for r in range(shard.records)]
-            if stored:
-                # One endless iterator, always read in whole passes.
-                batches = iter(validation_batches(cache, spec, number, batch_size=size).repeat())
-                starts = range(0, len(stored), size)
-                self._parts.append((len(starts), batches, steps.validation_steps[number]))
-                self.batches += [(number, stored[start : start + size]) for start in starts]
-        self._run = tf.function(self._sums, input_signature=[])
-
-    @property
-    def empty(self) -> bool:
-        """True when the cache holds no validation clips."""
-        return not self._parts
-
-    def run(self) -> tuple[dict[str, float], list[HeldOut]]:
-        """(mean losses over the split, by name; the batches that were left out since their losses are not finite)."""
-        sums, finite = (part.numpy() for part in self._run())
-        losses = {name: float(sums[i, 0] / sums[i, 1]) if sums[i, 1] else math.nan for i, name in enumerate(LOSSES)}
-        return losses, [batch for batch, good in zip(self.batches, finite, strict=True) if not good]
-
-    def _sums(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Sums and counts float64[len(LOSSES), 2] of the finite batches; which batches those are, bool[n]."""
-        total = tf.zeros([len(LOSSES), 2], tf.float64)
-        finite = tf.TensorArray(tf.bool, len(self.batches), element_shape=[])
-        first = 0
-        for count, iterator, step in self._parts:
-            for i in tf.range(count):
-                sums = tf.cast(step(*iterator.get_next()), tf.float64)
-                good = tf.reduce_all(tf.math.is_finite(sums))
-                total += tf.where(good, sums, 0.0)
-                finite = finite.write(first + i, good)
-            first += count
-        return total, finite.stack()
+            i, end = i + 1, done
+        return metrics.stack()[:i], seconds.stack()[:i], places.stack()[:i], offsets.stack()[:i]

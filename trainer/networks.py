@@ -18,10 +18,10 @@ from xtts.trainer.layers import (
     Seeds,
     TimeEmbedding,
     TransformerBlock,
-    fold_seed,
     glorot,
     keep_valid,
 )
+from xtts.trainer.random_numbers import fold_seed
 from xtts.trainer.reference import CrossAttention
 
 

@@ -1,4 +1,4 @@
-"""AdamW with warm-up, cosine decay, global-norm clipping and weight averaging, as one guarded update.
+"""AdamW with warm-up, decay, gradient clipping and weight averaging, as one guarded update.
 
 Loshchilov & Hutter, "Decoupled weight decay regularization", arXiv 1711.05101.
 """
@@ -12,11 +12,14 @@ from xtts.shared.config import TrainingConfig
 
 
 def learning_rate(training: TrainingConfig, step: tf.Tensor) -> tf.Tensor:
-    """float32[]: linear warm-up to the peak, then a cosine to `final_learning_rate_share` of it at the last step."""
+    """float32[]: linear warm-up, the peak, then from `decay_start` on a cosine to `final_learning_rate_share` of it.
+
+    Warm-up, stable, decay (WSD, arXiv 2404.06395): until the decay a step's rate does not depend on `steps`.
+    """
     done = tf.cast(step, tf.float32)
     warmup = tf.minimum(1.0, (done + 1.0) / max(training.warmup_steps, 1))
-    span = max(training.steps - training.warmup_steps, 1)
-    progress = tf.clip_by_value((done - training.warmup_steps) / span, 0.0, 1.0)
+    span = max(training.steps - training.decay_start, 1)
+    progress = tf.clip_by_value((done - training.decay_start) / span, 0.0, 1.0)
     floor = training.final_learning_rate_share
     cosine = floor + (1.0 - floor) * 0.5 * (1.0 + tf.cos(math.pi * progress))
     return training.learning_rate * warmup * cosine
@@ -37,8 +40,8 @@ class AdamW:
         self.updates = tf.Variable(0, dtype=tf.int64, trainable=False)
         """Updates made, the skipped ones not counted: the exponent of the bias correction."""
 
-    def apply(self, gradients: Sequence[tf.Tensor], rate: tf.Tensor, *, scale: tf.Tensor, accept: tf.Tensor) -> None:
-        """One update with `gradients * scale` at learning rate `rate`; where `accept` is False nothing changes."""
+    def apply(self, gradients: Sequence[tf.Tensor], rate: tf.Tensor, *, accept: tf.Tensor) -> None:
+        """One update at learning rate `rate`; where `accept` is False nothing changes."""
         training = self.training
         count = self.updates + tf.cast(accept, tf.int64)
         power = tf.cast(count, tf.float32)
@@ -48,7 +51,7 @@ class AdamW:
         decay = tf.minimum(training.ema_decay, (1.0 + power) / (10.0 + power))
         self.updates.assign(count)
         for i, (weight, gradient) in enumerate(zip(self.weights, gradients, strict=True)):
-            gradient = tf.where(accept, gradient * scale, 0.0)
+            gradient = tf.where(accept, gradient, 0.0)
             first = training.adam_beta1 * self.first[i] + (1.0 - training.adam_beta1) * gradient
             second = training.adam_beta2 * self.second[i] + (1.0 - training.adam_beta2) * tf.square(gradient)
             change = (first / correction1) / (tf.sqrt(second / correction2) + training.adam_epsilon)
@@ -67,3 +70,15 @@ class AdamW:
             kept = tf.identity(weight)
             weight.assign(average)
             average.assign(kept)
+
+
+def clip_by_group(
+    gradients: Sequence[tf.Tensor], groups: Sequence[int], limit: float
+) -> tuple[list[tf.Tensor], tf.Tensor]:
+    """(gradients, each group scaled down to a global norm of at most `limit`; the norms before, float32[groups])."""
+    norms = tf.stack([
+        tf.linalg.global_norm([gradient for gradient, own in zip(gradients, groups, strict=True) if own == group])
+        for group in range(max(groups) + 1)
+    ])  # fmt: skip
+    scales = limit / tf.maximum(norms, limit)
+    return [gradient * scales[group] for gradient, group in zip(gradients, groups, strict=True)], norms

@@ -27,9 +27,12 @@ def means(lines: list[dict[str, float]]) -> dict[str, float]:
     mean = {name: float(np.mean([line[name] for line in good])) for name in lines[0]}
     seconds = np.array([line["step_seconds"] for line in lines])
     waited = seconds * np.array([line["input_wait_share"] for line in lines])
+    outside = np.array([line["outside_share"] for line in lines])
+    outside = seconds * outside / (1.0 - outside)
     mean["step_seconds"] = float(seconds.mean())
     mean["skipped"] = float(np.mean([line["skipped"] for line in lines]))
     mean["input_wait_share"] = float(waited.sum() / seconds.sum())
+    mean["outside_share"] = float(outside.sum() / (outside.sum() + seconds.sum()))
     mean["useful_frames_per_second"] = float(sum(line["useful_frames"] for line in lines) / seconds.sum())
     return mean
 
@@ -74,7 +77,8 @@ class Panel:
         )  # fmt: skip
         table.add_row(
             f"step p50 {half:.0f} ms", f"p95 {most:.0f} ms",
-            f"{mean['useful_frames_per_second']:,.0f} useful frames/s   input wait {mean['input_wait_share']:.1%}",
+            f"{mean['useful_frames_per_second']:,.0f} useful frames/s   input wait {mean['input_wait_share']:.1%}   "
+            f"outside the loop {mean['outside_share']:.1%}",
             f"traces {lines[-1]['traces']:.0f}{closed}   {memory_used()}   {self._utilisation()}",
         )  # fmt: skip
         return table

@@ -18,6 +18,12 @@ def host_marks(training: TrainingConfig) -> dict[str, int]:
     return {name: every for name, every in marks.items() if every}
 
 
+def next_mark(training: TrainingConfig, step: int) -> int:
+    """The step after `step` up to which a call of the graph may go."""
+    marks = [step + every - step % every for every in host_marks(training).values()]
+    return min(marks + [mark for mark in (training.decay_start, training.steps) if mark > step])
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
     """What the command line asked for, checked before TensorFlow was imported."""

@@ -10,7 +10,8 @@ import keras
 import tensorflow as tf
 
 from xtts.shared.config import ModelConfig
-from xtts.trainer.layers import ConvolutionBlock, Seeds, fold_seed, glorot, keep_valid, length_mask
+from xtts.trainer.layers import ConvolutionBlock, Seeds, glorot, keep_valid, length_mask
+from xtts.trainer.random_numbers import fold_seed
 
 
 class CrossAttention(keras.layers.Layer):  # type: ignore[misc]

@@ -1,6 +1,10 @@
 """One training run, from start-up to the last checkpoint: the host's side of the loop."""
 
+import math
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TypeVar
 
 import tensorflow as tf
 from rich.console import Console
@@ -15,6 +19,7 @@ from xtts.trainer.checkpoint import (
     prune_checkpoints,
     read_meta,
     save_checkpoint,
+    schedule_of,
     set_aside_newer,
 )
 from xtts.trainer.dataset import signatures
@@ -22,15 +27,22 @@ from xtts.trainer.device import device_name, peak_bytes
 from xtts.trainer.dynamic import WARNING as DYNAMIC_WARNING
 from xtts.trainer.dynamic import loop_kinds
 from xtts.trainer.failures import compile_fix, explained
-from xtts.trainer.plan import RunPlan, host_marks
+from xtts.trainer.plan import RunPlan, next_mark
 from xtts.trainer.samples import Samples
 from xtts.trainer.signals import stop_requests
 from xtts.trainer.state import TrainState
 from xtts.trainer.step import LOSSES, Steps
 
+_SIGNAL_SECONDS = 0.05
+"""How long a signal may go unnoticed while the graph runs."""
+T = TypeVar("T")
+
 
 class Trainer:
-    """Holds the pieces of a run and moves them on."""
+    """Holds the pieces of a run and moves them on.
+
+    The graph runs in a thread of its own: meanwhile this one reports the call before, and notices signals.
+    """
 
     def __init__(self, plan: RunPlan, console: Console) -> None:
         self.plan, self.training = plan, plan.config.training
@@ -49,7 +61,7 @@ class Trainer:
             self.state.restore_weights(load_arrays(plan.init_from))
         loop, validation = loop_kinds(plan.spec)
         self.loop = loop(plan.cache, plan.spec, plan.config, plan.sizes, self.steps, self.state.position)
-        self.validation = validation(plan.cache, plan.spec, plan.sizes, self.steps)
+        self.validation = validation(plan.cache, plan.spec, plan.sizes, self.steps, self.loop.stop)
         self.samples = Samples(self.state.model, plan.cache, plan.spec, self.training)
         self.step = int(self.state.step.numpy())
         self._prepare_folder(console)
@@ -62,6 +74,11 @@ class Trainer:
         )
         self.saved_step = self.step if plan.resume else -1
         self.bad_steps = 0
+        self.stop: list[str] = []
+        """Names of the signals that ask for an end."""
+        self._graph = ThreadPoolExecutor(max_workers=1, thread_name_prefix="graph")
+        self._unreported: StepRows | None = None
+        self._left_loop = math.nan
         self._names = clip_namer(plan.cache, "train")
         self._held_out = clip_namer(plan.cache, "validation")
 
@@ -77,24 +94,29 @@ class Trainer:
         if not self.plan.spec.fixed_length:
             self.reporter.say(DYNAMIC_WARNING)
         for place, (number, size) in enumerate(self.loop.closed_set.items()):
+            if self.stop:
+                return
             began, before, bucket = time.perf_counter(), peak_bytes(), self.plan.spec.buckets[number]
             with explained(f"compiling bucket {number:02d}", compile_fix()):
-                self.loop.compile(place)
+                self._in_graph(self.loop.compile, place)
             grown = (peak_bytes() - before) >> 20  # MiB by which compiling it and running it once raised the peak
             self.reporter.say(
                 f"compiled bucket {number:02d}: {size} clips of {bucket.tokens} tokens, {bucket.frames} frames "
                 f"in {time.perf_counter() - began:.1f} s" + (f", memory +{grown} MiB" if grown else "")
             )
         self._prepare_samples()
-        self.validate(record=self.plan.resume is None)
+        # A run that was stopped before a validation that was due makes up for it.
+        due = self._due(self.training.validate_every)
+        self.validate(record=due and not self.plan.folder.has_metrics("validation", self.step))
+        self._left_loop = time.perf_counter()
 
     def _prepare_samples(self) -> None:
         """Compile what speaks the fixed sentences; a new run lets their recordings be heard."""
-        if self.samples.empty:
+        if self.samples.empty or self.stop:
             return
         began = time.perf_counter()
         with explained("compiling the samples", compile_fix()):
-            self.samples.speak()
+            self._in_graph(self.samples.speak)
         self.reporter.say(f"compiled samples: {self.samples.described} in {time.perf_counter() - began:.1f} s")
         if self.plan.resume is None:
             self.reporter.recordings(self.samples)
@@ -103,14 +125,30 @@ class Trainer:
     def _data_fix(self) -> str:
         return f"run xtts-precompute verify --cache {self.plan.cache}, then xtts-train --resume {self.plan.folder.path}"
 
+    def _in_graph(self, call: Callable[..., T], *arguments: object) -> T:
+        """What `call` gives, run in the graph's thread."""
+        return self._result(self._graph.submit(call, *arguments))
+
+    def _result(self, call: Future[T]) -> T:
+        """What a call in the graph's thread gives; a signal meanwhile sets the loops' `stop`."""
+        while not call.done():
+            wait([call], timeout=_SIGNAL_SECONDS)
+            if self.stop:
+                self.loop.stop.assign(True)
+        return call.result()
+
     def validate(self, *, record: bool = True) -> None:
-        """Losses of the validation split under the averaged weights."""
-        if self.validation.empty:
+        """Losses of the validation split under the averaged weights; nothing where a signal came before its end."""
+        if self.validation.empty or self.stop:
             return
+        self.report()
         self._exchange()
         with explained(f"validation at step {self.step}", self._data_fix):
-            losses, bad = self.validation.run()
+            found = self._in_graph(self.validation.run)
         self._exchange()
+        if found is None:
+            return
+        losses, bad = found
         if bad:
             self.reporter.say(
                 f"validation at step {self.step}: {len(bad)} of {len(self.validation.batches)} batches not finite, "
@@ -124,32 +162,42 @@ class Trainer:
                 self.save()
 
     def listen(self) -> None:
-        """Speak the fixed sentences under the averaged weights, and show how they sound."""
-        if self.samples.empty:
+        """Speak the fixed sentences under the averaged weights, and show how they sound; nothing after a signal."""
+        if self.samples.empty or self.stop:
             return
+        self.report()
         began = time.perf_counter()
         self._exchange()
-        spoken = self.samples.speak()
+        spoken = self._in_graph(self.samples.speak)
         self._exchange()
         self.reporter.samples(self.step, self.samples, spoken, began=began)
 
     def advance(self) -> None:
         """One host call: as many steps as fit before the next thing that happens on the host."""
         training = self.training
-        due = min(every - self.step % every for every in host_marks(training).values())
-        count = min(training.steps_per_call, due, training.steps - self.step)
+        outside = time.perf_counter() - self._left_loop
+        count = min(training.steps_per_call, next_mark(training, self.step) - self.step)
         with explained(f"steps after {self.step}", self._data_fix):
-            result = self.loop.run(count)
-        count = len(result.metrics)  # the dynamic baseline comes back after every batch
+            call = self._graph.submit(self.loop.run, count)
+            self.report()  # the call before, while this one runs
+            result = self._result(call)
+        self._left_loop = time.perf_counter()
         rows = StepRows(
             first_step=self.step + 1,
             result=result,
+            outside_seconds=outside + result.wall - float(result.seconds.sum()),
             traces=self.steps.guard.count("training"),
             epoch=int(self.state.position.epoch.numpy()),
         )
-        self.step += count
-        self.reporter.steps(rows)
+        self.step += len(result.metrics)  # fewer than `count` after a signal, and in the dynamic baseline
+        self._unreported = rows
         self._watch_numbers(rows)
+
+    def report(self) -> None:
+        """Report the steps of the last call, unless that was done."""
+        rows, self._unreported = self._unreported, None
+        if rows and len(rows.result.metrics):
+            self.reporter.steps(rows)
 
     def _watch_numbers(self, rows: StepRows) -> None:
         for i, skipped in enumerate(rows.column("skipped")):
@@ -172,22 +220,26 @@ class Trainer:
     def run(self) -> list[str]:
         """Go on to the last step, or until a signal, `patience` or want of memory maps ends it: why, less patience."""
         training = self.training
-        with stop_requests() as stop:
+        with self._graph, stop_requests() as self.stop:
             self.compile()
-            while self.step < training.steps and not (stop or self.stale or self.loop.exhausted):
+            while self.step < training.steps and not (self.stop or self.stale or self.loop.exhausted):
                 self.advance()
-                if self.step % (training.samples_every or training.steps) == 0 or self.step == training.steps:
+                if self._due(training.samples_every or training.steps):
                     self.listen()
-                if self.step % training.validate_every == 0 or self.step == training.steps:
+                if self._due(training.validate_every):
                     self.validate()
-                if stop or self.step % training.checkpoint_every == 0 or self.step == training.steps:
+                if self.stop or self._due(training.checkpoint_every) or self.step == training.decay_start:
                     self.save()
             self.save()
         if self.loop.exhausted:
-            stop.append(
+            self.stop.append(
                 f"{self.steps.guard.count('training')} steps are compiled: the kernel has no memory maps for more"
             )
-        return stop
+        return self.stop
+
+    def _due(self, every: int) -> bool:
+        """True at multiples of an interval and at the last step."""
+        return self.step % every == 0 or self.step == self.training.steps
 
     @property
     def stale(self) -> bool:
@@ -196,11 +248,14 @@ class Trainer:
 
     def save(self) -> None:
         """A checkpoint of this step, unless there is one."""
+        self.report()
         if self.saved_step == self.step:
             return
-        folder, progress = self.plan.folder.checkpoints, {"best_validation": self.best.as_json()}
+        folder, training = self.plan.folder.checkpoints, self.training
+        progress = {"best_validation": self.best.as_json(), "schedule": schedule_of(training)}
         save_checkpoint(folder, self.state.arrays(), step=self.step, identity=self.identity, progress=progress)
-        prune_checkpoints(folder, self.training.keep_checkpoints, best_step=self.best.step)
+        beside = {training.decay_start, self.best.step or 0}  # a longer run goes on from before the decay
+        prune_checkpoints(folder, training.keep_checkpoints, beside=beside)
         self.saved_step = self.step
 
 

@@ -3,7 +3,7 @@
 import json
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -78,14 +78,22 @@ class RunFolder:
         """Drop the metrics of steps after `step`: the resumed run writes them again."""
         if not self.metrics_file.is_file():
             return
-        lines = []
-        for line in self.metrics_file.read_text(encoding="utf-8").splitlines():
-            try:
-                if json.loads(line)["step"] <= step:
-                    lines.append(line + "\n")
-            except (ValueError, KeyError, TypeError):
-                continue  # a line cut short when the run was killed
+        kept = [line + "\n" for line, row in self._metrics() if row["step"] <= step]
         try:
-            durable.write(self.metrics_file, "".join(lines).encode())
+            durable.write(self.metrics_file, "".join(kept).encode())
         except OSError as error:
             raise LockstepError(str(self.metrics_file), found=f"cannot be written ({error.strerror})") from None
+
+    def has_metrics(self, split: str, step: int) -> bool:
+        """True when `metrics.jsonl` has a line of that split and step."""
+        return any(row["split"] == split and row["step"] == step for _, row in self._metrics())
+
+    def _metrics(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(line, what it holds) of `metrics.jsonl`, less a line cut short when the run was killed."""
+        if not self.metrics_file.is_file():
+            return
+        for line in self.metrics_file.read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError):
+                row = json.loads(line)
+                if isinstance(row, dict) and {"split", "step"} <= row.keys():
+                    yield line, row

@@ -1,27 +1,37 @@
 """The locked steps: one `tf.function(input_signature=..., jit_compile=True)` per bucket, from one body.
 
-A relaxed signature (clips stored at own length, the baseline) gives a step that is traced anew for every shape.
-Nothing else in the trainer computes a loss or moves a weight.
+A training step is two compiled functions: the gradients of a bucket's batch, and one update that all buckets share,
+so that the optimizer is compiled once. A relaxed signature (unpadded clips, the baseline) gives gradients that are
+traced anew for every shape. Nothing else in the trainer computes a loss or moves a weight.
 """
 
 from collections.abc import Callable, Iterable
-from typing import cast
+from functools import cached_property
+from typing import NamedTuple, cast
 
 import tensorflow as tf
 
 from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
-from xtts.trainer.acoustic_model import AcousticModel
+from xtts.trainer.acoustic_model import AcousticModel, clip_group
 from xtts.trainer.dataset import Batch
-from xtts.trainer.optimizer import AdamW
+from xtts.trainer.optimizer import AdamW, clip_by_group
 from xtts.trainer.order import fold
+from xtts.trainer.random_numbers import fold_seed, random_normal, random_uniform, spread_times
 
-TRAIN_METRICS = ("loss", "prior", "flow", "duration", "gradient_norm", "learning_rate", "skipped", "useful_frames")
-"""What one training step returns, float32[8], in this order."""
+TRAIN_METRICS = (
+    "loss", "prior", "flow", "duration", "gradient_norm", "duration_gradient_norm", "learning_rate", "skipped",
+    "useful_frames",
+)  # fmt: skip
+"""What one training step returns, float32[9], in this order."""
 LOSSES = ("prior", "flow", "duration")
+VALIDATION_TIMES = 4
+"""Flow times at which the loss of a validation clip is taken: one in each of as many equal parts of [0, 1)."""
 
-_NOISE, _TIME, _DROPOUT = 10, 11, 12
-"""Constants folded into a step's key; they follow those of order.py."""
+_STEP, _VALIDATION = 10, 11
+"""Constants folded into the key of a training step and of a bucket's validation; they follow those of order.py."""
+_NOISE, _TIME, _DROPOUT = 0, 1, 2
+"""Uses of a training step's key."""
 
 
 class TraceGuard:
@@ -52,15 +62,28 @@ class TraceGuard:
         self.traces.append(f"{name} ({found})")
 
 
-def random_inputs(batch: Batch, seed: tf.Tensor | int, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """(noise float32[B, T, M], time float32[B], dropout key int32[2]) of a step, keyed by (seed, step)."""
-    mel = batch[1]
-    noise = tf.random.stateless_normal(mel.shape, fold(seed, _NOISE, step), alg="philox")
-    clips = mel.shape[0]
-    # Stratified times: one in each of B equal parts of [0, 1), so that a batch covers the whole path.
-    jitter = tf.random.stateless_uniform([clips], fold(seed, _TIME, step), alg="philox")
-    time = (tf.range(clips, dtype=tf.float32) + jitter) / clips
-    return noise, time, tf.cast(fold(seed, _DROPOUT, step) & 0x7FFFFFFF, tf.int32)
+class RandomInputs(NamedTuple):
+    """What a training step draws."""
+
+    noise: tf.Tensor
+    """float32[B, T, M], standard normal."""
+    time: tf.Tensor
+    """float32[B] in [0, 1)."""
+    dropout: tf.Tensor
+    """Seed int32[2]."""
+
+
+def random_inputs(batch: Batch, seed: tf.Tensor | int, step: tf.Tensor) -> RandomInputs:
+    """The random numbers of a training step, keyed by (seed, step)."""
+    mel, mel_length = batch[1], batch[3]
+    key = _seed_of(fold(seed, _STEP, step))
+    rows = tf.range(mel.shape[0])
+    noise = random_normal(fold_seed(key, _NOISE), rows, *mel.shape[1:])
+    # Stratified times: one in each of n equal parts of [0, 1), n the clips that are there, so that they cover the path.
+    present = tf.cast(mel_length > 0, tf.float32)
+    part = tf.cumsum(present, exclusive=True) + random_uniform(fold_seed(key, _TIME), rows)
+    time = present * part / tf.maximum(tf.reduce_sum(present), 1.0)
+    return RandomInputs(noise, time, fold_seed(key, _DROPOUT))
 
 
 class Steps:
@@ -75,8 +98,10 @@ class Steps:
         self.rate = tf.Variable(0.0, trainable=False)
         """Learning rate of the next step; the loop sets it."""
         self.guard = TraceGuard()
-        self.training_steps: dict[int, Callable[..., tf.Tensor]] = {}
+        self.gradient_steps: dict[int, Callable[..., list[tf.Tensor]]] = {}
+        """`Batch` -> [losses float32[len(LOSSES)], a gradient for each weight]."""
         self.validation_steps: dict[int, Callable[..., tf.Tensor]] = {}
+        """`Batch`, number int32[] of its first clip in the split -> float32[len(LOSSES), 2], sums and counts."""
 
     def trace(
         self, signatures: dict[int, list[tf.TensorSpec]], *, training: Iterable[int], validation: Iterable[int]
@@ -88,49 +113,70 @@ class Steps:
         Done before anything that differs between a fresh and a resumed run: XLA's cache knows a step by the number
         that TensorFlow gave its trace.
         """
-        self.training_steps = {bucket: self.train(bucket, signatures[bucket]) for bucket in training}
-        self.validation_steps = {bucket: self.validate(bucket, signatures[bucket]) for bucket in validation}
+        self.gradient_steps = {bucket: self._gradient_step(bucket, signatures[bucket]) for bucket in training}
+        if self.gradient_steps:
+            self.update.get_concrete_function()
+        self.validation_steps = {bucket: self._validation_step(bucket, signatures[bucket]) for bucket in validation}
         if all(is_closed(signature) for signature in signatures.values()):
             self.guard.lock()
 
-    def train(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
-        """The locked training step of a bucket: `Batch` -> float32[len(TRAIN_METRICS)]."""
+    def train(self, bucket: int, batch: Batch) -> tf.Tensor:
+        """One training step on a batch of a bucket: float32[len(TRAIN_METRICS)]."""
+        losses, *gradients = self.gradient_steps[bucket](*batch)
+        return cast(tf.Tensor, self.update(losses, tf.reduce_sum(batch[3]), *gradients))
 
-        def train_step(*batch: tf.Tensor) -> tf.Tensor:
+    @cached_property
+    def update(self) -> tf.types.experimental.PolymorphicFunction:
+        """(losses float32[len(LOSSES)], useful frames int32[], gradients) -> float32[len(TRAIN_METRICS)]."""
+        signature = [tf.TensorSpec([len(LOSSES)], tf.float32), tf.TensorSpec([], tf.int32)]
+        signature += [tf.TensorSpec(weight.shape, weight.dtype) for weight in self.optimizer.weights]
+        return tf.function(self._update, input_signature=signature, jit_compile=True, autograph=False)
+
+    def _gradient_step(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., list[tf.Tensor]]:
+        def gradient_step(*batch: tf.Tensor) -> list[tf.Tensor]:
             self.guard.note(f"training step of bucket {bucket:02d}", batch)
-            return self._update(batch)
+            losses, gradients = self._accumulate(batch, self.model.loss_counts(batch[2], batch[3]))
+            return [losses, *gradients]
 
-        return locked(train_step, signature) if is_closed(signature) else relaxed(train_step)
+        return locked(gradient_step, signature) if is_closed(signature) else relaxed(gradient_step)
 
-    def validate(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
-        """The locked validation step of a bucket: `Batch` -> float32[len(LOSSES), 2], sums and counts."""
-
-        def validation_step(*batch: tf.Tensor) -> tf.Tensor:
-            self.guard.note(f"validation step of bucket {bucket:02d}", batch)
-            noise, time, _ = random_inputs(batch, self.seed, tf.constant(0, tf.int64))
-            sums = self._loss_sums(batch, noise, time, None)
+    def _validation_step(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
+        def validation_step(*inputs: tf.Tensor) -> tf.Tensor:
+            *batch, first = inputs
+            self.guard.note(f"validation step of bucket {bucket:02d}", tuple(batch))
+            sums = self._validation_sums(bucket, tuple(batch), first)
             # The model's counts are at least 1; a wholly blank batch has to count as nothing.
             present = tf.cast(tf.reduce_any(batch[3] > 0), tf.float32)
             counts = self.model.loss_counts(batch[2], batch[3])
             return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name] * present]) for name in LOSSES])
 
+        signature = [*signature, tf.TensorSpec([], tf.int32, "first")]
         return locked(validation_step, signature) if is_closed(signature) else relaxed(validation_step)
 
-    def _loss_sums(
-        self, batch: Batch, noise: tf.Tensor, time: tf.Tensor, dropout: tf.Tensor | None
-    ) -> dict[str, tf.Tensor]:
-        speaker = batch[4] if len(batch) > 4 else None
-        sums: dict[str, tf.Tensor] = self.model.loss_sums(
-            *batch[:4], noise=noise, time=time, dropout_seed=dropout, speaker=speaker
-        )
-        return sums
+    def _validation_sums(self, bucket: int, batch: Batch, first: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Losses of each clip, float32[B]; what is drawn for a clip follows its number in the split alone."""
+        mel = batch[1]
+        clips = first + tf.range(mel.shape[0])
+        aligned = self.model.align_clips(*batch[:4], dropout_seed=None, speaker=_speaker(batch))
+        place, key = spread_times(clips), _seed_of(fold(self.seed, _VALIDATION, bucket))
+
+        def add(i: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            noise = random_normal(tf.stack([key[0] + i, key[1]]), clips, *mel.shape[1:])
+            time = (tf.cast(i, tf.float32) + place) / VALIDATION_TIMES
+            return i + 1, total + self.model.flow_loss(aligned, noise, time)
+
+        start = (tf.constant(0), tf.zeros_like(place))
+        _, flow = tf.while_loop(lambda i, _: i < VALIDATION_TIMES, add, start, maximum_iterations=VALIDATION_TIMES)
+        return {"prior": aligned.prior, "flow": flow / VALIDATION_TIMES, "duration": aligned.duration}
 
     def _gradients(
-        self, batch: Batch, noise: tf.Tensor, time: tf.Tensor, dropout: tf.Tensor, counts: dict[str, tf.Tensor]
+        self, batch: Batch, random: RandomInputs, counts: dict[str, tf.Tensor]
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """(losses float32[3], gradients) of some clips, divided by the counts of the whole batch."""
         with tf.GradientTape() as tape:
-            sums = self._loss_sums(batch, noise, time, dropout)
+            sums = self.model.loss_sums(
+                *batch[:4], noise=random.noise, time=random.time, dropout_seed=random.dropout, speaker=_speaker(batch)
+            )
             losses = tf.stack([tf.reduce_sum(sums[name]) / counts[name] for name in LOSSES])
             total = tf.reduce_sum(losses * loss_weights(self.training))
         gradients = tape.gradient(total, self.optimizer.weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
@@ -138,16 +184,16 @@ class Steps:
 
     def _accumulate(self, batch: Batch, counts: dict[str, tf.Tensor]) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """(losses, gradients) of the whole batch, in `gradient_accumulation_steps` micro-batches."""
-        noise, time, dropout = random_inputs(batch, self.seed, self.step)
+        random = random_inputs(batch, self.seed, self.step)
         parts = self.training.gradient_accumulation_steps
         if parts == 1:
-            return self._gradients(batch, noise, time, dropout, counts)
-        split = [tf.reshape(part, [parts, -1, *part.shape[1:]]) for part in (*batch, noise, time)]
+            return self._gradients(batch, random, counts)
+        split = [tf.reshape(part, [parts, -1, *part.shape[1:]]) for part in (*batch, random.noise, random.time)]
 
         def add(i: tf.Tensor, losses: tf.Tensor, *gradients: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            *micro, micro_noise, micro_time = (part[i] for part in split)
-            key = tf.random.experimental.stateless_fold_in(dropout, i)
-            more, more_gradients = self._gradients(tuple(micro), micro_noise, micro_time, key, counts)
+            *micro, noise, time = (part[i] for part in split)
+            dropout = tf.stack([random.dropout[0] + i, random.dropout[1]])
+            more, more_gradients = self._gradients(tuple(micro), RandomInputs(noise, time, dropout), counts)
             summed = (a + b for a, b in zip(gradients, more_gradients, strict=True))
             return (i + 1, losses + more, *summed)
 
@@ -156,18 +202,26 @@ class Steps:
         _, losses, *gradients = tf.while_loop(lambda i, *_: i < parts, add, start, maximum_iterations=parts)
         return losses, gradients
 
-    def _update(self, batch: Batch) -> tf.Tensor:
-        """Loss, gradient, clipping, guarded AdamW; a blank batch or a non-finite number changes no weight."""
-        losses, gradients = self._accumulate(batch, self.model.loss_counts(batch[2], batch[3]))
-        norm = tf.linalg.global_norm(gradients)
+    def _update(self, losses: tf.Tensor, frames: tf.Tensor, *gradients: tf.Tensor) -> tf.Tensor:
+        """Clipping and guarded AdamW; a blank batch or a non-finite number changes no weight."""
+        groups = [clip_group(weight) for weight in self.optimizer.weights]
+        clipped, norms = clip_by_group(gradients, groups, self.training.clip_norm)
         total = tf.reduce_sum(losses * loss_weights(self.training))
-        frames = tf.reduce_sum(batch[3])
-        finite = tf.math.is_finite(norm) & tf.math.is_finite(total)
-        scale = self.training.clip_norm / tf.maximum(norm, self.training.clip_norm)
-        self.optimizer.apply(gradients, self.rate, scale=scale, accept=finite & (frames > 0))
+        finite = tf.reduce_all(tf.math.is_finite(norms)) & tf.math.is_finite(total)
+        self.optimizer.apply(clipped, self.rate, accept=finite & (frames > 0))
         self.step.assign_add(tf.cast(frames > 0, tf.int64))
         skipped = tf.cast(~finite, tf.float32)
-        return tf.stack([total, *tf.unstack(losses), norm, self.rate, skipped, tf.cast(frames, tf.float32)])
+        metrics = [total, *tf.unstack(losses), *tf.unstack(norms), self.rate, skipped, tf.cast(frames, tf.float32)]
+        return tf.stack(metrics)
+
+
+def _seed_of(key: tf.Tensor) -> tf.Tensor:
+    """int32[2] of a key int64[2]."""
+    return tf.cast(key & 0x7FFFFFFF, tf.int32)
+
+
+def _speaker(batch: Batch) -> tf.Tensor | None:
+    return batch[4] if len(batch) > 4 else None
 
 
 def locked(body: Callable[..., tf.Tensor], signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:

@@ -101,13 +101,13 @@ def test_validation_stops_in_words_too(caches, monkeypatch):
     spec, guard = load_spec(caches[0]), TraceGuard()
     assert spec.buckets[0].clips("validation") > 2
 
-    def traced(*batch):
-        guard.note("validation step", batch)
+    def traced(*inputs):
+        guard.note("validation step", inputs)
         return tf.ones([len(LOSSES), 2])
 
     steps = SimpleNamespace(guard=guard, validation_steps={0: traced})
     with pytest.raises(LockstepError, match="validation: the kernel has no memory maps for more than 2 steps"):
-        DynamicValidation(caches[0], spec, {0: 1}, steps).run()
+        DynamicValidation(caches[0], spec, {0: 1}, steps, tf.Variable(False)).run()
 
 
 def test_the_memory_maps_of_this_process_are_counted():

@@ -36,7 +36,7 @@ def folder(tmp_path):
 
 def rows(steps):
     metrics = np.ones([steps, len(TRAIN_METRICS)], np.float32)
-    result = CallResult(metrics, np.ones([steps, 2]), np.zeros(steps, np.int32), np.zeros(steps, np.int64))
+    result = CallResult(metrics, np.ones([steps, 3]), np.zeros(steps, np.int32), np.zeros(steps, np.int64), 3.0 * steps)
     return StepRows(first_step=1, result=result, traces=1, epoch=0)
 
 

@@ -20,7 +20,7 @@ from xtts.trainer.step import TRAIN_METRICS, Steps
 
 GOLDEN = Path(__file__).with_name("golden_losses.json")
 STEPS, CLIPS, TOKENS, FRAMES, CHANNELS, VOCABULARY = 20, 4, 24, 72, 80, 30
-COLUMNS = ("loss", "prior", "flow", "duration", "gradient_norm")
+COLUMNS = ("loss", "prior", "flow", "duration", "gradient_norm", "duration_gradient_norm")
 SETTINGS = [
     "model.text_width=16", "model.text_blocks=1", "model.text_heads=2", "model.prenet_layers=1",
     "model.duration_width=16", "model.decoder_width=16", "model.decoder_blocks=1",
@@ -67,11 +67,11 @@ def twenty_steps(*assignments):
     step = tf.Variable(0, dtype=tf.int64, trainable=False)
     steps = Steps(model, optimizer, config.training, step)
     clips = [tf.constant(part) for part in batch()]
-    train = steps.train(0, [tf.TensorSpec(part.shape, part.dtype) for part in clips])
+    steps.trace({0: [tf.TensorSpec(part.shape, part.dtype) for part in clips]}, training=[0], validation=[])
     rows = []
     for _ in range(STEPS):
         steps.rate.assign(learning_rate(config.training, step))
-        metrics = dict(zip(TRAIN_METRICS, train(*clips).numpy().tolist(), strict=True))
+        metrics = dict(zip(TRAIN_METRICS, steps.train(0, clips).numpy().tolist(), strict=True))
         rows.append([metrics[name] for name in COLUMNS])
     norms = [sum(float(tf.norm(value)) for value in group) for group in (optimizer.weights, optimizer.averages)]
     return np.array(rows), np.array(norms)

@@ -10,10 +10,11 @@ from xtts.trainer.best import Best
 from xtts.trainer.callbacks import clip_namer
 from xtts.trainer.dataset import batch_signature
 from xtts.trainer.doctor.graph import PYTHON_OPS, unknown_shapes, walk
-from xtts.trainer.loop import ValidationLoop, check_specs
+from xtts.trainer.loop import check_specs
 from xtts.trainer.optimizer import AdamW
 from xtts.trainer.run import Trainer
-from xtts.trainer.step import LOSSES, TRAIN_METRICS, Steps
+from xtts.trainer.step import LOSSES, TRAIN_METRICS, RandomInputs, Steps
+from xtts.trainer.validation import ValidationLoop
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,8 @@ def test_traces_equal_the_number_of_buckets_after_any_number_of_steps(trainer):
         trainer.loop.run(count)
     assert trainer.steps.guard.count("training") == buckets
     assert trainer.loop._run.experimental_get_tracing_count() == 1
-    assert all(step.experimental_get_tracing_count() == 1 for step in trainer.loop._compiled)
+    compiled = [*trainer.steps.gradient_steps.values(), trainer.steps.update]
+    assert all(step.experimental_get_tracing_count() == 1 for step in compiled)
 
 
 def test_the_host_is_entered_once_for_many_batches(trainer, monkeypatch):
@@ -65,7 +67,7 @@ def test_the_host_is_entered_once_for_many_batches(trainer, monkeypatch):
 
 
 def test_a_locked_step_has_no_dynamic_shape(trainer):
-    for step in trainer.loop._compiled:
+    for step in [*trainer.steps.gradient_steps.values(), trainer.steps.update]:
         graph = step.get_concrete_function().graph
         assert len(list(walk(graph))) > 200
         assert not {op.type for op in walk(graph)} & set(PYTHON_OPS)
@@ -94,7 +96,7 @@ def test_a_trace_beyond_the_closed_set_stops_the_run(trainer):
     with pytest.raises(
         LockstepError, match=r"bucket 00: a new trace with \(int32\[5, .*expected one of the closed set"
     ):
-        steps.train(0, signature)
+        steps.trace({0: signature}, training=[0], validation=[])
 
 
 def test_batches_of_another_shape_are_refused_before_training(trainer):
@@ -112,12 +114,12 @@ def real_batch(trainer):
 def test_a_batch_that_is_not_finite_is_skipped_and_counted(trainer):
     tokens, mel, token_length, mel_length = real_batch(trainer)
     before = trainer.state.arrays()
-    metrics = trainer.loop._compiled[0](tokens, mel * np.nan, token_length, mel_length).numpy()
+    metrics = trainer.steps.train(0, (tokens, mel * np.nan, token_length, mel_length)).numpy()
     assert metrics[TRAIN_METRICS.index("skipped")] == 1
     after = trainer.state.arrays()
     assert after["step"] == before["step"] + 1
     assert all(np.array_equal(before[name], after[name]) for name in before if name != "step")
-    good = trainer.loop._compiled[0](tokens, mel, token_length, mel_length).numpy()
+    good = trainer.steps.train(0, (tokens, mel, token_length, mel_length)).numpy()
     assert good[TRAIN_METRICS.index("skipped")] == 0
     assert trainer.state.arrays()["updates"] == before["updates"] + 1
 
@@ -126,12 +128,15 @@ def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(t
     whole, bad = trainer.validation.run()
     assert not bad
     clip = poison(tmp_path / "features", "validation")
-    poisoned = ValidationLoop(tmp_path / "features", trainer.plan.spec, trainer.plan.sizes, trainer.steps)
+    poisoned = ValidationLoop(
+        tmp_path / "features", trainer.plan.spec, trainer.plan.sizes, trainer.steps, trainer.loop.stop
+    )
     losses, bad = poisoned.run()
     assert len(bad) == 1 < len(poisoned.batches)
     assert clip in clip_namer(trainer.plan.cache, "validation")(*bad[0])
     assert all(np.isfinite(losses[name]) and losses[name] != whole[name] for name in LOSSES)
-    poisoned._run = lambda: (tf.zeros([3, 2]), tf.fill([len(poisoned.batches)], value=False))
+    count = len(poisoned.batches)
+    poisoned._run = lambda: (tf.zeros([3, 2]), tf.fill([count], value=False), tf.constant(count))
     losses, bad = poisoned.run()
     assert bad == poisoned.batches
     best = Best(step=3, loss=1.5)
@@ -139,14 +144,7 @@ def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(t
     assert (best.step, best.loss, best.since) == (3, 1.5, 1)
 
 
-def test_the_clock_of_a_step_stops_when_the_host_has_its_metrics(trainer):
-    found = [op.control_inputs for op in walk(trainer.loop.graph) if op.type == "Timestamp" and op.control_inputs]
-    waits = [[op for op in inputs if op.type == "Identity" and "CPU:0" in op.device] for inputs in found]
-    assert sum(bool(wait) for wait in waits) == len(trainer.loop.sizes)
-    assert all(op.inputs[0].op.type == "StatefulPartitionedCall" for wait in waits for op in wait)
-
-
-def test_accumulated_gradients_equal_those_of_the_large_batch(trainer):
+def test_accumulated_gradients_equal_those_of_the_large_batch(trainer, monkeypatch):
     spec = trainer.plan.spec
     signature = batch_signature(spec, spec.buckets[0], 4)
     parts = [tf.concat([a, b], 0)[:4] for a, b in zip(real_batch(trainer), real_batch(trainer), strict=True)]
@@ -158,7 +156,7 @@ def test_accumulated_gradients_equal_those_of_the_large_batch(trainer):
         steps = Steps(
             model, AdamW(model.trainable_variables, training, lambda _: True), training, tf.Variable(3, dtype=tf.int64)
         )
-        steps._loss_sums = without_dropout(steps._loss_sums)
+        monkeypatch.setattr(steps, "_gradients", without_dropout(steps._gradients))
 
         def gradients(*batch, steps=steps):
             return steps._accumulate(batch, steps.model.loss_counts(batch[2], batch[3]))
@@ -170,8 +168,8 @@ def test_accumulated_gradients_equal_those_of_the_large_batch(trainer):
             np.testing.assert_allclose(value, expected, rtol=2e-3, atol=2e-5)
 
 
-def without_dropout(loss_sums):
-    return lambda batch, noise, time, _: loss_sums(batch, noise, time, None)
+def without_dropout(gradients):
+    return lambda batch, random, counts: gradients(batch, RandomInputs(random.noise, random.time, None), counts)
 
 
 def test_metrics_are_named(trainer):

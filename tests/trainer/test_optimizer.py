@@ -4,9 +4,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from four_clips import small_model
 
 from xtts.shared.config import TrainingConfig
-from xtts.trainer.optimizer import AdamW, learning_rate
+from xtts.trainer.acoustic_model import clip_group
+from xtts.trainer.optimizer import AdamW, clip_by_group, learning_rate
 
 TRAINING = TrainingConfig(
     learning_rate=0.01, weight_decay=0.1, adam_beta2=0.99, warmup_steps=10, steps=110, final_learning_rate_share=0.1
@@ -25,8 +27,8 @@ def is_matrix(variable):
     return len(variable.shape) > 1
 
 
-def update(optimizer, step, *, accept=True, scale=1.0):
-    optimizer.apply(gradients(step), tf.constant(0.01), scale=tf.constant(scale), accept=tf.constant(accept))
+def update(optimizer, step, *, accept=True):
+    optimizer.apply(gradients(step), tf.constant(0.01), accept=tf.constant(accept))
 
 
 def test_updates_equal_those_of_keras():
@@ -48,7 +50,7 @@ def test_a_refused_update_changes_nothing_at_all():
     state = [*optimizer.weights, *optimizer.first, *optimizer.second, *optimizer.averages, optimizer.updates]
     before = [v.numpy() for v in state]
     bad = [g * math.nan for g in gradients(1)]
-    optimizer.apply(bad, tf.constant(0.01), scale=tf.constant(math.nan), accept=tf.constant(False))
+    optimizer.apply(bad, tf.constant(0.01), accept=tf.constant(False))
     assert all(np.array_equal(a, v) for a, v in zip(before, state, strict=True))
 
 
@@ -73,7 +75,30 @@ def test_exchanging_twice_restores_both():
 
 
 @pytest.mark.parametrize(
-    ("step", "expected"), [(0, 0.001), (9, 0.01), (10, 0.01), (60, 0.0055), (110, 0.001), (500, 0.001)]
-)
-def test_warm_up_then_cosine_then_floor(step, expected):
-    assert float(learning_rate(TRAINING, tf.constant(step, tf.int64))) == pytest.approx(expected, rel=1e-5)
+    ("decay_fraction", "step", "expected"),
+    [
+        (1.0, 0, 0.001), (1.0, 9, 0.01), (1.0, 10, 0.01), (1.0, 60, 0.0055), (1.0, 110, 0.001), (1.0, 500, 0.001),
+        (0.2, 0, 0.001), (0.2, 10, 0.01), (0.2, 90, 0.01), (0.2, 100, 0.0055), (0.2, 110, 0.001),
+        (0.0, 109, 0.01),
+    ],
+)  # fmt: skip
+def test_warm_up_then_the_peak_then_a_cosine_to_the_floor(decay_fraction, step, expected):
+    training = TRAINING.model_copy(update={"decay_fraction": decay_fraction})
+    assert float(learning_rate(training, tf.constant(step, tf.int64))) == pytest.approx(expected, rel=1e-5)
+
+
+def test_groups_are_clipped_apart():
+    gradients = [tf.constant([3.0, 4.0]), tf.constant([[300.0]]), tf.constant([0.0, 12.0])]
+    clipped, norms = clip_by_group(gradients, [0, 1, 0], 6.5)
+    np.testing.assert_allclose(norms, [13.0, 300.0])
+    np.testing.assert_allclose(clipped[0], [1.5, 2.0])
+    np.testing.assert_allclose(clipped[1], [[6.5]])
+    np.testing.assert_allclose(clipped[2], [0.0, 6.0])
+    untouched, _ = clip_by_group(gradients, [0, 1, 0], 1000.0)
+    assert all(np.array_equal(a, b) for a, b in zip(untouched, gradients, strict=True))
+
+
+def test_the_duration_predictor_is_a_group_of_its_own():
+    groups = {str(weight.path): clip_group(weight) for weight in small_model().trainable_variables}
+    assert {group for path, group in groups.items() if "duration_predictor" in path} == {1}
+    assert {group for path, group in groups.items() if "duration_predictor" not in path} == {0}

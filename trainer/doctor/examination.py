@@ -116,6 +116,7 @@ def batch_counts(subject: Subject, count: int) -> dict[int, int]:
 
 
 def _graphs(workload: Workload) -> list[Result]:
-    kinds = {"training": workload.steps.training_steps, "validation": workload.steps.validation_steps}
+    kinds = {"training": workload.steps.gradient_steps, "validation": workload.steps.validation_steps}
     locked = {f"{kind} step of bucket {n:02d}": graph_of(step) for kind in kinds for n, step in kinds[kind].items()}
+    locked["update of the weights"] = graph_of(workload.steps.update)
     return [function_check(locked), function_check({"training loop": workload.loop.graph}, static=False)]

@@ -1,5 +1,6 @@
 """Memory of a locked step by XLA's own buffer assignment, made when it is compiled, before anything runs."""
 
+import math
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -78,16 +79,22 @@ def _meminfo() -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
 
 
-def step_bytes(step: Callable[..., tf.Tensor], signature: list[tf.TensorSpec]) -> int:
-    """Bytes of all buffers of one compiled step: weights, optimizer, batch, and the arena of everything between.
+def step_bytes(steps: Steps, bucket: int, signature: list[tf.TensorSpec]) -> int:
+    """Bytes of a training step: XLA's buffers of its gradients (weights, batch, arena), and what the update holds.
 
-    XLA compiles the step once more for this: its cache keeps no buffer assignments.
+    XLA compiles the gradients once more for this: its cache keeps no buffer assignments.
     """
     from tensorflow.compiler.xla.service import hlo_pb2
 
-    proto = step.experimental_get_compiler_ir(*signature)(stage="optimized_hlo_proto_serialized")  # type: ignore[attr-defined]
+    compiler_ir = steps.gradient_steps[bucket].experimental_get_compiler_ir(*signature)  # type: ignore[attr-defined]
+    proto = compiler_ir(stage="optimized_hlo_proto_serialized")
     buffers = hlo_pb2.HloProto.FromString(proto).buffer_assignment.buffer_allocations
-    return sum(buffer.size for buffer in buffers if not buffer.is_thread_local)
+    return sum(buffer.size for buffer in buffers if not buffer.is_thread_local) + 3 * weight_bytes(steps)
+
+
+def weight_bytes(steps: Steps) -> int:
+    """Bytes of the weights; both moments and the averages take as much each."""
+    return int(sum(math.prod(weight.shape) * tf.as_dtype(weight.dtype).size for weight in steps.optimizer.weights))
 
 
 def largest_step(spec: CacheSpec, sizes: dict[int, int]) -> int:
@@ -108,7 +115,7 @@ def memory(workload: Workload, free: int | None, *, search: bool) -> tuple[Resul
     """
     spec, training = workload.subject.spec, workload.subject.config.training
     number = largest_step(spec, workload.subject.sizes)
-    needed = step_bytes(workload.steps.training_steps[number], workload.signatures[number])
+    needed = step_bytes(workload.steps, number, workload.signatures[number])
     shape = f"{workload.subject.sizes[number]} clips x {spec.buckets[number].frames} frames"
     told = f"{free / 2**20:,.0f} MiB available" if free is not None else "TensorFlow does not tell what there is"
     facts = [Fact(
@@ -121,7 +128,7 @@ def memory(workload: Workload, free: int | None, *, search: bool) -> tuple[Resul
     limit, micro = _USABLE * free, training.gradient_accumulation_steps
     every = max(spec.buckets[bucket].clips("train") for bucket in training_buckets(spec)) // micro * micro
     now = min(training.batch_size, every)  # a larger setting gives the same batches
-    kept = _kept_bytes(workload)
+    kept = 4 * weight_bytes(workload.steps)  # what a step takes before its first clip
     if needed <= limit and not search:
         return (facts, []), int(now * (limit - kept) / (needed - kept))
     most = every if search else now
@@ -133,12 +140,6 @@ def memory(workload: Workload, free: int | None, *, search: bool) -> tuple[Resul
         return (facts, []), size
     what = f"the largest step, {shape}, needs {needed / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are available"
     return (facts, [_too_large(what, size)]), size
-
-
-def _kept_bytes(workload: Workload) -> int:
-    """Weights, both moments and averages: what a step takes before its first clip."""
-    moments = workload.state.optimizer.first
-    return int(4 * sum(moment.shape.num_elements() * moment.dtype.size for moment in moments))
 
 
 def _too_large(what: str, fitting: int) -> Finding:
@@ -207,16 +208,17 @@ def _next_place(known: dict[int, int], low: int, high: int, limit: float) -> int
 
 def estimate(workload: Workload, batch_size: int) -> int:
     """`step_bytes` of the largest step that `training.batch_size` would give, traced beside the locked set."""
-    step, signature = _largest_of(workload, batch_size)
-    return step_bytes(step, signature)
+    return step_bytes(*_largest_of(workload, batch_size))
 
 
-def _largest_of(workload: Workload, batch_size: int) -> tuple[Callable[..., tf.Tensor], list[tf.TensorSpec]]:
+def _largest_of(workload: Workload, batch_size: int) -> tuple[Steps, int, list[tf.TensorSpec]]:
     spec, steps = workload.subject.spec, workload.steps
     sizes = batch_sizes(spec, steps.training.model_copy(update={"batch_size": batch_size}))
     number = largest_step(spec, sizes)
     signature = batch_signature(spec, spec.buckets[number], sizes[number])
-    return Steps(steps.model, steps.optimizer, steps.training, steps.step).train(number, signature), signature
+    alone = Steps(steps.model, steps.optimizer, steps.training, steps.step)
+    alone.trace({number: signature}, training=[number], validation=[])
+    return alone, number, signature
 
 
 def _prove(workload: Workload, size: int, micro: int) -> tuple[int, bool]:
@@ -229,9 +231,11 @@ def _prove(workload: Workload, size: int, micro: int) -> tuple[int, bool]:
 
 
 def _runs(workload: Workload, batch_size: int) -> bool:
-    step, signature = _largest_of(workload, batch_size)
+    steps, number, signature = _largest_of(workload, batch_size)
     try:
-        step(*blank_batch(signature)).numpy()  # waits: a GPU tells what failed only when asked for the result
+        steps.train(
+            number, blank_batch(signature)
+        ).numpy()  # waits: a GPU tells what failed only when asked for the result
     except tf.errors.ResourceExhaustedError:
         return False
     return True

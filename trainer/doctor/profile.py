@@ -150,7 +150,7 @@ def top_ops(lines: Iterable[list[tuple[str, Span]]]) -> list[tuple[str, float, i
 def profile_steps(workload: Workload, count: int, folder: Path) -> Profile:
     """Compile every bucket's step, then profile `count` steps in one host call."""
     workload.prepare()
-    return profile_call(lambda: float(workload.loop.run(count).seconds[:, 1].sum()), folder)
+    return profile_call(lambda: float(workload.loop.run(count).wait_seconds.sum()), folder)
 
 
 def report_of(profile: Profile, count: int) -> Report:

@@ -1,7 +1,6 @@
 """Locked steps, run by the trainer's own loop and timed inside it."""
 
 import os
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +30,7 @@ class StepTimes:
     compile_seconds: float
     """All buckets together; those found in XLA's cache are only loaded."""
     seconds: np.ndarray
-    """float64[N, 2]: whole step, and of it the wait for the batch."""
+    """float64[N, 3]: of `CallResult`."""
     places: np.ndarray
     """int32[N]: the step's bucket, by its place among the training buckets."""
     useful_frames: float
@@ -42,21 +41,26 @@ class StepTimes:
     """Of training steps, after all N."""
 
     @property
+    def whole(self) -> np.ndarray:
+        """float64[N]: from the end of one step to the end of the next."""
+        return np.asarray(self.seconds.sum(axis=1))
+
+    @property
     def mean(self) -> float:
         """Seconds of a step without its wait: what loading has to hide behind."""
-        return float((self.seconds[:, 0] - self.seconds[:, 1]).mean())
+        return float((self.whole - self.seconds[:, 1]).mean())
 
     @property
     def wait_share(self) -> float:
         """Share of the time that went into waiting for batches."""
-        return float(self.seconds[:, 1].sum() / self.seconds[:, 0].sum())
+        return float(self.seconds[:, 1].sum() / self.whole.sum())
 
     @property
     def unevenness(self) -> float:
         """Standard deviation / mean inside a bucket, the mean over the steps: buckets differ by their nature."""
         spreads = np.zeros(len(self.places))
         for place in np.unique(self.places):
-            seconds = self.seconds[self.places == place, 0]
+            seconds = self.whole[self.places == place]
             spreads[self.places == place] = seconds.std() / seconds.mean()
         return float(spreads.mean())
 
@@ -68,9 +72,8 @@ def run_steps(workload: Workload, count: int) -> StepTimes:
     calls: list[CallResult] = []
     entries = []
     for done in range(0, count, most):
-        began = time.perf_counter()
         calls.append(loop.run(min(count - done, most)))
-        entries.append(time.perf_counter() - began - calls[-1].seconds[:, 0].sum())
+        entries.append(calls[-1].wall - calls[-1].seconds.sum())
     metrics = np.concatenate([call.metrics for call in calls])
     return StepTimes(
         compile_seconds=compiled,
@@ -84,7 +87,7 @@ def run_steps(workload: Workload, count: int) -> StepTimes:
 
 def steps(workload: Workload, times: StepTimes) -> Result:
     """The figures of the steps. A trace beyond the locked set is no finding here: it ends the examination."""
-    whole, count = times.seconds[:, 0], len(times.seconds)
+    whole, count = times.whole, len(times.seconds)
     p50, p95 = np.percentile(whole, [50, 95])
     spread = times.unevenness
     verdict = "steady" if spread < _STEADY else "uneven" if spread < _UNEVEN else "swings"
@@ -166,10 +169,10 @@ class Arithmetic:
 def measure_arithmetic(workload: Workload, times: StepTimes) -> Arithmetic:
     """Count the steps' work in XLA's programs, and measure what this device can do."""
     subject = workload.subject
-    flops = [step_flops(workload.steps.training_steps[n], workload.signatures[n]) for n in workload.loop.sizes]
+    flops = [step_flops(workload.steps.gradient_steps[n], workload.signatures[n]) for n in workload.loop.sizes]
     work = float(np.array(flops, np.float64)[times.places].sum())
     ceilings = {dtype: matmul_ceiling(dtype) for dtype in ("float32", "bfloat16")}
-    reached = work / float(times.seconds[:, 0].sum())
+    reached = work / float(times.whole.sum())
     used, gpu = subject.config.training.mixed_precision, accelerator() is not None
     return Arithmetic(reached=reached, ceilings=ceilings, used=used, gpu=gpu)
 
