@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from xtts.shared.cache_spec import load_spec
 from xtts.shared.config_files import load_config
@@ -54,6 +55,23 @@ def make_plan(tiny_cache):
 
 
 @pytest.fixture(scope="session")
+def compiled_trainer(tmp_path_factory, make_plan):
+    """(trainer of the micro model on the shared cache, its state before the steps were compiled)."""
+    from xtts.trainer.run import Trainer
+
+    built = Trainer(make_plan(tmp_path_factory.mktemp("loop"), "training.steps=1000"), Console(quiet=True))
+    before = built.state.arrays()
+    built.compile()
+    return built, before
+
+
+@pytest.fixture(scope="session")
+def trainer(compiled_trainer):
+    """That trainer: its steps are compiled; tests move it on."""
+    return compiled_trainer[0]
+
+
+@pytest.fixture(scope="session")
 def start_train(tiny_cache):
     """`start_train(folder, "a.b=c", ..., cache=..., more=[...])`: xtts-train in a process of its own.
 
@@ -88,7 +106,7 @@ def read_steps():
 
     def read(folder, split="train"):
         lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-        timing = ("step_seconds", "input_wait_share", "useful_frames_per_second")
+        timing = ("step_seconds", "input_wait_share", "outside_share", "useful_frames_per_second")
         return [{k: v for k, v in line.items() if k not in timing} for line in lines if line["split"] == split]
 
     return read

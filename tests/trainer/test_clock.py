@@ -5,14 +5,13 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from rich.console import Console
 
 from xtts.trainer import loop as loop_module
 from xtts.trainer.callbacks import StepRows
 from xtts.trainer.dataset import training_batches
 from xtts.trainer.doctor.steps import StepTimes, input_wait
+from xtts.trainer.loop import TrainingLoop
 from xtts.trainer.panel import means
-from xtts.trainer.run import Trainer
 
 SLEEP = 0.1
 STEPS = 12
@@ -24,8 +23,8 @@ def sleep_before(batch):
 
 
 @pytest.fixture
-def make_loop(make_plan, tmp_path, monkeypatch):
-    """`make_loop(slow)`: the micro model's loop; with `slow` its pipelines sleep before every batch, none ahead."""
+def make_loop(trainer, monkeypatch):
+    """`make_loop(slow)`: a loop over the micro model's steps; with `slow` its pipelines sleep before every batch."""
 
     def make(slow):
         def batches(*arguments, **options):
@@ -33,17 +32,14 @@ def make_loop(make_plan, tmp_path, monkeypatch):
             if not slow:
                 return ahead
             options = tf.data.Options()
-            options.experimental_optimization.inject_prefetch = False
+            options.experimental_optimization.inject_prefetch = False  # every sleep is waited for
             return ahead.map(lambda *batch: sleep_before(batch)).with_options(options)
 
         monkeypatch.setattr(loop_module, "training_batches", batches)
-        folder = tmp_path / f"slow-{slow}"
-        folder.mkdir()
-        trainer = Trainer(make_plan(folder, "training.steps=1000"), Console(quiet=True))
-        for place in range(len(trainer.loop.sizes)):
-            trainer.loop.compile(place)
-        trainer.loop.run(4)  # opens the pipelines
-        return trainer.loop
+        plan = trainer.plan
+        loop = TrainingLoop(plan.cache, plan.spec, plan.config, plan.sizes, trainer.steps, trainer.state.position)
+        loop.run(4)  # opens the pipelines
+        return loop
 
     return make
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from rich.console import Console
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.best import Best
@@ -12,27 +11,12 @@ from xtts.trainer.dataset import batch_signature
 from xtts.trainer.doctor.graph import PYTHON_OPS, unknown_shapes, walk
 from xtts.trainer.loop import check_specs
 from xtts.trainer.optimizer import AdamW
-from xtts.trainer.run import Trainer
 from xtts.trainer.step import LOSSES, TRAIN_METRICS, RandomInputs, Steps
 from xtts.trainer.validation import ValidationLoop
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory, make_plan):
-    """(trainer of the micro model on the shared cache, its state before the steps were compiled)."""
-    built = Trainer(make_plan(tmp_path_factory.mktemp("loop"), "training.steps=1000"), Console(quiet=True))
-    before = built.state.arrays()
-    built.compile()
-    return built, before
-
-
-@pytest.fixture(scope="module")
-def trainer(compiled):
-    return compiled[0]
-
-
-def test_compiling_moves_nothing(compiled):
-    trainer, before = compiled
+def test_compiling_moves_nothing(compiled_trainer):
+    trainer, before = compiled_trainer
     after = trainer.state.arrays()
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
