@@ -111,7 +111,7 @@ class Steps:
             sums = self._loss_sums(batch, noise, time, None)
             # The model's counts are at least 1; a wholly blank batch has to count as nothing.
             present = tf.cast(tf.reduce_any(batch[3] > 0), tf.float32)
-            counts = self.model.loss_counts(batch[2], batch[3])
+            counts = self.model.loss_counts(*batch[2:], micro_batches=None)
             return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name] * present]) for name in LOSSES])
 
         return locked(validation_step, signature) if is_closed(signature) else relaxed(validation_step)
@@ -158,7 +158,8 @@ class Steps:
 
     def _update(self, batch: Batch) -> tf.Tensor:
         """Loss, gradient, clipping, guarded AdamW; a blank batch or a non-finite number changes no weight."""
-        losses, gradients = self._accumulate(batch, self.model.loss_counts(batch[2], batch[3]))
+        counts = self.model.loss_counts(*batch[2:], micro_batches=self.training.gradient_accumulation_steps)
+        losses, gradients = self._accumulate(batch, counts)
         norm = tf.linalg.global_norm(gradients)
         total = tf.reduce_sum(losses * loss_weights(self.training))
         frames = tf.reduce_sum(batch[3])
