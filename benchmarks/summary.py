@@ -110,11 +110,12 @@ def _speech(found: dict[str, Any]) -> Iterator[Row]:
 
 
 def _voices(found: dict[str, Any]) -> Iterator[Row]:
-    spoken = found["sentences"] * len(found["table"])
-    told = f"{found['right_voice'] * spoken:.0f} of {spoken}; by chance {1 / len(found['table']):.0%}"
-    yield _row(
-        "voice latents: utterances nearest to the voice of the reference", f"{found['right_voice']:.0%}", "", told
-    )
+    whose = {"trained": "the voice of the reference", "held out": "the reference's, a voice never heard in training"}
+    for kind, voice in whose.items():
+        if rows := [row for row in found["table"] if row.get("kind", "trained") == kind]:
+            spoken, share = found["sentences"] * len(rows), sum(row["right_voice"] for row in rows) / len(rows)
+            told = f"{share * spoken:.0f} of {spoken}; by chance {1 / len(found['table']):.0%}"
+            yield _row(f"voice latents: utterances nearest to {voice}", f"{share:.0%}", "", told)
 
 
 def _overtrain(found: dict[str, Any]) -> Iterator[Row]:

@@ -180,8 +180,8 @@ class TrainingConfig(Section):
     warmup_steps: int = Field(default=100, ge=0)
     """Linear warm-up from 0."""
     decay_fraction: Fraction = 0.2
-    """Share of the steps after warm-up, the last ones, in which the rate decays by a cosine; before them it is constant,
-    so that a run can be made longer without a trace of its first end. 1 decays all the way."""
+    """Share of the steps after warm-up, the last ones, in which the rate decays by a cosine. Before them it is
+    constant, so that a run that is made longer shows no trace of its first end. 1 decays all the way."""
     final_learning_rate_share: Fraction = 0.05
     """The decay ends at this share of the peak."""
     weight_decay: NonNegativeFloat = 0.01

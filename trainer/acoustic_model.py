@@ -18,7 +18,7 @@ from xtts.trainer.alignment import gaussian_scores, round_durations, search_dura
 from xtts.trainer.layers import glorot, keep_valid, length_mask
 from xtts.trainer.networks import DurationPredictor, FlowDecoder, TextEncoder
 from xtts.trainer.random_numbers import fold_seed
-from xtts.trainer.reference import ReferenceEncoder, crop_reference
+from xtts.trainer.reference import ReferenceEncoder, told_frames
 
 SIGMA_MIN = 1e-4
 """Width of the flow's end point around a mel (Matcha-TTS, section 2.2)."""
@@ -45,6 +45,8 @@ class AlignedClips(NamedTuple):
     """float32[B, T, M], the mel in normalised units."""
     audible: tf.Tensor
     """bool[B, T, 1], true inside a clip."""
+    scored: tf.Tensor
+    """bool[B, T, 1], the audible frames that prior and flow count: not those that the latents can tell."""
     text: tf.Tensor
     """[B, T, D], what the decoder is told of the text in each frame."""
     speaker: tf.Tensor | None
@@ -126,13 +128,6 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         audible = length_mask(mel_length, mel.shape[1])
         return self.reference(self.normalise(mel, audible), audible, None)
 
-    def _listen_to_crops(self, target: tf.Tensor, mel_length: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor | None:
-        """The voice of a crop of each clip, float32[B, T, M] in normalised units; None in a model without latents."""
-        if self.reference is None:
-            return None
-        crop, length = crop_reference(target, mel_length, self.config.voice_frames, fold_seed(seed, 2))
-        return self.reference(crop, length_mask(length, crop.shape[1]), fold_seed(seed, 3))
-
     def normalise(self, mel: tf.Tensor, audible: tf.Tensor) -> tf.Tensor:
         """Natural-log magnitude to the units of the flow, zero outside the clip: float32[B, T, M]."""
         return keep_valid((mel - self.mel_mean) / self.mel_deviation, audible)
@@ -148,13 +143,27 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
     ) -> tf.Tensor:
         """Frames that each token lasts in a recording: int32[B, L]; arguments as in `loss_sums`."""
         target = self.normalise(mel, length_mask(mel_length, mel.shape[1]))
-        voice = self._listen_to_crops(target, mel_length, None)
+        voice = None if self.reference is None else self.reference.hear(target, mel_length, speaker, None)[0]
         _, mean = self.encode(tokens, length_mask(token_length, tokens.shape[1]), speaker, voice, None)
         return search_durations(gaussian_scores(mean, target), token_length, mel_length)
 
-    def loss_counts(self, token_length: tf.Tensor, mel_length: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Values behind each sum of `loss_sums` over a batch, at least 1: int32[B], int32[B] -> float32[] each."""
-        values = tf.cast(tf.reduce_sum(mel_length) * self.mel_channels, tf.float32)
+    def loss_counts(
+        self,
+        token_length: tf.Tensor,
+        mel_length: tf.Tensor,
+        speaker: tf.Tensor | None = None,
+        *,
+        micro_batches: int | None = 1,
+    ) -> dict[str, tf.Tensor]:
+        """Values behind each sum of `loss_sums` over a batch, at least 1: float32[] each.
+
+        token_length, mel_length and speaker: int32[B], micro_batches: equal parts in which `loss_sums` gets the batch,
+        None where it gets no dropout seed.
+        """
+        frames = tf.reduce_sum(mel_length)
+        if self.reference is not None:
+            frames -= told_frames(mel_length, speaker, self.reference.most_frames, micro_batches)
+        values = tf.cast(frames * self.mel_channels, tf.float32)
         tokens = tf.cast(tf.reduce_sum(token_length), tf.float32)
         return {"prior": tf.maximum(values, 1.0), "flow": tf.maximum(values, 1.0), "duration": tf.maximum(tokens, 1.0)}
 
@@ -193,19 +202,24 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
 
         tokens: int32[B, L], mel: float32[B, T, M], natural-log magnitude, token_length and mel_length: int32[B],
         dropout_seed: int32[2], speaker: int32[B].
-        The dropout seed also says where a clip is cropped for its voice; without one that is the middle.
+        The dropout seed also draws whose crop tells a clip's voice, and where it is cut; without one that is the middle
+        of the clip itself. Frames that the latents can tell are left out of prior and flow, which teach the latents;
+        the durations count for all tokens, since nothing of them reaches the latents.
         """
         valid = length_mask(token_length, tokens.shape[1])
         audible = length_mask(mel_length, mel.shape[1])
         target = self.normalise(mel, audible)
-        voice = self._listen_to_crops(target, mel_length, dropout_seed)
+        voice, scored = None, audible
+        if self.reference is not None:
+            voice, told = self.reference.hear(target, mel_length, speaker, fold_seed(dropout_seed, 2))
+            scored = audible & ~told
         encodings, mean = self.encode(tokens, valid, speaker, voice, fold_seed(dropout_seed, 0))
         durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
         expected, text = self.decoder.spread_text(encodings, mean, durations, mel.shape[1])
         predicted = self.duration_predictor(tf.stop_gradient(encodings), valid, fold_seed(dropout_seed, 1))
         return AlignedClips(
-            target=target, audible=audible, text=text, speaker=speaker, voice=voice,
-            prior=0.5 * _sum_of_squares(target - expected, audible),
+            target=target, audible=audible, scored=scored, text=text, speaker=speaker, voice=voice,
+            prior=0.5 * _sum_of_squares(target - expected, scored),
             duration=duration_deviance(predicted, durations, valid),
         )  # fmt: skip
 
@@ -220,7 +234,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         noisy = (1.0 - (1.0 - SIGMA_MIN) * moment) * noise + moment * clips.target
         condition = self.decoder.condition(time, clips.speaker, clips.voice)
         field = self.decoder(noisy, clips.text, clips.audible, condition)
-        return _sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.audible)
+        return _sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.scored)
 
     def generate(
         self,

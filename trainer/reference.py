@@ -5,6 +5,7 @@ of a crop, M mel channels, N latents, D width.
 """
 
 import math
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
@@ -127,21 +128,104 @@ class ReferenceEncoder(keras.layers.Layer):  # type: ignore[misc]
             latents = block(latents, heard, valid)
         return self.norm(latents)
 
+    def hear(
+        self, mel: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None, seed: tf.Tensor | None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """(voice of each clip of a batch [B, N, D], bool[B, T, 1] its frames that the voice can tell).
 
-def crop_reference(
-    mel: tf.Tensor, mel_length: tf.Tensor, most_frames: int, seed: tf.Tensor | None
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """(crop float32[B, F, M], its length int32[B]) of each clip: at a place drawn by `seed`, in the middle without one.
+        mel: float32[B, T, M], normalised; the others as in `choose_references`.
+        """
+        chosen = choose_references(mel, mel_length, speaker, self.most_frames, fold_seed(seed, 0))
+        voice = self(chosen.mel, length_mask(chosen.length, chosen.mel.shape[1]), fold_seed(seed, 1))
+        return voice, chosen.told
 
-    mel: float32[B, T, M], mel_length: int32[B], seed: int32[2] | None. A crop is at most half of its clip: from the
-    whole clip the latents could tell what is said in it, not how.
+
+class Crop(NamedTuple):
+    """A part of each clip."""
+
+    mel: tf.Tensor
+    """[B, F, M], zero after its end."""
+    start: tf.Tensor
+    """int32[B], its first frame in the clip."""
+    length: tf.Tensor
+    """int32[B]."""
+
+
+class References(NamedTuple):
+    """What the voice of each clip is heard from."""
+
+    mel: tf.Tensor
+    """[B, F, M], a crop of this or of another clip, zero after its end."""
+    length: tf.Tensor
+    """int32[B]."""
+    told: tf.Tensor
+    """bool[B, T, 1], true inside the crop of a clip that is heard from its own: the latents can tell these frames."""
+
+
+def crop_length(mel_length: tf.Tensor, most_frames: int) -> tf.Tensor:
+    """int32[B] -> int32[B]: at most half of the clip, so that enough of it is left where its own crop is told."""
+    return tf.minimum(mel_length // 2, most_frames)
+
+
+def crop_reference(mel: tf.Tensor, mel_length: tf.Tensor, most_frames: int, seed: tf.Tensor | None) -> Crop:
+    """A crop of each clip: at a place drawn by `seed`, in the middle without one.
+
+    mel: [B, T, M], mel_length: int32[B], seed: int32[2] | None.
     """
-    length = tf.minimum(mel_length // 2, most_frames)
+    length = crop_length(mel_length, most_frames)
     room = mel_length - length
     place = tf.fill(room.shape, 0.5) if seed is None else tf.random.stateless_uniform(room.shape, seed, alg="philox")
-    start = tf.cast(place * tf.cast(room + 1, tf.float32), tf.int32)
+    start = tf.minimum(tf.cast(place * tf.cast(room + 1, tf.float32), tf.int32), room)
     # No crop is longer than half the shape, so that a short bucket pays for no more.
     frames = max(min(most_frames, mel.shape[1] // 2), 1)
-    places = tf.minimum(tf.minimum(start, room)[:, tf.newaxis] + tf.range(frames), mel.shape[1] - 1)
+    places = tf.minimum(start[:, tf.newaxis] + tf.range(frames), mel.shape[1] - 1)
     crop = tf.gather(mel, places, batch_dims=1)
-    return keep_valid(crop, length_mask(length, frames)), length
+    return Crop(keep_valid(crop, length_mask(length, frames)), start, length)
+
+
+def choose_references(
+    mel: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None, most_frames: int, seed: tf.Tensor | None
+) -> References:
+    """A crop of another clip of the same speaker, drawn by `seed`; of the clip itself where the batch has no other.
+
+    mel: [B, T, M], mel_length: int32[B], speaker: int32[B], None where all are one, seed: int32[2] | None.
+    Without a seed each clip is heard from its own: its losses then do not depend on its neighbours in the batch.
+    """
+    crop, frame = crop_reference(mel, mel_length, most_frames, fold_seed(seed, 0)), tf.range(mel.shape[1])
+    start = crop.start[:, tf.newaxis]
+    inside = (start <= frame) & (frame < start + crop.length[:, tf.newaxis])
+    if seed is None:
+        return References(crop.mel, crop.length, inside[..., tf.newaxis])
+    others = other_clips(mel_length, speaker)
+    draws = tf.random.stateless_uniform(others.shape, fold_seed(seed, 1), alg="philox")
+    drawn = tf.argmax(tf.where(others, draws, -1.0), axis=1, output_type=tf.int32)
+    alone = ~tf.reduce_any(others, axis=1)
+    row = tf.where(alone, tf.range(alone.shape[0]), drawn)
+    told = (inside & alone[:, tf.newaxis])[..., tf.newaxis]
+    return References(tf.gather(crop.mel, row), tf.gather(crop.length, row), told)
+
+
+def other_clips(mel_length: tf.Tensor, speaker: tf.Tensor | None) -> tf.Tensor:
+    """Which clips (last axis) a clip can be heard from: int32[..., B], int32[..., B] | None -> bool[..., B, B].
+
+    Those of its speaker that have a crop; not one of the same length, which may be the same clip: a batch across the
+    end of an epoch can hold a clip twice.
+    """
+    here, there = mel_length[..., :, tf.newaxis], mel_length[..., tf.newaxis, :]
+    others = (here != there) & (crop_length(there, 1) > 0)
+    return others if speaker is None else others & (speaker[..., :, tf.newaxis] == speaker[..., tf.newaxis, :])
+
+
+def told_frames(
+    mel_length: tf.Tensor, speaker: tf.Tensor | None, most_frames: int, micro_batches: int | None
+) -> tf.Tensor:
+    """Frames of a batch that are `told`, int32[], where `choose_references` gets it in so many equal parts.
+
+    mel_length: int32[B], speaker: int32[B] | None, micro_batches: None where there is no seed.
+    """
+    length = crop_length(mel_length, most_frames)
+    if micro_batches is None:
+        return tf.reduce_sum(length)
+    parts = [part if part is None else tf.reshape(part, [micro_batches, -1]) for part in (mel_length, speaker)]
+    alone = ~tf.reduce_any(other_clips(*parts), axis=-1)
+    return tf.reduce_sum(tf.where(tf.reshape(alone, length.shape), length, 0))

@@ -16,7 +16,7 @@ from xtts.trainer.acoustic_model import AcousticModel
 from xtts.trainer.dataset import Batch, batch_signature
 from xtts.trainer.reference import crop_reference
 from xtts.trainer.synth.figures import Figures, distance_table, judge, mean_figures
-from xtts.trainer.synth.held_out import Clip, shard_clips
+from xtts.trainer.synth.held_out import Clip, another_recording, shard_clips
 from xtts.trainer.synth.manner import Manner
 
 MANNER = Manner()
@@ -107,9 +107,10 @@ class Samples:
         tokens, recorded, token_length, mel_length = batch[:4]
         speaker = batch[4] if len(batch) > 4 else None
         voice = None
-        if self.model.reference is not None:  # each sentence in the voice of its own recording
+        if self.model.reference is not None:  # as `xtts-synth evaluate`: the own recording could tell what is said
             crop = crop_reference(recorded, mel_length, self.model.config.voice_frames, None)
-            voice = self.model.listen(*crop)
+            others = [another_recording(self.clips, place) for place in range(len(self.clips))]
+            voice = self.model.listen(tf.gather(crop.mel, others), tf.gather(crop.length, others))
         noise = tf.random.stateless_normal(recorded.shape, [MANNER.seed, 0])
         mel, frames, _ = self.model.generate(
             tokens, token_length, frames=recorded.shape[1], noise=noise, steps=MANNER.steps,

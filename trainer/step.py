@@ -135,7 +135,8 @@ class Steps:
     def _gradient_step(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., list[tf.Tensor]]:
         def gradient_step(*batch: tf.Tensor) -> list[tf.Tensor]:
             self.guard.note(f"training step of bucket {bucket:02d}", batch)
-            losses, gradients = self._accumulate(batch, self.model.loss_counts(batch[2], batch[3]))
+            counts = self.model.loss_counts(*batch[2:], micro_batches=self.training.gradient_accumulation_steps)
+            losses, gradients = self._accumulate(batch, counts)
             return [losses, *gradients]
 
         return locked(gradient_step, signature) if is_closed(signature) else relaxed(gradient_step)
@@ -147,7 +148,7 @@ class Steps:
             sums = self._validation_sums(bucket, tuple(batch), first)
             # The model's counts are at least 1; a wholly blank batch has to count as nothing.
             present = tf.cast(tf.reduce_any(batch[3] > 0), tf.float32)
-            counts = self.model.loss_counts(batch[2], batch[3])
+            counts = self.model.loss_counts(*batch[2:], micro_batches=None)
             return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name] * present]) for name in LOSSES])
 
         signature = [*signature, tf.TensorSpec([], tf.int32, "first")]

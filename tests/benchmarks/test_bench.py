@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -98,6 +99,26 @@ def test_the_table_gives_each_ratio_from_its_own_figures(summarise, figures):
                              ("voices", 1), ("overtrain", 1)):  # fmt: skip
         only = {key: value for key, value in figures.items() if key in (benchmark, "machine", "quick")}
         assert len(summarise(only)) >= count
+
+
+def test_voices_never_heard_in_training_are_told_apart_and_alone(bench, summarise):
+    import voices
+
+    names, trained = list(voices.VOICES), len(voices.TRAINED)
+    assert not set(voices.TRAINED) & set(voices.HELD_OUT)
+    distances = np.full([4, len(names), len(names)], 9.0)
+    distances[:, range(len(names)), range(len(names))] = 5.0
+    distances[1:, trained, 0] = 4.0  # three sentences in the first unheard voice came out as the first of training
+    figures = {"machine": {}, "quick": False, "voices": voices.judged(distances)}
+    row = figures["voices"]["table"][trained]
+    assert (row["kind"], row["nearest_other"], row["right_voice"]) == ("held out", names[0], 0.25)
+    assert (row["own_voice,_dB"], row["nearest_other,_dB"]) == (5.0, 5.25)
+    spoken = 4 * len(voices.HELD_OUT)
+    chance = f"by chance {1 / len(names):.0%}"
+    assert [(row["ratio"], row["measured"]) for row in summarise(figures)] == [
+        ("100%", f"{4 * trained} of {4 * trained}; {chance}"),
+        (f"{(spoken - 3) / spoken:.0%}", f"{spoken - 3} of {spoken}; {chance}"),
+    ]
 
 
 def test_the_pictures_are_drawn_from_the_figures(bench, figures, tmp_path):

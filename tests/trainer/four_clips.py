@@ -55,7 +55,7 @@ def losses(model, ids, mel, token_length, mel_length, noise, time, dropout_seed=
     sums = model.loss_sums(
         ids, mel, token_length, mel_length, noise=noise, time=time, dropout_seed=dropout_seed, speaker=speaker
     )
-    counts = model.loss_counts(token_length, mel_length)
+    counts = model.loss_counts(token_length, mel_length, speaker, micro_batches=None if dropout_seed is None else 1)
     return sums, sum(tf.reduce_sum(sums[key]) / counts[key] for key in KEYS)
 
 

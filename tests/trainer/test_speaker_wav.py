@@ -10,9 +10,8 @@ import tensorflow as tf
 from xtts.shared.errors import LockstepError
 from xtts.trainer.checkpoint import describe, save_checkpoint
 from xtts.trainer.state import TrainState
-from xtts.trainer.synth.evaluate import another_recording
 from xtts.trainer.synth.export import ExportRequest, export
-from xtts.trainer.synth.held_out import Clip
+from xtts.trainer.synth.held_out import Clip, another_recording
 from xtts.trainer.synth.manner import Manner
 from xtts.trainer.synth.recording import read_recording, split_crops
 from xtts.trainer.synth.source import open_source
@@ -119,7 +118,7 @@ def test_a_sentence_is_spoken_with_another_recording_of_its_speaker():
         Clip(clip_id=str(number), ids=[1], mel=np.zeros((1, 80), np.float32), speaker=speaker)
         for number, speaker in enumerate([0, 1, 0, 2, 0, 1])
     ]
-    assert [another_recording(clips, place).clip_id for place in range(6)] == ["2", "5", "4", "3", "0", "1"]
+    assert [clips[another_recording(clips, place)].clip_id for place in range(6)] == ["2", "5", "4", "3", "0", "1"]
 
 
 def write(path, samples, rate=22_050):

@@ -89,7 +89,7 @@ def step_bytes(steps: Steps, bucket: int, signature: list[tf.TensorSpec]) -> int
     compiler_ir = steps.gradient_steps[bucket].experimental_get_compiler_ir(*signature)  # type: ignore[attr-defined]
     proto = compiler_ir(stage="optimized_hlo_proto_serialized")
     buffers = hlo_pb2.HloProto.FromString(proto).buffer_assignment.buffer_allocations
-    return sum(buffer.size for buffer in buffers if not buffer.is_thread_local) + 3 * weight_bytes(steps)
+    return int(sum(buffer.size for buffer in buffers if not buffer.is_thread_local)) + 3 * weight_bytes(steps)
 
 
 def weight_bytes(steps: Steps) -> int:

@@ -20,7 +20,7 @@ from xtts.shared.mel import log_mel
 from xtts.shared.mel_profiles import MelProfile
 from xtts.trainer.startup import tensorflow_import
 from xtts.trainer.synth.figures import Sentence, best_wrong, distance_table, judge, mean_figures
-from xtts.trainer.synth.held_out import Clip, read_clips
+from xtts.trainer.synth.held_out import Clip, another_recording, read_clips
 from xtts.trainer.synth.manner import Manner
 from xtts.trainer.synth.output import check_file, write_whole
 from xtts.trainer.synth.source import Source, open_source
@@ -103,12 +103,6 @@ def competing_clips(cache: Path, voice: Voice, split: Split) -> list[Clip]:
     return clips
 
 
-def another_recording(clips: Sequence[Clip], place: int) -> Clip:
-    """The next recording of the same speaker, around the end; of one who has no other, the recording itself."""
-    later = (clips[(place + 1 + i) % len(clips)] for i in range(len(clips)))
-    return next(clip for clip in later if clip.speaker == clips[place].speaker)
-
-
 def speak_clips(source: Source, clips: Sequence[Clip], own: Sequence[int], manner: Manner) -> "list[Utterance]":
     """The sentences at the places `own`; a model with voice latents listens to another recording of their speaker."""
     with tensorflow_import():
@@ -119,7 +113,7 @@ def speak_clips(source: Source, clips: Sequence[Clip], own: Sequence[int], manne
     for place in own:
         clip = clips[place]
         if source.model.voice_latents:
-            speaker.imitate(another_recording(clips, place).mel)
+            speaker.imitate(clips[another_recording(clips, place)].mel)
         utterance = speaker.speak(clip.ids, speaker=clip.speaker, number=0)
         spoken.append(utterance)
         if not np.isfinite(utterance.mel).all():

@@ -1,5 +1,6 @@
 """The clips of one split of a cache, read without TensorFlow."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,3 +82,9 @@ def _clip(record: Record) -> Clip:
         mel=record.mel[: record.mel_length].astype(np.float32),
         speaker=record.speaker,
     )
+
+
+def another_recording(clips: Sequence[Clip], place: int) -> int:
+    """Place of the next recording of the same speaker, around the end; of one who has no other, the place itself."""
+    later = ((place + 1 + i) % len(clips) for i in range(len(clips)))
+    return next(other for other in later if clips[other].speaker == clips[place].speaker)
