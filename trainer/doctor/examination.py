@@ -1,6 +1,7 @@
 """The whole examination, in the order in which it disturbs itself least, put together in the order of the page."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from xtts.trainer.device import accelerator
 from xtts.trainer.doctor import settings
@@ -9,6 +10,7 @@ from xtts.trainer.doctor.finding import Fact, Report, Result
 from xtts.trainer.doctor.graph import data_set_check, function_check, graph_of
 from xtts.trainer.doctor.loading import data, disk_demand, load_times
 from xtts.trainer.doctor.memory import available_bytes, free_host_bytes, memory
+from xtts.trainer.doctor.pauses import measure_pauses, pauses
 from xtts.trainer.doctor.shapes import shapes
 from xtts.trainer.doctor.steps import (
     Arithmetic,
@@ -43,7 +45,8 @@ def examine(subject: Subject, *, count: int, search: bool, watch: Watch) -> Repo
     if not _compiles(machine):
         count, search = 0, False
     with explained("compiling and running the steps", compile_fix()):
-        fit, most, times, figures = _measure_steps(workload, count, search, watch)
+        measured = _measure_steps(workload, count, search, watch)
+    times, figures = measured.times, measured.figures
     watch("reading batches")
     named = data_sets(subject)
     datasets = {name: dataset for name, (_, dataset) in named.items()}
@@ -53,12 +56,13 @@ def examine(subject: Subject, *, count: int, search: bool, watch: Watch) -> Repo
     report = Report()
     report.add("environment", machine)
     # What fits into memory comes first: of two findings on one setting the overlay takes the first one's advice.
-    report.add("config", *fit, *_settings(subject, figures, most, free))
+    report.add("config", *measured.fit, *_settings(subject, figures, measured.most, free))
     report.add("shapes", read)
     report.add("data", data(loads, step_seconds=times.mean if times else None), *_supply(subject, times, speed))
     if times and figures:
         calls = host_entry(times, subject.config.training)
-        report.add("steps", steps(workload, times), calls, arithmetic(figures))
+        stops = pauses(measured.pause_seconds, subject.config.training, step_seconds=float(times.whole.mean()))
+        report.add("steps", steps(workload, times), calls, stops, arithmetic(figures))
     elif asked:
         why = "they do not fit into memory" if count else "XLA does not compile here"
         report.add("steps", ([Fact(name="not run", value=True, text=why)], []))
@@ -70,20 +74,33 @@ def _compiles(machine: Result) -> bool:
     return any(fact.name == "xla" and fact.value["works"] for fact in machine[0])
 
 
-def _measure_steps(
-    workload: Workload, count: int, search: bool, watch: Watch
-) -> tuple[list[Result], int | None, StepTimes | None, Arithmetic | None]:
-    """(memory, largest batch expected to fit, times, arithmetic); steps that do not fit into memory are not run."""
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What compiling and running steps told; empty where none was asked for."""
+
+    fit: list[Result] = field(default_factory=list)
+    """Memory against the step."""
+    most: int | None = None
+    """Largest batch expected to fit."""
+    times: StepTimes | None = None
+    figures: Arithmetic | None = None
+    pause_seconds: dict[str, float] = field(default_factory=dict)
+
+
+def _measure_steps(workload: Workload, count: int, search: bool, watch: Watch) -> Measured:
+    """Compile and run `count` steps and what happens between them; steps that do not fit into memory are not run."""
     if not (count or search):
-        return [], None, None, None
+        return Measured()
     watch(f"estimating the memory of a step{', looking for the largest batch' * search}: XLA compiles it for that")
     fit, most = memory(workload, available_bytes(), search=search)
     if not count or fit[1]:
-        return [fit], most, None, None
+        return Measured(fit=[fit], most=most)
     watch(f"compiling {len(workload.loop.sizes)} steps and running {count}")
     times = run_steps(workload, count)
     watch("counting and measuring FLOP/s")
-    return [fit], most, times, measure_arithmetic(workload, times)
+    figures = measure_arithmetic(workload, times)
+    watch("measuring validation, samples and a checkpoint")
+    return Measured(fit=[fit], most=most, times=times, figures=figures, pause_seconds=measure_pauses(workload))
 
 
 def _settings(subject: Subject, figures: Arithmetic | None, most: int | None, free_memory: int) -> list[Result]:

@@ -16,6 +16,7 @@ from xtts.trainer.doctor.cost import step_flops
 from xtts.trainer.doctor.environment import read_speed
 from xtts.trainer.doctor.finding import Fact, Finding
 from xtts.trainer.doctor.graph import data_set_check, function_check, graph_of
+from xtts.trainer.doctor.pauses import pauses
 from xtts.trainer.doctor.shapes import shapes
 from xtts.trainer.doctor.steps import Arithmetic, StepTimes, arithmetic, host_entry, input_wait
 from xtts.trainer.doctor.workload import training_data
@@ -61,7 +62,7 @@ def test_batches_of_another_bucket(subject, only):
 
 def step_times(waiting, entry):
     return StepTimes(
-        compile_seconds=1.0, seconds=np.array([[0.1, waiting]] * 8), places=np.zeros(8, np.int32),
+        compile_seconds=1.0, seconds=np.array([[0.0, waiting, 0.1 - waiting]] * 8), places=np.zeros(8, np.int32),
         useful_frames=1e4, entry_seconds=entry, traces=1,
     )  # fmt: skip
 
@@ -83,6 +84,21 @@ def test_python_entered_for_every_step(only):
     )
     assert (finding.setting, finding.value) == ("training.validate_every", 20)
     assert not host_entry(step_times(0.0, 0.1), TrainingConfig(**often | {"steps_per_call": 50, "log_every": 1}))[1]
+
+
+def test_pauses_that_take_more_than_two_in_a_hundred(only):
+    training = TrainingConfig(validate_every=100, samples_every=500, checkpoint_every=1000)
+    seconds = {"training.validate_every": 0.05, "training.samples_every": 5.0, "training.checkpoint_every": 0.1}
+    facts, findings = pauses(seconds, training, step_seconds=0.1)
+    assert facts[0].value["share"] == pytest.approx(0.0106 / 0.1106, rel=1e-6)
+    finding = only((facts, findings))
+    assert finding.setting == "training.samples_every"
+    assert finding.what == "9.6% of a run passes outside its training loop"
+    mended = training.model_copy(update={"samples_every": finding.value})
+    facts, findings = pauses(seconds, mended, step_seconds=0.1)
+    assert not findings
+    assert facts[0].value["share"] > 0.015  # no longer an interval than it takes
+    assert not pauses(seconds, training.model_copy(update={"samples_every": None}), step_seconds=0.1)[1]
 
 
 def test_the_faster_precision_is_advised_where_it_is_measured(only):
