@@ -1,11 +1,14 @@
 import errno
 import json
+import shutil
 
 import numpy as np
 import pytest
 
+from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.checkpoint import (
+    before_decay,
     check_resumable,
     describe,
     find_checkpoint,
@@ -13,6 +16,7 @@ from xtts.trainer.checkpoint import (
     load_arrays,
     prune_checkpoints,
     save_checkpoint,
+    schedule_of,
     set_aside_newer,
 )
 
@@ -46,10 +50,32 @@ def test_the_newest_is_found_by_number_in_a_run_folder_and_by_name(tmp_path):
 def test_only_the_newest_are_kept(tmp_path):
     for step in (1, 2, 3, 4):
         save(tmp_path, step)
-    prune_checkpoints(tmp_path, 2, best_step=1)
+    prune_checkpoints(tmp_path, 2, beside={1})
     assert [path.name for path in list_checkpoints(tmp_path)] == ["step-1", "step-3", "step-4"]
     prune_checkpoints(tmp_path, 2)
     assert [path.name for path in list_checkpoints(tmp_path)] == ["step-3", "step-4"]
+
+
+def test_a_longer_run_goes_on_before_the_decay_of_the_shorter_one(tmp_path):
+    def training(steps):
+        return TrainingConfig(steps=steps, warmup_steps=0, decay_fraction=0.2)
+
+    def saved(step, steps):
+        progress = {"schedule": schedule_of(training(steps))}
+        return save_checkpoint(tmp_path, {"step": np.int64(step)}, step=step, identity=IDENTITY, progress=progress)
+
+    for step in (60, 80, 100):
+        last = saved(step, 100)
+    assert before_decay(last, training(100)) == last
+    assert before_decay(last, training(200)).name == "step-80"
+    assert before_decay(tmp_path / "step-60", training(200)).name == "step-60"
+    assert before_decay(last, training(90)).name == "step-60"  # whose own decay begins at 72
+    longer = saved(160, 200)
+    assert before_decay(longer, training(300)) == longer
+    shutil.rmtree(tmp_path / "step-60")
+    shutil.rmtree(tmp_path / "step-80")
+    assert before_decay(last, training(200)) is None
+    assert before_decay(save(tmp_path, 170), training(200)) == longer  # one that does not tell its schedule
 
 
 def test_what_a_killed_save_left_is_no_checkpoint_and_is_swept_up(tmp_path):

@@ -1,5 +1,6 @@
 """Where the time of a call goes: the wait for a batch, the step, the loop's own work. Each is made slow and seen."""
 
+import threading
 import time
 
 import numpy as np
@@ -94,3 +95,25 @@ def test_time_outside_the_loop_is_a_column(make_loop):
     assert means(rows)["outside_share"] == pytest.approx(0.75)
     none = StepRows(first_step=1, result=result, outside_seconds=0.0, traces=2, epoch=0).rows()
     assert np.allclose([row["outside_share"] for row in none], 0.0)
+
+
+def test_a_stop_takes_effect_within_one_step(make_loop, trainer):
+    loop, set_at = make_loop(slow=True), []
+
+    def ask():
+        time.sleep(3.5 * SLEEP)
+        loop.stop.assign(True)
+        set_at.append(time.perf_counter())
+
+    steps = int(trainer.state.step.numpy())
+    thread = threading.Thread(target=ask)
+    thread.start()
+    result = loop.run(1000)
+    ended = time.perf_counter()
+    thread.join()
+    assert ended - set_at[0] < 2 * SLEEP
+    done = len(result.metrics)
+    assert 2 <= done <= 5
+    assert all(len(part) == done for part in (result.seconds, result.buckets, result.offsets))
+    assert int(trainer.state.step.numpy()) == steps + done
+    assert len(loop.run(3).metrics) == 3  # the next call does not remember it

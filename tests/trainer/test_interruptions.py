@@ -68,14 +68,24 @@ def half_saved(folder):
     return any(folder.glob("checkpoints/.step-*.partial"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_saves_and_says_how_to_continue(start, tmp_path, number):
+LONG_CALLS = ("training.steps_per_call=100000", "training.checkpoint_every=100000", "training.validate_every=100000")
+
+
+@pytest.mark.parametrize(("number", "settings"), [(signal.SIGTERM, LONG_CALLS), (signal.SIGINT, ())])
+def test_a_signal_saves_and_says_how_to_continue(start, tmp_path, number, settings):
     folder = tmp_path / "run"
-    process = start(folder, "training.steps=100000")
-    wait_until(lambda: newest(folder) >= 2, process)
+    process = start(folder, "training.steps=100000", *settings)
+    if settings:  # one call of minutes: nothing is saved or told before its end
+        assert any("compiled bucket" in line for line in process.stdout)
+        time.sleep(2)
+    else:
+        wait_until(lambda: newest(folder) >= 2, process)
     process.send_signal(number)
+    asked = time.monotonic()
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0
+    assert time.monotonic() - asked < 20
+    assert 0 < newest(folder) < 100_000
     assert "Traceback" not in err
     assert f"{number.name}: saved step {newest(folder)}; continue with: xtts-train --resume {folder}" in out
 

@@ -130,6 +130,23 @@ def test_a_complete_run_is_left_alone_and_says_how_to_go_on(finished_run, run_tr
     assert f"{folder} is complete: step 12 of 12. Train it further with: xtts-train --resume {folder} --steps 24" in out
 
 
+def test_a_finished_run_given_more_steps_is_the_run_that_was_meant_to_be_longer(run_train, read_steps, tmp_path):
+    schedule = ("training.warmup_steps=2", "training.decay_fraction=0.5", "training.keep_checkpoints=1")
+    for folder, steps in (("short", 12), ("long", 20)):
+        run_train(tmp_path / folder, *schedule, f"training.steps={steps}")
+    short, longer = tmp_path / "short", tmp_path / "long"
+    rates = [line["learning_rate"] for line in read_steps(short)]
+    assert rates[1:8] == [rates[1]] * 7
+    assert rates[-1] < 0.2 * rates[1]
+    code, out, _ = run_train(short, *schedule, "training.steps=20", more=["--resume", short])
+    assert code == 0
+    assert f"{short}: going on from step 7, before the learning rate was decayed" in out
+    assert "steps 8 to 12 are trained again" in out
+    assert read_steps(short) == read_steps(longer)
+    ours, theirs = (load_arrays(folder / "checkpoints" / "step-20") for folder in (short, longer))
+    assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+
+
 def test_a_folder_that_holds_a_run_is_not_overwritten(finished_run, run_train):
     code, _, err = run_train(finished_run[0])
     assert code == 2
