@@ -1,11 +1,12 @@
 """The locked training step of every model size as serialized HLO, for timing by any XLA runtime, without TensorFlow.
 
-    python benchmarks/export_step.py [--sizes tiny small normal big] [--config OVERLAY ...] [--out build/hlo]
+    python benchmarks/export_step.py [--sizes tiny small normal big] [--config OVERLAY ...] [--out DIR] [--kernels]
 
 For each size: SIZE.hlo, the step as an `HloModuleProto` that no backend has optimised yet; SIZE.npz, a batch of real
 shapes and lengths as arg0 to arg3 (tokens, mel, token_length, mel_length; the arguments after them are the weights and
 the optimizer's state, as the step's variables); and SIZE.json, what the files hold. A runtime that takes s seconds a
-step trains `useful_frames / s` frames a second.
+step trains `useful_frames / s` frames a second. With `--kernels` the step is compiled for this machine too, and the
+table says how many turns its loops take and how many kernels a step launches.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from xtts.shared.config_files import load_config
 from xtts.trainer.startup import tensorflow_import
 
 with tensorflow_import(compile_cache=False):
+    from kernels import count_kernels
     from locked_step import LONGEST, build_step
 
 SIZES = ("tiny", "small", "normal", "big")
@@ -26,8 +28,9 @@ SIZES = ("tiny", "small", "normal", "big")
 def main() -> None:
     options = parse_arguments()
     options.out.mkdir(parents=True, exist_ok=True)
-    print("| size | parameters | clips | tokens | frames | useful frames a step | HLO, MB |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    print("| size | parameters | clips | tokens | frames | useful frames a step | HLO, MB |", end="")
+    print(" loops, turns x kernels | kernels a step |" if options.kernels else "")
+    print("|---|---:|---:|---:|---:|---:|---:|" + "---:|---:|" * options.kernels)
     for size in options.sizes:
         row = export(size, options)
         print(
@@ -43,6 +46,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--tokens", type=int, default=LONGEST[0], help="L")
     parser.add_argument("--frames", type=int, default=LONGEST[1], help="T")
     parser.add_argument("--out", type=Path, default=Path("build/hlo"))
+    parser.add_argument("--kernels", action="store_true", help="compile, and count loops and kernels")
     return parser.parse_args()
 
 
@@ -59,6 +63,10 @@ def export(size: str, options: argparse.Namespace) -> dict[str, object]:
         "size": size, "parameters": made.steps.model.parameter_count, "clips": clips, "tokens": options.tokens,
         "frames": options.frames, "useful_frames": made.useful_frames, "hlo_mb": f"{len(hlo) / 1e6:.1f}",
     }  # fmt: skip
+    if options.kernels:
+        counted = count_kernels(step.experimental_get_compiler_ir(*made.batch)(stage="optimized_hlo"))
+        row["loops"] = ", ".join(f"{loop.turns} x {loop.kernels}" for loop in counted.loops)
+        row["kernels"] = counted.launched
     described = row | {"mixed_precision": config.training.mixed_precision, "training": config.training.model_dump()}
     (options.out / f"{size}.json").write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
     return row

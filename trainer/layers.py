@@ -42,9 +42,18 @@ def sinusoids(position: tf.Tensor, width: int, *, longest: float) -> tf.Tensor:
 def rotate(x: tf.Tensor) -> tf.Tensor:
     """Rotary positions (RoFormer, 2104.09864, eq. 34): [B, heads, L, D] turned by angles that grow with L."""
     length, width = x.shape[-2:]
-    sine, cosine = tf.split(tf.cast(sinusoids(tf.range(length, dtype=tf.float32), width, longest=1e4), x.dtype), 2, -1)
-    first, second = tf.split(x, 2, axis=-1)
-    return tf.concat([first * cosine - second * sine, first * sine + second * cosine], axis=-1)
+    sine, cosine = tf.split(sinusoids(tf.range(length, dtype=tf.float32), width, longest=1e4), 2, -1)
+    first, second = tf.split(tf.cast(x, tf.float32), 2, axis=-1)
+    return tf.cast(tf.concat([first * cosine - second * sine, first * sine + second * cosine], axis=-1), x.dtype)
+
+
+def attention_logits(query: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
+    """Scaled products of queries and keys: [B, heads, L, D], [B, heads, N, D] -> float32[B, heads, L, N]."""
+    # A product of bfloat16 comes out as bfloat16, 8 bits of a logit. Cast up first, the operands stay what they are,
+    # TF32 holds them too, and sums and result are float32. BatchMatMulV3, which has float32 results of bfloat16, has
+    # no gradient and no kernel outside XLA.
+    products = tf.matmul(tf.cast(query, tf.float32), tf.cast(key, tf.float32), transpose_b=True)
+    return products / math.sqrt(query.shape[-1])
 
 
 class SelfAttention(keras.layers.Layer):  # type: ignore[misc]
@@ -69,10 +78,9 @@ class SelfAttention(keras.layers.Layer):  # type: ignore[misc]
         head_width = width // self.heads
         heads = tf.reshape(self.inward(x), [batch, tokens, 3, self.heads, head_width])
         query, key, value = tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
-        scores = tf.matmul(rotate(query), rotate(key), transpose_b=True)
         # Finite, so that a blank clip, whose keys are all masked, gets an even softmax and not NaN.
         bias = tf.where(tf.transpose(valid, [0, 2, 1])[:, tf.newaxis], 0.0, -1e9)
-        weights = tf.nn.softmax(tf.cast(scores, tf.float32) / math.sqrt(head_width) + bias)
+        weights = tf.nn.softmax(attention_logits(rotate(query), rotate(key)) + bias)
         mixed = tf.matmul(tf.cast(weights, value.dtype), value)
         return self.outward(tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [batch, tokens, width]))
 

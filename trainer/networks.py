@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from xtts.shared.config import ModelConfig
-from xtts.trainer.alignment import duration_path
+from xtts.trainer.alignment import duration_path, frame_places
 from xtts.trainer.layers import (
     AdaptiveNorm,
     ConvolutionBlock,
@@ -131,17 +131,16 @@ class DurationPredictor(keras.layers.Layer):  # type: ignore[misc]
 PLACE_FEATURES = 4
 
 
-def place_features(place: tf.Tensor) -> tf.Tensor:
+def place_features(first: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
     """Where in its token a frame lies, and how long that token is; zero where no token is.
 
-    place: float32[B, T, 2], first frame and frames of the token -> float32[B, T, 4]
+    first, lengths: int32[B, T], first frame and frames of the token -> float32[B, T, 4]
     """
     # Without it only the change from token to token tells the decoder how far a sound has come.
-    first, lengths = tf.unstack(place, axis=-1)
-    length = tf.maximum(lengths, 1.0)
-    angle = math.pi * (tf.range(place.shape[1], dtype=tf.float32) + 0.5 - first) / length
+    length = tf.cast(tf.maximum(lengths, 1), tf.float32)
+    angle = math.pi * (tf.cast(tf.range(first.shape[1]) - first, tf.float32) + 0.5) / length
     features = tf.stack([tf.cos(angle), tf.sin(angle), tf.cos(2.0 * angle), tf.math.log(length)], axis=-1)
-    return tf.where(lengths[..., tf.newaxis] > 0.0, features, 0.0)
+    return tf.where(lengths[..., tf.newaxis] > 0, features, 0.0)
 
 
 class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
@@ -204,12 +203,11 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         encodings: [B, L, D], mean: float32[B, L, M], durations: int32[B, L] -> float32[B, T, M], [B, T, D]
         """
         text = self.text_projection(tf.concat([tf.cast(mean, encodings.dtype), encodings], axis=-1))
-        lengths = tf.cast(durations, tf.float32)
-        places = tf.stack([tf.cumsum(lengths, axis=1, exclusive=True), lengths], axis=-1)
-        values = tf.concat([mean, tf.cast(text, tf.float32), places], axis=-1)
+        values = tf.concat([mean, tf.cast(text, tf.float32)], axis=-1)
         spread = tf.matmul(duration_path(durations, frames), values)
-        aligned, text, place = tf.split(spread, [self.mel_channels, self.width, 2], axis=-1)
-        return aligned, tf.cast(text, encodings.dtype) + self.place_projection(place_features(place))
+        aligned, text = tf.split(spread, [self.mel_channels, self.width], axis=-1)
+        places = self.place_projection(place_features(*frame_places(durations, frames)))
+        return aligned, tf.cast(text, encodings.dtype) + places
 
     def condition(self, time: tf.Tensor, speaker: tf.Tensor | None, voice: tf.Tensor | None) -> tf.Tensor:
         """What the adaptive norms listen to: time float32[B] in 0..1, speaker int32[B], voice [B, N, D'] -> [B, D]."""

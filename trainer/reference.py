@@ -4,14 +4,13 @@ In the line of XTTS (arXiv 2406.04904): a Perceiver resampler over a mel. Letter
 of a crop, M mel channels, N latents, D width.
 """
 
-import math
 from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
 from xtts.shared.config import ModelConfig
-from xtts.trainer.layers import ConvolutionBlock, Seeds, glorot, keep_valid, length_mask
+from xtts.trainer.layers import ConvolutionBlock, Seeds, attention_logits, glorot, keep_valid, length_mask
 from xtts.trainer.random_numbers import fold_seed
 
 
@@ -41,10 +40,9 @@ class CrossAttention(keras.layers.Layer):  # type: ignore[misc]
 
     def call(self, x: tf.Tensor, memory: tf.Tensor, valid: tf.Tensor | None = None) -> tf.Tensor:
         """x: [B, L, D], memory: [B, N, D'], valid: bool[B, N, 1], what of the memory counts -> [B, L, D]."""
-        head_width = self.width // self.heads
         query = self._split(self.query(self.norm(x)), 1)[0]
         key, value = self._split(self.memory(memory), 2)
-        scores = tf.cast(tf.matmul(query, key, transpose_b=True), tf.float32) / math.sqrt(head_width)
+        scores = attention_logits(query, key)
         if valid is not None:
             # Finite, so that a recording of no frames gets an even softmax and not NaN.
             scores += tf.where(tf.transpose(valid, [0, 2, 1])[:, tf.newaxis], 0.0, -1e9)

@@ -13,6 +13,7 @@ def test_a_size_is_exported_with_its_batch(tmp_path, monkeypatch, capsys):
     import export_step
 
     arguments = ["--sizes", "tiny", "--batch-size", "2", "--tokens", "16", "--frames", "48", "--out", str(tmp_path)]
+    arguments.append("--kernels")
     monkeypatch.setattr("sys.argv", ["export_step.py", *arguments])
     export_step.main()
     described = json.loads((tmp_path / "tiny.json").read_text())
@@ -22,6 +23,9 @@ def test_a_size_is_exported_with_its_batch(tmp_path, monkeypatch, capsys):
     }  # fmt: skip
     assert described["useful_frames"] == batch["arg3"].sum() == 48 + int(0.85 * 48)
     assert f"{described['parameters']:,}" in capsys.readouterr().out
+    turns = [int(loop.split(" x ")[0]) for loop in described["loops"].split(", ")]
+    assert turns == [6, 4]  # 47 frames by 8, 16 tokens by 4: the alignment search has the only loops
+    assert described["kernels"] > 100
     assert parameters(tmp_path / "tiny.hlo")[:2] == [[2, 16], [2, 48, 80]]
 
 

@@ -1,13 +1,22 @@
 """Monotonic alignment search against the definition: every path of a small grid, tried one by one."""
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from xtts.trainer.alignment import duration_path, gaussian_scores, round_durations, search_durations
+from xtts.trainer import alignment
+from xtts.trainer.alignment import (
+    duration_path,
+    frame_places,
+    gaussian_scores,
+    round_durations,
+    search_durations,
+)
 
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 COMPILED = [pytest.param(True, id="xla"), pytest.param(False, id="graph")]
 
 
@@ -26,6 +35,76 @@ def exhaustive(scores, tokens, frames):
         if total > best:
             best, found = total, np.diff(edges)
     return found
+
+
+def frame_by_frame(scores, token_length, mel_length):
+    """The search as Glow-TTS writes it: one frame after the other, then back from token to token."""
+    batch, tokens, frames = scores.shape
+    best = np.where(np.arange(tokens) == 0, scores[:, :, 0], np.float32(-1e30))
+    starts = np.zeros([frames, batch, tokens], np.int64)
+    for frame in range(1, frames):
+        previous = np.pad(best[:, :-1], [[0, 0], [1, 0]], constant_values=-1e30)
+        starts[frame] = np.where(previous > best, frame, starts[frame - 1])
+        best = np.maximum(previous, best) + scores[:, :, frame]
+    durations = np.zeros([batch, tokens], np.int64)
+    for row, (n, end) in enumerate(zip(token_length, mel_length, strict=True)):
+        for token in reversed(range(min(n, end))):
+            start = starts[max(end - 1, 0), row, token]
+            durations[row, token], end = end - start, start
+    return durations
+
+
+def clips(seed, batch, tokens, frames):
+    """Scores and lengths of all sorts: ties, far values, clips of fewer frames than tokens, blank ones."""
+    random = np.random.default_rng(seed)
+    scores = random.normal(size=[batch, tokens, frames]).astype(np.float32)
+    scores[1::4] = scores[1::4].round()
+    scores[2::4] *= np.float32(1e6)
+    scores[3::8] -= np.float32(1e31)
+    token_length, mel_length = random.integers(0, tokens + 1, batch), random.integers(0, frames + 1, batch)
+    token_length[:2], mel_length[:2] = tokens, frames
+    return scores, token_length, mel_length
+
+
+@pytest.mark.parametrize(
+    ("tokens", "frames"), [(1, 1), (2, 2), (5, 8), (4, 9), (3, 10), (8, 16), (21, 17), (9, 18), (21, 64)]
+)
+def test_blocks_give_what_single_frames_give(tokens, frames):
+    case = clips(tokens, 256, tokens, frames)
+    assert (search(*case, False) == frame_by_frame(*case)).all()
+
+
+@pytest.mark.parametrize(("tokens", "frames"), [(1, 1), (9, 16), (30, 85)])
+def test_compiled_blocks_give_what_single_frames_give(tokens, frames):
+    case = clips(frames, 256, tokens, frames)
+    assert (search(*case, True) == frame_by_frame(*case)).all()
+
+
+def test_counts_more_frames_than_16_bits():
+    durations = [20_001, 14_999, 1, 4_321]
+    scores = np.repeat(np.eye(4, dtype=np.float32), durations, axis=1)[np.newaxis]
+    assert search(scores, [4], [scores.shape[2]], True).tolist() == [durations]
+
+
+def test_refuses_more_frames_than_it_can_count(monkeypatch):
+    monkeypatch.setattr(alignment, "MOST_FRAMES", 16)
+    assert search(np.zeros([1, 2, 16]), [2], [16], False).sum() == 16
+    with pytest.raises(ValueError, match="counts to 16 frames, this shape has 17"):
+        search(np.zeros([1, 2, 17]), [2], [17], False)
+
+
+def test_takes_few_turns(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from kernels import count_kernels
+
+    shapes = [tf.zeros([4, 192, 872]), tf.zeros([4], tf.int32), tf.zeros([4], tf.int32)]
+    function = tf.function(search_durations, jit_compile=True)
+    counted = count_kernels(function.experimental_get_compiler_ir(*shapes)(stage="optimized_hlo"))
+    assert [loop.turns for loop in counted.loops] == [109, 48]
+    assert counted.turns <= 250
+    # 9 and 8 a turn, 10 outside, on a CPU.
+    assert all(loop.kernels <= 12 for loop in counted.loops), counted
+    assert counted.once <= 15, counted
 
 
 @pytest.mark.parametrize("compiled", COMPILED)
@@ -102,6 +181,19 @@ def test_path_spreads_tokens_over_their_frames():
     path = duration_path(tf.constant([[2, 0, 1], [0, 0, 0]]), 5).numpy()
     assert path[0].argmax(axis=-1)[:3].tolist() == [0, 0, 2]
     assert path.sum(axis=-1).tolist() == [[1, 1, 1, 0, 0], [0] * 5]
+
+
+def test_frames_know_their_tokens():
+    durations = np.random.default_rng(6).integers(0, 2_000, [3, 12])
+    durations[2] = 0
+    frames = 9_000
+    first, length = (part.numpy() for part in frame_places(tf.constant(durations, tf.int32), frames))
+    for row in range(3):
+        starts = durations[row].cumsum() - durations[row]
+        for found, values in ((first[row], starts), (length[row], durations[row])):
+            expected = np.repeat(values, durations[row])[:frames]
+            assert (found[: len(expected)] == expected).all()
+            assert not found[len(expected) :].any()
 
 
 def test_rounded_durations_do_not_drift():

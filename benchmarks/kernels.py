@@ -1,0 +1,87 @@
+"""Sequential iterations and kernels of a compiled function, counted in its optimised HLO."""
+
+import re
+from dataclasses import dataclass
+
+_HEADER = re.compile(r"^(ENTRY )?%?(\S+) \(.*\{$")
+_INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?\S+ = (?:\(.*?\)|\S+) ([a-z][\w-]*)\(")
+_CALLED = {"while": re.compile(r"\bbody=%?([\w.-]+)"), "call": re.compile(r"\bto_apply=%?([\w.-]+)")}
+_TURNS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+_NO_KERNEL = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "call"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """A `while` of the program."""
+
+    turns: int
+    """All of them: those of a loop inside a loop times those of the outer one."""
+    kernels: int
+    """Of one turn, without those of loops inside."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernels:
+    """What runs one after the other."""
+
+    once: int
+    """Kernels outside loops."""
+    loops: list[Loop]
+
+    @property
+    def turns(self) -> int:
+        """Iterations that wait for each other."""
+        return sum(loop.turns for loop in self.loops)
+
+    @property
+    def launched(self) -> int:
+        """Kernels that a run launches."""
+        return self.once + sum(loop.turns * loop.kernels for loop in self.loops)
+
+
+def count_kernels(hlo: str) -> Kernels:
+    """`hlo`: text of `experimental_get_compiler_ir(...)(stage="optimized_hlo")`.
+
+    A kernel is a fusion, or an instruction by itself that computes or copies. Which instructions fuse depends on the
+    backend; how many turns the loops take does not.
+    """
+    bodies, entry = _computations(hlo)
+    once, loops = _walk(bodies, entry, 1)
+    return Kernels(once=once, loops=loops)
+
+
+def _computations(hlo: str) -> tuple[dict[str, list[str]], str]:
+    """Instructions by computation, and the name of the entry."""
+    bodies: dict[str, list[str]] = {}
+    name = entry = ""
+    for line in hlo.splitlines():
+        if header := _HEADER.match(line):
+            name = header[2]
+            bodies[name], entry = [], name if header[1] else entry
+        elif name and _INSTRUCTION.match(line):
+            bodies[name].append(line)
+    return bodies, entry
+
+
+def _walk(bodies: dict[str, list[str]], name: str, turns: int) -> tuple[int, list[Loop]]:
+    """(kernels of one turn of a computation that takes `turns`, loops in it and inside those)."""
+    kernels, loops = 0, []
+    for line in bodies[name]:
+        instruction = _INSTRUCTION.match(line)
+        assert instruction
+        operation = instruction[1]
+        if operation == "conditional":
+            raise ValueError(f"which branch counts? {line.strip()[:200]}")
+        kernels += operation not in _NO_KERNEL
+        called = _CALLED[operation].search(line) if operation in _CALLED else None
+        if called and operation == "while":
+            known = _TURNS.search(line)
+            if not known:
+                raise ValueError(f"XLA does not know how many turns a loop takes: {line.strip()[:200]}")
+            inner = turns * int(known[1])
+            count, nested = _walk(bodies, called[1], inner)
+            loops += [Loop(turns=inner, kernels=count), *nested]
+        elif called:
+            count, nested = _walk(bodies, called[1], turns)
+            kernels, loops = kernels + count, loops + nested
+    return kernels, loops
