@@ -55,7 +55,7 @@ def export(size: str, options: argparse.Namespace) -> dict[str, object]:
     config = load_config(size, overlays=options.config)
     clips = options.batch_size or config.training.batch_size
     made = build_step(config, clips=clips, shape=(options.tokens, options.frames))
-    step = made.steps.train(0, made.signature)
+    step = made.whole()
     hlo = step.experimental_get_compiler_ir(*made.batch)(stage="hlo_serialized")
     (options.out / f"{size}.hlo").write_bytes(hlo)
     np.savez_compressed(options.out / f"{size}.npz", **{f"arg{i}": part for i, part in enumerate(made.batch)})

@@ -19,12 +19,18 @@ LONGEST = (192, 872)
 
 @dataclass(frozen=True, kw_only=True)
 class LockedStep:
-    """One step and what it eats."""
+    """The step of one bucket, number 0, and a batch for it."""
 
     steps: Steps
     signature: list[tf.TensorSpec]
     batch: list[np.ndarray]
     """tokens int32[B, L], mel float32[B, T, M], token_length int32[B], mel_length int32[B]."""
+
+    def whole(self) -> tf.types.experimental.PolymorphicFunction:
+        """Gradients and update as one compiled function: *batch -> float32[len(TRAIN_METRICS)]."""
+        return tf.function(
+            lambda *batch: self.steps.train(0, batch), input_signature=self.signature, jit_compile=True, autograph=False
+        )
 
     @property
     def useful_frames(self) -> int:
@@ -52,4 +58,6 @@ def build_step(config: Config, *, clips: int, shape: tuple[int, int] = LONGEST, 
     names = ("tokens", "mel", "token_length", "mel_length")
     signature = [tf.TensorSpec(part.shape, part.dtype, name) for part, name in zip(batch, names, strict=True)]
     step = tf.Variable(0, dtype=tf.int64, trainable=False)
-    return LockedStep(steps=Steps(model, optimizer, training, step), signature=signature, batch=batch)
+    steps = Steps(model, optimizer, training, step)
+    steps.trace({0: signature}, training=[0], validation=[])
+    return LockedStep(steps=steps, signature=signature, batch=batch)

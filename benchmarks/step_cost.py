@@ -2,10 +2,10 @@
 
     python benchmarks/step_cost.py [--sizes tiny small normal big] [--quick] [--rounds 3] [--out FILE.json]
 
-One locked step on a made-up batch of real shapes and lengths, and its pieces compiled by themselves: losses with their
-gradients; the alignment search (scores included) inside them; the optimizer's update. The pieces take turns, so that a
-busy moment of the machine hits all of them; the median of the rounds counts, compilation does not. Activations are
-float32, which is what a CPU is fast at.
+One locked step on a made-up batch of real shapes and lengths, and its two compiled functions by themselves, the losses
+with their gradients and the optimizer's update; and the alignment search (scores included), compiled by itself. The
+pieces take turns, so that a busy moment of the machine hits all of them; the median of the rounds counts, compilation
+does not. Activations are float32, which is what a CPU is fast at.
 """
 
 import argparse
@@ -108,25 +108,17 @@ def pieces(made: LockedStep) -> dict[str, Call]:
     tokens, mel, token_length, mel_length = batch
     mean = tf.random.stateless_normal([*tokens.shape, mel.shape[2]], [1, 2])
 
-    def losses(*batch: tf.Tensor) -> tf.Tensor:
-        values, gradients = steps._accumulate(batch, steps.model.loss_counts(batch[2], batch[3]))
-        return tf.reduce_sum(values) + tf.linalg.global_norm(gradients)  # needs all of them
-
     def search(mean: tf.Tensor, mel: tf.Tensor, token_length: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
         return search_durations(gaussian_scores(mean, mel), token_length, mel_length)
 
-    def update() -> tf.Tensor:
-        gradients = [tf.identity(weight) for weight in steps.optimizer.weights]
-        steps.optimizer.apply(gradients, steps.rate, scale=tf.constant(1e-3), accept=tf.constant(True))
-        return steps.optimizer.updates.read_value()
-
+    gradients = [tf.identity(weight) for weight in steps.optimizer.weights]
     aligned = [mean, mel, token_length, mel_length]
     specs = [tf.TensorSpec(part.shape, part.dtype) for part in aligned]
     return {
-        STEP: partial(steps.train(0, made.signature), *batch),
-        LOSSES: partial(locked(losses, made.signature), *batch),
+        LOSSES: lambda: steps.gradient_steps[0](*batch)[0],
+        UPDATE: lambda: steps.update(tf.ones([3]), tf.constant(1), *gradients),
+        STEP: partial(steps.train, 0, tuple(batch)),
         SEARCH: partial(locked(search, specs), *aligned),
-        UPDATE: locked(update, []),
     }
 
 

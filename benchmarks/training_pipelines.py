@@ -82,7 +82,7 @@ def lockstep(job: Job) -> Take:
 
     from xtts.shared.cache_spec import load_spec
     from xtts.shared.config_files import load_config
-    from xtts.trainer.batches import batch_sizes, training_buckets
+    from xtts.trainer.batches import batch_sizes
     from xtts.trainer.loop import Position, TrainingLoop
 
     spec, config = load_spec(Path(job.cache)), load_config(job.config)
@@ -90,7 +90,7 @@ def lockstep(job: Job) -> Take:
     position = Position(
         epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(len(sizes), np.int64))
     )  # fmt: skip
-    steps = _NoSteps(config.training, training_buckets(spec))
+    steps = _NoSteps(config.training)
     loop = TrainingLoop(Path(job.cache), spec, config, sizes, steps, position)
     by_place = np.array(list(sizes.values()))
     return lambda: int(by_place[loop.run(_BATCHES_A_CALL).buckets].sum())
@@ -99,17 +99,19 @@ def lockstep(job: Job) -> Take:
 class _NoSteps:
     """In the place of the model's steps: takes a batch and does nothing with it."""
 
-    def __init__(self, training: Any, buckets: list[int]) -> None:  # noqa: ANN401 - annotated without the import
+    def __init__(self, training: Any) -> None:  # noqa: ANN401 - annotated without the import
+        import tensorflow as tf
+
+        self.training, self.step, self.rate = training, tf.Variable(0, dtype=tf.int64), tf.Variable(0.0)
+
+    def train(self, _: int, batch: "tuple[tf.Tensor, ...]") -> "tf.Tensor":
+        """Count the frames."""
         import tensorflow as tf
 
         from xtts.trainer.step import TRAIN_METRICS
 
-        def nothing(*batch: "tf.Tensor") -> "tf.Tensor":
-            frames = tf.cast(tf.reduce_sum(batch[3]), tf.float32)
-            return tf.concat([tf.zeros([len(TRAIN_METRICS) - 1]), [frames]], 0)
-
-        self.training, self.step, self.rate = training, tf.Variable(0, dtype=tf.int64), tf.Variable(0.0)
-        self.training_steps = {bucket: tf.function(nothing) for bucket in buckets}
+        frames = tf.cast(tf.reduce_sum(batch[3]), tf.float32)
+        return tf.concat([tf.zeros([len(TRAIN_METRICS) - 1]), [frames]], 0)
 
 
 def take_from(dataset: "tf.data.Dataset") -> Take:

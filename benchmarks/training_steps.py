@@ -54,12 +54,12 @@ class Runner:
     @property
     def seconds(self) -> np.ndarray:
         """float64[n]: wall time of every step noted."""
-        return np.concatenate([result.seconds[:, 0] for result in self._results])
+        return np.concatenate([result.step_seconds for result in self._results])
 
     @property
     def wait_share(self) -> float:
         """Part of that time spent waiting for the input pipeline."""
-        return float(sum(result.seconds[:, 1].sum() for result in self._results) / self.seconds.sum())
+        return float(sum(result.wait_seconds.sum() for result in self._results) / self.seconds.sum())
 
     @property
     def frames(self) -> np.ndarray:

@@ -169,8 +169,7 @@ def test_the_steps_ask_for_the_counts_of_their_own_micro_batches(monkeypatch):
     optimizer = AdamW(model.trainable_variables, training, lambda _: True)
     steps = Steps(model, optimizer, training, tf.Variable(0, dtype=tf.int64))
     specs = [tf.TensorSpec(part.shape, part.dtype) for part in (*clips()[:4], np.zeros(4, np.int32))]
-    steps.train(0, specs)
-    steps.validate(0, specs)
+    steps.trace({0: specs}, training=[0], validation=[0])
     assert asked == [(3, {"micro_batches": 2}), (3, {"micro_batches": None})]
 
 

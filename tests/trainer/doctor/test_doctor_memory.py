@@ -1,6 +1,5 @@
 """What a step needs against what there is: on memory made up for the test, and once on the micro model's own."""
 
-from collections import defaultdict
 from types import SimpleNamespace
 
 import pytest
@@ -60,25 +59,21 @@ def workload_of(monkeypatch, subject, configured):
         config = configured(*assignments)
         sizes = batch_sizes(spec, config.training)
 
-        def train(number, signature):
-            def step(*batch):
-                if needed(signature) > runs_in:
-                    raise tf.errors.ResourceExhaustedError(None, None, "out of memory")
-                return tf.zeros([8])
+        def train(_, batch):
+            if needed(batch) > runs_in:
+                raise tf.errors.ResourceExhaustedError(None, None, "out of memory")
+            return tf.zeros([8])
 
-            return step
-
-        monkeypatch.setattr(memory_module, "Steps", lambda *_: SimpleNamespace(train=train))
+        alone = SimpleNamespace(train=train, trace=lambda *_, **__: None)
+        monkeypatch.setattr(memory_module, "Steps", lambda *_: alone)
         return SimpleNamespace(
             subject=SimpleNamespace(spec=spec, config=config, sizes=sizes),
-            steps=SimpleNamespace(
-                training=config.training, training_steps=defaultdict(str), model=None, optimizer=None, step=None
-            ),
+            steps=SimpleNamespace(training=config.training, model=None, optimizer=None, step=None),
             signatures=signatures(spec, sizes),
-            state=SimpleNamespace(optimizer=SimpleNamespace(first=[tf.TensorSpec([KEPT // 16])])),
         )
 
-    monkeypatch.setattr(memory_module, "step_bytes", lambda step, signature: needed(signature))
+    monkeypatch.setattr(memory_module, "step_bytes", lambda steps, bucket, signature: needed(signature))
+    monkeypatch.setattr(memory_module, "weight_bytes", lambda steps: KEPT // 4)
     return make
 
 
@@ -192,10 +187,10 @@ def test_the_largest_batch_of_the_micro_model(tiny_cache, micro, monkeypatch, me
     subject = load_subject(["tiny"], [*micro, *quick], {}, tiny_cache)
     compiled, estimated, ran, asked = memory_module.step_bytes, [], [], []
 
-    def step_bytes(step, signature):
+    def step_bytes(steps, bucket, signature):
         if signature[1].shape[0] == 2:
             return 8 << 30
-        estimated.append(compiled(step, signature))
+        estimated.append(compiled(steps, bucket, signature))
         return estimated[-1]
 
     def blank(signature):
