@@ -89,7 +89,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
     def listen(self, mel: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
         """The voice of recordings, of a model with latents: [B, N, D].
 
-        mel: float32[B, F, M], natural-log magnitude, F at most `voice_frames` as in training, mel_length: int32[B]
+        mel: [B, F, M], natural-log magnitude, F at most `voice_frames` as in training, mel_length: int32[B]
         """
         if self.reference is None:
             raise ValueError("a model with voice_latents = 0 does not listen")
@@ -104,8 +104,11 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return self.reference(crop, length_mask(length, crop.shape[1]), fold_seed(seed, 3))
 
     def normalise(self, mel: tf.Tensor, audible: tf.Tensor) -> tf.Tensor:
-        """Natural-log magnitude to the units of the flow, zero outside the clip: float32[B, T, M]."""
-        return keep_valid((mel - self.mel_mean) / self.mel_deviation, audible)
+        """Natural-log magnitude to the units of the flow, zero outside the clip: float32[B, T, M].
+
+        mel: [B, T, M] as stored; all of the model is fed from here, so that float16 goes no further.
+        """
+        return keep_valid((tf.cast(mel, tf.float32) - self.mel_mean) / self.mel_deviation, audible)
 
     def align(
         self,
@@ -142,7 +145,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
     ) -> dict[str, tf.Tensor]:
         """Losses of each clip, summed over its frames and channels or its tokens: float32[B] each.
 
-        tokens: int32[B, L], mel: float32[B, T, M], natural-log magnitude, token_length and mel_length: int32[B],
+        tokens: int32[B, L], mel: [B, T, M] as stored, natural-log magnitude, token_length and mel_length: int32[B],
         noise: float32[B, T, M], standard normal, time: float32[B] in 0..1, dropout_seed: int32[2], speaker: int32[B].
         The dropout seed also says where a clip is cropped for its voice; without one that is the middle.
         `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
