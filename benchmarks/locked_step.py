@@ -24,7 +24,7 @@ class LockedStep:
     steps: Steps
     signature: list[tf.TensorSpec]
     batch: list[np.ndarray]
-    """tokens int32[B, L], mel float32[B, T, M], token_length int32[B], mel_length int32[B]."""
+    """tokens int32[B, L], mel [B, T, M] in the stored type, token_length int32[B], mel_length int32[B]."""
 
     def whole(self) -> tf.types.experimental.PolymorphicFunction:
         """Gradients and update as one compiled function: *batch -> float32[len(TRAIN_METRICS)]."""
@@ -51,7 +51,7 @@ def build_step(config: Config, *, clips: int, shape: tuple[int, int] = LONGEST, 
     random, share = np.random.default_rng(0), np.linspace(shortest, 1.0, clips)
     batch = [
         random.integers(2, len(CHARACTERS), (clips, tokens), np.int32),
-        random.normal(-5.0, 2.0, (clips, frames, channels)).astype(np.float32),
+        random.normal(-5.0, 2.0, (clips, frames, channels)).astype(config.shards.mel_dtype),
         (share * tokens).astype(np.int32),
         (share * frames).astype(np.int32),
     ]

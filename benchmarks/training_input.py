@@ -10,7 +10,7 @@ import tensorflow as tf
 from commands import script
 from ljspeech_corpus import configure
 from report import version
-from summary import PIPELINE_TARGETS
+from summary import MEMCPY_TARGET, PIPELINE_TARGETS
 from training_pipelines import PIPELINES, Job, measure, take_from, write_job
 from training_steps import StepBench
 
@@ -36,11 +36,15 @@ def input_pipelines(bench: StepBench) -> dict[str, object]:
             turns.append(run_alone(name, job))
     medians = {name: statistics.median(turn["examples_per_second"] for turn in turns) for name, turns in found.items()}
     ours = medians.pop("lockstep")
+    del medians["memcpy"]  # copies alone, on one core: its processor time is what counts
     return {
         "title": f"input pipeline alone, {shapes} shapes, batches of {bench.config(shapes).training.batch_size}",
         **{f"times_{name}": ours / rate for name, rate in medians.items()},
-        "targets": ", ".join(f"{PIPELINE_TARGETS[name]}x {name}" for name in medians),
+        "times_memcpy": times_memcpy(found),
+        "target_times_memcpy": MEMCPY_TARGET,
+        "targets": ", ".join(f"{target} {name}" for name, target in PIPELINE_TARGETS.items() if target),
         "examples_per_second": ours,
+        "memcpy_microseconds_an_example": cpu_median(found["memcpy"]),
         "table": [
             {
                 "pipeline": name,
@@ -49,6 +53,7 @@ def input_pipelines(bench: StepBench) -> dict[str, object]:
                 "cpu_microseconds_an_example": cpu_median(turns),
             }
             for name, turns in found.items()
+            if name != "memcpy"
         ]
         + option_rows(bench, shapes),
     }
@@ -95,6 +100,12 @@ def cpu_median(turns: list[Turn]) -> float | None:
     return statistics.median(known) if known else None
 
 
+def times_memcpy(found: dict[str, list[Turn]]) -> float:
+    """Processor time of a clip as a multiple of one copy of its bytes: the median of the rounds."""
+    rounds = zip(*([turn["cpu_microseconds"] for turn in found[name]] for name in ("lockstep", "memcpy")), strict=True)
+    return statistics.median(ours / copy for ours, copy in rounds if ours is not None and copy is not None)
+
+
 def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
     """tf.data's options on the middle bucket: how trainer/dataset.py came to the ones that it uses."""
     cache, config = bench.cache(shapes), bench.config(shapes)
@@ -106,17 +117,27 @@ def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
     def clips() -> tf.data.Dataset:
         return clip_stream(cache, spec, order, 0).batch(size, drop_remainder=True)
 
-    def gathered() -> tf.data.Dataset:
-        count = order.clips
-        block = tf.data.TFRecordDataset([str(cache / shard.file) for shard in spec.buckets[number].train]).batch(count)
-        shuffled = block.map(lambda clips: tf.gather(clips, order.block_order(0, count)))
-        return shuffled.repeat().prefetch(1).rebatch(size, drop_remainder=True)
+    def shuffled(buffer_bytes: int, visit: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
+        files = tf.data.Dataset.from_tensor_slices([str(cache / shard.file) for shard in spec.buckets[number].train])
+        read = files.interleave(
+            lambda file: tf.data.TFRecordDataset(file, buffer_size=buffer_bytes), order.group_size, block_length=1
+        )
+        blocks = read.repeat().batch(order.block_records).prefetch(1)
+        batches = blocks.flat_map(visit).batch(size, drop_remainder=True)
+        parsed = batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+        return _tuned(parsed.prefetch(tf.data.AUTOTUNE), autotune=True)
+
+    def sliced(clips: tf.Tensor) -> tf.data.Dataset:
+        return tf.data.Dataset.from_tensor_slices(clips).shuffle(order.block_records)
+
+    def called(clips: tf.Tensor) -> tf.data.Dataset:
+        places = tf.data.Dataset.range(tf.size(clips, tf.int64)).shuffle(order.block_records)
+        return places.map(lambda place: clips[place])
 
     variants: dict[str, Callable[[], tf.data.Dataset]] = {
         "as trained": lambda: training_batches(cache, spec, order, batch_size=size, consumed=0),
-        "blocks gathered, then cut into batches": lambda: _tuned(
-            gathered().map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE), autotune=True
-        ),
+        "read through buffers of 1 MiB": lambda: shuffled(1 << 20, sliced),
+        "a function call for every clip": lambda: shuffled(0, called),
         "no option at all": lambda: clips().map(parse).prefetch(1),
         "parse in 2 threads, no autotune": lambda: _tuned(clips().map(parse, num_parallel_calls=2).prefetch(2)),
         "parse in 1 thread, no autotune": lambda: _tuned(clips().map(parse).prefetch(2)),

@@ -2,9 +2,10 @@
 
 The others do what people do: one .npy of float32 a clip, np.load for each, padded to the batch's longest clip, tokens
 from the text by the tokenizer of stage 1, so that all give the same. All run without end, shuffled, over files that
-are in the page cache.
+are in the page cache. `memcpy` is no pipeline but what none can do without: one copy of a stored clip.
 """
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -21,6 +22,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 from report import cpu_seconds
 
+from xtts.shared.cache_spec import load_spec
 from xtts.shared.mel_profiles import mel_profile
 from xtts.shared.text import build_tokenizer
 
@@ -77,13 +79,15 @@ def pad(clips: list[Clip]) -> tuple[np.ndarray, ...]:
 
 
 def lockstep(job: Job) -> Take:
-    """The training loop itself, with steps that do nothing."""
-    import tensorflow as tf
+    """The training loop itself, started as xtts-train starts it, with steps that do nothing."""
+    from xtts.trainer.startup import tensorflow_import
 
-    from xtts.shared.cache_spec import load_spec
-    from xtts.shared.config_files import load_config
-    from xtts.trainer.batches import batch_sizes
-    from xtts.trainer.loop import Position, TrainingLoop
+    with tensorflow_import(compile_cache=False):
+        import tensorflow as tf
+
+        from xtts.shared.config_files import load_config
+        from xtts.trainer.batches import batch_sizes
+        from xtts.trainer.loop import Position, TrainingLoop
 
     spec, config = load_spec(Path(job.cache)), load_config(job.config)
     sizes = batch_sizes(spec, config.training)
@@ -201,11 +205,30 @@ def torch_loader(job: Job) -> Take:
     return lambda: sum(len(next(batches)[0]) for _ in range(_BATCHES_A_CALL))
 
 
+def memcpy(job: Job) -> Take:
+    """The physical limit: one copy of the bytes of each stored clip, from memory that no cache holds."""
+    folder, sources = Path(job.cache), []
+    for shard in (shard for bucket in load_spec(folder).buckets for shard in bucket.train):
+        sources += np.array_split(np.fromfile(folder / shard.file, np.uint8), shard.records)
+    random.Random(0).shuffle(sources)
+    target = np.ones(max(map(len, sources)), np.uint8)
+    pairs = itertools.cycle([(target[: len(source)], source) for source in sources])
+
+    def take() -> int:
+        clips = _BATCHES_A_CALL * job.batch_size
+        for copy, source in itertools.islice(pairs, clips):
+            np.copyto(copy, source)
+        return clips
+
+    return take
+
+
 PIPELINES: dict[str, Callable[[Job], Take]] = {
     "lockstep": lockstep,
     "tf.numpy_function": numpy_function,
     "from_generator": from_generator,
     "torch DataLoader": torch_loader,
+    "memcpy": memcpy,
 }
 
 

@@ -1,6 +1,5 @@
 """A pool of light worker processes that end with their parent, however it ends."""
 
-import ctypes
 import importlib
 import multiprocessing
 import os
@@ -13,6 +12,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from xtts.precompute.stopping import CONTINUE
+from xtts.shared.allocation import keep_freed_memory
 from xtts.shared.errors import LockstepError
 
 Task = TypeVar("Task")
@@ -20,9 +20,6 @@ Result = TypeVar("Result")
 
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 """A process a core is enough, and one thread sums in one order."""
-
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
-_KEPT_BYTES = 2**28
 
 
 class WorkerPool:
@@ -93,19 +90,11 @@ def _load_front_end() -> None:
         importlib.import_module(module)
 
 
-def _keep_freed_memory() -> None:
-    """Let malloc keep large freed blocks: giving them back and faulting them in again costs a worker 1 ms a clip."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc only
-    if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
-        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
-
-
 def _prepare_worker() -> None:
     """Leave the signals of a terminal or a scheduler to the parent, and end when it is gone, even by kill -9."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _keep_freed_memory()
+    keep_freed_memory()
     parent = multiprocessing.parent_process()
     assert parent is not None
 

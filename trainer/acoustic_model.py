@@ -16,6 +16,7 @@ from xtts.shared.config import ModelConfig
 from xtts.shared.mel_profiles import mel_profile
 from xtts.trainer.alignment import gaussian_scores, round_durations, search_durations
 from xtts.trainer.layers import glorot, keep_valid, length_mask
+from xtts.trainer.losses import duration_deviance, sum_of_squares
 from xtts.trainer.networks import DurationPredictor, FlowDecoder, TextEncoder
 from xtts.trainer.random_numbers import fold_seed
 from xtts.trainer.reference import ReferenceEncoder, told_frames
@@ -121,7 +122,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
     def listen(self, mel: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
         """The voice of recordings, of a model with latents: [B, N, D].
 
-        mel: float32[B, F, M], natural-log magnitude, F at most `voice_frames` as in training, mel_length: int32[B]
+        mel: [B, F, M], natural-log magnitude, F at most `voice_frames` as in training, mel_length: int32[B]
         """
         if self.reference is None:
             raise ValueError("a model with voice_latents = 0 does not listen")
@@ -129,8 +130,11 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return self.reference(self.normalise(mel, audible), audible, None)
 
     def normalise(self, mel: tf.Tensor, audible: tf.Tensor) -> tf.Tensor:
-        """Natural-log magnitude to the units of the flow, zero outside the clip: float32[B, T, M]."""
-        return keep_valid((mel - self.mel_mean) / self.mel_deviation, audible)
+        """Natural-log magnitude to the units of the flow, zero outside the clip: float32[B, T, M].
+
+        mel: [B, T, M] as stored; all of the model is fed from here, so that float16 goes no further.
+        """
+        return keep_valid((tf.cast(mel, tf.float32) - self.mel_mean) / self.mel_deviation, audible)
 
     def align(
         self,
@@ -200,7 +204,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
     ) -> AlignedClips:
         """Everything of a batch that comes before the flow.
 
-        tokens: int32[B, L], mel: float32[B, T, M], natural-log magnitude, token_length and mel_length: int32[B],
+        tokens: int32[B, L], mel: [B, T, M] as stored, natural-log magnitude, token_length and mel_length: int32[B],
         dropout_seed: int32[2], speaker: int32[B].
         The dropout seed also draws whose crop tells a clip's voice, and where it is cut; without one that is the middle
         of the clip itself. Frames that the latents can tell are left out of prior and flow, which teach the latents;
@@ -219,7 +223,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         predicted = self.duration_predictor(tf.stop_gradient(encodings), valid, fold_seed(dropout_seed, 1))
         return AlignedClips(
             target=target, audible=audible, scored=scored, text=text, speaker=speaker, voice=voice,
-            prior=0.5 * _sum_of_squares(target - expected, scored),
+            prior=0.5 * sum_of_squares(target - expected, scored),
             duration=duration_deviance(predicted, durations, valid),
         )  # fmt: skip
 
@@ -234,7 +238,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         noisy = (1.0 - (1.0 - SIGMA_MIN) * moment) * noise + moment * clips.target
         condition = self.decoder.condition(time, clips.speaker, clips.voice)
         field = self.decoder(noisy, clips.text, clips.audible, condition)
-        return _sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.scored)
+        return sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.scored)
 
     def generate(
         self,
@@ -283,22 +287,3 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
 
         _, mel = tf.while_loop(lambda step, _: step < steps, advance, (0, start), maximum_iterations=steps)
         return mel
-
-
-def duration_deviance(log_frames: tf.Tensor, durations: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """Gamma deviance of the durations, near the squared error of their logarithms: -> float32[B].
-
-    log_frames: float32[B, L], predicted, durations: int32[B, L], valid: bool[B, L, 1]. A token left without a frame
-    (a clip with fewer frames than tokens) counts as one frame.
-    """
-    # 2 (d/p - 1 - log(d/p)) = e^2 + e^3/3 + ... with e = log(d/p). Plain e^2 is least at the geometric mean, and
-    # spoke held-out sentences 8% too fast after 2,000 steps (10% after 1,500); this is least at the mean, and was
-    # about 1% off after 1,000.
-    error = tf.math.log(tf.maximum(tf.cast(durations, tf.float32), 1.0)) - log_frames
-    deviance = 2.0 * (tf.math.expm1(error) - error)
-    return tf.reduce_sum(keep_valid(deviance, valid[..., 0]), axis=1)
-
-
-def _sum_of_squares(error: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """error: float32[B, N, D], valid: bool[B, N, 1] -> float32[B]; what lies outside counts as 0, NaN too."""
-    return tf.reduce_sum(tf.square(keep_valid(error, valid)), axis=[1, 2])

@@ -7,10 +7,18 @@ import tensorflow as tf
 
 from xtts.shared.cache_spec import Bucket, CacheSpec
 from xtts.shared.mel_profiles import mel_profile
-from xtts.trainer.order import BucketOrder
+from xtts.trainer.order import BucketOrder, part_size
 
 Batch = tuple[tf.Tensor, ...]
-"""tokens int32[B, L], mel float32[B, T, M], token_length int32[B], mel_length int32[B] (, speaker int32[B])."""
+"""tokens int32[B, L], mel [B, T, M] as stored, token_length int32[B], mel_length int32[B] (, speaker int32[B]).
+
+The step widens a float16 mel: XLA does it where it is read, tf.data would write and read it once more.
+"""
+
+_MOST_TURNS = 16
+"""Shards of a bucket that are read in turn."""
+_MOST_OPEN_FILES = 512
+"""Of all buckets; many systems allow a process 1,024."""
 
 
 def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int | None) -> list[tf.TensorSpec]:
@@ -18,7 +26,7 @@ def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int | None) -> 
     tokens, frames = (bucket.tokens, bucket.frames) if spec.fixed_length else (None, None)
     shapes = {
         "tokens": tf.TensorSpec([batch_size, tokens], tf.int32, "tokens"),
-        "mel": tf.TensorSpec([batch_size, frames, spec.mel_channels], tf.float32, "mel"),
+        "mel": tf.TensorSpec([batch_size, frames, spec.mel_channels], tf.as_dtype(spec.mel_dtype), "mel"),
         "token_length": tf.TensorSpec([batch_size], tf.int32, "token_length"),
         "mel_length": tf.TensorSpec([batch_size], tf.int32, "mel_length"),
     }
@@ -73,17 +81,16 @@ def padded_mels(raw: tf.Tensor, mel_length: tf.Tensor, spec: CacheSpec) -> tf.Te
     return tf.where(audible, mel, tf.constant(mel_profile(spec.profile["name"]).silence, dtype))
 
 
-def shuffle_block_shards(spec: CacheSpec, memory_mb: int) -> int:
-    """Shards per shuffled block, so that the blocks of all buckets, two each, fit `memory_mb` MiB."""
-    largest = max(shard.bytes for bucket in spec.buckets for shard in bucket.train)
-    return max(1, (memory_mb << 20) // (2 * len(spec.buckets) * largest))
-
-
 def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> BucketOrder:
-    """The stream of one bucket's training clips."""
-    records = tuple(shard.records for shard in spec.buckets[number].train)
+    """The stream of one bucket's training clips; the blocks of all buckets, two each, take `memory_mb` MiB at most."""
+    shards, buckets = spec.buckets[number].train, len(spec.buckets)
+    stored, clips = sum(shard.bytes for shard in shards), sum(shard.records for shard in shards)
     return BucketOrder(
-        seed=seed, bucket=number, shard_records=records, block_shards=shuffle_block_shards(spec, memory_mb)
+        seed=seed,
+        bucket=number,
+        shard_records=tuple(shard.records for shard in shards),
+        open_shards=max(1, min(_MOST_TURNS, _MOST_OPEN_FILES // buckets)),
+        block_records=max(1, (memory_mb << 20) * clips // (2 * buckets * stored)),
     )
 
 
@@ -95,28 +102,55 @@ def _options(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return dataset.with_options(options)
 
 
+def _read_in_turn(files: tf.Tensor, records: tf.Tensor, begins: tf.Tensor, before: tf.Tensor) -> tf.data.Dataset:
+    """Serialized clips, string[] each: `records` of each shard, from `begins` on and round, less the first `before`.
+
+    files: string[N], the others: int64[N]. There are no read buffers: a record would be copied through them once more,
+    and the kernel reads ahead by itself.
+    """
+    passed = begins + before
+    again = tf.maximum(passed - records, 0)
+
+    def read(file: tf.Tensor, passed: tf.Tensor, again: tf.Tensor, begin: tf.Tensor) -> tf.data.Dataset:
+        stored = tf.data.TFRecordDataset(file, buffer_size=0)
+        return stored.skip(passed).concatenate(stored.skip(again).take(begin - again))
+
+    shards = tf.data.Dataset.from_tensor_slices((files, passed, again, begins))
+    return shards.interleave(read, cycle_length=tf.size(files, tf.int64), block_length=1)
+
+
 def clip_stream(cache: Path, spec: CacheSpec, order: BucketOrder, consumed: int) -> tf.data.Dataset:
-    """Endless data set of serialized clips, string[] each, from the stream's position `consumed` on."""
-    shards = spec.buckets[order.bucket].train
-    files = tf.constant([str(cache / shard.file) for shard in shards])
+    """Endless data set of serialized clips, string[] each, from the stream's position `consumed` on.
+
+    To get there it passes over the records of one group at most, of which it reads the lengths alone, and then reads
+    one block, whose visited clips it drops. In memory are the block in use and the one after it: there are no read
+    buffers, and of all open shards (`group_size`) no record but the one that is being read.
+    """
+    files = tf.constant([str(cache / shard.file) for shard in spec.buckets[order.bucket].train])
     records = tf.constant(order.shard_records, tf.int64)
-    first, visited = order.find(consumed)
+    first = order.find(consumed)
 
-    def read(block: tf.Tensor) -> tf.data.Dataset:
-        numbers = order.block_shard_numbers(block)
-        count = tf.reduce_sum(tf.gather(records, numbers))
-        start = tf.where(block == first, tf.constant(visited, tf.int64), tf.constant(0, tf.int64))
-        stored = tf.data.TFRecordDataset(tf.gather(files, numbers), buffer_size=1 << 20).batch(count)
-        return stored.map(lambda clips: (clips, order.block_order(block, count)[start:]))
+    def blocks(group: tf.Tensor, shards: tf.Tensor, begins: tf.Tensor, before: tf.Tensor) -> tf.data.Dataset:
+        """(group, number in it, clips string[<= block_records]) of each block that follows the `before` records."""
+        counts = tf.gather(records, shards)
+        size = part_size(tf.reduce_sum(counts), order.block_records)
+        stored = _read_in_turn(tf.gather(files, shards), counts, begins, before).batch(size)
+        return stored.enumerate(tf.reduce_sum(before) // size).map(lambda number, clips: (group, number, clips))
 
-    def visit(clips: tf.Tensor, places: tf.Tensor) -> tf.data.Dataset:
-        # Clip by clip, since batching them moves them: to gather a block and cut it into batches copies each twice more
-        # (632 frames: 136 us of processor time a clip, against 91, seen on a busy machine; the options are held against
-        # each other by benchmarks/training_input.py).
-        return tf.data.Dataset.from_tensor_slices(places).map(lambda place: clips[place])
+    def whole(group: tf.Tensor) -> tf.data.Dataset:
+        shards, begins = order.group_shards(group)
+        return blocks(group, shards, begins, tf.zeros_like(begins))
 
-    # One block is read ahead while the one before it is consumed.
-    return tf.data.Dataset.counter(first).flat_map(read).prefetch(1).flat_map(visit)
+    def visit(group: tf.Tensor, block: tf.Tensor, clips: tf.Tensor) -> tf.data.Dataset:
+        again = (group == first.group) & (block == first.block)
+        visited = tf.where(again, tf.constant(first.visited, tf.int64), tf.constant(0, tf.int64))
+        # Slices of a block share its memory until they are batched: a clip is copied once, and no function is called
+        # for it, which would cost as much as several copies.
+        return order.shuffled(tf.data.Dataset.from_tensor_slices(clips), tf.size(clips), group, block).skip(visited)
+
+    opening = blocks(*(tf.constant(part, tf.int64) for part in (first.group, *order.turns(first))))
+    groups = opening.concatenate(tf.data.Dataset.counter(first.group + 1).flat_map(whole))
+    return groups.prefetch(1).flat_map(visit)  # one block is read ahead while the one before it is consumed
 
 
 def training_batches(

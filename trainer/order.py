@@ -1,13 +1,18 @@
 """The order of the clips: a pure function of (seed, epoch), and a position of a handful of integers.
 
-Each bucket is an endless stream of its N clips, epoch after epoch. In an epoch its shards are shuffled, taken in
-blocks, and shuffled inside a block, so that a position is found again by reading at most one block. Batches are cut
-from the stream without regard to epochs: nothing is dropped; the clips left over at the end of an epoch open the
-next one. Which bucket comes next is drawn by the batches each has left in the epoch.
+Each bucket is an endless stream of its N clips, epoch after epoch. In an epoch its shards are shuffled and cut into
+groups; the shards of a group are read record by record in turn, each from a place drawn for the epoch and round to
+it again, so that other clips meet in every epoch. That stream is cut into blocks, each of which is shuffled as a whole
+and draws from all shards of its group evenly. Both cuts are even, so that no block is tiny. Where a block begins in
+each shard has a closed form: a position is found again by passing over the records of its group before it and reading
+at most one block. Batches are cut from the stream without regard to epochs: nothing is dropped; the clips left over at
+the end of an epoch open the next one. Which bucket comes next is drawn by the batches each has left in the epoch.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
+import numpy as np
 import tensorflow as tf
 
 _BUCKET_DRAW, _SHARDS, _RECORDS = 0, 1, 2
@@ -28,6 +33,37 @@ def permutation(key: tf.Tensor, size: tf.Tensor | int) -> tf.Tensor:
     return tf.argsort(draws, stable=True)
 
 
+def part_size(total: int, most: int) -> int:
+    """Size of each of the fewest even parts of `total` that hold at most `most` each; the last may be smaller."""
+    return -(-total // -(-total // most))
+
+
+def interleaved(counts: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """(shard, round), int64[sum(counts)] each, of the records of shards that are read in turn, one a round."""
+    shards = np.repeat(np.arange(len(counts)), counts)
+    rounds = np.concatenate([np.arange(count) for count in counts])
+    turns = np.lexsort((shards, rounds))
+    return shards[turns], rounds[turns]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a position of the stream is stored."""
+
+    group: int
+    """Counted over all epochs."""
+    shards: tuple[int, ...]
+    """Of the group, in the order of their turns."""
+    begins: tuple[int, ...]
+    """Record with which reading begins in each of them."""
+    block: int
+    """Counted from the start of the group."""
+    start: int
+    """Clips of the group before the block."""
+    visited: int
+    """Clips of the block before the position."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class BucketOrder:
     """The stream of one bucket: where its n-th clip is stored."""
@@ -36,8 +72,10 @@ class BucketOrder:
     bucket: int
     shard_records: tuple[int, ...]
     """Records in each shard."""
-    block_shards: int
-    """Shards shuffled together."""
+    open_shards: int
+    """Most shards that are read in turn."""
+    block_records: int
+    """Most records that are shuffled together."""
 
     @property
     def clips(self) -> int:
@@ -45,42 +83,95 @@ class BucketOrder:
         return sum(self.shard_records)
 
     @property
-    def blocks(self) -> int:
-        """Blocks in one epoch."""
-        return -(-len(self.shard_records) // self.block_shards)
+    def group_size(self) -> int:
+        """Shards in a group; the last of an epoch may have fewer."""
+        return part_size(len(self.shard_records), self.open_shards)
 
-    def block_shard_numbers(self, block: tf.Tensor | int) -> tf.Tensor:
-        """int64[<= block_shards]: shards of block `block` of the stream, counted over all epochs."""
-        epoch, place = block // self.blocks, block % self.blocks
+    @property
+    def groups(self) -> int:
+        """Groups in one epoch."""
+        return -(-len(self.shard_records) // self.group_size)
+
+    def epoch_shards(self, epoch: tf.Tensor | int) -> tuple[tf.Tensor, tf.Tensor]:
+        """(the shards of an epoch as they are visited, the record with which reading begins in each): int64[] each."""
         shards = permutation(fold(self.seed, _SHARDS, self.bucket, epoch), len(self.shard_records))
-        return shards[place * self.block_shards : (place + 1) * self.block_shards]
+        key, records = fold(self.seed, _SHARDS, self.bucket, epoch, 1), tf.constant(self.shard_records, tf.int64)
+        draws = tf.random.stateless_uniform(records.shape, key, minval=None, maxval=None, dtype=tf.int64, alg="philox")
+        return tf.cast(shards, tf.int64), tf.gather(draws % records, shards)
 
-    def block_order(self, block: tf.Tensor | int, records: tf.Tensor | int) -> tf.Tensor:
-        """int64[records]: the order in which the records of a block are visited."""
-        return permutation(fold(self.seed, _RECORDS, self.bucket, block), records)
+    def group_shards(self, group: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """`epoch_shards` of group `group` of the stream, counted over all epochs: int64[<= group_size] each."""
+        here = (group % self.groups) * self.group_size
+        shards, begins = self.epoch_shards(group // self.groups)
+        return shards[here : here + self.group_size], begins[here : here + self.group_size]
 
-    def find(self, consumed: int) -> tuple[int, int]:
-        """(block, clips of it already visited) of the stream's position `consumed`."""
+    def shuffled(
+        self, clips: tf.data.Dataset, count: tf.Tensor | int, group: tf.Tensor | int, block: tf.Tensor | int
+    ) -> tf.data.Dataset:
+        """The `count` clips of a block in the order in which they are visited."""
+        key = fold(self.seed, _RECORDS, self.bucket, group, block)
+        seed = tf.random.stateless_uniform([], key, minval=None, maxval=None, dtype=tf.int64, alg="philox")
+        return clips.shuffle(tf.cast(count, tf.int64), seed=seed, reshuffle_each_iteration=False)
+
+    def find(self, consumed: int) -> Place:
+        """The stream's position `consumed`."""
         epoch, rest = divmod(consumed, self.clips)
-        for place in range(self.blocks):
-            block = epoch * self.blocks + place
-            records = sum(self.shard_records[i] for i in self.block_shard_numbers(block).numpy())
+        for place, (shards, begins) in enumerate(_epoch_groups(self, epoch)):
+            records = sum(self.shard_records[shard] for shard in shards)
             if rest < records:
-                return block, rest
+                block, visited = divmod(rest, part_size(records, self.block_records))
+                group = epoch * self.groups + place
+                return Place(
+                    group=group, shards=shards, begins=begins, block=block, start=rest - visited, visited=visited
+                )
             rest -= records
-        raise AssertionError("an epoch's blocks hold all of its clips")
+        raise AssertionError("an epoch's groups hold all of its clips")
+
+    def turns(self, place: Place) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """How to go on reading with the block of a place.
+
+        (shards in the order of their turns, where reading begins in each, records read before of each): int64[] each.
+        """
+        shards, _ = interleaved([self.shard_records[shard] for shard in place.shards])
+        before = np.bincount(shards[: place.start], minlength=len(place.shards))
+        rotated = np.roll(np.arange(len(place.shards)), -shards[place.start])
+        return np.array(place.shards)[rotated], np.array(place.begins)[rotated], before[rotated]
 
     def locate(self, consumed: int, count: int) -> list[tuple[int, int]]:
         """(shard, position in it) of the `count` clips that follow the stream's position `consumed`."""
-        places: list[tuple[int, int]] = []
-        block, visited = self.find(consumed)
-        while len(places) < count:
-            shards = self.block_shard_numbers(block).numpy().tolist()
-            stored = [(shard, place) for shard in shards for place in range(self.shard_records[shard])]
-            order = self.block_order(block, len(stored)).numpy()
-            places += [stored[i] for i in order[visited:]]
-            block, visited = block + 1, 0
-        return places[:count]
+        located: list[tuple[int, int]] = []
+        while len(located) < count:
+            place = self.find(consumed + len(located))
+            stored = self._group_records(place)
+            stored = stored[place.start :][: part_size(len(stored), self.block_records)]
+            order = self.shuffled(tf.data.Dataset.range(len(stored)), len(stored), place.group, place.block)
+            located += [stored[i] for i in list(order.as_numpy_iterator())[place.visited :]]
+        return located[:count]
+
+    def one_shard_share(self) -> float:
+        """Expected share of a batch that comes from the shard of one of its clips: 1 where shards are not mixed."""
+        same = 0.0
+        for group, _ in _epoch_groups(self, 0):
+            shards, _ = interleaved([self.shard_records[shard] for shard in group])
+            size = part_size(len(shards), self.block_records)
+            for start in range(0, len(shards), size):
+                block = np.bincount(shards[start : start + size])
+                same += float((block**2).sum() / block.sum())
+        return same / self.clips
+
+    def _group_records(self, place: Place) -> list[tuple[int, int]]:
+        """(shard, position in it) of all records of a group as they are read."""
+        counts = [self.shard_records[shard] for shard in place.shards]
+        turns = zip(*interleaved(counts), strict=True)
+        return [(place.shards[i], (place.begins[i] + int(turn)) % counts[i]) for i, turn in turns]
+
+
+@lru_cache(maxsize=256)
+def _epoch_groups(order: BucketOrder, epoch: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """(shards, where reading begins in each) of each group of an epoch; drawn once, since that takes milliseconds."""
+    shards, begins = (tuple(part.numpy().tolist()) for part in order.epoch_shards(epoch))
+    starts = range(0, len(shards), order.group_size)
+    return [(shards[i : i + order.group_size], begins[i : i + order.group_size]) for i in starts]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -122,7 +122,7 @@ class Samples:
 def _batch(clips: list[Clip], signature: list[tf.TensorSpec], silence: float) -> Batch:
     """The clips as a `Batch` of a signature."""
     tokens = np.zeros(signature[0].shape, np.int32)
-    mel = np.full(signature[1].shape, silence, np.float32)
+    mel = np.full(signature[1].shape, silence, signature[1].dtype.as_numpy_dtype)
     for row, clip in enumerate(clips):
         tokens[row, : len(clip.ids)] = clip.ids
         mel[row, : len(clip.mel)] = clip.mel

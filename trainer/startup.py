@@ -1,4 +1,4 @@
-"""How TensorFlow is imported: quietly, and with XLA's compilation cache settled before."""
+"""How TensorFlow is imported: quietly, and with malloc and XLA's compilation cache settled before."""
 
 import hashlib
 import os
@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
+
+from xtts.shared.allocation import keep_freed_memory
 
 _DIRECTORY, _WRITABLE = "--tf_xla_persistent_cache_directory", "--tf_xla_persistent_cache_read_only=false"
 
@@ -58,6 +60,7 @@ def tensorflow_import(*, compile_cache: bool = True) -> Iterator[None]:
     compile_cache: whether XLA keeps compiled steps for the next start.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    keep_freed_memory()
     if compile_cache:
         enable_compile_cache()
     with _held_back():

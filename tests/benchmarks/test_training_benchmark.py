@@ -59,6 +59,9 @@ def test_every_pipeline_takes_part(outcome):
     assert all(row["examples_per_second"] > 0 for row in rows.values())
     ratio = rows["lockstep"]["examples_per_second"] / rows["from_generator"]["examples_per_second"]
     assert section["times_from_generator"] == pytest.approx(ratio)
+    assert "memcpy" not in rows
+    spent = rows["lockstep"]["cpu_microseconds_an_example"]
+    assert section["times_memcpy"] == pytest.approx(spent / section["memcpy_microseconds_an_example"])
 
 
 @pytest.fixture

@@ -151,6 +151,15 @@ def test_speakers_change_the_voice():
     assert (first["prior"][:2] != second["prior"][:2]).numpy().all()
 
 
+def test_a_mel_as_it_is_stored_is_widened_before_anything_else():
+    ids, mel, *rest = clips()
+    stored = mel.astype(np.float16)
+    narrow, wide = (losses(small_model(voice_latents=4), ids, part, *rest)[0] for part in (stored, stored.astype("f4")))
+    for key in KEYS:
+        assert narrow[key].dtype == tf.float32
+        np.testing.assert_array_equal(narrow[key], wide[key])
+
+
 def test_bfloat16_is_close_to_float32():
     expected = evaluate(small_model(), clips())
     found = evaluate(small_model(dtype_policy="mixed_bfloat16"), clips())

@@ -4,17 +4,18 @@ import sys
 import numpy as np
 import pytest
 
-from xtts.shared.cache_spec import load_spec
-from xtts.shared.records import parse_example, unframe
+from xtts.shared.cache_spec import Shard, load_spec
+from xtts.shared.records import frame, parse_example, unframe
 from xtts.trainer.dataset import (
     batch_signature,
     blank_batch,
     bucket_order,
-    shuffle_block_shards,
+    clip_stream,
     training_batches,
     validation_batches,
 )
 from xtts.trainer.doctor.graph import dataset_ops, python_ops
+from xtts.trainer.order import BucketOrder
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,8 @@ def test_batches_are_the_stored_clips_in_the_order_that_locate_names(tiny_cache,
         for (tokens, mel, tokens_used, frames), place in zip(seen, order.locate(0, len(seen)), strict=True):
             record = records[place]
             assert np.array_equal(tokens, record.tokens)
-            assert np.array_equal(mel, record.mel.astype(np.float32))
+            assert mel.dtype == record.mel.dtype == spec.mel_dtype
+            assert np.array_equal(mel, record.mel)
             assert (tokens_used, frames) == (record.token_length, record.mel_length)
 
 
@@ -64,6 +66,34 @@ def test_a_stream_continues_where_it_was_left(tiny_cache, spec):
             rest = training_batches(tiny_cache, spec, order, batch_size=size, consumed=consumed).take(count)
             found = np.concatenate([batch[1].numpy() for batch in rest])
             assert np.array_equal(found, np.concatenate(whole[consumed : consumed + count * size]))
+
+
+LAYOUTS = {
+    "two groups": ((2, 3, 2, 1), 3, range(9)),
+    "one shard longer than the others": ((2, 12, 1), 4, (5, 11, 17)),
+    "one shard": ((9,), 4, (5, 11)),
+    "blocks of one record": ((2, 3, 2, 1), 1, (5, 11)),
+    "blocks of a whole group": ((2, 3, 2, 1), 100, (5, 11)),
+}
+"""Records of the shards, records of a block, positions."""
+
+
+@pytest.mark.parametrize(("records", "block_records", "positions"), LAYOUTS.values(), ids=LAYOUTS)
+def test_a_stream_is_what_locate_names_from_every_position(spec, tmp_path, records, block_records, positions):
+    """A record is its own place here: (shard, position in it)."""
+    shards = []
+    for number, count in enumerate(records):
+        file = f"train/bucket-00/shard-{number:05d}-of-{len(records):05d}.tfrecord"
+        data = b"".join(frame(b"%d %d" % (number, place)) for place in range(count))
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_bytes(data)
+        shards.append(Shard(file=file, records=count, bytes=len(data), sha256="0" * 64))
+    made = spec.model_copy(update={"buckets": [spec.buckets[0].model_copy(update={"train": shards})]})
+    order = BucketOrder(seed=7, bucket=0, shard_records=records, open_shards=3, block_records=block_records)
+    for consumed in positions:
+        stream = clip_stream(tmp_path, made, order, consumed).take(order.clips + 3)
+        found = [tuple(map(int, clip.split())) for clip in stream.as_numpy_iterator()]
+        assert found == order.locate(consumed, order.clips + 3)
 
 
 def test_batches_have_the_locked_signature(tiny_cache, spec):
@@ -102,10 +132,11 @@ def test_validation_visits_every_clip_once_and_fills_up_with_blanks(tiny_cache, 
 
 
 def test_blocks_fit_the_memory_they_are_given(spec):
-    largest = max(shard.bytes for bucket in spec.buckets for shard in bucket.train)
-    shards = shuffle_block_shards(spec, 64)
-    assert shards >= 1
-    assert 2 * len(spec.buckets) * shards * largest <= 64 << 20
+    orders = [bucket_order(spec, number, seed=5, memory_mb=1) for number in range(len(spec.buckets))]
+    for order, bucket in zip(orders, spec.buckets, strict=True):
+        record = max(shard.bytes / shard.records for shard in bucket.train)
+        share = (1 << 20) / 2 / len(spec.buckets)
+        assert 0.9 * share - record < order.block_records * record <= 1.01 * share
 
 
 def test_a_blank_batch_holds_nothing(spec):

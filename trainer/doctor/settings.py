@@ -10,6 +10,7 @@ from xtts.shared.index import IndexRow
 from xtts.shared.stats import corpus_stats, effect_of_caps
 from xtts.trainer.batches import batch_sizes, training_buckets
 from xtts.trainer.cli import feature_differences
+from xtts.trainer.dataset import bucket_order
 from xtts.trainer.doctor.finding import Fact, Finding, Result, as_yaml
 
 _TOLERATED_REJECTS = 0.01
@@ -183,8 +184,12 @@ def reading(config: Config, spec: CacheSpec, sizes: dict[int, int], *, free_memo
     shuffling = min(config.data.shuffle_memory_mb << 20, 2 * stored)  # a clip is in two blocks at most
     level = level_gain(config, spec, sizes)
     leveled = "leveled" if config.training.level_batches else "not leveled"
-    text = f"blocks of {shuffling / 2**20:,.0f} MiB in memory, {free_memory / 2**20:,.0f} MiB free; batches {leveled}"
-    fact = Fact(name="reading", value={"shuffle_bytes": shuffling, "level_gain": level}, text=text)
+    mixed = one_shard_share(config, spec)
+    fact = Fact(
+        name="reading", value={"shuffle_bytes": shuffling, "one_shard_share": mixed, "level_gain": level},
+        text=f"blocks of {shuffling / 2**20:,.0f} MiB in memory, {free_memory / 2**20:,.0f} MiB free; "
+             f"{mixed:.0%} of a batch from one shard; batches {leveled}",
+    )  # fmt: skip
     findings = []
     if shuffling > _MOST_SHUFFLING * free_memory:
         findings.append(_shuffling(shuffling, free_memory))
@@ -193,6 +198,15 @@ def reading(config: Config, spec: CacheSpec, sizes: dict[int, int], *, free_memo
     if gpu and not config.data.prefetch_to_device:
         findings.append(_PREFETCH_OFF)
     return [fact], findings
+
+
+def one_shard_share(config: Config, spec: CacheSpec) -> float:
+    """Expected share of a batch that comes from the shard of one of its clips, the mean over all clips."""
+    orders = [
+        bucket_order(spec, number, seed=config.training.seed, memory_mb=config.data.shuffle_memory_mb)
+        for number in training_buckets(spec)
+    ]
+    return sum(order.clips * order.one_shard_share() for order in orders) / sum(order.clips for order in orders)
 
 
 def _shuffling(shuffling: int, free_memory: int) -> Finding:

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from xtts.precompute.build import build_cache
+from xtts.precompute.plan import plan_cache, stored_bytes
 from xtts.precompute.progress import Silence
+from xtts.shared.cache_spec import Bucket, Shard
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.index import IndexRow
 from xtts.shared.stats import corpus_stats
 from xtts.trainer.batches import batch_sizes
+from xtts.trainer.dataset import bucket_order
 from xtts.trainer.doctor import settings
 from xtts.trainer.doctor.subject import load_subject
 
@@ -133,6 +136,43 @@ def test_blocks_are_shuffled_in_memory_as_far_as_there_are_clips(configured, wit
     assert finding.what == "shuffled blocks take 85% of the free memory"
     assert finding.remedy == "set data.shuffle_memory_mb to 150"
     assert not read(50)[1]
+
+
+@pytest.fixture
+def ljspeech_spec(subject, ljspeech_rows):
+    """LJSpeech as `--config normal` stores it, made from its lengths alone."""
+    config = load_config("normal")
+    plan, buckets = plan_cache(ljspeech_rows, config, None), []
+    for number, shape in enumerate(plan.shapes):
+        shards = [
+            Shard(
+                file=f"train/bucket-{number:02d}/shard-{part.shard:05d}-of-{part.shards:05d}.tfrecord",
+                records=len(part.rows), bytes=stored_bytes(part.rows, shape, config), sha256="0" * 64,
+            )
+            for part in plan.shards if (part.split, part.bucket) == ("train", number)
+        ]  # fmt: skip
+        buckets.append(Bucket(tokens=shape.tokens, frames=shape.frames, train=shards, validation=[]))
+    return subject.spec.model_copy(update={"buckets": buckets})
+
+
+def test_a_batch_of_ljspeech_draws_from_all_shards_of_its_bucket(ljspeech_spec):
+    config, spec = load_config("normal"), ljspeech_spec
+    assert config.data.shuffle_memory_mb == 512
+    orders = [bucket_order(spec, number, seed=0, memory_mb=512) for number in range(len(spec.buckets))]
+    for order, bucket in zip(orders, spec.buckets, strict=True):
+        assert order.groups == 1
+        assert order.one_shard_share() < 1.15 / len(bucket.train)
+    (fact,), _ = settings.reading(config, spec, batch_sizes(spec, config.training), free_memory=8 << 30, gpu=False)
+    assert fact.value["one_shard_share"] == pytest.approx(0.16, abs=0.01)
+    assert "16% of a batch from one shard" in fact.text
+
+
+def test_little_memory_for_shuffling_mixes_shards_as_well(ljspeech_spec):
+    shares = {
+        memory: settings.one_shard_share(load_config("normal", flags={"data.shuffle_memory_mb": memory}), ljspeech_spec)
+        for memory in (64, 512)
+    }
+    assert shares[64] < 1.1 * shares[512]
 
 
 def test_clips_at_their_own_lengths_are_unusable(tiny_corpus, tmp_path, micro):
