@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 from four_clips import CHANNELS, KEYS, VOCABULARY, clips, evaluate, losses, sizes, small_model
 
-from xtts.trainer.acoustic_model import AcousticModel, decays, duration_deviance
+from xtts.trainer.acoustic_model import AcousticModel, decays
+from xtts.trainer.losses import duration_deviance
 
 
 def test_dropout_is_a_function_of_its_seed():
