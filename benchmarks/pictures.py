@@ -29,6 +29,16 @@ def draw(figures: dict[str, Any], folder: Path) -> None:
         _save(_bar_picture(bars), folder / "throughput.svg")
 
 
+def curves(lines: dict[str, list[tuple[int, float]]], colors: dict[str, str], label: str, file: Path) -> None:
+    """Losses over steps, one line a name."""
+    figure, (axis,) = _figure(5, 2.6)
+    for name, points in lines.items():
+        axis.plot(*zip(*points, strict=True), ".-", color=colors[name], label=name, linewidth=1)
+    axis.set(xlabel="step", ylabel=label, yscale="log")
+    axis.legend(frameon=False)
+    _save(figure, file)
+
+
 def _figure(width: float, height: float, panels: int = 1) -> tuple["Figure", list["Axes"]]:
     import matplotlib
 
