@@ -74,7 +74,7 @@ verify: $(READY)
 	$(BIN)/xtts-precompute verify --cache $(CACHE)
 
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -19,6 +19,9 @@ from xtts.shared.config_files import load_config
 from xtts.shared.index import IndexRow
 from xtts.trainer.startup import enable_compile_cache
 
+# The tests compile more than they run: half of XLA's time goes into machine code that is fast. For the processes that
+# they start, too.
+os.environ["XLA_FLAGS"] = f"--xla_backend_optimization_level=0 {os.environ.get('XLA_FLAGS', '')}".strip()
 # Steps compiled by one test serve the next, those of another worker too; the folder goes with the session. Before
 # TensorFlow is imported.
 if "PYTEST_XDIST_WORKER" not in os.environ:
@@ -26,9 +29,22 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 enable_compile_cache()
 
+LONGEST = (
+    "test_interruptions.py", "test_run.py", "test_training_benchmark.py", "test_samples.py", "test_dynamic.py",
+    "test_speaker_wav.py", "test_doctor_memory.py", "test_synth.py", "test_acoustic_model.py", "test_loop.py",
+    "test_golden_losses.py", "test_doctor.py", "test_crash_safety.py", "test_speech_benchmarks.py", "test_export.py",
+    "test_clock.py", "test_train_cli.py", "test_evaluate.py", "test_validation.py",
+)  # fmt: skip
+"""These files begin, so that no long one is left to one of the two processes of `make test` at the end."""
 ToneCorpus = Callable[..., Path]
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 def write_tone_corpus(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from xtts.shared.cache_spec import load_spec
@@ -55,20 +56,47 @@ def make_plan(tiny_cache):
 
 
 @pytest.fixture(scope="session")
-def compiled_trainer(tmp_path_factory, make_plan):
-    """(trainer of the micro model on the shared cache, its state before the steps were compiled)."""
+def compiled_here():
+    """Runs in this process take over the steps of those before them, every variable as it was at first."""
+    from shared_steps import shared_steps
+
+    with shared_steps():
+        yield
+
+
+@pytest.fixture(scope="session")
+def compiled_trainer(tmp_path_factory, make_plan, compiled_here):
+    """(trainer of the micro model on the shared cache, its state before and after its steps were compiled)."""
     from xtts.trainer.run import Trainer
 
     built = Trainer(make_plan(tmp_path_factory.mktemp("loop"), "training.steps=1000"), Console(quiet=True))
     before = built.state.arrays()
     built.compile()
-    return built, before
+    return built, before, built.state.arrays()
 
 
 @pytest.fixture(scope="session")
 def trainer(compiled_trainer):
     """That trainer: its steps are compiled; tests move it on."""
     return compiled_trainer[0]
+
+
+@pytest.fixture(scope="session")
+def call(compiled_here):
+    """`call(main, *arguments)`: one of our commands in this process: (exit code, stdout, stderr)."""
+
+    def run(main, *arguments):
+        done = CliRunner().invoke(main, [*map(str, arguments)])
+        if not (done.exception is None or isinstance(done.exception, SystemExit)):
+            raise done.exception
+        return done.exit_code, done.stdout, done.stderr
+
+    return run
+
+
+def train_arguments(folder, assignments, cache, more):
+    settings = (part for value in (*MICRO, *assignments) for part in ("--set", value))
+    return [*map(str, ("--cache", cache, "--out", folder, *more, *settings))]
 
 
 @pytest.fixture(scope="session")
@@ -79,23 +107,31 @@ def start_train(tiny_cache):
     """
 
     def start(folder, *assignments, cache=tiny_cache, more=(), **process):
-        command = [XTTS_TRAIN, "--cache", cache, "--out", folder, *more]
-        command += [part for value in (*MICRO, *assignments) for part in ("--set", value)]
+        command = [str(XTTS_TRAIN), *train_arguments(folder, assignments, cache, more)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen([*map(str, command)], **pipes, **process)
+        return subprocess.Popen(command, **pipes, **process)
 
     return start
 
 
 @pytest.fixture(scope="session")
-def run_train(start_train):
-    """The same, run to its end: (exit code, stdout, stderr)."""
+def fork_train(tiny_cache):
+    """The same as `start_train`, forked from a process that has imported TensorFlow."""
+    from forked_train import ForkedTrain
 
-    def run(folder, *assignments, **options):
-        process = start_train(folder, *assignments, **options)
-        out, err = process.communicate(timeout=500)
-        assert "Traceback" not in err, err
-        return process.returncode, out, err
+    def start(folder, *assignments, cache=tiny_cache, more=()):
+        return ForkedTrain(train_arguments(folder, assignments, cache, more), folder.with_suffix(".screen"))
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def run_train(call, tiny_cache):
+    """The same command in this process, with the steps that it has compiled: (exit code, stdout, stderr)."""
+    from xtts.trainer.cli import main
+
+    def run(folder, *assignments, cache=tiny_cache, more=()):
+        return call(main, *train_arguments(folder, assignments, cache, more))
 
     return run
 

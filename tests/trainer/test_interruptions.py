@@ -44,6 +44,12 @@ def start(start_train, one_shape):
 
 
 @pytest.fixture(scope="module")
+def fork(fork_train, one_shape):
+    """The same, started sooner."""
+    return lambda folder: fork_train(folder, *SETTINGS, cache=one_shape, more=["--resume"])
+
+
+@pytest.fixture(scope="module")
 def whole(tmp_path_factory, start):
     """A run that nothing interrupts."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
@@ -109,13 +115,13 @@ def test_a_disk_that_is_full_at_a_save_ends_the_run_and_keeps_the_older_checkpoi
     assert load_arrays(folder / "checkpoints" / f"step-{STEPS}")
 
 
-def kill_ten_times(start, folder, seed):
+def kill_ten_times(fork, folder, seed):
     """Number of kills that cut a save in two."""
     random, cut = np.random.default_rng(seed), 0
     for place in KILLS:
-        process, goal = start(folder), newest(folder) + random.integers(2, 9)
+        process, goal = fork(folder), newest(folder) + random.integers(2, 9)
         if place == "start":
-            time.sleep(random.uniform(0, 4))
+            time.sleep(random.uniform(0, 2))
         else:
             wait_until(lambda goal=goal: newest(folder) >= goal, process)
             if place == "save":
@@ -126,16 +132,16 @@ def kill_ten_times(start, folder, seed):
         process.kill()
         process.communicate()
         cut += place == "save" and half_saved(folder)
-    _, err = start(folder).communicate(timeout=300)
+    _, err = fork(folder).communicate(timeout=300)
     assert newest(folder) == STEPS, err
     return cut
 
 
-def test_kill_9_at_twenty_moments_then_resume_gives_the_same_losses(start, whole, read_steps, tmp_path):
+def test_kill_9_at_twenty_moments_then_resume_gives_the_same_losses(fork, whole, read_steps, tmp_path):
     """Two runs killed ten times each, with a save every second step: their losses are those of one run, to the bit."""
     folders = [tmp_path / "first", tmp_path / "second"]
     with ThreadPoolExecutor(len(folders)) as pool:
-        cuts = list(pool.map(lambda folder: kill_ten_times(start, folder, seed=len(folder.name)), folders))
+        cuts = list(pool.map(lambda folder: kill_ten_times(fork, folder, seed=len(folder.name)), folders))
     assert sum(cuts) >= 4, "too few kills fell into a save"
     assert len(read_steps(whole)) == STEPS
     expected = load_arrays(whole / "checkpoints" / f"step-{STEPS}")

@@ -1,4 +1,4 @@
-"""The command as its users call it: once on what is healthy, once on what is not."""
+"""The command: on what is healthy, with the steps that this process compiled; on what is not, as its users call it."""
 
 import json
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from xtts.shared.config_files import load_config
+from xtts.trainer.doctor.cli import main
 
 XTTS_DOCTOR = Path(sys.executable).with_name("xtts-doctor")
 
@@ -26,14 +27,14 @@ def assignments(*settings):
 
 
 @pytest.fixture(scope="module")
-def healthy(micro, tiny_cache, tmp_path_factory):
+def healthy(micro, tiny_cache, call, tmp_path_factory):
     """(exit code, JSON, overlay file) of a healthy set-up, with the steps of the other tests' runs."""
     overlay = tmp_path_factory.mktemp("overlay") / "advice.yaml"
     # As many steps a call as the configurations have: four of so small a model are soon over on a busy machine.
     settings = assignments(*micro, "training.steps_per_call=50", "training.validate_every=50",
                            "training.checkpoint_every=50")  # fmt: skip
     options = ["--cache", tiny_cache, *settings, "--steps", 12, "--json", "--apply", overlay]
-    code, out, _ = run(*options)
+    code, out, _ = call(main, *options)
     return code, json.loads(out), overlay
 
 
@@ -46,9 +47,9 @@ def test_a_healthy_set_up_has_no_finding(healthy):
     assert not overlay.exists()
 
 
-def test_the_steps_of_a_run_are_profiled(healthy, micro, tiny_cache, tmp_path):
+def test_the_steps_of_a_run_are_profiled(micro, tiny_cache, call, tmp_path):
     arguments = ["profile", "--cache", tiny_cache, *assignments(*micro), "--steps", 3, "--json", "--out"]
-    code, out, err = run(*arguments, tmp_path / "trace")  # the steps that `healthy` compiled
+    code, out, err = call(main, *arguments, tmp_path / "trace")
     assert code == 0, err
     facts = json.loads(out)["sections"]["profile"]["facts"]
     assert facts["steps"]["count"] == 3

@@ -1,0 +1,71 @@
+"""Runs of one process that take over each other's compiled steps: tracing and compiling are most of a small run."""
+
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from xtts.trainer import run
+from xtts.trainer.doctor import workload
+from xtts.trainer.state import TrainState
+from xtts.trainer.step import Steps
+
+SCHEDULE = {
+    "steps", "epochs", "patience", "learning_rate", "warmup_steps", "decay_fraction", "final_learning_rate_share",
+    "max_bad_steps", "steps_per_call", "log_every", "validate_every", "samples_every", "sample_sentences",
+    "samples_heard", "checkpoint_every", "keep_checkpoints",
+}  # fmt: skip
+"""Settings of training that are in no compiled step; runs that differ in any other one share nothing."""
+
+
+class SharedSteps(Steps):
+    """Steps whose next trace is skipped when a run took them over."""
+
+    taken_over = False
+
+    def trace(self, signatures, *, training, validation):
+        if self.taken_over:
+            self.taken_over = False
+        else:
+            super().trace(signatures, training=training, validation=validation)
+
+
+class Kept:
+    """What the runs of this process made, by what decides the compiled steps."""
+
+    def __init__(self):
+        self._runs = {}
+
+    def state(self, config, spec):
+        """The state of the first run of such steps, every variable as it was before; a new one for a first run."""
+        training = config.training.model_dump(exclude=SCHEDULE)
+        key = repr((config.model.model_dump(), training, spec.model_dump()))
+        if not spec.fixed_length:  # shapes are traced as they come, and counted: nothing to share
+            return TrainState(config, spec)
+        if key not in self._runs:
+            state = TrainState(config, spec)
+            steps = SharedSteps(state.model, state.optimizer, config.training, state.step)
+            self._runs[key] = state, state.arrays(), steps
+            return state
+        state, before, steps = self._runs[key]
+        state.restore(before)
+        steps.training, steps.taken_over = config.training, True
+        steps.seed.assign(config.training.seed)
+        steps.rate.assign(0.0)
+        return state
+
+    def steps(self, model, optimizer, training, step):
+        """The steps of what `state` gave."""
+        kept = [steps for state, _, steps in self._runs.values() if state.model is model]
+        return kept[0] if kept else Steps(model, optimizer, training, step)
+
+
+@contextmanager
+def shared_steps():
+    """Inside this, the trainer and the doctor take over the steps that they compiled in this process."""
+    kept = Kept()
+    with (
+        patch.object(run, "TrainState", kept.state),
+        patch.object(run, "Steps", kept.steps),
+        patch.object(workload, "TrainState", kept.state),
+        patch.object(workload, "Steps", kept.steps),
+    ):
+        yield
