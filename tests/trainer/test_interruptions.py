@@ -37,9 +37,9 @@ def one_shape(tmp_path_factory, tiny_corpus):
 
 @pytest.fixture(scope="module")
 def start(start_train, one_shape):
-    """`start(folder, ...)`: the run, going on where it stopped."""
-    return lambda folder, *more, **process: start_train(
-        folder, *SETTINGS, *more, cache=one_shape, more=["--resume"], **process
+    """`start(folder, ...)`: the run, going on where it stopped, or at `checkpoint`."""
+    return lambda folder, *more, checkpoint="", **process: start_train(
+        folder, *SETTINGS, *more, cache=one_shape, more=["--resume", checkpoint], **process
     )
 
 
@@ -102,6 +102,7 @@ def test_a_disk_that_is_full_at_a_save_ends_the_run_and_keeps_the_older_checkpoi
     process = start(
         folder,
         f"training.steps={STEPS + 9}",
+        checkpoint=folder / "checkpoints" / f"step-{STEPS}",  # as it is: not from before the learning rate was decayed
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1,) * 2),
     )
     _, err = process.communicate(timeout=300)
