@@ -14,10 +14,11 @@ from summary import MEMCPY_TARGET, PIPELINE_TARGETS
 from training_pipelines import PIPELINES, Job, measure, take_from, write_job
 from training_steps import StepBench
 
-from xtts.shared.cache_spec import load_spec
+from xtts.shared.cache_spec import CacheSpec, load_spec
 from xtts.shared.config_files import dump_config
 from xtts.shared.records import parse_example, unframe
-from xtts.trainer.dataset import bucket_order, clip_stream, parser, training_batches
+from xtts.trainer.dataset import bucket_order, parser, training_batches
+from xtts.trainer.order import BucketOrder
 
 _LARGEST_RECORD_BYTES = 1 << 28
 Turn = dict[str, float | None]
@@ -107,48 +108,18 @@ def times_memcpy(found: dict[str, list[Turn]]) -> float:
 
 
 def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
-    """tf.data's options on the middle bucket: how trainer/dataset.py came to the ones that it uses."""
+    """tf.data's options on the middle bucket: how trainer/dataset.py came to the ones that it uses.
+
+    A variant is built for its turn alone: one that waits for its turn would read ahead in those of the others.
+    """
     cache, config = bench.cache(shapes), bench.config(shapes)
-    spec = load_spec(cache)
-    number, size = shapes // 2, config.training.batch_size
+    spec, number = load_spec(cache), shapes // 2
     order = bucket_order(spec, number, seed=0, memory_mb=config.data.shuffle_memory_mb)
-    parse = parser(spec, spec.buckets[number], size)
-
-    def clips() -> tf.data.Dataset:
-        return clip_stream(cache, spec, order, 0).batch(size, drop_remainder=True)
-
-    def shuffled(buffer_bytes: int, visit: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
-        files = tf.data.Dataset.from_tensor_slices([str(cache / shard.file) for shard in spec.buckets[number].train])
-        read = files.interleave(
-            lambda file: tf.data.TFRecordDataset(file, buffer_size=buffer_bytes), order.group_size, block_length=1
-        )
-        blocks = read.repeat().batch(order.block_records).prefetch(1)
-        batches = blocks.flat_map(visit).batch(size, drop_remainder=True)
-        parsed = batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
-        return _tuned(parsed.prefetch(tf.data.AUTOTUNE), autotune=True)
-
-    def sliced(clips: tf.Tensor) -> tf.data.Dataset:
-        return tf.data.Dataset.from_tensor_slices(clips).shuffle(order.block_records)
-
-    def called(clips: tf.Tensor) -> tf.data.Dataset:
-        places = tf.data.Dataset.range(tf.size(clips, tf.int64)).shuffle(order.block_records)
-        return places.map(lambda place: clips[place])
-
-    variants: dict[str, Callable[[], tf.data.Dataset]] = {
-        "as trained": lambda: training_batches(cache, spec, order, batch_size=size, consumed=0),
-        "read through buffers of 1 MiB": lambda: shuffled(1 << 20, sliced),
-        "a function call for every clip": lambda: shuffled(0, called),
-        "no option at all": lambda: clips().map(parse).prefetch(1),
-        "parse in 2 threads, no autotune": lambda: _tuned(clips().map(parse, num_parallel_calls=2).prefetch(2)),
-        "parse in 1 thread, no autotune": lambda: _tuned(clips().map(parse).prefetch(2)),
-        "private pool of 2 threads": lambda: _tuned(
-            clips().map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE), autotune=True, threads=2
-        ),
-    }
-    takes = {name: take_from(build()) for name, build in variants.items()}
-    turns: dict[str, list[Turn]] = {name: [] for name in takes}
+    variants = option_variants(cache, spec, order, config.training.batch_size)
+    turns: dict[str, list[Turn]] = {name: [] for name in variants}
     for _ in range(bench.options.rounds):
-        for name, take in takes.items():
+        for name, build in variants.items():
+            take = take_from(build())
             take()
             turns[name].append(measure(take, bench.options.seconds / 2))
     rate = {name: statistics.median(turn["examples_per_second"] for turn in found) for name, found in turns.items()}
@@ -161,6 +132,45 @@ def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
         }
         for name, found in turns.items()
     ]
+
+
+def option_variants(
+    cache: Path, spec: CacheSpec, order: BucketOrder, size: int
+) -> dict[str, Callable[[], tf.data.Dataset]]:
+    """Endless batches of one bucket, by what is done otherwise."""
+    shards = [str(cache / shard.file) for shard in spec.buckets[order.bucket].train]
+    parse = parser(spec, spec.buckets[order.bucket], size)
+
+    def batches(buffer_bytes: int, visit: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
+        read = tf.data.Dataset.from_tensor_slices(shards).interleave(
+            lambda file: tf.data.TFRecordDataset(file, buffer_size=buffer_bytes), order.group_size, block_length=1
+        )
+        blocks = read.repeat().batch(order.block_records).prefetch(1)
+        return blocks.flat_map(visit).batch(size, drop_remainder=True)
+
+    def sliced(clips: tf.Tensor) -> tf.data.Dataset:
+        return tf.data.Dataset.from_tensor_slices(clips).shuffle(order.block_records)
+
+    def called(clips: tf.Tensor) -> tf.data.Dataset:
+        places = tf.data.Dataset.range(tf.size(clips, tf.int64)).shuffle(order.block_records)
+        return places.map(lambda place: clips[place])
+
+    def plain(batches: tf.data.Dataset) -> tf.data.Dataset:
+        return _tuned(batches.map(parse, synchronous=True).prefetch(2))
+
+    def tuned(batches: tf.data.Dataset, threads: int = 0) -> tf.data.Dataset:
+        parsed = batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+        return _tuned(parsed, autotune=True, threads=threads)
+
+    return {
+        "as trained": lambda: training_batches(cache, spec, order, batch_size=size, consumed=0),
+        "always read from the start": lambda: plain(batches(0, sliced)),
+        "that, through buffers of 256 KiB": lambda: plain(batches(1 << 18, sliced)),
+        "that, through buffers of 1 MiB": lambda: plain(batches(1 << 20, sliced)),
+        "that, a function call for every clip": lambda: plain(batches(0, called)),
+        "that, parse in tuned threads": lambda: tuned(batches(0, sliced)),
+        "that, in a private pool of 2": lambda: tuned(batches(0, sliced), threads=2),
+    }
 
 
 def _tuned(dataset: tf.data.Dataset, *, autotune: bool = False, threads: int = 0) -> tf.data.Dataset:

@@ -94,10 +94,10 @@ def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> 
     )
 
 
-def _options(dataset: tf.data.Dataset) -> tf.data.Dataset:
+def _options(dataset: tf.data.Dataset, *, autotune: bool) -> tf.data.Dataset:
     options = tf.data.Options()
     options.deterministic = True
-    options.autotune.enabled = True
+    options.autotune.enabled = autotune
     options.experimental_optimization.map_parallelization = True
     return dataset.with_options(options)
 
@@ -135,7 +135,9 @@ def clip_stream(cache: Path, spec: CacheSpec, order: BucketOrder, consumed: int)
         counts = tf.gather(records, shards)
         size = part_size(tf.reduce_sum(counts), order.block_records)
         stored = _read_in_turn(tf.gather(files, shards), counts, begins, before).batch(size)
-        return stored.enumerate(tf.reduce_sum(before) // size).map(lambda number, clips: (group, number, clips))
+        numbered = stored.enumerate(tf.reduce_sum(before) // size)
+        # Synchronous: tf.data would hold as many blocks as it has threads.
+        return numbered.map(lambda number, clips: (group, number, clips), synchronous=True)
 
     def whole(group: tf.Tensor) -> tf.data.Dataset:
         shards, begins = order.group_shards(group)
@@ -156,10 +158,14 @@ def clip_stream(cache: Path, spec: CacheSpec, order: BucketOrder, consumed: int)
 def training_batches(
     cache: Path, spec: CacheSpec, order: BucketOrder, *, batch_size: int, consumed: int
 ) -> tf.data.Dataset:
-    """Endless data set of `Batch`es of one bucket, from the stream's position `consumed` on."""
+    """Endless data set of `Batch`es of one bucket, from the stream's position `consumed` on; two are kept ready.
+
+    One thread reads blocks and one parses batches, which is the faster of the two: more threads, and tuning how many,
+    cost a tenth more processor time and give nothing (benchmarks/training_input.py).
+    """
     parse = parser(spec, spec.buckets[order.bucket], batch_size)
     batches = clip_stream(cache, spec, order, consumed).batch(batch_size, drop_remainder=True)
-    return _options(batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE))
+    return _options(batches.map(parse, synchronous=True).prefetch(2), autotune=False)
 
 
 def ahead_on(batches: tf.data.Dataset, device: str | None) -> tf.data.Dataset:
@@ -175,10 +181,11 @@ def validation_batches(cache: Path, spec: CacheSpec, number: int, *, batch_size:
     bucket = spec.buckets[number]
     files = [str(cache / shard.file) for shard in bucket.validation]
     if not spec.fixed_length:
-        return _options(tf.data.TFRecordDataset(files).batch(batch_size).map(parser(spec, bucket, None)).prefetch(1))
+        batches = tf.data.TFRecordDataset(files).batch(batch_size).map(parser(spec, bucket, None))
+        return _options(batches.prefetch(1), autotune=True)
     blanks = -bucket.clips("validation") % batch_size
     parse = parser(spec, bucket, 1)
     clips = tf.data.TFRecordDataset(files).map(lambda clip: parse(clip[tf.newaxis]))
     blank = tf.data.Dataset.from_tensors(blank_batch(batch_signature(spec, bucket, 1)))
     batches = clips.concatenate(blank.repeat(blanks)).rebatch(batch_size, drop_remainder=True)
-    return _options(batches.prefetch(tf.data.AUTOTUNE))
+    return _options(batches.prefetch(tf.data.AUTOTUNE), autotune=True)

@@ -121,6 +121,16 @@ def test_voices_never_heard_in_training_are_told_apart_and_alone(bench, summaris
     ]
 
 
+def test_the_input_pipeline_is_held_against_one_copy_of_its_bytes(summarise, figures):
+    section = figures["training"]["sections"]["c"] | {"times_memcpy": 9.04, "memcpy_microseconds_an_example": 6.01}
+    section["table"][0]["cpu_microseconds_an_example"] = 54.3
+    rows = {row["what"]: row for row in summarise({"training": {"sections": {"c": section}}})}
+    row = rows["input pipeline alone: processor time of a clip against one memcpy of its bytes"]
+    assert (row["ratio"], row["target"], row["measured"]) == ("9.0x", "at most 6x", "54 and 6.0 us")
+    assert rows["input pipeline alone against tf.numpy_function"]["target"] == "6x"
+    assert rows["input pipeline alone against from_generator"]["target"] == ""
+
+
 def test_the_pictures_are_drawn_from_the_figures(bench, figures, tmp_path):
     bench.draw(figures, tmp_path)
     pictures = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
