@@ -30,9 +30,9 @@ def assignments(*settings):
 def healthy(micro, tiny_cache, call, tmp_path_factory):
     """(exit code, JSON, overlay file) of a healthy set-up, with the steps of the other tests' runs."""
     overlay = tmp_path_factory.mktemp("overlay") / "advice.yaml"
-    # As many steps a call as the configurations have: four of so small a model are soon over on a busy machine.
-    settings = assignments(*micro, "training.steps_per_call=50", "training.validate_every=50",
-                           "training.checkpoint_every=50")  # fmt: skip
+    # As many steps a call, and between pauses, as by default: those of so small a model are soon over.
+    settings = assignments(*micro, "training.steps_per_call=50", "training.validate_every=500",
+                           "training.checkpoint_every=500")  # fmt: skip
     options = ["--cache", tiny_cache, *settings, "--steps", 12, "--json", "--apply", overlay]
     code, out, _ = call(main, *options)
     return code, json.loads(out), overlay
