@@ -112,7 +112,7 @@ def pieces(made: LockedStep) -> dict[str, Call]:
         return search_durations(gaussian_scores(mean, mel), token_length, mel_length)
 
     gradients = [tf.identity(weight) for weight in steps.optimizer.weights]
-    aligned = [mean, mel, token_length, mel_length]
+    aligned = [mean, tf.cast(mel, tf.float32), token_length, mel_length]
     specs = [tf.TensorSpec(part.shape, part.dtype) for part in aligned]
     return {
         LOSSES: lambda: steps.gradient_steps[0](*batch)[0],

@@ -44,7 +44,7 @@ def assert_same(found, changes, tolerance=1e-5):
         np.testing.assert_allclose(found[0][key], expected[0][key], rtol=tolerance, err_msg=key)
     assert abs(found[1] - expected[1]) <= tolerance
     for variable, a, b in zip(wakened_model(changes).trainable_variables, found[2], expected[2], strict=True):
-        np.testing.assert_allclose(a, b, atol=tolerance, err_msg=variable.path)
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=variable.path)
 
 
 @MODELS
