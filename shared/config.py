@@ -219,11 +219,6 @@ class TrainingConfig(Section):
     seed: Seed = 0
     """Initial weights, order of the clips and every random number of the step."""
 
-    @property
-    def decay_start(self) -> int:
-        """Step after which the learning rate decays."""
-        return self.steps - round(self.decay_fraction * max(self.steps - self.warmup_steps, 0))
-
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.batch_size % self.gradient_accumulation_steps:

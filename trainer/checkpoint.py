@@ -14,6 +14,7 @@ from xtts.shared.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.durable import move, sync_file
 from xtts.shared.errors import LockstepError
+from xtts.trainer.schedule import decay_start
 
 FORMAT_VERSION = 1
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
@@ -115,7 +116,7 @@ def before_decay(checkpoint: Path, training: TrainingConfig) -> Path | None:
     """
     for path in reversed(list_checkpoints(checkpoint.parent)):
         schedule = read_meta(path)["progress"].get("schedule", {})
-        constant_until = min(schedule.get("decay_start", -1), training.decay_start)
+        constant_until = min(schedule.get("decay_start", -1), decay_start(training))
         same = schedule == schedule_of(training)
         if step_of(path) <= step_of(checkpoint) and (same or step_of(path) <= constant_until):
             return path
@@ -124,7 +125,7 @@ def before_decay(checkpoint: Path, training: TrainingConfig) -> Path | None:
 
 def schedule_of(training: TrainingConfig) -> dict[str, int]:
     """What a checkpoint keeps of the learning rate's schedule: where it ends and where the decay begins."""
-    return {"steps": training.steps, "decay_start": training.decay_start}
+    return {"steps": training.steps, "decay_start": decay_start(training)}
 
 
 def find_checkpoint(path: Path) -> Path:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from xtts.shared.config import TrainingConfig
+from xtts.trainer.schedule import decay_start
 
 
 def learning_rate(training: TrainingConfig, step: tf.Tensor) -> tf.Tensor:
@@ -18,8 +19,8 @@ def learning_rate(training: TrainingConfig, step: tf.Tensor) -> tf.Tensor:
     """
     done = tf.cast(step, tf.float32)
     warmup = tf.minimum(1.0, (done + 1.0) / max(training.warmup_steps, 1))
-    span = max(training.steps - training.decay_start, 1)
-    progress = tf.clip_by_value((done - training.decay_start) / span, 0.0, 1.0)
+    start = decay_start(training)
+    progress = tf.clip_by_value((done - start) / max(training.steps - start, 1), 0.0, 1.0)
     floor = training.final_learning_rate_share
     cosine = floor + (1.0 - floor) * 0.5 * (1.0 + tf.cos(math.pi * progress))
     return training.learning_rate * warmup * cosine

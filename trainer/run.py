@@ -27,8 +27,9 @@ from xtts.trainer.device import device_name, peak_bytes
 from xtts.trainer.dynamic import WARNING as DYNAMIC_WARNING
 from xtts.trainer.dynamic import loop_kinds
 from xtts.trainer.failures import compile_fix, explained
-from xtts.trainer.plan import RunPlan, next_mark
+from xtts.trainer.plan import RunPlan
 from xtts.trainer.samples import Samples
+from xtts.trainer.schedule import decay_start, next_mark
 from xtts.trainer.signals import stop_requests
 from xtts.trainer.state import TrainState
 from xtts.trainer.step import LOSSES, Steps
@@ -228,7 +229,7 @@ class Trainer:
                     self.listen()
                 if self._due(training.validate_every):
                     self.validate()
-                if self.stop or self._due(training.checkpoint_every) or self.step == training.decay_start:
+                if self.stop or self._due(training.checkpoint_every) or self.step == decay_start(training):
                     self.save()
             self.save()
         if self.loop.exhausted:
@@ -254,7 +255,7 @@ class Trainer:
         folder, training = self.plan.folder.checkpoints, self.training
         progress = {"best_validation": self.best.as_json(), "schedule": schedule_of(training)}
         save_checkpoint(folder, self.state.arrays(), step=self.step, identity=self.identity, progress=progress)
-        beside = {training.decay_start, self.best.step or 0}  # a longer run goes on from before the decay
+        beside = {decay_start(training), self.best.step or 0}  # a longer run goes on from before the decay
         prune_checkpoints(folder, training.keep_checkpoints, beside=beside)
         self.saved_step = self.step
 

@@ -37,7 +37,7 @@ def folder(tmp_path):
 def rows(steps):
     metrics = np.ones([steps, len(TRAIN_METRICS)], np.float32)
     result = CallResult(metrics, np.ones([steps, 3]), np.zeros(steps, np.int32), np.zeros(steps, np.int64), 3.0 * steps)
-    return StepRows(first_step=1, result=result, traces=1, epoch=0)
+    return StepRows(first_step=1, result=result, outside_seconds=0.0, traces=1, epoch=0)
 
 
 @pytest.mark.parametrize("size", [0, 1000, 20_000])
@@ -65,10 +65,10 @@ def test_metrics_that_cannot_be_written_stop_the_run_in_one_line(folder, size):
 
 
 def test_a_run_that_goes_on_keeps_its_metrics_where_they_cannot_be_written_anew(folder):
-    folder.metrics_file.write_text('{"step": 1}\n' * 100)
+    folder.metrics_file.write_text('{"split": "train", "step": 1}\n' * 100)
     with largest_file(300), pytest.raises(LockstepError, match=r"metrics.jsonl: cannot be written \(File too large"):
         folder.forget_after(1)
-    assert folder.metrics_file.read_text() == '{"step": 1}\n' * 100
+    assert folder.metrics_file.read_text() == '{"split": "train", "step": 1}\n' * 100
 
 
 def test_curves_that_cannot_be_written_stop_the_run_in_one_line(folder, monkeypatch):

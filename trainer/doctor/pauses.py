@@ -12,9 +12,9 @@ from xtts.trainer.callbacks import Reporter
 from xtts.trainer.checkpoint import describe, save_checkpoint
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 from xtts.trainer.doctor.workload import Workload
-from xtts.trainer.plan import host_marks
 from xtts.trainer.run_folder import RunFolder
 from xtts.trainer.samples import Samples
+from xtts.trainer.schedule import host_marks
 from xtts.trainer.validation import ValidationLoop
 
 _TOLERATED = 0.02

@@ -11,7 +11,7 @@ from xtts.trainer.doctor.cost import matmul_ceiling, step_flops
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 from xtts.trainer.doctor.workload import Workload
 from xtts.trainer.loop import CallResult
-from xtts.trainer.plan import host_marks
+from xtts.trainer.schedule import host_marks
 from xtts.trainer.step import TRAIN_METRICS
 
 _STEADY, _UNEVEN = 0.1, 0.3

@@ -14,7 +14,7 @@ from xtts.trainer.doctor.subject import load_subject
 @pytest.fixture(scope="session")
 def subject(tiny_cache, micro):
     """The shared cache with the micro settings: healthy."""
-    return load_subject(["tiny"], micro, {}, tiny_cache)
+    return load_subject(["tiny"], [*micro, "training.validate_every=24"], {}, tiny_cache)
 
 
 @pytest.fixture(scope="session")
