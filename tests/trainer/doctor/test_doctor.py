@@ -30,10 +30,10 @@ def assignments(*settings):
 def healthy(micro, tiny_cache, call, tmp_path_factory):
     """(exit code, JSON, overlay file) of a healthy set-up, with the steps of the other tests' runs."""
     overlay = tmp_path_factory.mktemp("overlay") / "advice.yaml"
-    # As many steps a call, and between pauses, as by default: those of so small a model are soon over.
-    # A wider decoder, whose steps are longer than a batch takes to load.
-    settings = assignments(*micro, "model.decoder_width=256", "training.steps_per_call=50", "training.validate_every=500",
-                           "training.checkpoint_every=500")  # fmt: skip
+    # As many steps a call, and between pauses, as by default: those of so small a model are soon over. A wider decoder,
+    # whose steps are longer than a batch takes to load.
+    more = ["training.steps_per_call=50", "training.validate_every=500", "training.checkpoint_every=500"]
+    settings = assignments(*micro, "model.decoder_width=256", *more)
     options = ["--cache", tiny_cache, *settings, "--steps", 12, "--json", "--apply", overlay]
     code, out, _ = call(main, *options)
     return code, json.loads(out), overlay
