@@ -115,10 +115,11 @@ def before_decay(checkpoint: Path, training: TrainingConfig) -> Path | None:
     One whose learning rate was decayed towards the end of a shorter run is passed over. None where no other is left.
     """
     for path in reversed(list_checkpoints(checkpoint.parent)):
+        if step_of(path) > step_of(checkpoint):
+            continue
         schedule = read_meta(path)["progress"].get("schedule", {})
         constant_until = min(schedule.get("decay_start", -1), decay_start(training))
-        same = schedule == schedule_of(training)
-        if step_of(path) <= step_of(checkpoint) and (same or step_of(path) <= constant_until):
+        if schedule == schedule_of(training) or step_of(path) <= constant_until:
             return path
     return None
 

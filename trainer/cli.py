@@ -104,8 +104,8 @@ def longer_run(checkpoint: Path, training: "TrainingConfig") -> Path:
         return checkpoint
     if start is None:
         click.echo(
-            f"{checkpoint}: its learning rate was decayed towards the end of a shorter run, and no checkpoint of "
-            "before is left: the rate rises again, and the losses are not those of a run meant to be this long"
+            f"{checkpoint}: made with another learning-rate schedule, or by a version that did not store it, and no "
+            "checkpoint from before its decay is left: the learning rate may rise here"
         )
         return checkpoint
     click.echo(
