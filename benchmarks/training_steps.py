@@ -34,8 +34,9 @@ class Runner:
         self.steps.trace(closed_set, training=training_buckets(self.spec), validation=())
         loop, _ = loop_kinds(self.spec)
         self.loop = loop(cache, self.spec, config, self.sizes, self.steps, state.position)
-        for place in range(len(self.loop.closed_set)):
-            self.loop.compile(place)
+        self.steps.compile()
+        if self.loop.closed_set:
+            self.loop.prepare()
         self.compile_seconds = time.perf_counter() - began
         self._results: list[CallResult] = []
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from xtts.shared.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
-from xtts.trainer.dataset import ahead_on, blank_batch, bucket_order, signatures, training_batches
+from xtts.trainer.dataset import ahead_on, bucket_order, signatures, training_batches
 from xtts.trainer.device import accelerator
 from xtts.trainer.optimizer import learning_rate
 from xtts.trainer.order import Schedule
@@ -84,7 +84,6 @@ class TrainingLoop:
             bucket_order(spec, number, seed=config.training.seed, memory_mb=config.data.shuffle_memory_mb)
             for number in sizes
         ]
-        self._signatures = list(signatures(spec, sizes).values())
         with tf.device("CPU:0"):
             self.stop = tf.Variable(False, trainable=False)
             """Set from another thread, it ends the call that runs after the step that is running."""
@@ -99,22 +98,20 @@ class TrainingLoop:
             iter(ahead_on(training_batches(cache, spec, order, batch_size=sizes[order.bucket], consumed=done), device))
             for order, done in zip(self.orders, consumed, strict=True)
         ]
-        for iterator, signature, number in zip(self._iterators, self._signatures, sizes, strict=True):
+        for iterator, (number, signature) in zip(self._iterators, signatures(spec, sizes).items(), strict=True):
             check_specs(number, iterator.element_spec, signature)
-        self._run = tf.function(
-            self._run_batches, input_signature=[tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int32)]
-        )
+        self._run = tf.function(self._run_batches, input_signature=[tf.TensorSpec([], tf.int32)])
 
-    def compile(self, place: int) -> None:
-        """Compile the step of the `place`-th bucket by running it once on a blank batch."""
-        self._run(tf.constant(1), tf.constant(place))
+    def prepare(self) -> None:
+        """Trace the loop and make it ready to run, by a call for no batches."""
+        self._run(tf.constant(0))
 
     def run(self, count: int) -> CallResult:
         """Run `count` batches in one call of the graph, or as many as begin before `stop` is set."""
         self.host_calls += 1
         self.stop.assign(False)
         began = time.perf_counter()
-        metrics, seconds, places, offsets = (part.numpy() for part in self._run(tf.constant(count), tf.constant(-1)))
+        metrics, seconds, places, offsets = (part.numpy() for part in self._run(tf.constant(count)))
         return CallResult(metrics, seconds, places, offsets, time.perf_counter() - began)
 
     @property
@@ -132,9 +129,9 @@ class TrainingLoop:
             self.position.consumed.scatter_nd_add([[place]], [batches[place]])
         return place, offset
 
-    def _branch(self, place: int, blank: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _branch(self, place: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(metrics, when its batch was there, when the host had them: float64[] each) of a step of one bucket."""
-        batch = tf.cond(blank, lambda: blank_batch(self._signatures[place]), lambda: self._iterators[place].get_next())
+        batch = self._iterators[place].get_next()
         # A clock has no inputs: nothing but control dependencies keeps it behind the batch and before the step.
         with tf.control_dependencies(batch):
             ready = tf.timestamp()
@@ -150,19 +147,19 @@ class TrainingLoop:
         with tf.control_dependencies([end]):
             return tf.logical_not(self.stop.read_value())
 
-    def _run_batches(self, count: tf.Tensor, only: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The loop body proper; with `only` >= 0 it runs that bucket's step on a blank batch instead."""
+    def _run_batches(self, count: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The loop proper."""
         metrics = tf.TensorArray(tf.float32, count, element_shape=[len(TRAIN_METRICS)])
         seconds = tf.TensorArray(tf.float64, count, element_shape=[3])
         places = tf.TensorArray(tf.int32, count, element_shape=[])
         offsets = tf.TensorArray(tf.int64, count, element_shape=[])
-        blank, i, end = only >= 0, tf.constant(0), tf.timestamp()
+        i, end = tf.constant(0), tf.timestamp()
         while tf.logical_and(i < count, self._goes_on(end)):
-            place, offset = tf.cond(blank, lambda: (only, tf.constant(0, tf.int64)), self._next)
+            place, offset = self._next()
             rate = self._steps.rate.assign(learning_rate(self._steps.training, self._steps.step))
             with tf.control_dependencies([end, place, rate]):
                 drawn = tf.timestamp()
-            branches = [lambda k=k: self._branch(k, blank) for k in range(len(self.orders))]
+            branches = [lambda k=k: self._branch(k) for k in range(len(self.orders))]
             with tf.control_dependencies([drawn]):
                 values, ready, done = tf.switch_case(place, branches)
             spent = tf.stack([drawn - end, ready - drawn, done - ready])

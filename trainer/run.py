@@ -22,8 +22,9 @@ from xtts.trainer.checkpoint import (
     schedule_of,
     set_aside_newer,
 )
+from xtts.trainer.compiler import Compiled, Compiler
 from xtts.trainer.dataset import signatures
-from xtts.trainer.device import device_name, peak_bytes
+from xtts.trainer.device import device_name
 from xtts.trainer.dynamic import WARNING as DYNAMIC_WARNING
 from xtts.trainer.dynamic import loop_kinds
 from xtts.trainer.failures import compile_fix, explained
@@ -32,7 +33,7 @@ from xtts.trainer.samples import Samples
 from xtts.trainer.schedule import decay_start, next_mark
 from xtts.trainer.signals import stop_requests
 from xtts.trainer.state import TrainState
-from xtts.trainer.step import LOSSES, Steps
+from xtts.trainer.step import LOSSES, UPDATE, Steps, training_step, validation_step
 
 _SIGNAL_SECONDS = 0.05
 """How long a signal may go unnoticed while the graph runs."""
@@ -45,12 +46,15 @@ class Trainer:
     The graph runs in a thread of its own: meanwhile this one reports the call before, and notices signals.
     """
 
-    def __init__(self, plan: RunPlan, console: Console) -> None:
-        self.plan, self.training = plan, plan.config.training
+    def __init__(self, plan: RunPlan, console: Console, compiler: Compiler) -> None:
+        self.plan, self.training, self._compiler = plan, plan.config.training, compiler
         self.state = TrainState(plan.config, plan.spec)
         self.steps = Steps(self.state.model, self.state.optimizer, self.training, self.state.step)
         closed_set = signatures(plan.spec, plan.sizes)
-        self.steps.trace(closed_set, training=training_buckets(plan.spec), validation=validation_buckets(plan.spec))
+        self.steps.trace(
+            closed_set, training=training_buckets(plan.spec), validation=validation_buckets(plan.spec),
+            traced=compiler.submit,
+        )  # fmt: skip
         self._exchange = tf.function(self.state.optimizer.exchange_averages, input_signature=[], jit_compile=True)
         self._exchange.get_concrete_function()
         self.identity = describe(plan.config, plan.spec)
@@ -60,6 +64,8 @@ class Trainer:
             self.best = Best.from_json(read_meta(plan.resume)["progress"]["best_validation"])
         elif plan.init_from:
             self.state.restore_weights(load_arrays(plan.init_from))
+        if UPDATE in self.steps.compile_calls:  # it writes the weights, and therefore comes after they are restored
+            compiler.submit(UPDATE, self.steps.compile_calls[UPDATE])
         loop, validation = loop_kinds(plan.spec)
         self.loop = loop(plan.cache, plan.spec, plan.config, plan.sizes, self.steps, self.state.position)
         self.validation = validation(plan.cache, plan.spec, plan.sizes, self.steps, self.loop.stop)
@@ -94,22 +100,30 @@ class Trainer:
         """Compile every signature; the set was closed when they were traced."""
         if not self.plan.spec.fixed_length:
             self.reporter.say(DYNAMIC_WARNING)
-        for place, (number, size) in enumerate(self.loop.closed_set.items()):
-            if self.stop:
+        prepared = self._graph.submit(self.loop.prepare) if self.loop.closed_set else None
+        for number, size in self.loop.closed_set.items():
+            bucket, done = self.plan.spec.buckets[number], self._compiled(training_step(number))
+            if done is None:
                 return
-            began, before, bucket = time.perf_counter(), peak_bytes(), self.plan.spec.buckets[number]
-            with explained(f"compiling bucket {number:02d}", compile_fix()):
-                self._in_graph(self.loop.compile, place)
-            grown = (peak_bytes() - before) >> 20  # MiB by which compiling it and running it once raised the peak
+            grown = f", memory +{done.grown >> 20} MiB" if done.grown >> 20 else ""
             self.reporter.say(
                 f"compiled bucket {number:02d}: {size} clips of {bucket.tokens} tokens, {bucket.frames} frames "
-                f"in {time.perf_counter() - began:.1f} s" + (f", memory +{grown} MiB" if grown else "")
+                f"in {done.seconds:.1f} s{grown}"
             )
+        if prepared:
+            for name in (*map(validation_step, validation_buckets(self.plan.spec)), UPDATE):
+                self._compiled(name)
+            self._result(prepared)
         self._prepare_samples()
         # A run that was stopped before a validation that was due makes up for it.
         due = self._due(self.training.validate_every)
         self.validate(record=due and not self.plan.folder.has_metrics("validation", self.step))
         self._left_loop = time.perf_counter()
+
+    def _compiled(self, name: str) -> Compiled | None:
+        """What compiling a step took; None after a signal."""
+        with explained(f"compiling the {name}", compile_fix()):
+            return None if self.stop else self._result(self._compiler.step(name))
 
     def _prepare_samples(self) -> None:
         """Compile what speaks the fixed sentences; a new run lets their recordings be heard."""
@@ -262,12 +276,12 @@ class Trainer:
 
 def train(plan: RunPlan, console: Console) -> bool:
     """Run to the last step, or until something asks to stop (then False); it always leaves a checkpoint."""
-    with plan.folder.exclusive():
-        return _train(plan, console)
+    with plan.folder.exclusive(), Compiler() as compiler:
+        return _train(Trainer(plan, console, compiler))
 
 
-def _train(plan: RunPlan, console: Console) -> bool:
-    trainer = Trainer(plan, console)
+def _train(trainer: Trainer) -> bool:
+    plan = trainer.plan
     training, folder = plan.config.training, plan.folder.path
     model = trainer.state.model
     trainer.reporter.say(

@@ -14,6 +14,7 @@ import tensorflow as tf
 from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.acoustic_model import AcousticModel, clip_group
+from xtts.trainer.compiler import on_blank_inputs
 from xtts.trainer.dataset import Batch
 from xtts.trainer.optimizer import AdamW, clip_by_group
 from xtts.trainer.order import fold
@@ -32,6 +33,18 @@ _STEP, _VALIDATION = 10, 11
 """Constants folded into the key of a training step and of a bucket's validation; they follow those of order.py."""
 _NOISE, _TIME, _DROPOUT = 0, 1, 2
 """Uses of a training step's key."""
+UPDATE = "update"
+"""Name of the step that moves the weights."""
+
+
+def training_step(bucket: int) -> str:
+    """Name of the step that gives the gradients of a bucket's batch."""
+    return f"training step of bucket {bucket:02d}"
+
+
+def validation_step(bucket: int) -> str:
+    """Name of the step that gives the losses of a bucket's validation clips."""
+    return f"validation step of bucket {bucket:02d}"
 
 
 class TraceGuard:
@@ -102,23 +115,41 @@ class Steps:
         """`Batch` -> [losses float32[len(LOSSES)], a gradient for each weight]."""
         self.validation_steps: dict[int, Callable[..., tf.Tensor]] = {}
         """`Batch`, number int32[] of its first clip in the split -> float32[len(LOSSES), 2], sums and counts."""
+        self.compile_calls: dict[str, Callable[[], None]] = {}
+        """What compiles a locked step, by its name; nothing else changes by it."""
 
     def trace(
-        self, signatures: dict[int, list[tf.TensorSpec]], *, training: Iterable[int], validation: Iterable[int]
-    ) -> None:
+        self, signatures: dict[int, list[tf.TensorSpec]], *, training: Iterable[int], validation: Iterable[int],
+        traced: Callable[[str, Callable[[], None]], None] = lambda name, call: None,
+    ) -> None:  # fmt: skip
         """Trace the steps of the buckets that hold training clips and of those that hold out clips, and close the set.
 
-        Relaxed signatures leave the set open: every new shape is traced when it comes.
+        Relaxed signatures leave the set open: every new shape is traced when it comes. `traced` is told of each locked
+        step that only reads the weights, with its entry of `compile_calls`, as soon as there is one.
 
         Done before anything that differs between a fresh and a resumed run: XLA's cache knows a step by the number
         that TensorFlow gave its trace.
         """
-        self.gradient_steps = {bucket: self._gradient_step(bucket, signatures[bucket]) for bucket in training}
+        for bucket in training:
+            self.gradient_steps[bucket] = self._gradient_step(bucket, signatures[bucket])
+            self._traced(training_step(bucket), self.gradient_steps[bucket], traced)
         if self.gradient_steps:
-            self.update.get_concrete_function()
-        self.validation_steps = {bucket: self._validation_step(bucket, signatures[bucket]) for bucket in validation}
+            self.compile_calls[UPDATE] = on_blank_inputs(self.update)
+        for bucket in validation:
+            self.validation_steps[bucket] = self._validation_step(bucket, signatures[bucket])
+            self._traced(validation_step(bucket), self.validation_steps[bucket], traced)
         if all(is_closed(signature) for signature in signatures.values()):
             self.guard.lock()
+
+    def _traced(self, name: str, step: Callable[..., object], tell: Callable[[str, Callable[[], None]], None]) -> None:
+        if isinstance(step, tf.types.experimental.PolymorphicFunction) and step.input_signature is not None:
+            self.compile_calls[name] = on_blank_inputs(step)
+            tell(name, self.compile_calls[name])
+
+    def compile(self) -> None:
+        """Compile every locked step now."""
+        for call in self.compile_calls.values():
+            call()
 
     def train(self, bucket: int, batch: Batch) -> tf.Tensor:
         """One training step on a batch of a bucket: float32[len(TRAIN_METRICS)]."""
@@ -134,7 +165,7 @@ class Steps:
 
     def _gradient_step(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., list[tf.Tensor]]:
         def gradient_step(*batch: tf.Tensor) -> list[tf.Tensor]:
-            self.guard.note(f"training step of bucket {bucket:02d}", batch)
+            self.guard.note(training_step(bucket), batch)
             counts = self.model.loss_counts(*batch[2:], micro_batches=self.training.gradient_accumulation_steps)
             losses, gradients = self._accumulate(batch, counts)
             return [losses, *gradients]
@@ -142,9 +173,9 @@ class Steps:
         return locked(gradient_step, signature) if is_closed(signature) else relaxed(gradient_step)
 
     def _validation_step(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
-        def validation_step(*inputs: tf.Tensor) -> tf.Tensor:
+        def validation_losses(*inputs: tf.Tensor) -> tf.Tensor:
             *batch, first = inputs
-            self.guard.note(f"validation step of bucket {bucket:02d}", tuple(batch))
+            self.guard.note(validation_step(bucket), tuple(batch))
             sums = self._validation_sums(bucket, tuple(batch), first)
             # The model's counts are at least 1; a wholly blank batch has to count as nothing.
             present = tf.cast(tf.reduce_any(batch[3] > 0), tf.float32)
@@ -152,7 +183,7 @@ class Steps:
             return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name] * present]) for name in LOSSES])
 
         signature = [*signature, tf.TensorSpec([], tf.int32, "first")]
-        return locked(validation_step, signature) if is_closed(signature) else relaxed(validation_step)
+        return locked(validation_losses, signature) if is_closed(signature) else relaxed(validation_losses)
 
     def _validation_sums(self, bucket: int, batch: Batch, first: tf.Tensor) -> dict[str, tf.Tensor]:
         """Losses of each clip, float32[B]; what is drawn for a clip follows its number in the split alone."""

@@ -67,11 +67,15 @@ def compiled_here():
 @pytest.fixture(scope="session")
 def compiled_trainer(tmp_path_factory, make_plan, compiled_here):
     """(trainer of the micro model on the shared cache, its state before and after its steps were compiled)."""
+    from xtts.trainer.compiler import Compiler
     from xtts.trainer.run import Trainer
 
-    built = Trainer(make_plan(tmp_path_factory.mktemp("loop"), "training.steps=1000"), Console(quiet=True))
-    before = built.state.arrays()
-    built.compile()
+    with Compiler() as compiler:
+        built = Trainer(
+            make_plan(tmp_path_factory.mktemp("loop"), "training.steps=1000"), Console(quiet=True), compiler
+        )
+        before = built.state.arrays()
+        built.compile()
     return built, before, built.state.arrays()
 
 

@@ -6,7 +6,7 @@ from unittest.mock import patch
 from xtts.trainer import run
 from xtts.trainer.doctor import workload
 from xtts.trainer.state import TrainState
-from xtts.trainer.step import Steps
+from xtts.trainer.step import UPDATE, Steps
 
 SCHEDULE = {
     "steps", "epochs", "patience", "learning_rate", "warmup_steps", "decay_fraction", "final_learning_rate_share",
@@ -21,11 +21,14 @@ class SharedSteps(Steps):
 
     taken_over = False
 
-    def trace(self, signatures, *, training, validation):
-        if self.taken_over:
-            self.taken_over = False
-        else:
-            super().trace(signatures, training=training, validation=validation)
+    def trace(self, signatures, *, training, validation, traced=lambda name, call: None):
+        if not self.taken_over:
+            super().trace(signatures, training=training, validation=validation, traced=traced)
+            return
+        self.taken_over = False
+        for name, call in self.compile_calls.items():
+            if name != UPDATE:
+                traced(name, call)
 
 
 class Kept:

@@ -82,7 +82,7 @@ def test_a_slow_step_is_a_step_and_no_wait(make_loop, monkeypatch):
             return train(bucket, tuple(tf.identity(part) for part in batch))
 
     monkeypatch.setattr(loop._steps, "train", slow_train)
-    loop._run = tf.function(loop._run_batches, input_signature=[tf.TensorSpec([], tf.int32)] * 2)
+    loop._run = tf.function(loop._run_batches, input_signature=[tf.TensorSpec([], tf.int32)])
     slow = loop.run(STEPS)
     assert slow.seconds[:, 2].sum() - fast.seconds[:, 2].sum() == pytest.approx(STEPS * SLEEP, rel=0.3)
     assert slow.wait_seconds.sum() < 0.1 * STEPS * SLEEP

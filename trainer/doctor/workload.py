@@ -53,8 +53,8 @@ class Workload:
         """
         began = time.perf_counter()
         places = range(len(self.loop.sizes))
-        for place in places:
-            self.loop.compile(place)
+        self.steps.compile()
+        self.loop.prepare()
         compiled = time.perf_counter() - began
         opened: set[int] = set()
         for _ in range(_OPENING_STEPS * len(places)):
