@@ -162,7 +162,14 @@ def option_variants(
         parsed = batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
         return _tuned(parsed, autotune=True, threads=threads)
 
+    def reading() -> tf.data.Dataset:
+        read = tf.data.Dataset.from_tensor_slices(shards).interleave(
+            lambda file: tf.data.TFRecordDataset(file, buffer_size=0), order.group_size, block_length=1
+        )
+        return _tuned(read.repeat().batch(order.block_records).map(lambda records: (records,)).prefetch(1))
+
     return {
+        "reading the records and nothing else": reading,
         "as trained": lambda: training_batches(cache, spec, order, batch_size=size, consumed=0),
         "always read from the start": lambda: plain(batches(0, sliced)),
         "that, through buffers of 256 KiB": lambda: plain(batches(1 << 18, sliced)),
