@@ -58,8 +58,8 @@ def train(options: argparse.Namespace) -> None:
     """One run; with one global norm the update's clipping is replaced."""
     from rich.console import Console
 
-    from xtts.trainer.cli import make_plan
-    from xtts.trainer.startup import tensorflow_import
+    from xtts.trainer.run.run_plan import make_plan
+    from xtts.trainer.system.tensorflow_import import tensorflow_import
 
     settings = [f"training.validate_every={options.every}", "training.samples_every=null"]
     flags = {"training.steps": options.steps}
@@ -68,8 +68,8 @@ def train(options: argparse.Namespace) -> None:
     with tensorflow_import():
         import tensorflow as tf
 
-        from xtts.trainer import step
-        from xtts.trainer.run import train as run_plan
+        from xtts.trainer.engine import train_step as step
+        from xtts.trainer.run.trainer import train as run_plan
 
     def together(gradients: list[tf.Tensor], groups: list[int], limit: float) -> tuple[list[tf.Tensor], tf.Tensor]:
         _, norms = apart(gradients, groups, limit)

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.startup import tensorflow_import
+from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 with tensorflow_import(compile_cache=False):
     from kernels import count_kernels

@@ -13,10 +13,10 @@ import numpy as np
 import soundfile
 
 from xtts.precompute.build import build_cache
-from xtts.precompute.progress import Silence
+from xtts.precompute.workers.progress import Silence
+from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
-from xtts.shared.mel_profiles import mel_profile
 
 LENGTHS = Path(__file__).with_name("ljspeech_lengths.csv")
 PROFILE = mel_profile("hifigan")

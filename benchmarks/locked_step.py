@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
+from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import Config
-from xtts.shared.mel_profiles import mel_profile
-from xtts.shared.text import CHARACTERS
-from xtts.trainer.acoustic_model import AcousticModel, decays
-from xtts.trainer.optimizer import AdamW
-from xtts.trainer.state import dtype_policy
-from xtts.trainer.step import Steps
+from xtts.shared.text.tokenizer import CHARACTERS
+from xtts.trainer.engine.optimizer import AdamW
+from xtts.trainer.engine.train_state import dtype_policy
+from xtts.trainer.engine.train_step import Steps
+from xtts.trainer.model.acoustic_model import AcousticModel, decays
 
 LONGEST = (192, 872)
 """(tokens, frames): the shape that holds every clip of LJSpeech-1.1."""

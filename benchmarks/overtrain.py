@@ -30,19 +30,19 @@ from commands import command
 from report import machine, write_json
 from rich.console import Console
 
-from xtts.precompute.corpus import read_corpus
+from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.audio import decode
-from xtts.shared.cache_spec import INDEX_FILE
+from xtts.shared.audio.griffin_lim import reconstruct
+from xtts.shared.audio.mel import log_mel
+from xtts.shared.cache.cache_spec import INDEX_FILE
+from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError, reported
-from xtts.shared.griffin_lim import reconstruct
-from xtts.shared.index import read_index
-from xtts.shared.mel import log_mel
+from xtts.trainer.evaluation.figures import Sentence, mean_figures
+from xtts.trainer.evaluation.held_out_clips import Clip
+from xtts.trainer.evaluation.synthesis_options import Manner
 from xtts.trainer.synth.evaluate import SYNTHESISED, VOCODED, compare, competing_clips, figures_table, speak_clips
-from xtts.trainer.synth.figures import Sentence, mean_figures
-from xtts.trainer.synth.held_out import Clip
-from xtts.trainer.synth.manner import Manner
-from xtts.trainer.synth.output import write_wav
-from xtts.trainer.synth.source import open_source
+from xtts.trainer.synth.output_files import write_wav
+from xtts.trainer.synth.voice_source import open_source
 
 FULL, QUICK = {"steps": 6000}, {"steps": 100}
 RECOGNISER_HZ = 16_000

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ljspeech_corpus import read_lengths
 
-from xtts.shared.shapes import best_heights, fill
+from xtts.shared.cache.bucket_shapes import best_heights, fill
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

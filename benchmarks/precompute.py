@@ -32,8 +32,8 @@ import soundfile
 from commands import command, script
 from report import cpu_seconds, machine, version, write_json
 
-from xtts.shared.mel import mel_filterbank
-from xtts.shared.mel_profiles import mel_profile
+from xtts.shared.audio.mel import mel_filterbank
+from xtts.shared.audio.mel_profiles import mel_profile
 
 PROFILE = mel_profile("hifigan")
 OURS, FLOOR = "lockstep", "floor"

@@ -18,15 +18,15 @@ from commands import command
 from readme import speech_lines
 from report import machine, write_json
 
-from xtts.shared.cache_spec import INDEX_FILE
+from xtts.shared.audio.mel_pictures import png_bytes
+from xtts.shared.cache.cache_spec import INDEX_FILE
+from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError, reported
-from xtts.shared.index import read_index
-from xtts.shared.pictures import png_bytes
+from xtts.trainer.evaluation.figures import mean_figures
+from xtts.trainer.evaluation.pictures import draw_pair
+from xtts.trainer.evaluation.synthesis_options import Manner
 from xtts.trainer.synth.evaluate import SYNTHESISED, Evaluation, EvaluationRequest, evaluate
-from xtts.trainer.synth.figures import mean_figures
-from xtts.trainer.synth.manner import Manner
-from xtts.trainer.synth.output import write_whole
-from xtts.trainer.synth.pictures import draw_pair
+from xtts.trainer.synth.output_files import write_whole
 
 FULL_CLIPS, QUICK_CLIPS, QUICK_STEPS = 1250, 120, 100
 _MOST_BYTES = 150_000

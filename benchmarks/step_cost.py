@@ -21,14 +21,14 @@ from amounts import settle
 from report import machine, section_lines, write_json
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.startup import tensorflow_import
+from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 with tensorflow_import(compile_cache=False):
     import tensorflow as tf
     from locked_step import LONGEST, LockedStep, build_step
 
-    from xtts.trainer.alignment import gaussian_scores, search_durations
-    from xtts.trainer.step import locked
+    from xtts.trainer.engine.train_step import locked
+    from xtts.trainer.model.alignment import gaussian_scores, search_durations
 
 SIZES = ("tiny", "small", "normal", "big")
 STEP, LOSSES, SEARCH, UPDATE = "step", "losses and gradients", "alignment search", "optimizer"

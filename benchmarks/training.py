@@ -29,7 +29,7 @@ from commands import script
 from ljspeech_corpus import read_lengths, write_corpus
 from report import machine, section_lines, write_json
 
-from xtts.trainer.startup import tensorflow_import
+from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 with tensorflow_import(compile_cache=False):
     from training_input import input_pipelines

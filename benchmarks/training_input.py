@@ -14,11 +14,11 @@ from summary import MEMCPY_TARGET, PIPELINE_TARGETS
 from training_pipelines import PIPELINES, Job, measure, take_from, write_job
 from training_steps import StepBench
 
-from xtts.shared.cache_spec import CacheSpec, load_spec
+from xtts.shared.cache.cache_spec import CacheSpec, load_spec
+from xtts.shared.cache.records import parse_example, unframe
 from xtts.shared.config_files import dump_config
-from xtts.shared.records import parse_example, unframe
-from xtts.trainer.dataset import bucket_order, parser, training_batches
-from xtts.trainer.order import BucketOrder
+from xtts.trainer.data.clip_order import BucketOrder
+from xtts.trainer.data.dataset import bucket_order, parser, training_batches
 
 _LARGEST_RECORD_BYTES = 1 << 28
 Turn = dict[str, float | None]
@@ -108,7 +108,7 @@ def times_memcpy(found: dict[str, list[Turn]]) -> float:
 
 
 def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
-    """tf.data's options on the middle bucket: how trainer/dataset.py came to the ones that it uses.
+    """tf.data's options on the middle bucket: how trainer/data/dataset.py came to the ones that it uses.
 
     A variant is built for its turn alone: one that waits for its turn would read ahead in those of the others.
     """

@@ -22,9 +22,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 from report import cpu_seconds
 
-from xtts.shared.cache_spec import load_spec
-from xtts.shared.mel_profiles import mel_profile
-from xtts.shared.text import build_tokenizer
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.text.tokenizer import build_tokenizer
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -80,14 +80,14 @@ def pad(clips: list[Clip]) -> tuple[np.ndarray, ...]:
 
 def lockstep(job: Job) -> Take:
     """The training loop itself, started as xtts-train starts it, with steps that do nothing."""
-    from xtts.trainer.startup import tensorflow_import
+    from xtts.trainer.system.tensorflow_import import tensorflow_import
 
     with tensorflow_import(compile_cache=False):
         import tensorflow as tf
 
         from xtts.shared.config_files import load_config
-        from xtts.trainer.batches import batch_sizes
-        from xtts.trainer.loop import Position, TrainingLoop
+        from xtts.trainer.data.batch_sizes import batch_sizes
+        from xtts.trainer.engine.training_loop import Position, TrainingLoop
 
     spec, config = load_spec(Path(job.cache)), load_config(job.config)
     sizes = batch_sizes(spec, config.training)
@@ -112,7 +112,7 @@ class _NoSteps:
         """Count the frames."""
         import tensorflow as tf
 
-        from xtts.trainer.step import TRAIN_METRICS
+        from xtts.trainer.engine.train_step import TRAIN_METRICS
 
         frames = tf.cast(tf.reduce_sum(batch[3]), tf.float32)
         return tf.concat([tf.zeros([len(TRAIN_METRICS) - 1]), [frames]], 0)

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 from ljspeech_corpus import build, configure
 
-from xtts.shared.cache_spec import load_spec
+from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config import Config
-from xtts.trainer.batches import batch_sizes, training_buckets
-from xtts.trainer.dataset import signatures
-from xtts.trainer.dynamic import loop_kinds
-from xtts.trainer.loop import CallResult
-from xtts.trainer.state import TrainState
-from xtts.trainer.step import TRAIN_METRICS, Steps
+from xtts.trainer.data.batch_sizes import batch_sizes, training_buckets
+from xtts.trainer.data.dataset import signatures
+from xtts.trainer.engine.dynamic_baseline import loop_kinds
+from xtts.trainer.engine.train_state import TrainState
+from xtts.trainer.engine.train_step import TRAIN_METRICS, Steps
+from xtts.trainer.engine.training_loop import CallResult
 
 _FRAMES = TRAIN_METRICS.index("useful_frames")
 _WARM_UP_STEPS = 2

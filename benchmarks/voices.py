@@ -21,14 +21,14 @@ from amounts import settle
 from commands import command
 from report import machine, section_lines, write_json
 
-from xtts.precompute.espeak import speak
-from xtts.precompute.sample_sentences import sentences
-from xtts.shared.mel import log_mel
-from xtts.shared.mel_profiles import mel_profile
-from xtts.trainer.startup import tensorflow_import
-from xtts.trainer.synth.figures import distance_table
-from xtts.trainer.synth.manner import Manner
-from xtts.trainer.synth.source import open_source
+from xtts.precompute.sample.espeak import speak
+from xtts.precompute.sample.sentences import sentences
+from xtts.shared.audio.mel import log_mel
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.trainer.evaluation.figures import distance_table
+from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 # 4.7 dB and more from each other when they say the same; many another variant is hardly to be told from one of these.
 TRAINED = {

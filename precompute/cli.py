@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from xtts.shared.config_flags import DEFAULT_CACHE, config_options, resolve
 from xtts.shared.errors import reported
-from xtts.shared.flags import DEFAULT_CACHE, config_options, resolve
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -74,15 +74,15 @@ def build(
 ) -> None:
     """Build the cache of a corpus, or bring it up to date."""
     with reported():
-        from xtts.precompute.pool import WorkerPool
-        from xtts.precompute.stopping import stoppable
+        from xtts.precompute.workers.pool import WorkerPool
+        from xtts.precompute.workers.stopping import stoppable
 
         with stoppable(cache), WorkerPool(workers) as pool:
             if not dry_run and (fresh or not (cache / "cache.json").exists()):
                 pool.start()  # there is work for them; they load what they need while this process loads the rest
-            from xtts.precompute.build import build_cache, explain_build
-            from xtts.precompute.display import Display, build_summary
-            from xtts.precompute.survey import make_request
+            from xtts.precompute.build.build_cache import build_cache, explain_build
+            from xtts.precompute.build.survey import make_request
+            from xtts.precompute.view.terminal import Display, build_summary
 
             settings = resolve(config, assignments, flags)
             with Display() as display:
@@ -117,9 +117,9 @@ def verify(
 ) -> None:  # fmt: skip
     """Check every byte of a cache. Exit 0: sound; 1: unsound; 2: nothing to check."""
     with reported():
-        from xtts.precompute.display import Display
-        from xtts.precompute.stopping import stoppable
-        from xtts.precompute.verify_command import VerifyRequest, run_verify
+        from xtts.precompute.check.verify_command import VerifyRequest, run_verify
+        from xtts.precompute.view.terminal import Display
+        from xtts.precompute.workers.stopping import stoppable
 
         request = VerifyRequest(cache=cache, against=against, deep=deep, repair=repair, workers=workers)
         with stoppable(cache), Display() as display:
@@ -134,10 +134,10 @@ def verify(
 def stats(cache: Path, max_text_length: int | None, max_mel_frames: int | None) -> None:
     """Print percentiles of a cache, and the fill of other numbers of buckets."""
     with reported():
-        from xtts.precompute.display import stats_text
-        from xtts.shared.cache_spec import INDEX_FILE, load_spec
-        from xtts.shared.index import read_index
-        from xtts.shared.stats import corpus_stats, effect_of_caps
+        from xtts.precompute.view.terminal import stats_text
+        from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec
+        from xtts.shared.cache.clip_index import read_index
+        from xtts.shared.cache.stats import corpus_stats, effect_of_caps
 
         load_spec(cache)
         rows = read_index(cache / INDEX_FILE)
@@ -158,7 +158,7 @@ def inspect(cache: Path, clip_id: str | None, out: Path) -> None:
             raise click.UsageError("Missing argument 'ID'.")
         cache, clip_id = Path(DEFAULT_CACHE), str(cache)
     with reported():
-        from xtts.precompute.inspect_clip import inspect_clip
+        from xtts.precompute.view.inspect_clip import inspect_clip
 
         click.echo(inspect_clip(cache, clip_id, out))
 
@@ -170,8 +170,8 @@ def inspect(cache: Path, clip_id: str | None, out: Path) -> None:
 def report(cache: Path, out: Path, seed: int) -> None:
     """Write one page about a cache: lengths, shapes, rejected clips, a dozen clips to see and hear."""
     with reported():
-        from xtts.precompute.display import Display
-        from xtts.precompute.report import write_report
+        from xtts.precompute.view.html_report import write_report
+        from xtts.precompute.view.terminal import Display
 
         with Display() as display:
             told = write_report(cache, out, seed=seed, watch=display)
@@ -190,9 +190,9 @@ def sample_corpus(
 ) -> None:
     """Make a spoken corpus in the LJSpeech layout on this machine."""
     with reported():
-        from xtts.precompute.display import Display
-        from xtts.precompute.sample_corpus import make_sample_corpus
-        from xtts.precompute.stopping import stoppable
+        from xtts.precompute.sample.sample_corpus import make_sample_corpus
+        from xtts.precompute.view.terminal import Display
+        from xtts.precompute.workers.stopping import stoppable
 
         with stoppable(out), Display() as display:
             made = make_sample_corpus(

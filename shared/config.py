@@ -38,7 +38,7 @@ class AudioConfig(Section):
     """From samples to mel. Any change rebuilds the mels."""
 
     profile: str = "hifigan"
-    """Mel profile, see shared/mel_profiles.py."""
+    """Mel profile, see shared/audio/mel_profiles.py."""
     trim_silence_db: PositiveFloat | None = None
     """Cut the ends of a clip that are quieter than its loudest 10 ms by more than this many dB, less 50 ms."""
     loudness_lufs: Annotated[float, Field(ge=-70.0, le=0.0)] | None = None
@@ -49,15 +49,16 @@ class TextConfig(Section):
     """From transcript to tokens."""
 
     tokenizer: Literal["characters", "phonemes", "bpe"] = "characters"
-    """Symbol table, see shared/text.py; `phonemes` is IPA of American English by espeak-ng, extra `phonemes`; `bpe` is
-    learned from the corpus by Hugging Face tokenizers, extra `bpe`, and stays as it is while clips come and go."""
+    """Symbol table, see shared/text/tokenizer.py; `phonemes` is IPA of American English by espeak-ng, extra `phonemes`;
+    `bpe` is learned from the corpus by Hugging Face tokenizers, extra `bpe`, and stays while clips come and go.
+    """
     bpe_vocabulary: Annotated[int, Field(ge=64, le=65_536)] = 512
     """Most ids of `bpe`, those of single characters included."""
     add_blank: bool = False
     """Put a blank token around every symbol (2n+1 tokens)."""
     expand_numbers: bool = True
-    """Put numbers and abbreviations into English words (shared/spoken.py), only in texts without a normalised column
-    and in what xtts-synth is told to say."""
+    """Put numbers and abbreviations into English words (shared/text/text_normalization.py), only in texts without a
+    normalised column and in what xtts-synth is told to say."""
 
 
 class ShapesConfig(Section):

@@ -13,11 +13,11 @@ import pytest
 import soundfile
 
 from xtts.precompute.build import build_cache
-from xtts.precompute.progress import Silence
+from xtts.precompute.workers.progress import Silence
+from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
-from xtts.shared.index import IndexRow
-from xtts.trainer.startup import enable_compile_cache
+from xtts.trainer.system.tensorflow_import import enable_compile_cache
 
 # The tests compile more than they run: half of XLA's time goes into machine code that is fast. For the processes that
 # they start, too.
@@ -30,10 +30,11 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 enable_compile_cache()
 
 LONGEST = (
-    "test_interruptions.py", "test_run.py", "test_training_benchmark.py", "test_samples.py", "test_dynamic.py",
-    "test_speaker_wav.py", "test_doctor_memory.py", "test_synth.py", "test_acoustic_model.py", "test_loop.py",
-    "test_golden_losses.py", "test_doctor.py", "test_crash_safety.py", "test_speech_benchmarks.py", "test_export.py",
-    "test_clock.py", "test_train_cli.py", "test_evaluate.py", "test_validation.py",
+    "test_interruptions.py", "test_trainer.py", "test_training_benchmark.py", "test_spoken_samples.py",
+    "test_dynamic_baseline.py", "test_speaker_wav.py", "test_doctor_memory.py", "test_synth.py",
+    "test_acoustic_model.py", "test_training_loop.py", "test_golden_losses.py", "test_doctor.py",
+    "test_crash_safety.py", "test_speech_benchmarks.py", "test_export.py", "test_clock.py", "test_train_cli.py",
+    "test_evaluate.py", "test_validation_loop.py",
 )  # fmt: skip
 """These files begin, so that no long one is left to one of the two processes of `make test` at the end."""
 ToneCorpus = Callable[..., Path]

@@ -1,4 +1,4 @@
-"""Imports flow one way: precompute -> shared <- trainer; and --help loads nothing heavy."""
+"""Imports flow one way, between the stages and between the folders of each; and --help loads nothing heavy."""
 
 import ast
 import subprocess
@@ -13,26 +13,50 @@ FORBIDDEN = {
     "precompute": {"xtts.trainer", "tensorflow", "keras"},
     "trainer": {"xtts.precompute", "librosa"},
 }
-ALLOWED = {"shared/griffin_lim.py": {"librosa", "librosa.filters"}}
+ALLOWED = {"shared/audio/griffin_lim.py": {"librosa", "librosa.filters"}}
 """The exception, inside functions only: the way back to sound."""
 HEAVY = {"tensorflow", "keras", "numpy", "scipy", "librosa", "numba", "pyarrow", "soundfile", "pydantic", "matplotlib"}
 COMMANDS = ("xtts-precompute", "xtts-train", "xtts-doctor", "xtts-synth")
 
 
+def modules(stage):
+    """The files of a stage."""
+    return sorted((ROOT / stage).rglob("*.py"))
+
+
 def imports(path):
-    """(module, at top level) of every import in a file."""
+    """(module, at top level) of every import in a file; `from package import module` is the module."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     top = set(map(id, tree.body))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, id(node) in top) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.module, id(node) in top
+            folder = ROOT.joinpath(*node.module.split(".")[1:])
+            for alias in node.names:
+                is_module = node.module.startswith("xtts.") and (folder / f"{alias.name}.py").is_file()
+                yield f"{node.module}.{alias.name}" if is_module else node.module, id(node) in top
+
+
+ROOMS = {
+    "shared": [["system", "audio", "text"], ["cache"]],
+    "precompute": [["workers", "corpus"], ["build"], ["check", "view", "sample"], ["cli"]],
+    "trainer": [["system", "data", "model"], ["engine"], ["evaluation"], ["run"], ["synth", "doctor"], ["cli"]],
+}
+"""The folders of each stage, lowest first: a folder imports itself and those of the rows before its own. Modules at the
+top of `shared/` (configuration, errors) are below all."""
+
+
+def room_of(module):
+    """(stage, its folder) of a module `xtts.STAGE.FOLDER...`; the folder is "" for a module at the top of `shared`."""
+    parts = module.split(".")[1:]
+    is_folder = len(parts) > 1 and (ROOT / parts[0] / parts[1]).is_dir()
+    return parts[0], parts[1] if is_folder or parts[1:] == ["cli"] else ""
 
 
 @pytest.mark.parametrize("stage", sorted(FORBIDDEN))
 def test_imports_flow_one_way(stage):
-    files = sorted((ROOT / stage).rglob("*.py"))
+    files = modules(stage)
     assert files
     wrong = [
         f"{path.relative_to(ROOT)}: {module}"
@@ -45,8 +69,35 @@ def test_imports_flow_one_way(stage):
     assert not wrong
 
 
+@pytest.mark.parametrize("stage", sorted(ROOMS))
+def test_folders_import_only_those_below_them(stage):
+    height = {room: i for i, row in enumerate(ROOMS[stage]) for room in row}
+    folders = {path.parent.name for path in (ROOT / stage).glob("*/__init__.py")}
+    assert folders == set(height) - {"cli"}
+    wrong = []
+    for path in modules(stage):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        _, here = room_of(".".join(["xtts", *parts]))
+        for module, _ in imports(path):
+            if module and module.startswith(f"xtts.{stage}."):
+                _, there = room_of(module)
+                if here != there and height.get(there, -1) >= height.get(here, -1):
+                    wrong.append(f"{path.relative_to(ROOT)}: {module}")
+    assert not wrong
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    files = {f"xtts.{'.'.join(p.relative_to(ROOT).with_suffix('').parts)}": p for s in FORBIDDEN for p in modules(s)}
+    needs = {name: {module for module, _ in imports(path) if module in files} for name, path in files.items()}
+    while free := [name for name, found in needs.items() if not found]:
+        for name in free:
+            del needs[name]
+        needs = {name: found - set(free) for name, found in needs.items()}
+    assert not needs, f"import cycle among {sorted(needs)}"
+
+
 def test_no_python_runs_inside_the_trainers_pipeline():
-    for path in (ROOT / "trainer").rglob("*.py"):
+    for path in modules("trainer"):
         text = path.read_text(encoding="utf-8")
         assert not any(word + "(" in text for word in ("py_function", "numpy_function", "from_generator")), path
 

@@ -72,7 +72,7 @@ def modules(monkeypatch):
 def test_the_lengths_are_those_of_the_corpus(modules):
     from ljspeech_corpus import read_lengths
 
-    from xtts.shared.shapes import best_heights, fill
+    from xtts.shared.cache.bucket_shapes import best_heights, fill
 
     frames = [frames for frames, _ in read_lengths(262)]
     assert (max(frames), len(frames)) == (869, 262)

@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from xtts.shared.cache_spec import load_spec
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.config_files import load_config
-from xtts.shared.records import Record, frame, parse_example, unframe
-from xtts.trainer.batches import batch_sizes
-from xtts.trainer.plan import RunPlan
-from xtts.trainer.run_folder import RunFolder
+from xtts.trainer.data.batch_sizes import batch_sizes
+from xtts.trainer.run.run_folder import RunFolder
+from xtts.trainer.run.run_plan import RunPlan
 
 XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
 MICRO = [
@@ -67,8 +67,8 @@ def compiled_here():
 @pytest.fixture(scope="session")
 def compiled_trainer(tmp_path_factory, make_plan, compiled_here):
     """(trainer of the micro model on the shared cache, its state before and after its steps were compiled)."""
-    from xtts.trainer.compiler import Compiler
-    from xtts.trainer.run import Trainer
+    from xtts.trainer.engine.compiler import Compiler
+    from xtts.trainer.run.trainer import Trainer
 
     with Compiler() as compiler:
         built = Trainer(

@@ -4,7 +4,7 @@ import multiprocessing
 import os
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["xtts.trainer.cli", "xtts.trainer.run"])
+_SERVER.set_forkserver_preload(["xtts.trainer.cli", "xtts.trainer.run.trainer"])
 
 
 def _main(arguments, screen):

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.acoustic_model import AcousticModel
+from xtts.trainer.model.acoustic_model import AcousticModel
 
 VOCABULARY, CHANNELS = 20, 16
 KEYS = ("prior", "flow", "duration")

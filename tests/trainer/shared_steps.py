@@ -3,10 +3,10 @@
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from xtts.trainer import run
 from xtts.trainer.doctor import workload
-from xtts.trainer.state import TrainState
-from xtts.trainer.step import UPDATE, Steps
+from xtts.trainer.engine.train_state import TrainState
+from xtts.trainer.engine.train_step import UPDATE, Steps
+from xtts.trainer.run import trainer as run
 
 SCHEDULE = {
     "steps", "epochs", "patience", "learning_rate", "warmup_steps", "decay_fraction", "final_learning_rate_share",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from xtts.shared.cache_spec import load_spec
+from xtts.shared.cache.cache_spec import load_spec
 
 XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
 FITTING = ["--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.1", "--batch-size", "4"]

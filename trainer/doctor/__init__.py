@@ -1,0 +1,1 @@
+"""`xtts-doctor`: what would slow training down here, and what to change."""

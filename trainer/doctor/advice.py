@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from xtts.shared import durable
 from xtts.shared.errors import LockstepError
+from xtts.shared.system import atomic_files
 from xtts.trainer.doctor.finding import Finding, as_yaml
 
 
@@ -33,7 +33,7 @@ def write_overlay(path: Path, findings: Sequence[Finding]) -> bool:
         return False
     heading = "# Advised by xtts-doctor: give it as a second --config, after the one that was examined.\n"
     try:
-        durable.write(path, (heading + text).encode())
+        atomic_files.write(path, (heading + text).encode())
     except OSError as error:
         raise LockstepError(str(path), found=f"cannot be written ({error.strerror})") from None
     return True

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from xtts.shared.config_flags import DEFAULT_CACHE, config_options
 from xtts.shared.errors import LockstepError, repair_command, reported
-from xtts.shared.flags import DEFAULT_CACHE, config_options
-from xtts.trainer.command_group import DefaultCommandGroup
+from xtts.trainer.system.command_group import DefaultCommandGroup
 
 if TYPE_CHECKING:
     from xtts.trainer.doctor.finding import Report
@@ -56,7 +56,7 @@ def examine(
         with _progress() as watch:
             _start_tensorflow()
             from xtts.trainer.doctor.examination import examine as run_examination
-            from xtts.trainer.failures import explained
+            from xtts.trainer.engine.failures import explained
 
             with explained(f"examining {cache}", repair_command(cache)):
                 report = run_examination(subject, count=steps, search=search, watch=watch)
@@ -80,7 +80,7 @@ def trace(target: str, calls: int, as_json: bool) -> None:
     """
     with _usable():
         _start_tensorflow()
-        from xtts.trainer.doctor.trace import watch_calls
+        from xtts.trainer.doctor.user_code.trace import watch_calls
 
         _show(report := watch_calls(target, calls), as_json)
         sys.exit(0 if report.healthy else 1)
@@ -96,7 +96,7 @@ def graph(target: str, as_json: bool) -> None:
     """
     with _usable():
         _start_tensorflow()
-        from xtts.trainer.doctor.foreign import examine_graph
+        from xtts.trainer.doctor.user_code.load import examine_graph
 
         _show(report := examine_graph(target), as_json)
         sys.exit(0 if report.healthy else 1)
@@ -119,9 +119,9 @@ def profile(
         subject = load_subject(config, assignments, flags, cache)
         with _progress() as watch:
             _start_tensorflow()
-            from xtts.trainer.doctor.profile import profile_steps, report_of
+            from xtts.trainer.doctor.user_code.profile import profile_steps, report_of
             from xtts.trainer.doctor.workload import Workload
-            from xtts.trainer.failures import explained
+            from xtts.trainer.engine.failures import explained
 
             watch(f"compiling, then profiling {steps} steps")
             with explained(f"profiling {cache}", repair_command(cache)):
@@ -152,7 +152,7 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 
 def _start_tensorflow() -> None:
-    from xtts.trainer.startup import tensorflow_import
+    from xtts.trainer.system.tensorflow_import import tensorflow_import
 
     with tensorflow_import():
         import tensorflow  # noqa: F401

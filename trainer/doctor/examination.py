@@ -3,16 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from xtts.trainer.device import accelerator
-from xtts.trainer.doctor import settings
-from xtts.trainer.doctor.environment import ReadSpeed, environment, read_speed
-from xtts.trainer.doctor.finding import Fact, Report, Result
-from xtts.trainer.doctor.graph import data_set_check, function_check, graph_of
-from xtts.trainer.doctor.loading import data, disk_demand, load_times
-from xtts.trainer.doctor.memory import available_bytes, free_host_bytes, memory
-from xtts.trainer.doctor.pauses import measure_pauses, pauses
-from xtts.trainer.doctor.shapes import shapes
-from xtts.trainer.doctor.steps import (
+from xtts.trainer.doctor.checks import settings
+from xtts.trainer.doctor.checks.environment import ReadSpeed, environment, read_speed
+from xtts.trainer.doctor.checks.graph import data_set_check, function_check, graph_of
+from xtts.trainer.doctor.checks.loading import data, disk_demand, load_times
+from xtts.trainer.doctor.checks.memory import available_bytes, free_host_bytes, memory
+from xtts.trainer.doctor.checks.pauses import measure_pauses, pauses
+from xtts.trainer.doctor.checks.shapes import shapes
+from xtts.trainer.doctor.checks.steps import (
     Arithmetic,
     StepTimes,
     arithmetic,
@@ -22,9 +20,11 @@ from xtts.trainer.doctor.steps import (
     run_steps,
     steps,
 )
+from xtts.trainer.doctor.finding import Fact, Report, Result
 from xtts.trainer.doctor.subject import Subject
 from xtts.trainer.doctor.workload import Workload, data_sets, training_data
-from xtts.trainer.failures import compile_fix, explained
+from xtts.trainer.engine.failures import compile_fix, explained
+from xtts.trainer.system.device import accelerator
 
 _LOADED_BATCHES = 10
 """Batches loaded where no steps are asked for."""

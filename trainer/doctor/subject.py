@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from xtts.shared.cache_spec import INDEX_FILE, CacheSpec, load_spec
+from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
+from xtts.shared.cache.clip_index import IndexRow, read_index
+from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.config import Config
+from xtts.shared.config_flags import resolve
 from xtts.shared.errors import LockstepError, build_command
-from xtts.shared.flags import resolve
-from xtts.shared.index import IndexRow, read_index
-from xtts.shared.quick_check import quick_check
-from xtts.trainer.batches import batch_sizes, training_buckets, validation_buckets
+from xtts.trainer.data.batch_sizes import batch_sizes, training_buckets, validation_buckets
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,11 +4,11 @@ import time
 
 import tensorflow as tf
 
-from xtts.trainer.dataset import bucket_order, signatures, training_batches, validation_batches
+from xtts.trainer.data.dataset import bucket_order, signatures, training_batches, validation_batches
 from xtts.trainer.doctor.subject import Subject
-from xtts.trainer.loop import TrainingLoop
-from xtts.trainer.state import TrainState
-from xtts.trainer.step import Steps
+from xtts.trainer.engine.train_state import TrainState
+from xtts.trainer.engine.train_step import Steps
+from xtts.trainer.engine.training_loop import TrainingLoop
 
 _OPENING_STEPS = 8
 """Steps for each bucket, at most, until every bucket has been drawn once."""

@@ -1,0 +1,1 @@
+"""`xtts-synth`: speech from a checkpoint, evaluation and export."""

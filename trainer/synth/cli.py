@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import click
 
 from xtts.shared.errors import LockstepError, reported
-from xtts.trainer.command_group import DefaultCommandGroup
+from xtts.trainer.system.command_group import DefaultCommandGroup
 
 if TYPE_CHECKING:
-    from xtts.shared.cache_spec import Split
+    from xtts.shared.cache.cache_spec import Split
 
 _PATH = click.Path(path_type=Path)
 _MOST_SEED = 2**31 - 1
@@ -55,9 +55,9 @@ def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | Non
           speaker_wav: Path | None) -> None:  # fmt: skip
     """Speak TEXT; this command needs no name."""
     with reported():
-        from xtts.trainer.synth.manner import Manner
-        from xtts.trainer.synth.speak import Request
-        from xtts.trainer.synth.speak import speak as speak_request
+        from xtts.trainer.evaluation.synthesis_options import Manner
+        from xtts.trainer.synth.speak_command import Request
+        from xtts.trainer.synth.speak_command import speak as speak_request
 
         if file is not None and out is None:
             raise LockstepError("--file", found="no -o", expected="-o FOLDER for 0001.wav and so on")
@@ -83,9 +83,9 @@ def evaluate(checkpoint: Path, cache: Path | None, split: "Split", limit: int, j
              temperature: float, seed: int) -> None:  # fmt: skip
     """Compare held-out sentences, spoken, with the recordings of all of them."""
     with reported():
+        from xtts.trainer.evaluation.synthesis_options import Manner
         from xtts.trainer.synth.evaluate import EvaluationRequest
         from xtts.trainer.synth.evaluate import evaluate as run_evaluation
-        from xtts.trainer.synth.manner import Manner
 
         manner = Manner(steps=steps, temperature=temperature, seed=seed)
         run_evaluation(

@@ -12,19 +12,19 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from xtts.shared.cache_spec import Split
+from xtts.shared.audio.griffin_lim import reconstruct
+from xtts.shared.audio.mel import log_mel
+from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.cache.cache_spec import Split
+from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
-from xtts.shared.flags import DEFAULT_CACHE
-from xtts.shared.griffin_lim import reconstruct
-from xtts.shared.mel import log_mel
-from xtts.shared.mel_profiles import MelProfile
-from xtts.trainer.startup import tensorflow_import
-from xtts.trainer.synth.figures import Sentence, best_wrong, distance_table, judge, mean_figures
-from xtts.trainer.synth.held_out import Clip, another_recording, read_clips
-from xtts.trainer.synth.manner import Manner
-from xtts.trainer.synth.output import check_file, write_whole
-from xtts.trainer.synth.source import Source, open_source
-from xtts.trainer.synth.voice import Voice
+from xtts.trainer.evaluation.figures import Sentence, best_wrong, distance_table, judge, mean_figures
+from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, read_clips
+from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.evaluation.voice_description import Voice
+from xtts.trainer.synth.output_files import check_file, write_whole
+from xtts.trainer.synth.voice_source import Source, open_source
+from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 if TYPE_CHECKING:
     from xtts.trainer.synth.speaker import Utterance

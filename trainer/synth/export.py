@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xtts.shared.cache_spec import TOKENIZER_FILE
+from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.errors import LockstepError
-from xtts.trainer.startup import tensorflow_import
-from xtts.trainer.synth.output import check_folder
-from xtts.trainer.synth.source import Source, open_source
-from xtts.trainer.synth.voice import Shape
+from xtts.trainer.evaluation.voice_description import Shape
+from xtts.trainer.synth.output_files import check_folder
+from xtts.trainer.synth.voice_source import Source, open_source
+from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 if TYPE_CHECKING:
     import tensorflow as tf

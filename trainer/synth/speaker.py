@@ -8,11 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.acoustic_model import AcousticModel
-from xtts.trainer.synth.manner import Manner
-from xtts.trainer.synth.recording import split_crops
-from xtts.trainer.synth.source import Source
-from xtts.trainer.synth.voice import Shape
+from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.evaluation.voice_description import Shape
+from xtts.trainer.model.acoustic_model import AcousticModel
+from xtts.trainer.synth.reference_recording import split_crops
+from xtts.trainer.synth.voice_source import Source
 
 Generated = tuple[tf.Tensor, tf.Tensor]
 """mel float32[1, T, M], natural-log magnitude, and mel_length int32[1]."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.shared.mel_profiles import MelProfile
 
 Vocoder = Callable[[np.ndarray], np.ndarray]
 """mel float32[T, M], natural-log magnitude -> samples float32[S] in -1 to 1."""
@@ -32,7 +32,7 @@ def make_vocoder(name: str, profile: MelProfile, warn: Callable[[str], None]) ->
     check_vocoder(name)
     if name != GRIFFIN_LIM:
         return _onnx_vocoder(Path(name.removeprefix(_ONNX)), profile, warn)
-    from xtts.shared.griffin_lim import reconstruct
+    from xtts.shared.audio.griffin_lim import reconstruct
 
     # The first use imports librosa and compiles parts of it.
     reconstruct(np.full((profile.shortest_frames, profile.mel_channels), profile.silence, np.float32), profile)

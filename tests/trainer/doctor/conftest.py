@@ -4,9 +4,9 @@ import textwrap
 
 import pytest
 
-from xtts.shared.cache_spec import Shard
+from xtts.shared.cache.cache_spec import Shard
 from xtts.shared.config_files import dump_config, load_config
-from xtts.trainer.batches import batch_sizes
+from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.doctor.advice import write_overlay
 from xtts.trainer.doctor.subject import load_subject
 

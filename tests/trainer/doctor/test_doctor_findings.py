@@ -8,17 +8,17 @@ import tensorflow as tf
 
 from xtts.shared.config import TrainingConfig
 from xtts.shared.config_files import load_config
-from xtts.trainer.dataset import signatures
-from xtts.trainer.doctor import environment as environment_module
+from xtts.trainer.data.dataset import signatures
 from xtts.trainer.doctor import examination
 from xtts.trainer.doctor.advice import overlay
-from xtts.trainer.doctor.cost import step_flops
-from xtts.trainer.doctor.environment import read_speed
+from xtts.trainer.doctor.checks import environment as environment_module
+from xtts.trainer.doctor.checks.cost import step_flops
+from xtts.trainer.doctor.checks.environment import read_speed
+from xtts.trainer.doctor.checks.graph import data_set_check, function_check, graph_of
+from xtts.trainer.doctor.checks.pauses import pauses
+from xtts.trainer.doctor.checks.shapes import shapes
+from xtts.trainer.doctor.checks.steps import Arithmetic, StepTimes, arithmetic, host_entry, input_wait
 from xtts.trainer.doctor.finding import Fact, Finding
-from xtts.trainer.doctor.graph import data_set_check, function_check, graph_of
-from xtts.trainer.doctor.pauses import pauses
-from xtts.trainer.doctor.shapes import shapes
-from xtts.trainer.doctor.steps import Arithmetic, StepTimes, arithmetic, host_entry, input_wait
 from xtts.trainer.doctor.workload import training_data
 
 

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from xtts.trainer.batches import batch_sizes
-from xtts.trainer.dataset import blank_batch, signatures
+from xtts.trainer.data.batch_sizes import batch_sizes
+from xtts.trainer.data.dataset import blank_batch, signatures
 from xtts.trainer.doctor import examination
-from xtts.trainer.doctor import memory as memory_module
-from xtts.trainer.doctor.memory import available_bytes, device_bytes, free_host_bytes, largest_fitting, memory
+from xtts.trainer.doctor.checks import memory as memory_module
+from xtts.trainer.doctor.checks.memory import available_bytes, device_bytes, free_host_bytes, largest_fitting, memory
 from xtts.trainer.doctor.subject import load_subject
 
 KEPT, GRADIENTS, FRAME = 1600 << 20, 800 << 20, 1 << 16

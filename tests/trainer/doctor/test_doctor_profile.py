@@ -8,9 +8,9 @@ from rich.console import Console
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.doctor import profile
 from xtts.trainer.doctor.page import print_sections
-from xtts.trainer.doctor.profile import is_xla_op, merged, profile_call, report_of, summarise, top_ops
+from xtts.trainer.doctor.user_code import profile
+from xtts.trainer.doctor.user_code.profile import is_xla_op, merged, profile_call, report_of, summarise, top_ops
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from xtts.trainer.doctor import environment as environment_module
-from xtts.trainer.doctor.environment import read_speed
+from xtts.trainer.doctor.checks import environment as environment_module
+from xtts.trainer.doctor.checks.environment import read_speed
+from xtts.trainer.doctor.checks.loading import LoadTimes, data, disk_demand, load_times
 from xtts.trainer.doctor.examination import examine
-from xtts.trainer.doctor.loading import LoadTimes, data, disk_demand, load_times
 
 
 def load(*seconds):

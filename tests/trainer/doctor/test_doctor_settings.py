@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from xtts.precompute.build import build_cache
-from xtts.precompute.plan import plan_cache, stored_bytes
-from xtts.precompute.progress import Silence
-from xtts.shared.cache_spec import Bucket, Shard
+from xtts.precompute.build.shard_plan import plan_cache, stored_bytes
+from xtts.precompute.workers.progress import Silence
+from xtts.shared.cache.cache_spec import Bucket, Shard
+from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.cache.stats import corpus_stats
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.shared.index import IndexRow
-from xtts.shared.stats import corpus_stats
-from xtts.trainer.batches import batch_sizes
-from xtts.trainer.dataset import bucket_order
-from xtts.trainer.doctor import settings
+from xtts.trainer.data.batch_sizes import batch_sizes
+from xtts.trainer.data.dataset import bucket_order
+from xtts.trainer.doctor.checks import settings
 from xtts.trainer.doctor.subject import load_subject
 
 LENGTHS = Path(__file__).parents[3] / "benchmarks" / "ljspeech_lengths.csv"

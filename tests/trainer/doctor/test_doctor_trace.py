@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.doctor.trace import watch_calls
+from xtts.trainer.doctor.user_code.trace import watch_calls
 
 
 def test_a_function_retraced_by_a_python_scalar(module):

@@ -1,0 +1,62 @@
+"""Saying what changed since the last build, and what will be done about it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from xtts.precompute.build.scan import same_file
+from xtts.shared.cache.clip_index import IndexRow
+
+_CONSEQUENCES = {
+    "audio": "all mels are computed anew",
+    "text": "all texts are tokenised anew, the mels are taken from the cache",
+    "shapes": "the mels are taken from the cache and padded anew",
+    "shards": "the shards are divided anew",
+    "split": "the clips are divided anew",
+}
+
+
+_DIFFERENCES: dict[str, Callable[[IndexRow, IndexRow], bool]] = {
+    "with other audio": same_file,
+    "with another transcript": lambda row, was: row.text_sha256 == was.text_sha256,
+    "with another speaker": lambda row, was: row.speaker == was.speaker,
+}
+
+
+def setting_changes(old: Mapping[str, Mapping[str, Any]], new: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """One line for each setting with another value."""
+    lines = []
+    for section, values in new.items():
+        before = old.get(section, {})
+        for key in sorted({*before, *values}):
+            if before.get(key) != values.get(key):
+                change = f"{before.get(key)} -> {values.get(key)}"
+                lines.append(f"{section}.{key}: {change}: {_CONSEQUENCES[section]}")
+    return lines
+
+
+def corpus_changes(old: Iterable[IndexRow], new: Iterable[IndexRow]) -> list[str]:
+    """How many clips were added, removed, recorded or transcribed anew, with an example each."""
+    before = {row.id: row for row in old if row.reason != "duplicate id"}
+    groups: dict[str, list[str]] = {what: [] for what in ("added", "removed", *_DIFFERENCES)}
+    for row in new:  # one at a time: the rows of a thousand hours fill memory as it is
+        was = before.pop(row.id, None) if row.reason != "duplicate id" else row
+        if was is None:
+            groups["added"].append(row.id)
+        elif was is not row:
+            for what, same in _DIFFERENCES.items():
+                if not same(row, was):
+                    groups[what].append(row.id)
+    groups["removed"] += before
+    return [
+        f"{len(names)} {'clip' if len(names) == 1 else 'clips'} {what} ({names[0]}{', ...' if names[1:] else ''})"
+        for what, names in groups.items()
+        if names
+    ]
+
+
+def work_ahead(*, ready: int, missing: int, clips: int, stored: int) -> list[str]:
+    """What the build will do."""
+    if not missing:
+        return [f"{ready} shards are finished, none is written"]
+    sources = f"{clips} clips, {clips - stored} of them from audio and {stored} from stored mels"
+    return [f"{missing} shards are written ({sources}), {ready} are kept"]

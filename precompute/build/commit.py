@@ -1,0 +1,156 @@
+"""The end of a build: describe the cache, move the shards into place, write `cache.json` last."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.build.staging import Finished, Workshop
+from xtts.precompute.build.shard_plan import Plan
+from xtts.shared.system import atomic_files
+from xtts.shared.cache.cache_spec import (
+    INDEX_FILE,
+    SPEC_FILE,
+    SPLITS,
+    TOKENIZER_FILE,
+    Bucket,
+    CacheSpec,
+    Shard,
+    Statistics,
+    digest_of,
+    spec_bytes,
+)
+from xtts.shared.config import Config, feature_config
+from xtts.shared.cache.clip_index import KEPT, IndexRow, index_bytes
+from xtts.shared.audio.mel import FRONT_END
+from xtts.shared.text.tokenizer import Tokenizer
+
+_VERSIONED = ("lockstep-tts", "numpy", "scipy", "soundfile", "soxr")
+
+
+def describe(
+    rows: list[IndexRow], plan: Plan, finished: Mapping[str, Finished], config: Config, front_end: FrontEnd
+) -> tuple[CacheSpec, bytes]:
+    """The contents of `cache.json` and `index.parquet`."""
+    features, index = feature_config(config), index_bytes(rows)
+    profile = front_end.profile
+    spec = CacheSpec(
+        format_version=1,
+        fingerprint=digest_of(features),
+        features=features,
+        profile=asdict(profile),
+        mel_dtype=config.shards.mel_dtype,
+        mel_channels=profile.mel_channels,
+        fixed_length=config.shapes.pad_to_fixed_length,
+        vocabulary=front_end.tokenizer.size,
+        tokenizer_sha256=hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest(),
+        index_sha256=hashlib.sha256(index).hexdigest(),
+        index_rows=len(rows),
+        speakers=plan.speakers,
+        buckets=_buckets(plan, finished),
+        statistics=_statistics(rows, plan, fixed=config.shapes.pad_to_fixed_length, mel_channels=profile.mel_channels),
+        versions=_versions(),
+    )  # fmt: skip
+    return spec, index
+
+
+def tokenizer_bytes(tokenizer: Tokenizer) -> bytes:
+    """The bytes of `tokenizer.json`."""
+    return (json.dumps(tokenizer.to_json(), indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _buckets(plan: Plan, finished: Mapping[str, Finished]) -> list[Bucket]:
+    def shards(split: str, bucket: int) -> list[Shard]:
+        files = [shard.file for shard in plan.shards if (shard.split, shard.bucket) == (split, bucket)]
+        return [
+            Shard(file=file, records=done.records, bytes=done.bytes, sha256=done.sha256)
+            for file in sorted(files)
+            if (done := finished[file]).records
+        ]
+
+    return [
+        Bucket(tokens=shape.tokens, frames=shape.frames, train=shards("train", i), validation=shards("validation", i))
+        for i, shape in enumerate(plan.shapes)
+    ]
+
+
+def _statistics(rows: list[IndexRow], plan: Plan, *, fixed: bool, mel_channels: int) -> Statistics:
+    """Corpus figures, by math.fsum, which is exact: neither the order of clips nor the number of workers can show."""
+    kept = [row for row in rows if row.status == KEPT]
+    frames = sum(row.mel_length or 0 for row in kept)
+    stored = sum(plan.shapes[row.bucket or 0].frames for row in kept) if fixed else frames
+    train = [row for row in kept if row.split == "train"]
+    values = max(1, sum(row.mel_length or 0 for row in train) * mel_channels)
+    mean = math.fsum(row.mel_sum or 0.0 for row in train) / values
+    variance = math.fsum(row.mel_square_sum or 0.0 for row in train) / values - mean**2
+    return Statistics(
+        clips=len(kept),
+        rejected=len(rows) - len(kept),
+        seconds=math.fsum(row.seconds or 0.0 for row in kept),
+        frames=frames,
+        mel_mean=mean,
+        mel_deviation=math.sqrt(max(0.0, variance)),
+        fill=frames / stored,
+    )
+
+
+def _versions() -> dict[str, str]:
+    versions = {"front_end": str(FRONT_END)}
+    for name in _VERSIONED:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "source"  # imported from a checkout that is not installed
+    return versions
+
+
+def commit(cache: Path, workshop: Workshop, spec: CacheSpec, index: bytes, tokenizer: Tokenizer) -> bool:
+    """Turn a complete workshop into the cache; False when the cache is already the same.
+
+    `cache.json` goes first and comes back last: a crash in between leaves an unfinished cache, which the next
+    build completes from the workshop's sidecars.
+    """
+    staged = [
+        s for bucket in spec.buckets for s in (*bucket.train, *bucket.validation) if workshop.staged(s.file).exists()
+    ]
+    files = {TOKENIZER_FILE: tokenizer_bytes(tokenizer), INDEX_FILE: index, SPEC_FILE: spec_bytes(spec)}
+    others = _other_shards(cache, spec)
+    changed = bool(staged or others) or not all(_holds(cache / name, data) for name, data in files.items())
+    if changed:
+        (cache / SPEC_FILE).unlink(missing_ok=True)
+        atomic_files.sync_file(cache)
+        atomic_files.move_all((workshop.staged(shard.file), cache / shard.file) for shard in staged)
+        for path in others:
+            path.unlink(missing_ok=True)
+        _remove_empty_folders(cache)
+        for name, data in files.items():
+            atomic_files.write(cache / name, data)
+    workshop.remove()
+    return changed
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    """Whether a file has these bytes; by digest, since a second index of a large corpus in memory is 70 MiB."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest() == hashlib.sha256(data).digest()
+    except OSError:
+        return False
+
+
+def _other_shards(cache: Path, spec: CacheSpec) -> list[Path]:
+    """Shards on the disk that the cache does not have (any more)."""
+    wanted = {shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)}
+    there = (path for split in SPLITS for path in sorted((cache / split).glob("bucket-*/shard-*.tfrecord")))
+    return [path for path in there if path.relative_to(cache).as_posix() not in wanted]
+
+
+def _remove_empty_folders(cache: Path) -> None:
+    for split in SPLITS:
+        for folder in (*sorted((cache / split).glob("bucket-*")), cache / split):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()

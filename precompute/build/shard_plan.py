@@ -1,0 +1,180 @@
+"""Where every clip goes: split, bucket, shard and place, as a pure function of clip ids, lengths and the seed."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from xtts.shared.cache.cache_spec import MAX_TOKENS, SPLITS, CacheSpec, shard_file
+from xtts.shared.config import Config
+from xtts.shared.cache.clip_index import KEPT, REJECTED, IndexRow
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fill, fitting_bucket, round_up
+
+MOST_FRAMES = 2**16
+"""Longer clips (12 minutes) are no utterances; a bucket of their height would not fit into memory."""
+
+_TOLERATED_LOSS = 0.02  # of fill: pinned heights that waste more than this are chosen anew
+_RECORD_OVERHEAD_BYTES = 256
+_SMALLEST_TARGET_BYTES, _ENOUGH_SHARDS = 2**22, 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardPlan:
+    """One shard to be: its place and its clips in order."""
+
+    split: str
+    bucket: int
+    shard: int
+    shards: int
+    rows: list[IndexRow]
+
+    @property
+    def file(self) -> str:
+        """Path inside the cache."""
+        return shard_file(self.split, self.bucket, self.shard, self.shards)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The whole cache to be."""
+
+    shapes: list[Shape]
+    speakers: list[str]
+    shards: list[ShardPlan]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pins:
+    """What an earlier build of the same settings decided, kept while it fits so that few shards change."""
+
+    shapes: list[Shape]
+    speakers: list[str]
+    shard_counts: Mapping[tuple[str, int], int]
+    """(split, bucket) to number of shards."""
+
+
+def pins_of(spec: CacheSpec) -> Pins:
+    """The decisions that a finished cache embodies."""
+    counts = {
+        (split, number): int(shards[0].file.removesuffix(".tfrecord").rpartition("-of-")[2])
+        for number, bucket in enumerate(spec.buckets)
+        for split, shards in (("train", bucket.train), ("validation", bucket.validation))
+        if shards
+    }
+    shapes = [Shape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets]
+    return Pins(shapes=shapes, speakers=spec.speakers, shard_counts=counts)
+
+
+def judge(row: IndexRow, config: Config) -> IndexRow:
+    """Keep or reject a scanned clip by its lengths; what the scan already rejected stays so."""
+    profile, shapes = mel_profile(config.audio.profile), config.shapes
+    reason, detail = row.reason, row.detail
+    if reason is None and row.mel_length is not None and row.token_length is not None:
+        frames, tokens = row.mel_length, row.token_length
+        most_frames, most_tokens = shapes.max_mel_frames or MOST_FRAMES, shapes.max_text_length or MAX_TOKENS
+        if frames < profile.shortest_frames:
+            reason, detail = "too short audio", f"{frames} frames, at least {profile.shortest_frames} are needed"
+        elif frames > min(most_frames, MOST_FRAMES):
+            reason, detail = "too long audio", f"{frames} frames, at most {min(most_frames, MOST_FRAMES)} are allowed"
+        elif tokens > min(most_tokens, MAX_TOKENS):
+            reason, detail = "too long text", f"{tokens} tokens, at most {min(most_tokens, MAX_TOKENS)} are allowed"
+        elif frames < tokens:
+            reason, detail = "too short audio", f"{frames} frames for {tokens} tokens: they cannot be aligned"
+    return row if reason == row.reason else replace(row, status=REJECTED, reason=reason, detail=detail)
+
+
+def clip_digest(seed: int, clip_id: str) -> bytes:
+    """32 bytes that decide everything about a clip's place: 8 for the split, 8 for the shard, all for the order."""
+    return hashlib.sha256(f"{seed}:{clip_id}".encode()).digest()
+
+
+def validation_ids(digests: Mapping[str, bytes], fraction: float) -> set[str]:
+    """Ids held out: those with the smallest digests, about `fraction` of them, at least one and never all.
+
+    A threshold and not a count, so that one clip more or less moves no other clip.
+    """
+    if not fraction or len(digests) < 2:
+        return set()
+    held = {i for i, digest in digests.items() if int.from_bytes(digest[:8], "big") < fraction * 2**64}
+    ordered = sorted(digests, key=digests.__getitem__)
+    return (held or set(ordered[:1])) - ({ordered[-1]} if len(held) == len(ordered) else set())
+
+
+def plan_cache(rows: Iterable[IndexRow], config: Config, pins: Pins | None) -> Plan:
+    """Give every kept clip its place."""
+    kept = [row for row in rows if row.status == KEPT]
+    shapes = _shapes(kept, config, pins)
+    digests = {row.id: clip_digest(config.split.seed, row.id) for row in kept}
+    held = validation_ids(digests, config.split.validation_fraction)
+    groups: dict[tuple[str, int], list[IndexRow]] = defaultdict(list)
+    for row in sorted(kept, key=lambda row: digests[row.id]):
+        bucket = fitting_bucket(shapes, *_lengths(row))
+        assert bucket is not None, row.id  # the shapes were chosen or checked for these very clips
+        groups["validation" if row.id in held else "train", bucket].append(row)
+    target = _shard_bytes(groups, shapes, config)
+    shards: list[ShardPlan] = []
+    for split in SPLITS:
+        for bucket in range(len(shapes)):
+            members = groups[split, bucket]
+            pinned = pins.shard_counts.get((split, bucket)) if pins and pins.shapes == shapes else None
+            count = _shard_count(stored_bytes(members, shapes[bucket], config), target, pinned)
+            shards += _divide(members, digests, split=split, bucket=bucket, count=count)
+    return Plan(shapes=shapes, speakers=_speakers(kept, pins), shards=shards)
+
+
+def _lengths(row: IndexRow) -> tuple[int, int]:
+    assert row.token_length is not None, row.id
+    assert row.mel_length is not None, row.id
+    return row.token_length, row.mel_length
+
+
+def _shapes(kept: list[IndexRow], config: Config, pins: Pins | None) -> list[Shape]:
+    lengths = [_lengths(row) for row in kept]
+    if not config.shapes.pad_to_fixed_length:
+        tokens, frames = (round_up(max(column)) for column in zip(*lengths, strict=True))
+        return [Shape(tokens=tokens, frames=frames)]
+    best = choose_shapes(lengths, config.shapes.buckets)
+    if pins is None or any(fitting_bucket(pins.shapes, *pair) is None for pair in lengths):
+        return best
+    frames_only = [frames for _, frames in lengths]
+    loss = fill(frames_only, [s.frames for s in best]) - fill(frames_only, [s.frames for s in pins.shapes])
+    return best if loss > _TOLERATED_LOSS else pins.shapes
+
+
+def _speakers(kept: list[IndexRow], pins: Pins | None) -> list[str]:
+    """Named speakers; their places are their ids, so known ones keep theirs and new ones follow."""
+    known = pins.speakers if pins else []
+    return [*known, *sorted({row.speaker for row in kept if row.speaker} - set(known))]
+
+
+def stored_bytes(rows: Iterable[IndexRow], shape: Shape, config: Config) -> int:
+    """About how large the records of these clips are."""
+    item = (2 if config.shards.mel_dtype == "float16" else 4) * mel_profile(config.audio.profile).mel_channels
+    fixed, rest = config.shapes.pad_to_fixed_length, shape.tokens + _RECORD_OVERHEAD_BYTES
+    return sum((shape.frames if fixed else _lengths(row)[1]) * item + rest for row in rows)
+
+
+def _shard_bytes(groups: Mapping[tuple[str, int], list[IndexRow]], shapes: list[Shape], config: Config) -> float:
+    """Target size of a shard: as configured, and less where the last shards would leave workers without work."""
+    whole = sum(stored_bytes(rows, shapes[bucket], config) for (_, bucket), rows in groups.items())
+    return min(config.shards.shard_mb * 2**20, max(_SMALLEST_TARGET_BYTES, whole / _ENOUGH_SHARDS))
+
+
+def _shard_count(size: int, target: float, pinned: int | None) -> int:
+    count = max(1, round(size / target))
+    return pinned if pinned and pinned <= 2 * count and count <= 2 * pinned else count
+
+
+def _divide(
+    rows: list[IndexRow], digests: Mapping[str, bytes], *, split: str, bucket: int, count: int
+) -> list[ShardPlan]:
+    members: list[list[IndexRow]] = [[] for _ in range(count)]
+    for row in rows:
+        shard = int.from_bytes(digests[row.id][8:16], "big") % count
+        members[shard].append(replace(row, split=split, bucket=bucket, shard=shard))
+    return [
+        ShardPlan(split=split, bucket=bucket, shard=shard, shards=count, rows=clips)
+        for shard, clips in enumerate(members)
+        if clips
+    ]

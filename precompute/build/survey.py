@@ -1,0 +1,270 @@
+"""Finding out what a build has to do: look back, scan, plan, and tell finished shards from missing ones."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from xtts.precompute.build.changes import corpus_changes, setting_changes, work_ahead
+from xtts.precompute.build.commit import tokenizer_bytes
+from xtts.precompute.corpus.listing import Corpus, read_corpus, spoken_corpus
+from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.build.staging import (
+    Finished,
+    Prior,
+    Workshop,
+    load_prior,
+    refuse_foreign_folder,
+    shard_settings,
+    size_of,
+)
+from xtts.precompute.build.ledger import check_rejects
+from xtts.precompute.build.shard_plan import Pins, Plan, ShardPlan, judge, pins_of, plan_cache
+from xtts.precompute.workers.pool import WorkerPool
+from xtts.precompute.workers.progress import Watch
+from xtts.precompute.build.scan import Known, recall, same_file, same_strings, scan_clips, start_row
+from xtts.precompute.build.cached_mels import StoredMel
+from xtts.shared.cache.cache_spec import SPEC_FILE, TOKENIZER_FILE, load_spec, shard_places
+from xtts.shared.config import Config, feature_config, with_defaults
+from xtts.shared.errors import LockstepError
+from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.audio.mel import FRONT_END
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.text.tokenizer import Tokenizer, build_tokenizer, load_tokenizer, train_tokenizer
+
+_SCAN_CHUNK = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What to build from what, and how."""
+
+    corpus: Corpus
+    cache: Path
+    config: Config
+    front_end: FrontEnd
+    workers: int
+    fresh: bool
+    distrust: frozenset[str] = frozenset()
+    """Shards that must not be used, whatever they look like."""
+
+
+def make_request(
+    data: Path, cache: Path, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False
+) -> Request:
+    """Check what was asked for, before anything is created."""
+    refuse_foreign_folder(cache)
+    corpus = read_corpus(data, limit=limit)
+    if config.text.expand_numbers:
+        corpus = spoken_corpus(corpus)
+    return Request(
+        corpus=corpus,
+        cache=cache,
+        config=config,
+        front_end=_front_end(corpus.root, config, _tokenizer(corpus, config, None if fresh else cache)),
+        workers=workers,
+        fresh=fresh,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survey:
+    """What there is and what is missing."""
+
+    front_end: FrontEnd
+    rows: list[IndexRow]
+    """The ledger before anything is written."""
+    plan: Plan
+    settings: Mapping[str, str]
+    """Shard file to the digest of all that decides its bytes besides its clips."""
+    finished: Mapping[str, Finished]
+    missing: list[ShardPlan]
+    stored: Mapping[str, StoredMel]
+    """Clips of the missing shards whose mel an earlier cache holds."""
+    changes: list[str]
+    """Lines that say what will be done, and why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Past:
+    """All that earlier builds left."""
+
+    prior: Prior | None
+    settled: Mapping[str, Finished]
+    """Shards of the finished cache."""
+    staged: Mapping[str, Finished]
+    """Shards of an interrupted build, which are newer."""
+    known: Mapping[str, Known]
+    lines: list[str]
+
+
+def survey(request: Request, workshop: Workshop, pool: WorkerPool, watch: Watch) -> Survey:
+    """Find out what there is to do, without writing anything."""
+    features = feature_config(request.config)
+    past = _look_back(request, workshop, features)
+    rows, plan = scan_and_plan(request, past.known, _pins(past.prior, features), pool, watch)
+    front_end = replace(request.front_end, speakers=tuple(plan.speakers))
+    settings = {shard.file: _settings(shard, plan, front_end, features) for shard in plan.shards}
+    there = {**past.settled, **past.staged}
+    ready = {s.file: there[s.file] for s in plan.shards if _is_ready(s, there, settings)}
+    missing = [shard for shard in plan.shards if shard.file not in ready]
+    stored = _stored(missing, past, request.cache, front_end)
+    clips = sum(len(shard.rows) for shard in missing)
+    changes = [*past.lines, *_changes(past.prior, rows, features)]
+    changes += work_ahead(ready=len(ready), missing=len(missing), clips=clips, stored=len(stored))
+    return Survey(
+        front_end=front_end, rows=rows, plan=plan, settings=settings, finished=ready, missing=missing, stored=stored,
+        changes=changes,
+    )  # fmt: skip
+
+
+def scan_and_plan(
+    request: Request, known: Mapping[str, Known], pins: Pins | None, pool: WorkerPool, watch: Watch
+) -> tuple[list[IndexRow], Plan]:
+    """The ledger before extraction, and the place of every clip that it keeps."""
+    scanned = _scan(request.corpus, request.front_end, known, pool, watch)
+    rows = [judge(row, request.config) for row in scanned]
+    check_rejects(rows, request.config, request.corpus.root)
+    return rows, plan_cache(rows, request.config, pins)
+
+
+def _tokenizer(corpus: Corpus, config: Config, cache: Path | None) -> Tokenizer:
+    """The tokenizer of `config`; what is learned from a corpus is kept while the text settings are the same.
+
+    A clip more or less would otherwise give other tokens to all clips.
+    """
+    text = config.text
+    if text.tokenizer != "bpe":
+        return build_tokenizer(text.tokenizer, add_blank=text.add_blank)
+    stored = _stored_tokenizer(cache, config) if cache is not None else None
+    texts = (clip.text for clip in corpus.clips if clip.reason is None)
+    return stored or train_tokenizer(texts, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank)
+
+
+def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:
+    """That of a finished cache with the same text settings, unless it is broken."""
+    try:
+        spec = load_spec(cache)
+        tokenizer = load_tokenizer(cache / TOKENIZER_FILE)
+    except LockstepError:
+        return None  # the survey says so
+    same = with_defaults(spec.features)["text"] == feature_config(config)["text"]
+    sound = hashlib.sha256(tokenizer_bytes(tokenizer)).hexdigest() == spec.tokenizer_sha256
+    return tokenizer if same and sound else None
+
+
+def _front_end(root: Path, config: Config, tokenizer: Tokenizer) -> FrontEnd:
+    return FrontEnd(
+        root=root.absolute(),
+        profile=mel_profile(config.audio.profile),
+        tokenizer=tokenizer,
+        speakers=(),
+        trim_silence_db=config.audio.trim_silence_db,
+        loudness_lufs=config.audio.loudness_lufs,
+        mel_dtype=config.shards.mel_dtype,
+        fixed_length=config.shapes.pad_to_fixed_length,
+    )
+
+
+def _look_back(request: Request, workshop: Workshop, features: Mapping[str, Any]) -> _Past:
+    """Collect what a finished cache and an interrupted build can save us."""
+    cache, prior, lines = request.cache, None, []
+    if request.fresh or not cache.is_dir():
+        return _Past(prior=None, settled={}, staged={}, known={}, lines=[])
+    unfinished = not (cache / SPEC_FILE).exists()
+    if not unfinished:
+        try:
+            prior = load_prior(cache, _strings(request.corpus))
+        except LockstepError as error:
+            lines = [f"{error.where}: {error.found}: all of the cache is built anew"]
+    staged = workshop.finished(committing=unfinished)
+    settled = {
+        file: shard
+        for file, shard in (prior.shards.items() if prior else ())
+        if file not in request.distrust and size_of(cache / file) == shard.bytes
+    }
+    if staged:
+        lines.append(f"an interrupted build left {len(staged)} finished shards")
+    return _Past(prior=prior, settled=settled, staged=staged, known=_known(prior, features), lines=lines)
+
+
+def _strings(corpus: Corpus) -> dict[str, str]:
+    return {string: string for clip in corpus.clips for string in (clip.id, clip.text, clip.source)}
+
+
+def _known(prior: Prior | None, features: Mapping[str, Any]) -> dict[str, Known]:
+    if prior is None:
+        return {}
+    audio, text = prior.same_settings(features, "audio"), prior.same_settings(features, "text")
+    rows = (row for row in prior.rows if row.reason != "duplicate id")
+    return {row.id: Known(row=row, audio=audio, text=text) for row in rows}
+
+
+def _pins(prior: Prior | None, features: Mapping[str, Any]) -> Pins | None:
+    same = prior is not None and prior.same_settings(features, "audio", "text", "shapes", "shards", "split")
+    return pins_of(prior.spec) if prior is not None and same else None
+
+
+def _scan(
+    corpus: Corpus, front_end: FrontEnd, known: Mapping[str, Known], pool: WorkerPool, watch: Watch
+) -> list[IndexRow]:
+    """Scan every clip that no earlier build knows; rows come back in the corpus' order."""
+    rows, missing = list[IndexRow](), list[int]()
+    for at, clip in enumerate(corpus.clips):
+        row = start_row(clip, front_end)
+        recalled = recall(row, known.get(row.id))
+        rows.append(recalled or row)
+        if recalled is None:
+            missing.append(at)
+    watch.start("scan", len(missing), 0.0)
+    chunks = [missing[i : i + _SCAN_CHUNK] for i in range(0, len(missing), _SCAN_CHUNK)]
+    tasks = ([(at, rows[at], known.get(rows[at].id)) for at in chunk] for chunk in chunks)
+    for scanned in pool.run(partial(scan_clips, front_end), tasks):
+        for at, row in scanned:
+            rows[at] = same_strings(row, rows[at])
+        watch.advance(len(scanned), 0.0)
+    return rows
+
+
+def _settings(shard: ShardPlan, plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> str:
+    return shard_settings(
+        features,
+        shape=plan.shapes[shard.bucket],
+        speakers={row.speaker: front_end.speaker_id(row.speaker) for row in shard.rows if row.speaker},
+        tokenizer=hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest(),
+        front_end=str(FRONT_END),
+    )
+
+
+def _is_ready(shard: ShardPlan, shards: Mapping[str, Finished], settings: Mapping[str, str]) -> bool:
+    there = shards.get(shard.file)
+    return there is not None and there.holds(shard, settings[shard.file])
+
+
+def _stored(missing: list[ShardPlan], past: _Past, cache: Path, front_end: FrontEnd) -> dict[str, StoredMel]:
+    """Mels of the finished cache that are what decoding the audio again would give."""
+    if past.prior is None or past.prior.spec.mel_dtype != front_end.mel_dtype:
+        return {}
+    files = shard_places(past.prior.spec)
+    found = {}
+    for row in (row for shard in missing for row in shard.rows):
+        known = past.known.get(row.id)
+        if known is None or not known.audio or known.row.position is None or not same_file(row, known.row):
+            continue
+        old = known.row
+        file = files.get((old.split, old.bucket, old.shard))
+        if file is None or file not in past.settled:
+            continue  # lost, or not to be trusted
+        found[row.id] = StoredMel(
+            path=(cache / file).absolute(), position=known.row.position,
+            audio_sha256=old.audio_sha256, mel_sum=old.mel_sum, mel_square_sum=old.mel_square_sum,
+        )  # fmt: skip
+    return found
+
+
+def _changes(prior: Prior | None, rows: list[IndexRow], features: Mapping[str, Any]) -> list[str]:
+    if prior is None:
+        return []
+    return [*setting_changes(prior.spec.features, features), *corpus_changes(prior.rows, rows)]

@@ -1,0 +1,82 @@
+"""Mending a cache: exactly the broken files are made again, to the bytes that `cache.json` promises."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from xtts.precompute.build.build_cache import run_build
+from xtts.precompute.build.cached_mels import StoredMels
+from xtts.precompute.build.extract import mel_of, mel_sums
+from xtts.precompute.build.scan import file_digest
+from xtts.precompute.build.shard_plan import ShardPlan, pins_of
+from xtts.precompute.build.survey import Request, scan_and_plan
+from xtts.precompute.check.against_corpus import cache_request, check_corpus
+from xtts.precompute.check.verify import Finding
+from xtts.precompute.workers.pool import WorkerPool
+from xtts.precompute.workers.progress import Watch
+from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
+from xtts.shared.cache.clip_index import REJECTED, IndexRow, index_bytes
+from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
+from xtts.shared.errors import LockstepError, build_command
+from xtts.shared.system import atomic_files
+
+
+def repair_cache(cache: Path, data: Path, findings: Iterable[Finding], *, workers: int, watch: Watch) -> None:
+    """Make the files again that `findings` names, from the corpus as it was; a `LockstepError` when it has changed."""
+    spec = load_spec(cache)
+    request = cache_request(cache, spec, data, workers=workers, limit=spec.index_rows)
+    broken = {finding.file for finding in findings}
+    if INDEX_FILE in broken:
+        _recover_index(cache, spec, request, watch)
+    changed = check_corpus(cache, request)
+    if changed:
+        found = f"{len(changed)} clips changed since the cache was built, the first is {changed[0].where}"
+        raise LockstepError(str(data), found=found, fix=build_command(cache), exit_code=1)
+    run_build(replace(request, distrust=frozenset(broken)), watch)
+
+
+def _recover_index(cache: Path, spec: CacheSpec, request: Request, watch: Watch) -> None:
+    """Write `index.parquet` again from a scan of the corpus and the records themselves."""
+    with WorkerPool(request.workers) as pool:
+        rows, plan = scan_and_plan(request, {}, pins_of(spec), pool, watch)
+    outcomes = {row.id: row for shard in plan.shards for row in _outcomes(cache, spec, shard, request)}
+    index = index_bytes([row if row.status == REJECTED else outcomes[row.id] for row in rows])
+    if hashlib.sha256(index).hexdigest() != spec.index_sha256:
+        found = "cannot be made again to the same bytes: the corpus or a shard has changed"
+        raise LockstepError(str(cache / INDEX_FILE), found=found, fix=build_command(cache, fresh=True), exit_code=1)
+    atomic_files.write(cache / INDEX_FILE, index)
+
+
+def _outcomes(cache: Path, spec: CacheSpec, shard: ShardPlan, request: Request) -> Iterator[IndexRow]:
+    records = dict(_read_records(cache, spec, shard))
+    mels = StoredMels(mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
+    for row in shard.rows:
+        if row.id in records:
+            position, digest, record = records[row.id]
+            mel_sum, square_sum = mel_sums(record.mel[: record.mel_length])
+            yield replace(
+                row, position=position, record_sha256=digest, mel_sum=mel_sum, mel_square_sum=square_sum,
+                audio_sha256=file_digest(row, request.front_end),
+            )  # fmt: skip
+            continue
+        try:
+            mel_of(row, None, mels, request.front_end)
+        except AudioProblem as problem:
+            yield replace(row, status=REJECTED, reason=problem.reason, detail=problem.detail)
+        else:
+            found = f"no record of {row.id}"
+            raise LockstepError(str(cache / shard.file), found=found, fix=build_command(cache, fresh=True), exit_code=1)
+
+
+def _read_records(cache: Path, spec: CacheSpec, shard: ShardPlan) -> Iterator[tuple[str, tuple[int, str, Record]]]:
+    limit = spec.record_bytes_limit(spec.buckets[shard.bucket])
+    try:
+        data = (cache / shard.file).read_bytes()
+        for position, payload in enumerate(unframe(memoryview(data), limit_bytes=limit)):
+            record = parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
+            yield record.clip_id, (position, hashlib.sha256(payload).hexdigest(), record)
+    except (OSError, CorruptRecord) as error:
+        found, fix = f"unreadable as well as {INDEX_FILE} ({error})", build_command(cache, fresh=True)
+        raise LockstepError(str(cache / shard.file), found=found, fix=fix, exit_code=1) from None

@@ -1,0 +1,220 @@
+"""Checking a finished cache against its own `cache.json` and index: every byte, every record, every clip."""
+
+import hashlib
+import mmap
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from xtts.shared.cache.cache_spec import (
+    INDEX_FILE,
+    SPEC_FILE,
+    SPLITS,
+    TOKENIZER_FILE,
+    Bucket,
+    CacheSpec,
+    Shard,
+    load_spec,
+    shard_places,
+)
+from xtts.shared.cache.clip_index import KEPT, IndexRow, read_index
+from xtts.shared.cache.quick_check import shard_problem
+from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
+from xtts.shared.errors import LockstepError, repair_command
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that is wrong: in which file, where, what was found and expected, and what mends it."""
+
+    file: str
+    """The file of the cache or of the corpus."""
+    where: str
+    found: str
+    expected: str = ""
+    fix: str = ""
+
+    def __str__(self) -> str:
+        expected = f", expected {self.expected}" if self.expected else ""
+        return f"{self.where}: {self.found}{expected}; {self.fix}"
+
+
+Places = Mapping[str, list[IndexRow]]
+"""Shard file to the rows of its records, by position."""
+
+
+def verify_cache(cache: Path, *, threads: int, every_digest: bool = False) -> list[Finding]:
+    """Everything wrong with a cache, in the order of its files; a `LockstepError` when there is none to check.
+
+    A shard and an index that are the bytes that were written agree on the digest of every record, and hashing takes
+    most of the time: without `every_digest` records are hashed only where one of the two is not what was written.
+    """
+    fix, found = repair_command(cache), _check_all(cache, threads=threads, every_digest=every_digest)
+    return [replace(finding, fix=fix) for finding in found]
+
+
+def _check_all(cache: Path, *, threads: int, every_digest: bool) -> list[Finding]:
+    spec = load_spec(cache)
+    findings = [*_check_small_files(cache, spec), *_check_extra_files(cache, spec)]
+    try:
+        rows = read_index(cache / INDEX_FILE)
+    except LockstepError as error:
+        return [*findings, Finding(file=INDEX_FILE, where=INDEX_FILE, found=error.found)]
+    findings += _check_index(spec, rows)
+    places, distrust = _places(spec, rows), every_digest or any(f.file == INDEX_FILE for f in findings)
+
+    def check(part: tuple[Bucket, Shard]) -> list[Finding]:
+        bucket, shard = part
+        rows = places.get(shard.file, [])
+        return list(_check_shard(cache, spec, bucket, shard, rows, every_digest=distrust))
+
+    with ThreadPoolExecutor(threads) as pool:
+        for found in pool.map(check, _shards(spec)):
+            findings += found
+    return findings
+
+
+def _shards(spec: CacheSpec) -> Iterator[tuple[Bucket, Shard]]:
+    for bucket in spec.buckets:
+        for shard in (*bucket.train, *bucket.validation):
+            yield bucket, shard
+
+
+def _places(spec: CacheSpec, rows: list[IndexRow]) -> Places:
+    """Group the index by shard; a row that names a shard that is not there was reported before."""
+    names = shard_places(spec)
+    places: dict[str, list[IndexRow]] = defaultdict(list)
+    for row in rows:
+        if row.position is not None:
+            places[names.get((row.split, row.bucket, row.shard), "")].append(row)
+    return {file: sorted(members, key=lambda row: row.position or 0) for file, members in places.items()}
+
+
+def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[Finding]:
+    for name, digest in ((TOKENIZER_FILE, spec.tokenizer_sha256), (INDEX_FILE, spec.index_sha256)):
+        try:
+            data = (cache / name).read_bytes()
+        except OSError:
+            yield Finding(file=name, where=name, found="missing", expected="a file of the cache")
+            continue
+        if hashlib.sha256(data).hexdigest() != digest:
+            yield Finding(file=name, where=name, found="other content than when it was written (sha256 differs)")
+
+
+def _check_extra_files(cache: Path, spec: CacheSpec) -> Iterator[Finding]:
+    known = {shard.file for _, shard in _shards(spec)}
+    for split in SPLITS:
+        for path in sorted((cache / split).rglob("*")):
+            name = path.relative_to(cache).as_posix()
+            if not path.is_dir() and name not in known:
+                yield Finding(file=name, where=name, found="a file that is not of this cache", expected="no such file")
+
+
+def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[Finding]:
+    kept = sum(row.status == KEPT for row in rows)
+    records = sum(shard.records for _, shard in _shards(spec))
+    counts = (
+        ("rows", len(rows), spec.index_rows),
+        ("kept clips", kept, spec.statistics.clips),
+        ("kept clips", kept, records),
+    )
+    for what, found, expected in counts:
+        if found != expected:
+            wanted = f"{expected} as in {SPEC_FILE}"
+            yield Finding(file=INDEX_FILE, where=INDEX_FILE, found=f"{found} {what}", expected=wanted)
+    for row in _places(spec, rows).get("", []):
+        where = f"{INDEX_FILE} ({row.id})"
+        yield Finding(file=INDEX_FILE, where=where, found="names a shard that the cache does not have")
+
+
+def _check_shard(
+    cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard, rows: list[IndexRow], *, every_digest: bool
+) -> Iterator[Finding]:
+    problem = shard_problem(cache, shard)
+    if problem:
+        yield Finding(file=shard.file, where=shard.file, found=problem[0], expected=problem[1])
+        if not _may_be_read(cache / shard.file, cache):
+            return
+    with (cache / shard.file).open("rb") as file:
+        if file.seek(0, 2) == 0:
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as data:
+            sound = hashlib.sha256(data).hexdigest() == shard.sha256
+            found = list(_check_records(spec, bucket, shard, data, rows, digests=every_digest or not sound))
+    yield from found
+    if not sound and not found:
+        yield Finding(file=shard.file, where=shard.file, found="other bytes than were written (sha256 differs)")
+
+
+def _may_be_read(path: Path, cache: Path) -> bool:
+    return path.is_file() and path.resolve().is_relative_to(cache.resolve())
+
+
+def _check_records(
+    spec: CacheSpec, bucket: Bucket, shard: Shard, data: memoryview, rows: list[IndexRow], *, digests: bool
+) -> Iterator[Finding]:
+    count = 0
+    try:
+        for payload in unframe(data, limit_bytes=spec.record_bytes_limit(bucket)):
+            row = rows[count] if count < len(rows) else None
+            for found, expected in _record_findings(spec, bucket, payload, row, digest=digests):
+                yield Finding(file=shard.file, where=_where(shard, count, row), found=found, expected=expected)
+            count += 1
+    except CorruptRecord as error:
+        where = _where(shard, count, rows[count] if count < len(rows) else None)
+        yield Finding(file=shard.file, where=where, found=str(error))
+        return
+    for what, records in ((SPEC_FILE, shard.records), (INDEX_FILE, len(rows))):
+        if count != records:
+            wanted = f"{records} as in {what}"
+            yield Finding(file=shard.file, where=shard.file, found=f"{count} records", expected=wanted)
+
+
+def _where(shard: Shard, number: int, row: IndexRow | None) -> str:
+    return f"{shard.file} record {number} ({row.id if row else 'not in the index'})"
+
+
+def _record_findings(
+    spec: CacheSpec, bucket: Bucket, payload: memoryview, row: IndexRow | None, *, digest: bool
+) -> Iterator[tuple[str, str]]:
+    """(found, expected) for all that is wrong with a record."""
+    try:
+        record = parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
+    except CorruptRecord as error:
+        yield str(error), "a record as this cache's cache.json has it"
+        return
+    yield from _record_problems(spec, bucket, record)
+    if row is None:
+        return
+    facts = (record.clip_id, record.token_length, record.mel_length)
+    expected_facts = (row.id, row.token_length, row.mel_length)
+    if facts != expected_facts:
+        yield f"(id, tokens, frames) {facts}", f"{expected_facts} as in the index"
+    elif digest and hashlib.sha256(payload).hexdigest() != row.record_sha256:
+        yield "other content than in the index (record_sha256 differs)", "the bytes that were written"
+
+
+def _record_problems(spec: CacheSpec, bucket: Bucket, record: Record) -> Iterator[tuple[str, str]]:
+    tokens, frames = len(record.tokens), len(record.mel)
+    tall, long = (bucket.frames, bucket.tokens) if spec.fixed_length else (record.mel_length, record.token_length)
+    if frames != tall:
+        yield f"mel has {frames} frames", f"{tall}"
+    if tokens != long:
+        yield f"{tokens} tokens", f"{long}"
+    if not 0 < record.mel_length <= min(frames, bucket.frames):
+        yield f"mel_length {record.mel_length}", f"1 to {min(frames, bucket.frames)}"
+    if not 0 < record.token_length <= min(tokens, bucket.tokens):
+        yield f"token_length {record.token_length}", f"1 to {min(tokens, bucket.tokens)}"
+    if record.tokens.min() < 0 or record.tokens.max() >= spec.vocabulary:
+        yield f"token ids from {record.tokens.min()} to {record.tokens.max()}", f"0 to {spec.vocabulary - 1}"
+    if record.tokens[record.token_length :].any():
+        yield "tokens padded with other ids", "0"
+    silence = np.asarray(spec.mel_profile.silence, record.mel.dtype)
+    if (record.mel[record.mel_length :] != silence).any():
+        yield "mel padded with other values", f"{float(silence)}"
+    if not 0 <= record.speaker < max(1, len(spec.speakers)):
+        yield f"speaker {record.speaker}", f"0 to {max(1, len(spec.speakers)) - 1}"

@@ -1,0 +1,72 @@
+"""`xtts-precompute verify`: which checks run, what is printed, and whether the cache is sound."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from xtts.precompute.check.verify import Finding, verify_cache
+from xtts.precompute.workers.progress import Watch
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.errors import LockstepError
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyRequest:
+    """What `verify` was asked to do."""
+
+    cache: Path
+    against: Path | None
+    deep: int | None
+    """Clips to compute again: None for no such check, 0 for all."""
+    repair: bool
+    workers: int
+
+
+def run_verify(request: VerifyRequest, *, as_json: bool, watch: Watch, echo: Callable[[str], None]) -> int:
+    """Check, repair if asked, report; returns the exit code."""
+    if request.against is None and (request.deep is not None or request.repair):
+        option = "--repair" if request.repair else "--deep"
+        raise LockstepError(option, found="no corpus to work from", expected=f"{option} --against DATA")
+    try:
+        findings, code = _check(request, watch), None
+    except LockstepError as error:
+        if not as_json:
+            raise
+        findings, code = [_from_error(error)], error.exit_code
+    code = (1 if findings else 0) if code is None else code
+    if as_json:
+        report = {"cache": str(request.cache), "sound": code == 0, "findings": [asdict(f) for f in findings]}
+        echo(json.dumps(report, indent=1))
+        return code
+    for finding in findings:
+        echo(str(finding))
+    echo(f"{request.cache}: {len(findings)} findings" if findings else f"{request.cache}: sound")
+    return code
+
+
+def _check(request: VerifyRequest, watch: Watch) -> list[Finding]:
+    check = partial(verify_cache, request.cache, threads=request.workers, every_digest=request.against is not None)
+    findings = check()
+    if request.repair and findings and request.against is not None:
+        from xtts.precompute.check.repair import repair_cache
+
+        for finding in findings:
+            watch.say(str(finding))
+        repair_cache(request.cache, request.against, findings, workers=request.workers, watch=watch)
+        watch.say(f"{len({finding.file for finding in findings})} files repaired")
+        findings = check()
+    if request.against is None or findings:
+        return findings
+    from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
+
+    corpus = cache_request(request.cache, load_spec(request.cache), request.against, workers=request.workers)
+    findings = check_corpus(request.cache, corpus)
+    if request.deep is not None:
+        findings += check_features(request.cache, corpus, clips=request.deep or None)
+    return findings
+
+
+def _from_error(error: LockstepError) -> Finding:
+    return Finding(file=error.where, where=error.where, found=error.found, expected=error.expected, fix=error.fix)

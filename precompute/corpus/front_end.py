@@ -1,0 +1,41 @@
+"""The front end of a corpus: from a file's bytes to samples; light enough to be sent to a worker with every task."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.audio.trim_and_loudness import decode_conditioned
+from xtts.shared.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrontEnd:
+    """How a clip of this corpus becomes a record."""
+
+    root: Path
+    """The corpus; sources are relative to it."""
+    profile: MelProfile
+    tokenizer: Tokenizer
+    speakers: tuple[str, ...]
+    """Named speakers in the order of their ids; empty for a corpus without speakers."""
+    trim_silence_db: float | None
+    loudness_lufs: float | None
+    mel_dtype: str
+    fixed_length: bool
+
+    def path(self, source: str) -> Path:
+        """Where an audio file lies."""
+        return self.root / source
+
+    def speaker_id(self, name: str) -> int:
+        """Id of a speaker; 0 where speakers are not named."""
+        return self.speakers.index(name) if name in self.speakers else 0
+
+    def samples(self, data: bytes) -> np.ndarray:
+        """The clip that the mel is computed of: decoded, trimmed and scaled as configured. float32[S]."""
+        return decode_conditioned(
+            data, rate=self.profile.sample_rate,
+            trim_silence_db=self.trim_silence_db, loudness_lufs=self.loudness_lufs,
+        )  # fmt: skip

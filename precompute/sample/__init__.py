@@ -1,0 +1,1 @@
+"""The spoken sample corpus: sentences of our own, read by espeak-ng."""

@@ -1,0 +1,1 @@
+"""Looking at a cache: one clip, the HTML report, what the commands print."""

@@ -1,0 +1,97 @@
+"""Single clips of a finished cache, read back to be looked at."""
+
+import difflib
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from xtts.precompute.build.cached_mels import StoredMel, StoredMels
+from xtts.precompute.corpus.listing import name_problem
+from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
+from xtts.shared.cache.clip_index import IndexRow, read_index
+from xtts.shared.cache.quick_check import shard_problem
+from xtts.shared.cache.records import Record
+from xtts.shared.errors import LockstepError, repair_command
+
+_NEAREST = 3
+_KEPT_OF_A_STRANGE_NAME = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class CachedClip:
+    """A clip's line of the ledger, and its record: tokens int64[L] and mel [T, M], padded as stored."""
+
+    row: IndexRow
+    record: Record
+
+    @property
+    def mel(self) -> np.ndarray:
+        """float32[frames, M] without the padding."""
+        return self.record.mel[: self.record.mel_length].astype(np.float32)
+
+
+class CachedClips:
+    """A cache whose records are read one at a time."""
+
+    def __init__(self, cache: Path) -> None:
+        self.cache = cache
+        self.spec: CacheSpec = load_spec(cache)
+        self.rows: list[IndexRow] = read_index(cache / INDEX_FILE)
+        self._mels = StoredMels(mel_dtype=self.spec.mel_dtype, mel_channels=self.spec.mel_channels)
+        self._files = shard_places(self.spec)
+        shards = (shard for bucket in self.spec.buckets for shard in (*bucket.train, *bucket.validation))
+        self._shards = {shard.file: shard for shard in shards}
+
+    def row(self, clip_id: str) -> IndexRow:
+        """The ledger's line of a clip; of a repeated id, the kept one."""
+        return nearest_row(self.rows, clip_id, self.cache)
+
+    def read(self, row: IndexRow) -> CachedClip:
+        """The record of a kept clip; a `LockstepError` when the cache does not hold it as the index says."""
+        file = self._files.get((row.split, row.bucket, row.shard))
+        if file is None or row.position is None:
+            raise self._broken(INDEX_FILE, row, "names no record of the cache")
+        problem = shard_problem(self.cache, self._shards[file])
+        if problem:
+            raise self._broken(file, row, problem[0], problem[1])
+        place = StoredMel(
+            path=self.cache / file, position=row.position, audio_sha256=None, mel_sum=None, mel_square_sum=None
+        )
+        record = self._mels.read_record(place, row.id)
+        lengths = (record.mel_length, record.token_length)
+        if lengths != (row.mel_length, row.token_length) or not 0 < lengths[0] <= len(record.mel):
+            raise self._broken(file, row, f"{lengths[0]} frames and {lengths[1]} tokens", "the figures of the index")
+        if not np.isfinite(np.exp(record.mel[: record.mel_length].astype(np.float32))).all():
+            raise self._broken(file, row, "values that are no log-mel")
+        return CachedClip(row=row, record=record)
+
+    def _broken(self, file: str, row: IndexRow, found: str, expected: str = "") -> LockstepError:
+        where = f"{self.cache / file} ({row.id})"
+        return LockstepError(where, found=found, expected=expected, fix=repair_command(self.cache), exit_code=1)
+
+
+def nearest_row(rows: Sequence[IndexRow], clip_id: str, cache: Path) -> IndexRow:
+    """The row of that id, or a `LockstepError` that names the nearest ones."""
+    found = [row for row in rows if row.id == clip_id]
+    if not found:
+        near = difflib.get_close_matches(clip_id, [row.id for row in rows], n=_NEAREST)
+        expected = f"a clip of the cache, such as {', '.join(near or [row.id for row in rows[:_NEAREST]])}"
+        raise LockstepError(f"{clip_id!r}", found=f"not in {cache / INDEX_FILE}", expected=plain(expected))
+    return next((row for row in found if row.position is not None), found[0])
+
+
+def plain(text: str) -> str:
+    """Text from a corpus, fit for a terminal: control characters would move its cursor."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def file_name(clip_id: str) -> str:
+    """A file name of its own for any id, the id itself where that is a plain name."""
+    if name_problem(clip_id) is None:
+        return clip_id
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in clip_id)
+    digest = hashlib.sha256(clip_id.encode(errors="surrogatepass")).hexdigest()
+    return f"{kept[:_KEPT_OF_A_STRANGE_NAME]}-{digest[:8]}"

@@ -1,0 +1,214 @@
+"""`xtts-precompute report`: a cache as one page that needs no other file and runs no script."""
+
+import base64
+import io
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from xtts.precompute.view.cached_clips import CachedClip, CachedClips
+from xtts.precompute.view.histogram import HEIGHT, WIDTH, Histogram, draw_histogram
+from xtts.precompute.view.inspect_clip import sound_bytes
+from xtts.precompute.workers.progress import Watch
+from xtts.precompute.workers.stopping import disk_errors_explained
+from xtts.shared.audio.griffin_lim import reconstruct
+from xtts.shared.audio.mel_pictures import LOUDEST, MEL_COLOURS
+from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
+from xtts.shared.cache.clip_index import KEPT, IndexRow
+from xtts.shared.cache.stats import PERCENTILES, CorpusStats, corpus_stats
+from xtts.shared.errors import LockstepError
+
+CLIPS_SHOWN = 12
+_EXAMPLES = 4
+_SPEAKERS_SHOWN = 30
+_EXCERPT_SECONDS = 15.0
+"""A dozen clips of this length, as FLAC, keep the page below 10 MB."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketLine:
+    """One shape and how well it is used."""
+
+    number: int
+    tokens: int
+    frames: int
+    clips: dict[str, int]
+    """By split."""
+    fill: float
+    """Useful frames / stored frames."""
+    token_fill: float
+    """Useful tokens / stored tokens."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RejectLine:
+    """A reason, its count, and the first clips it befell."""
+
+    reason: str
+    count: int
+    examples: list[IndexRow]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeakerLine:
+    """What the cache holds of one speaker."""
+
+    name: str
+    clips: int
+    hours: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClipCard:
+    """One clip to see and hear; picture and sound are data URIs."""
+
+    clip: CachedClip
+    seconds: float
+    used: float
+    """Share of the picture's width that is not padding."""
+    picture: str
+    sound: str
+    excerpt_seconds: float | None
+    """How much of a long clip is shown."""
+
+
+def write_report(cache: Path, out: Path, *, seed: int, watch: Watch) -> str:
+    """Write the page; returns what to print. The same cache and seed give the same bytes."""
+    page = report_page(CachedClips(cache), seed=seed, watch=watch).encode()
+    with disk_errors_explained(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_bytes(page)
+    return f"{out}: {len(page) / 2**20:.1f} MiB"
+
+
+def report_page(clips: CachedClips, *, seed: int, watch: Watch) -> str:
+    """The page. Every value goes through the template's escaping: texts and ids are other people's data."""
+    import jinja2
+
+    kept = [row for row in clips.rows if row.status == KEPT]
+    if not kept:
+        raise LockstepError(str(clips.cache), found="no kept clip in the index", expected="a finished cache")
+    stats, spec = corpus_stats(clips.rows), clips.spec
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    template = environment.from_string(
+        files("xtts.precompute.view").joinpath("report.html").read_text(encoding="utf-8")
+    )
+    return template.render(
+        name=clips.cache.resolve().name, spec=spec, stats=stats, percentile_names=percentile_names(),
+        box=(WIDTH, HEIGHT), histograms=histograms(kept, stats, spec), splits=SPLITS,
+        mib=sum(shard.bytes for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)) / 2**20,
+        buckets=bucket_lines(kept, spec), rejects=reject_lines(clips.rows), notes=note_counts(kept),
+        left_out=Counter(c for row in kept for c in row.left_out).most_common(40),
+        speakers=speaker_lines(kept)[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers),
+        cards=list(clip_cards(clips, kept, seed=seed, watch=watch)),
+    )  # fmt: skip
+
+
+def percentile_names() -> list[str]:
+    """Headings of the percentile table."""
+    return ["max" if p == 100 else f"{p}%" for p in PERCENTILES]
+
+
+def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> list[Histogram]:
+    """Frames with the bucket heights, tokens and seconds with their median and 95th percentile."""
+    columns: dict[str, Sequence[float]] = {
+        "frames": [row.mel_length or 0 for row in kept],
+        "tokens": [row.token_length or 0 for row in kept],
+        "seconds": [row.seconds or 0.0 for row in kept],
+    }
+    drawn = []
+    for name, values in columns.items():
+        legend, marks = "percentiles", {text: stats.percentiles[name][at] for text, at in (("50%", 0), ("95%", 2))}
+        if name == "frames":
+            legend, marks = "bucket heights", {str(bucket.frames): float(bucket.frames) for bucket in spec.buckets}
+        drawn.append(draw_histogram(name, values, legend, marks))
+    return drawn
+
+
+def bucket_lines(kept: Iterable[IndexRow], spec: CacheSpec) -> list[BucketLine]:
+    """The shapes, in order."""
+    members: dict[int | None, list[IndexRow]] = defaultdict(list)
+    for row in kept:
+        members[row.bucket].append(row)
+    lines = []
+    for number, bucket in enumerate(spec.buckets):
+        frames = sum(row.mel_length or 0 for row in members[number])
+        tokens = sum(row.token_length or 0 for row in members[number])
+        stored = len(members[number]) if spec.fixed_length else 0
+        lines.append(
+            BucketLine(
+                number=number,
+                tokens=bucket.tokens,
+                frames=bucket.frames,
+                clips={split: bucket.clips(split) for split in SPLITS},
+                fill=frames / (stored * bucket.frames) if stored else 1.0,
+                token_fill=tokens / (stored * bucket.tokens) if stored else 1.0,
+            )
+        )
+    return lines
+
+
+def reject_lines(rows: Iterable[IndexRow]) -> list[RejectLine]:
+    """Rejected clips by reason, the commonest first."""
+    members: dict[str, list[IndexRow]] = defaultdict(list)
+    for row in rows:
+        if row.reason:
+            members[row.reason].append(row)
+    ordered = sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [RejectLine(reason=reason, count=len(found), examples=found[:_EXAMPLES]) for reason, found in ordered]
+
+
+def note_counts(kept: Iterable[IndexRow]) -> list[tuple[str, int]]:
+    """What was done to the audio of how many clips."""
+    return Counter(note for row in kept for note in row.notes.split("; ") if note).most_common()
+
+
+def speaker_lines(kept: Iterable[IndexRow]) -> list[SpeakerLine]:
+    """Speakers, the one with the most clips first."""
+    seconds: dict[str, list[float]] = defaultdict(list)
+    for row in kept:
+        seconds[row.speaker].append(row.seconds or 0.0)
+    lines = [SpeakerLine(name=name, clips=len(own), hours=sum(own) / 3600) for name, own in seconds.items()]
+    return sorted(lines, key=lambda line: (-line.clips, line.name))
+
+
+def clip_cards(clips: CachedClips, kept: Sequence[IndexRow], *, seed: int, watch: Watch) -> Iterable[ClipCard]:
+    """A few clips drawn by the seed, in the order of their ids."""
+    drawn = random.Random(seed).sample(sorted(kept, key=lambda row: row.id), min(CLIPS_SHOWN, len(kept)))
+    watch.start("clips", len(drawn), 0.0)
+    for row in sorted(drawn, key=lambda row: row.id):
+        yield _card(clips.read(row), clips.spec.mel_profile)
+        watch.advance(1, row.seconds or 0.0)
+
+
+def _card(clip: CachedClip, profile: MelProfile) -> ClipCard:
+    stored, seconds = clip.record.mel.astype(np.float32), profile.seconds(clip.record.mel_length)
+    excerpt = seconds > _EXCERPT_SECONDS
+    frames = int(_EXCERPT_SECONDS / profile.seconds(1)) if excerpt else clip.record.mel_length
+    sound = sound_bytes(reconstruct(clip.mel[:frames], profile), profile.sample_rate, "FLAC")
+    return ClipCard(
+        clip=clip,
+        seconds=seconds,
+        used=1.0 if excerpt else frames / len(stored),
+        picture=_data_uri("image/png", _picture(stored[:frames] if excerpt else stored, profile)),
+        sound=_data_uri("audio/flac", sound),
+        excerpt_seconds=_EXCERPT_SECONDS if excerpt else None,
+    )
+
+
+def _picture(mel: np.ndarray, profile: MelProfile) -> bytes:
+    from matplotlib.image import imsave
+
+    file = io.BytesIO()
+    imsave(file, mel.T, format="png", origin="lower", cmap=MEL_COLOURS, vmin=profile.silence, vmax=LOUDEST)
+    return file.getvalue()
+
+
+def _data_uri(kind: str, data: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"

@@ -1,0 +1,101 @@
+"""`xtts-precompute inspect`: one clip of a cache as a picture of its mel, and as sound."""
+
+import io
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import soundfile
+
+from xtts.precompute.view.cached_clips import CachedClip, CachedClips, file_name, plain
+from xtts.precompute.workers.stopping import disk_errors_explained
+from xtts.shared.audio.griffin_lim import reconstruct
+from xtts.shared.audio.mel_pictures import draw_mel, png_bytes
+from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.cache.clip_index import IndexRow
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_INCHES_WIDE, _INCHES_HIGH, _DOTS_PER_INCH = 12.0, 5.4, 120
+_TEXT_WIDTH, _TEXT_LINES = 120, 3
+_USED, _PADDING = "#4477aa", "#9a9a9a"
+
+
+def inspect_clip(cache: Path, clip_id: str, out: Path) -> str:
+    """Write `ID.png` and `ID.wav` into `out`; returns what to print. A rejected clip has a reason instead."""
+    clips = CachedClips(cache)
+    row = clips.row(clip_id)
+    if row.position is None:
+        return rejection_text(row)
+    clip, profile = clips.read(row), clips.spec.mel_profile
+    with disk_errors_explained(out):
+        out.mkdir(parents=True, exist_ok=True)
+        picture, sound = (out / f"{file_name(row.id)}{ending}" for ending in (".png", ".wav"))
+        picture.write_bytes(draw_clip(clip, profile))
+        sound.write_bytes(sound_bytes(reconstruct(clip.mel, profile), profile.sample_rate, "WAV"))
+    lines = [figures_text(clip, profile), f"text: {row.text}", f"audio: {row.source}"]
+    lines += [f"notes: {row.notes}"] if row.notes else []
+    lines += [f"left out of the text: {row.left_out}"] if row.left_out else []
+    lines += [f"{picture}", f"{sound} (reconstructed from the stored mel)"]
+    return "\n".join(map(plain, lines))
+
+
+def rejection_text(row: IndexRow) -> str:
+    """Why a clip is not in the cache."""
+    lines = [f"{row.id}: rejected, {row.reason}" + (f" ({row.detail})" if row.detail else "")]
+    lines += [f"text: {row.text}", f"audio: {row.source}"]
+    return "\n".join(map(plain, lines))
+
+
+def figures_text(clip: CachedClip, profile: MelProfile) -> str:
+    """Counts of (L, T), and where the record lies."""
+    row, record = clip.row, clip.record
+    tokens = f"{record.token_length} of {len(record.tokens)} tokens"
+    frames = f"{record.mel_length} of {len(record.mel)} frames ({profile.seconds(record.mel_length):.2f} s)"
+    return f"{row.id}: {tokens}, {frames}, {row.split} bucket {row.bucket:02d}"
+
+
+def sound_bytes(samples: np.ndarray, rate: int, kind: str) -> bytes:
+    """A file of 16-bit samples, in a format that libsndfile names."""
+    file = io.BytesIO()
+    soundfile.write(file, samples, rate, format=kind, subtype="PCM_16")
+    return file.getvalue()
+
+
+def draw_clip(clip: CachedClip, profile: MelProfile) -> bytes:
+    """A PNG of the mel as it is stored, its padding shaded, with how much of the token row is used below."""
+    from matplotlib.figure import Figure  # a quarter of a second; no pyplot, which would look for a screen
+
+    figure = Figure(figsize=(_INCHES_WIDE, _INCHES_HIGH), dpi=_DOTS_PER_INCH, layout="constrained")
+    mel_axes, token_axes = figure.subplots(2, 1, height_ratios=[1.0, 0.05])
+    _draw_mel(figure, mel_axes, clip, profile)
+    _draw_tokens(token_axes, clip)
+    text = textwrap.wrap(plain(clip.row.text), _TEXT_WIDTH, max_lines=_TEXT_LINES, placeholder=" ...")
+    # Text of a corpus is no formula: a lone dollar sign would be an error.
+    figure.suptitle("\n".join([plain(figures_text(clip, profile)), *text]), parse_math=False, fontsize=11)
+    return png_bytes(figure)
+
+
+def _draw_mel(figure: "Figure", axes: "Axes", clip: CachedClip, profile: MelProfile) -> None:
+    mel, used = clip.record.mel.astype(np.float32), clip.record.mel_length
+    image = draw_mel(axes, mel, width=len(mel))
+    figure.colorbar(image, ax=axes, label="natural-log magnitude", pad=0.01)
+    if used < len(mel):
+        axes.axvspan(used, len(mel), facecolor=_PADDING, alpha=0.55, hatch="//", edgecolor="white", linewidth=0)
+        axes.axvline(used, color="white", linewidth=1.2)
+    axes.set_xlabel("frames (padding shaded)" if used < len(mel) else "frames")
+    # The same axis in other units.
+    seconds = axes.twiny()
+    seconds.set_xlim(0.0, profile.seconds(len(mel)))
+    seconds.set_xlabel("seconds")
+
+
+def _draw_tokens(axes: "Axes", clip: CachedClip) -> None:
+    used, stored = clip.record.token_length, len(clip.record.tokens)
+    axes.axvspan(0, used, facecolor=_USED)
+    if used < stored:
+        axes.axvspan(used, stored, facecolor=_PADDING, alpha=0.55, hatch="//", edgecolor="white", linewidth=0)
+    axes.set(xlim=(0, stored), yticks=[], xlabel="tokens")

@@ -1,0 +1,131 @@
+"""What the commands print: a live bar on a terminal, plain lines elsewhere, and the tables at the end."""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
+from xtts.shared.cache.stats import PERCENTILES, CorpusStats
+
+if TYPE_CHECKING:  # what only looks at a cache starts without the front end
+    from xtts.precompute.build.build_cache import BuildReport
+
+_PLAIN_SECONDS = 10.0
+"""Between two lines where no terminal shows a bar."""
+
+
+class Display:
+    """A `Watch` that draws: clips, clips/s, times real time, time left."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        columns = (
+            TextColumn("{task.description:8}"), BarColumn(), MofNCompleteColumn(),
+            TextColumn("clips  {task.fields[speed]}"), TimeRemainingColumn(), TextColumn("left"),
+        )  # fmt: skip
+        self._progress = Progress(
+            *columns, console=self._console, transient=True, disable=not self._console.is_terminal
+        )
+        self._stage, self._clips, self._done, self._seconds = "", 0, 0, 0.0
+        self._started = self._told = time.monotonic()
+
+    def __enter__(self) -> "Display":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def say(self, text: str) -> None:
+        """Print a line above the bar."""
+        self._console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+    def start(self, stage: str, clips: int, seconds: float) -> None:
+        """Begin a bar."""
+        for task in self._progress.task_ids:
+            self._progress.remove_task(task)
+        self._stage, self._clips, self._done, self._seconds = stage, clips, 0, 0.0
+        self._started = self._told = time.monotonic()
+        if clips:
+            self._progress.add_task(stage, total=clips, speed="")
+
+    def advance(self, clips: int, seconds: float) -> None:
+        """Move the bar, or print a line now and then."""
+        self._done, self._seconds = self._done + clips, self._seconds + seconds
+        for task in self._progress.task_ids:
+            self._progress.update(task, completed=self._done, speed=self._speed())
+        if self._progress.disable and (self._done == self._clips or time.monotonic() - self._told > _PLAIN_SECONDS):
+            self._told = time.monotonic()
+            self.say(f"{self._stage}: {self._done}/{self._clips} clips, {self._speed()}{self._left()}")
+
+    def follow(self, done: int, clips: int, seconds: float) -> None:
+        """Draw a job that counts by itself: clips done, clips in all, seconds of speech done."""
+        if self._stage != "speech":
+            self.start("speech", clips, 0.0)
+            self._done, self._seconds = done, seconds
+        else:
+            self.advance(done - self._done, seconds - self._seconds)
+
+    def _speed(self) -> str:
+        wall = max(1e-6, time.monotonic() - self._started)
+        real_time = f", {self._seconds / wall:.0f}x real time" if self._seconds else ""
+        return f"{self._done / wall:.0f} clips/s{real_time}"
+
+    def _left(self) -> str:
+        remaining = self._clips - self._done
+        if not (remaining and self._done):
+            return ""
+        return f", {remaining * (time.monotonic() - self._started) / self._done:.0f} s left"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
+
+
+def build_summary(report: "BuildReport", cache: str) -> str:
+    """What a build did, in a few lines."""
+    spec, figures = report.spec, report.spec.statistics
+    lines = [f"{figures.clips} clips kept ({figures.seconds / 3600:.2f} h), {figures.rejected} rejected"]
+    lines += [f"  {count} {reason}" for reason, count in sorted(report.rejected.items(), key=lambda pair: -pair[1])]
+    if report.unnormalised:
+        words = "put into words" if spec.features["text"]["expand_numbers"] else "as they are"
+        lines.append(f"{report.unnormalised} texts have no normalised column: their numbers are {words}")
+    lines += [bucket_table(spec, report.fills), f"fill {figures.fill:.1%} (useful frames / stored frames)"]
+    if report.changed:
+        done = f"{report.written_shards} shards written, {report.kept_shards} kept"
+    else:
+        done = f"nothing to do, {report.kept_shards} shards kept"
+    memory = f"memory at most {report.peak_bytes / 2**20:.0f} MiB"
+    return "\n".join([*lines, f"{cache}: {_size(spec)}, {done}, {report.wall_seconds:.1f} s, {memory}"])
+
+
+def bucket_table(spec: CacheSpec, fills: Sequence[float]) -> str:
+    """Shapes, counts and useful frames / stored frames."""
+    rows = [["bucket", "tokens", "frames", "train", "validation", "shards", "fill"]]
+    for number, bucket in enumerate(spec.buckets):
+        clips = [str(bucket.clips(split)) for split in SPLITS]
+        shards = str(len(bucket.train) + len(bucket.validation))
+        rows.append([f"{number:02d}", str(bucket.tokens), str(bucket.frames), *clips, shards, f"{fills[number]:.1%}"])
+    return _table(rows)
+
+
+def _size(spec: CacheSpec) -> str:
+    total = sum(shard.bytes for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation))
+    return f"{total / 2**30:.2f} GiB" if total >= 2**30 else f"{total / 2**20:.1f} MiB"
+
+
+def stats_text(stats: CorpusStats) -> str:
+    """The tables of `xtts-precompute stats`."""
+    lines = [f"{stats.clips} clips kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
+    lines += [f"  {count} {reason}" for reason, count in stats.rejected.items()]
+    header = ["percentile", *("max" if p == 100 else f"{p}%" for p in PERCENTILES)]
+    rows = [header]
+    for name, values in stats.percentiles.items():
+        rows.append([name, *(f"{v:.2f}" if name == "seconds" else f"{v:.0f}" for v in values)])
+    plans = [["buckets", "fill", "heights"]]
+    plans += [[str(n), f"{stats.fills[n]:.1%}", " ".join(map(str, stats.heights[n]))] for n in stats.fills]
+    return "\n".join([*lines, "", _table(rows), "", _table(plans)])

@@ -1,0 +1,1 @@
+"""Worker processes: the pool, how a job is stopped from outside, how it reports progress."""

@@ -1,0 +1,1 @@
+"""The cache format: cache.json, the clip index, records, bucket shapes, statistics."""

@@ -1,0 +1,193 @@
+"""`cache.json`: the contract between the stages. Stage 2 learns shapes, types and files from here alone."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
+from xtts.shared.config import check_features
+from xtts.shared.errors import LockstepError, build_command
+
+FORMAT_VERSION = 1
+SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
+Split = Literal["train", "validation"]
+SPLITS: tuple[Split, ...] = ("train", "validation")
+
+MAX_TOKENS, MAX_FRAMES = 2**16, 2**20
+"""Limits of one record, so that a hostile cache cannot ask for all memory."""
+
+_LARGEST_SPEC_BYTES = 2**26
+
+Count = Annotated[int, Field(ge=0, le=2**40)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Shard(_Part):
+    """One TFRecord file."""
+
+    file: Annotated[str, Field(pattern=r"^(train|validation)/bucket-\d{2}/shard-\d{5}-of-\d{5}\.tfrecord$")]
+    """Path inside the cache, always with forward slashes."""
+    records: Count
+    bytes: Count
+    sha256: Digest
+
+
+class Bucket(_Part):
+    """One shape (L, T), and the shards of both splits that hold it."""
+
+    tokens: Annotated[int, Field(gt=0, le=MAX_TOKENS)]
+    """L: tokens a record is padded to."""
+    frames: Annotated[int, Field(gt=0, le=MAX_FRAMES)]
+    """T: frames a record is padded to."""
+    train: list[Shard]
+    validation: list[Shard]
+
+    def shards(self, split: Split) -> list[Shard]:
+        """Shards of one split, in order."""
+        return self.train if split == "train" else self.validation
+
+    def clips(self, split: Split) -> int:
+        """Records in one split."""
+        return sum(shard.records for shard in self.shards(split))
+
+
+class Statistics(_Part):
+    """Of the kept clips; the mel figures are over the true frames of the training split."""
+
+    clips: Count
+    rejected: Count
+    seconds: float
+    frames: Count
+    mel_mean: float
+    mel_deviation: float
+    fill: float
+    """True frames / stored frames."""
+
+
+class CacheSpec(_Part):
+    """What `cache.json` holds, less its own digest."""
+
+    format_version: Literal[1]
+    fingerprint: Digest
+    """Digest of `features`: equal fingerprints mean equal settings."""
+    features: dict[str, dict[str, Any]]
+    """The resolved sections of the configuration that decide the bytes of a cache."""
+    profile: dict[str, Any]
+    """The mel profile's numbers, for readers without this package."""
+    mel_dtype: Literal["float16", "float32"]
+    mel_channels: Annotated[int, Field(gt=0, le=4096)]
+    fixed_length: bool
+    """False: records hold their own length (the dynamic baseline)."""
+    vocabulary: Annotated[int, Field(gt=0, le=2**24)]
+    """Number of token ids."""
+    tokenizer_sha256: Digest
+    index_sha256: Digest
+    index_rows: Count
+    speakers: list[str]
+    buckets: Annotated[list[Bucket], Field(max_length=100)]
+    statistics: Statistics
+    versions: dict[str, str]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Refuse what the types allow but no build writes."""
+        check_features(self.features)
+        profile = MEL_PROFILES.get(str(self.profile.get("name")))
+        if profile is None or self.profile != asdict(profile) or self.mel_channels != profile.mel_channels:
+            raise ValueError(f"mel profile {self.profile.get('name')!r} with numbers that this version does not have")
+        places = [
+            (shard.file, f"{split}/bucket-{number:02d}/")
+            for number, bucket in enumerate(self.buckets)
+            for split in SPLITS
+            for shard in bucket.shards(split)
+        ]
+        wrong = [file for file, place in places if not file.startswith(place)]
+        if wrong or len({file for file, _ in places}) < len(places):
+            raise ValueError(f"shards out of place or listed twice: {wrong[:1] or 'twice'}")
+        return self
+
+    @property
+    def identity(self) -> str:
+        """Digest of all that training depends on, shard digests included; not of file times or versions."""
+        return digest_of(self.model_dump(mode="json", exclude={"index_sha256", "versions"}))
+
+    @property
+    def mel_profile(self) -> MelProfile:
+        """The profile by name."""
+        return mel_profile(str(self.profile["name"]))
+
+    def record_bytes_limit(self, bucket: Bucket) -> int:
+        """No record of the bucket is larger: mel, tokens of at most 10 bytes each, and 4 KiB for the rest."""
+        item = 2 if self.mel_dtype == "float16" else 4
+        return bucket.frames * self.mel_channels * item + 10 * bucket.tokens + 4096
+
+
+def shard_file(split: str, bucket: int, shard: int, shards: int) -> str:
+    """Path of a shard inside the cache."""
+    return f"{split}/bucket-{bucket:02d}/shard-{shard:05d}-of-{shards:05d}.tfrecord"
+
+
+def shard_places(spec: CacheSpec) -> dict[tuple[str | None, int | None, int | None], str]:
+    """(split, bucket, shard), as rows of the index have them, to the shard's file."""
+    return {
+        (shard.file.partition("/")[0], number, shard_number(shard.file)): shard.file
+        for number, bucket in enumerate(spec.buckets)
+        for shard in (*bucket.train, *bucket.validation)
+    }
+
+
+def shard_number(file: str) -> int:
+    """The 3 of train/bucket-00/shard-00003-of-00004.tfrecord."""
+    return int(Path(file).stem.split("-")[1])
+
+
+def digest_of(value: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of `value`: the fingerprint of settings and specs."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def spec_bytes(spec: CacheSpec) -> bytes:
+    """The bytes of `cache.json`: the spec and, last, the digest that shows an edit."""
+    fields = spec.model_dump(mode="json")
+    return (json.dumps({**fields, "sha256": digest_of(fields)}, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def load_spec(cache: Path) -> CacheSpec:
+    """Read and check `cache.json`; a `LockstepError` says what is wrong and which command mends it."""
+    path = cache / SPEC_FILE
+    rebuild = build_command(cache, fresh=True)
+    try:
+        if path.stat().st_size > _LARGEST_SPEC_BYTES:
+            raise ValueError(f"larger than {_LARGEST_SPEC_BYTES} bytes")
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        found = "no finished cache here" if cache.is_dir() else "no such folder"
+        raise LockstepError(
+            str(path), found=found, expected="a cache", fix="build one with make features DATA=<corpus>"
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise LockstepError(str(path), found=f"cannot be read ({error})", fix=rebuild, exit_code=1) from None
+    if not isinstance(fields, dict) or fields.get("format_version") != FORMAT_VERSION:
+        version = fields.get("format_version") if isinstance(fields, dict) else None
+        raise LockstepError(
+            str(path), found=f"format version {version!r}", expected=str(FORMAT_VERSION), fix=rebuild, exit_code=1
+        )
+    stated = fields.pop("sha256", None)
+    if stated != digest_of(fields):
+        raise LockstepError(str(path), found="edited after it was written (digest differs)", fix=rebuild, exit_code=1)
+    try:
+        return CacheSpec.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = f"{path} {'.'.join(map(str, first['loc']))}"
+        raise LockstepError(where, found=str(first["msg"]).lower(), fix=rebuild, exit_code=1) from None

@@ -1,0 +1,53 @@
+"""The checks before training: every file of the cache is there and has its size; or, in full, its digest."""
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from xtts.shared.cache.cache_spec import INDEX_FILE, TOKENIZER_FILE, Shard, load_spec
+from xtts.shared.errors import LockstepError, repair_command
+
+
+def shard_problem(cache: Path, shard: Shard) -> tuple[str, str] | None:
+    """(found, expected) of a shard's file, or None when it has the right size."""
+    path = cache / shard.file
+    if not path.is_file():
+        return "missing", f"{shard.bytes} bytes"
+    if not path.resolve().is_relative_to(cache.resolve()):
+        return "a link that leaves the cache", "a file of the cache"
+    size = path.stat().st_size
+    if size != shard.bytes:
+        return f"{'truncated to' if size < shard.bytes else 'grown to'} {size} bytes", f"{shard.bytes} bytes"
+    return None
+
+
+def quick_check(cache: Path) -> None:
+    """Raise a `LockstepError` at the first file that is missing or has another size; reads no features."""
+    spec, fix = load_spec(cache), repair_command(cache)
+    for name in (INDEX_FILE, TOKENIZER_FILE):
+        if not (cache / name).is_file():
+            raise LockstepError(str(cache / name), found="missing", fix=fix, exit_code=1)
+    for bucket in spec.buckets:
+        for shard in (*bucket.train, *bucket.validation):
+            problem = shard_problem(cache, shard)
+            if problem:
+                found, expected = problem
+                raise LockstepError(str(cache / shard.file), found=found, expected=expected, fix=fix, exit_code=1)
+
+
+def full_check(cache: Path) -> None:
+    """Raise a `LockstepError` at the first file whose SHA-256 is not the one of `cache.json`; reads every byte."""
+    quick_check(cache)
+    spec, fix = load_spec(cache), repair_command(cache)
+    digests = {INDEX_FILE: spec.index_sha256, TOKENIZER_FILE: spec.tokenizer_sha256}
+    for bucket in spec.buckets:
+        digests |= {shard.file: shard.sha256 for shard in (*bucket.train, *bucket.validation)}
+
+    def digest(name: str) -> str:
+        with open(cache / name, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    with ThreadPoolExecutor() as pool:  # hashing releases the interpreter lock
+        for name, found in zip(digests, pool.map(digest, digests), strict=True):
+            if found != digests[name]:
+                raise LockstepError(str(cache / name), found="damaged (digest differs)", fix=fix, exit_code=1)

@@ -1,0 +1,1 @@
+"""Files and memory: atomic writes, the lock of a folder, malloc."""

@@ -1,0 +1,232 @@
+"""What a second build of a changed corpus does, and does not do."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from xtts.precompute.build.build_cache import BuildReport, build_cache, explain_build
+from xtts.precompute.workers.progress import Silence
+from xtts.precompute.build.survey import make_request
+from xtts.precompute.check.verify import verify_cache
+from xtts.shared.cache.cache_spec import load_spec, spec_bytes
+from xtts.shared.config import Config
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+from xtts.shared.cache.clip_index import read_index
+
+FLAGS = {"shapes.buckets": 3, "split.validation_fraction": 0.2, "shards.shard_mb": 1}
+
+
+class Listener(Silence):
+    """Remembers what was said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.stages: dict[str, int] = {}
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+    def start(self, stage: str, clips: int, seconds: float) -> None:
+        self.stages[stage] = clips
+
+
+@pytest.fixture(scope="module")
+def built(tone_corpus, tmp_path_factory) -> Path:
+    """A folder with `corpus` and its finished `cache` of several shards."""
+    folder = tmp_path_factory.mktemp("incremental")
+    tone_corpus(folder / "corpus", 150, seconds=(0.6, 1.5), seed=5)
+    build(folder, config())
+    return folder
+
+
+@pytest.fixture
+def place(built, tmp_path) -> Path:
+    """A copy that a test may change."""
+    return Path(shutil.copytree(built, tmp_path / "place"))
+
+
+def config(**flags: object) -> Config:
+    return load_config("tiny", flags={**FLAGS, **{key.replace("__", "."): value for key, value in flags.items()}})
+
+
+def build(place: Path, settings: Config, cache: str = "cache", **options: object) -> tuple[BuildReport, Listener]:
+    watch = Listener()
+    return build_cache(place / "corpus", place / cache, settings, workers=1, watch=watch, **options), watch
+
+
+def shards(cache: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(cache)): p.read_bytes() for p in cache.rglob("*.tfrecord")}
+
+
+def changed_shards(before: dict[str, bytes], cache: Path) -> set[str]:
+    after = shards(cache)
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+
+def replace_line(corpus: Path, number: int, line: str | None) -> None:
+    lines = (corpus / "metadata.csv").read_text().splitlines()
+    lines[number : number + 1] = [] if line is None else [line]
+    (corpus / "metadata.csv").write_text("\n".join(lines) + "\n")
+
+
+def test_the_corpus_has_several_shards(built):
+    assert len(shards(built / "cache")) >= 6
+
+
+def test_one_changed_wav_rewrites_one_shard_and_decodes_one_clip(place):
+    before = shards(place / "cache")
+    path = place / "corpus" / "wavs" / "tone-0007.wav"
+    samples, rate = soundfile.read(path)
+    soundfile.write(path, samples[::-1], rate)
+    report, watch = build(place, config())
+    assert len(changed_shards(before, place / "cache")) == report.written_shards == 1
+    assert "1 clip with other audio (tone-0007)" in watch.lines
+    assert any("1 of them from audio and" in line for line in watch.lines)
+    assert verify_cache(place / "cache", threads=1) == []
+    fresh, _ = build(place, config(), "fresh")
+    assert shards(place / "cache") == shards(place / "fresh")
+    assert fresh.spec == report.spec
+
+
+def test_one_changed_transcript_rewrites_one_shard_and_decodes_nothing(place, monkeypatch):
+    before = shards(place / "cache")
+    replace_line(place / "corpus", 4, "tone-0004|other words")
+    report, watch = build(place, config())
+    assert len(changed_shards(before, place / "cache")) == report.written_shards == 1
+    assert "1 clip with another transcript (tone-0004)" in watch.lines
+    assert any(", 0 of them from audio and" in line for line in watch.lines)
+
+
+def test_one_added_and_one_removed_clip_rewrite_their_shards_alone(place):
+    before = shards(place / "cache")
+    replace_line(place / "corpus", 30, None)
+    report, watch = build(place, config())
+    assert len(changed_shards(before, place / "cache")) == report.written_shards == 1
+    assert "1 clip removed (tone-0030)" in watch.lines
+    before = shards(place / "cache")
+    shutil.copy(place / "corpus" / "wavs" / "tone-0030.wav", place / "corpus" / "wavs" / "new.wav")
+    replace_line(place / "corpus", 3, "tone-0003|some words\nnew|a new clip")
+    report, watch = build(place, config())
+    assert "1 clip added (new)" in watch.lines
+    assert len(changed_shards(before, place / "cache")) == report.written_shards <= 2
+    assert verify_cache(place / "cache", threads=1) == []
+
+
+def test_touched_files_are_known_by_their_digest(place):
+    before = shards(place / "cache")
+    for path in (place / "corpus" / "wavs").iterdir():
+        os.utime(path, ns=(10**18, 10**18))
+    report, _ = build(place, config())
+    assert report.written_shards == 0
+    assert shards(place / "cache") == before
+    assert {row.source_mtime_ns for row in read_index(place / "cache" / "index.parquet")} == {10**18}
+    assert build(place, config())[1].stages == {"scan": 0, "features": 0}
+
+
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        ({"text__add_blank": True}, "text.add_blank: False -> True: all texts are tokenised anew"),
+        ({"shapes__buckets": 2}, "shapes.buckets: 3 -> 2: the mels are taken from the cache and padded anew"),
+        ({"split__seed": 1}, "split.seed: 0 -> 1: the clips are divided anew"),
+    ],
+)
+def test_other_settings_reuse_the_stored_mels(place, flags, line):
+    wavs = place / "corpus" / "wavs"
+    build(place, config(**flags), "fresh")
+    for path in wavs.iterdir():  # the audio cannot be decoded any more, and looks unchanged
+        stat = path.stat()
+        path.write_bytes(b"\0" * stat.st_size)
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    report, watch = build(place, config(**flags))
+    assert any(said.startswith(line) for said in watch.lines)
+    assert report.spec.statistics.clips == 150
+    assert shards(place / "cache") == shards(place / "fresh")
+    assert (place / "cache" / "cache.json").read_bytes() == (place / "fresh" / "cache.json").read_bytes()
+
+
+def test_another_profile_computes_all_mels_anew(place):
+    report, watch = build(place, config(audio__profile="tacotron2"))
+    assert "audio.profile: hifigan -> tacotron2: all mels are computed anew" in watch.lines
+    assert watch.stages == {"scan": 150, "features": 150}
+    assert report.kept_shards == 0
+    build(place, config(audio__profile="tacotron2"), "fresh")
+    assert shards(place / "cache") == shards(place / "fresh")
+
+
+def test_heights_are_pinned_while_they_fit(place):
+    shapes = [(b.tokens, b.frames) for b in load_spec(place / "cache").buckets]
+    for number in range(20, 26):
+        (place / "corpus" / "wavs" / f"tone-{number:04d}.wav").unlink()
+        replace_line(place / "corpus", 20, None)
+    report, _ = build(place, config())
+    assert [(b.tokens, b.frames) for b in report.spec.buckets] == shapes
+    long = np.sin(np.arange(22_050 * 3))
+    soundfile.write(place / "corpus" / "wavs" / "tone-0001.wav", long, 22_050)
+    report, _ = build(place, config())
+    assert report.spec.buckets[-1].frames == 264
+    assert verify_cache(place / "cache", threads=1) == []
+
+
+def test_a_broken_stored_mel_is_not_used(place):
+    spec = load_spec(place / "cache")
+    path = place / "cache" / spec.buckets[0].train[0].file
+    data = bytearray(path.read_bytes())
+    data[3000] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(LockstepError, match=r"shard-00000.* record 0 \(tone-.*cannot be used again: data checksum"):
+        build(place, config(text__add_blank=True))
+    report, _ = build(place, config(text__add_blank=True), fresh=True)
+    assert report.kept_shards == 0
+    assert verify_cache(place / "cache", threads=1) == []
+
+
+def test_dry_run_explains_and_writes_nothing(place):
+    before = {p: p.stat().st_mtime_ns for p in place.rglob("*")}
+    replace_line(place / "corpus", 4, "tone-0004|other words")
+    before[place / "corpus" / "metadata.csv"] = (place / "corpus" / "metadata.csv").stat().st_mtime_ns
+    watch = Listener()
+    for cache in ("cache", "nowhere"):
+        explain_build(make_request(place / "corpus", place / cache, config(), workers=1), watch)
+    assert "1 clip with another transcript (tone-0004)" in watch.lines
+    assert watch.lines[-1].endswith("0 from stored mels), 0 are kept")
+    assert {p: p.stat().st_mtime_ns for p in place.rglob("*")} == before
+
+
+def test_a_clip_rejected_while_its_shard_was_written_does_not_unsettle_it(place):
+    path = place / "corpus" / "wavs" / "tone-0005.wav"
+    samples, rate = soundfile.read(path)
+    samples[5] = np.nan
+    soundfile.write(path, samples, rate, subtype="FLOAT")
+    report, _ = build(place, config())
+    assert report.rejected == {"non-finite mel": 1}
+    assert report.written_shards == 1
+    assert build(place, config())[0].changed is False
+    build(place, config(), "fresh")
+    assert shards(place / "cache") == shards(place / "fresh")
+
+
+def test_a_setting_that_is_newer_than_the_cache_counts_as_its_default(place):
+    spec = load_spec(place / "cache")
+    audio = {key: value for key, value in spec.features["audio"].items() if key == "profile"}
+    older = spec.model_copy(update={"features": {**spec.features, "audio": audio}})
+    (place / "cache" / "cache.json").write_bytes(spec_bytes(older))
+    report, watch = build(place, config())
+    assert report.written_shards == 0
+    assert watch.stages == {"scan": 0, "features": 0}
+    assert load_spec(place / "cache") == spec
+
+
+def test_rows_of_an_earlier_build_share_what_memory_already_holds(tiny_cache):
+    """A rerun over a thousand hours would otherwise hold every transcript twice."""
+    strings = {row.text: row.text for row in read_index(tiny_cache / "index.parquet")}
+    rows = read_index(tiny_cache / "index.parquet", strings=strings)
+    assert len(rows) == 24
+    assert all(row.text is strings[row.text] for row in rows)
+    assert len({id(row.status) for row in rows}) == 1
+    assert rows == read_index(tiny_cache / "index.parquet")

@@ -1,0 +1,130 @@
+from dataclasses import replace
+
+import pytest
+
+from xtts.precompute.build.shard_plan import Pins, clip_digest, judge, plan_cache, validation_ids
+from xtts.shared.config import Config
+from xtts.shared.config_files import load_config
+from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.cache.bucket_shapes import Shape
+
+
+def row(name: str, tokens: int = 20, frames: int = 100, speaker: str = "") -> IndexRow:
+    return IndexRow(
+        id=name, speaker=speaker, text="t", status="kept", token_length=tokens, mel_length=frames, seconds=1.0
+    )
+
+
+def config(**values: object) -> Config:
+    return load_config("tiny", flags={f"shapes.{key}": value for key, value in values.items()})
+
+
+def rows(count: int) -> list[IndexRow]:
+    return [row(f"clip-{i}", 10 + i % 30, 60 + (i * 37) % 500) for i in range(count)]
+
+
+def places(plan) -> dict[str, tuple]:
+    return {row.id: (shard.file, position) for shard in plan.shards for position, row in enumerate(shard.rows)}
+
+
+def test_every_clip_has_one_place_and_fits_it():
+    plan = plan_cache(rows(500), config(), None)
+    placed = [(shard, row) for shard in plan.shards for row in shard.rows]
+    assert sorted(row.id for _, row in placed) == sorted(f"clip-{i}" for i in range(500))
+    for shard, clip in placed:
+        shape = plan.shapes[shard.bucket]
+        assert clip.mel_length <= shape.frames
+        assert clip.token_length <= shape.tokens
+        assert (clip.split, clip.bucket, clip.shard) == (shard.split, shard.bucket, shard.shard)
+
+
+def test_arrival_order_does_not_matter():
+    assert places(plan_cache(rows(300), config(), None)) == places(plan_cache(rows(300)[::-1], config(), None))
+
+
+def test_another_seed_gives_another_order_and_split():
+    base = config()
+    other = base.model_copy(update={"split": base.split.model_copy(update={"seed": 1})})
+    assert places(plan_cache(rows(300), base, None)) != places(plan_cache(rows(300), other, None))
+
+
+def test_one_clip_more_touches_one_shard():
+    small = load_config("tiny", flags={"shards.shard_mb": 1})
+    before = plan_cache(rows(800), small, None)
+    counts = {(s.split, s.bucket): s.shards for s in before.shards}
+    pins = Pins(shapes=before.shapes, speakers=[], shard_counts=counts)
+    after = plan_cache([*rows(800), row("newcomer")], small, pins)
+    old = {shard.file: [r.id for r in shard.rows] for shard in before.shards}
+    new = {shard.file: [r.id for r in shard.rows] for shard in after.shards}
+    assert len(old) > 20
+    assert [file for file in new if new[file] != old.get(file)] == [places(after)["newcomer"][0]]
+
+
+def test_about_the_asked_share_is_held_out():
+    digests = {f"c{i}": clip_digest(0, f"c{i}") for i in range(4000)}
+    held = validation_ids(digests, 0.05)
+    assert 140 <= len(held) <= 260
+    assert max(digests[i] for i in held) < min(digests[i] for i in digests if i not in held)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_at_least_one_and_never_all_are_held_out(count):
+    digests = {f"c{i}": clip_digest(0, f"c{i}") for i in range(count)}
+    assert len(validation_ids(digests, 1e-9)) == 1
+    assert len(validation_ids(digests, 1.0)) == count - 1
+    assert validation_ids(digests, 0.0) == set()
+
+
+def test_a_single_clip_is_for_training():
+    assert validation_ids({"a": clip_digest(0, "a")}, 0.5) == set()
+
+
+def test_without_fixed_lengths_there_is_one_bucket():
+    plan = plan_cache(rows(50), config(pad_to_fixed_length=False), None)
+    assert plan.shapes == [Shape(tokens=40, frames=560)]
+
+
+def test_pinned_heights_stay_while_they_fit():
+    pins = Pins(shapes=[Shape(tokens=48, frames=320), Shape(tokens=48, frames=576)], speakers=[], shard_counts={})
+    assert plan_cache(rows(300), config(buckets=2), pins).shapes == pins.shapes
+    assert plan_cache([*rows(300), row("x", 20, 577)], config(buckets=2), pins).shapes != pins.shapes
+    assert plan_cache([*rows(300), row("x", 49, 500)], config(buckets=2), pins).shapes != pins.shapes
+
+
+def test_pinned_heights_that_waste_much_are_chosen_anew():
+    pins = Pins(shapes=[Shape(tokens=48, frames=2000)], speakers=[], shard_counts={})
+    assert plan_cache(rows(300), config(buckets=2), pins).shapes != pins.shapes
+
+
+def test_known_speakers_keep_their_ids():
+    speakers = [row("a", speaker="zoe"), row("b", speaker="ann"), row("c", speaker="bob")]
+    assert plan_cache(speakers, config(), None).speakers == ["ann", "bob", "zoe"]
+    pins = Pins(shapes=[Shape(tokens=24, frames=104)], speakers=["zoe"], shard_counts={})
+    assert plan_cache(speakers, config(), pins).speakers == ["zoe", "ann", "bob"]
+    assert plan_cache([row("a")], config(), None).speakers == []
+
+
+@pytest.mark.parametrize(
+    ("tokens", "frames", "reason", "detail"),
+    [
+        (20, 100, None, ""),
+        (20, 1, "too short audio", "1 frames, at least 2 are needed"),
+        (20, 301, "too long audio", "301 frames, at most 300 are allowed"),
+        (51, 100, "too long text", "51 tokens, at most 50 are allowed"),
+        (40, 30, "too short audio", "30 frames for 40 tokens: they cannot be aligned"),
+    ],
+)
+def test_lengths_are_judged(tokens, frames, reason, detail):
+    judged = judge(row("a", tokens, frames), config(max_text_length=50, max_mel_frames=300))
+    assert (judged.status, judged.reason, judged.detail) == ("rejected" if reason else "kept", reason, detail)
+
+
+def test_without_caps_only_the_absurd_is_too_long():
+    assert judge(row("a", 20, 2**16), config()).reason is None
+    assert judge(row("a", 20, 2**16 + 1), config()).reason == "too long audio"
+    assert judge(row("a", 2**16 + 1, 2**16), config()).reason == "too long text"
+
+
+def test_what_the_scan_rejected_stays_rejected():
+    scanned = replace(row("a"), status="rejected", reason="missing audio", mel_length=None)
+    assert judge(scanned, config()) == scanned

@@ -1,0 +1,230 @@
+"""verify --against, --deep, --repair and --json; bit flips and truncations all over a cache."""
+
+import hashlib
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.check.verify_command import VerifyRequest, run_verify
+from xtts.precompute.workers.progress import Silence
+from xtts.shared.cache.cache_spec import load_spec, spec_bytes
+from xtts.shared.cache.clip_index import index_bytes, read_index
+from xtts.shared.errors import LockstepError
+
+COMMAND = [sys.executable, "-c", "from xtts.precompute.cli import main; main()", "verify"]
+
+
+@pytest.fixture
+def place(tiny_corpus: Path, tiny_cache: Path, tmp_path: Path) -> Path:
+    """Copies of the small corpus and its cache, times included."""
+    shutil.copytree(tiny_corpus, tmp_path / "corpus")
+    shutil.copytree(tiny_cache, tmp_path / "cache")
+    return tmp_path
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def check(place: Path, *, deep: int | None = None, repair: bool = False) -> tuple[int, list[str]]:
+    lines: list[str] = []
+    request = VerifyRequest(
+        cache=place / "cache", against=place / "corpus", deep=deep, repair=repair, workers=1
+    )  # fmt: skip
+    code = run_verify(request, as_json=False, watch=Silence(), echo=lines.append)
+    return code, lines
+
+
+def test_an_unchanged_corpus_agrees(place):
+    assert check(place) == (0, [f"{place / 'cache'}: sound"])
+    for path in (place / "corpus" / "wavs").iterdir():
+        os.utime(path, ns=(1, 1))
+    assert check(place)[0] == 0
+
+
+def test_changed_added_and_removed_clips_are_named(place):
+    wavs, metadata = place / "corpus" / "wavs", place / "corpus" / "metadata.csv"
+    samples, rate = soundfile.read(wavs / "tone-0003.wav")
+    soundfile.write(wavs / "tone-0003.wav", samples * 0.5, rate)
+    (wavs / "tone-0004.wav").unlink()
+    lines = metadata.read_text().splitlines()
+    lines[5] = "tone-0005|something else"
+    del lines[6]
+    metadata.write_text("\n".join([*lines, "newcomer|hello there"]) + "\n")
+    code, found = check(place)
+    assert code == 1
+    assert [line.split("; ")[0] for line in found[:-1]] == [
+        "wavs/tone-0003.wav (tone-0003): audio changed, expected the audio of the cache",
+        "wavs/tone-0004.wav (tone-0004): audio missing, expected the audio of the cache",
+        found[2].split("; ")[0],
+        "wavs/newcomer.wav (newcomer): added to the corpus, expected a clip of the cache",
+        "wavs/tone-0006.wav (tone-0006): in the cache, expected removed from the corpus",
+    ]
+    assert found[2].startswith("wavs/tone-0005.wav (tone-0005): transcript changed, expected '")
+    fix = f"run xtts-precompute build --cache {place / 'cache'} --data <its corpus> --config <its own>"
+    assert all(line.endswith(fix) for line in found[:-1])
+
+
+def test_deep_compares_with_a_second_computation(place):
+    assert check(place, deep=0) == (0, [f"{place / 'cache'}: sound"])
+    path = place / "corpus" / "wavs" / "tone-0003.wav"
+    samples, rate = soundfile.read(path)
+    soundfile.write(path, samples * 0.5, rate)
+    forge_index(place / "cache", "tone-0003", path)
+    code, found = check(place, deep=0)
+    assert code == 1
+    assert len(found) == 2
+    assert re.search(
+        r"record \d+ \(tone-0003\): mel differs by 0\.[67]\d\d at frame .*, expected at most 0\.02", found[0]
+    )
+    assert found[0].endswith(
+        f"; run xtts-precompute build --fresh --cache {place / 'cache'} --data <its corpus> --config <its own>"
+    )
+
+
+def forge_index(cache: Path, clip_id: str, audio: Path) -> None:
+    """Make the index say that the stored features are of that audio."""
+    stat, digest = audio.stat(), hashlib.sha256(audio.read_bytes()).hexdigest()
+    news = {"audio_sha256": digest, "source_bytes": stat.st_size, "source_mtime_ns": stat.st_mtime_ns}
+    rows = [replace(row, **news) if row.id == clip_id else row for row in read_index(cache / "index.parquet")]
+    data = index_bytes(rows)
+    (cache / "index.parquet").write_bytes(data)
+    spec = load_spec(cache).model_copy(update={"index_sha256": hashlib.sha256(data).hexdigest()})
+    (cache / "cache.json").write_bytes(spec_bytes(spec))
+
+
+def breakages() -> dict[str, object]:
+    def flip(path: Path) -> None:
+        data = bytearray(path.read_bytes())
+        data[len(data) // 3] ^= 16
+        path.write_bytes(data)
+
+    return {
+        "flipped": flip,
+        "truncated": lambda path: path.write_bytes(path.read_bytes()[:-9]),
+        "emptied": lambda path: path.write_bytes(b""),
+        "missing": Path.unlink,
+        "replaced by a link": lambda path: (
+            path.rename(path.parents[3] / "away"),
+            path.symlink_to(path.parents[3] / "away"),
+        ),
+    }
+
+
+@pytest.mark.parametrize("breakage", breakages())
+def test_repair_makes_a_shard_again_and_nothing_else(place, breakage):
+    whole = tree(place / "cache")
+    path = place / "cache" / load_spec(place / "cache").buckets[1].train[0].file
+    others = {p: p.stat().st_ino for p in (place / "cache").rglob("*.tfrecord") if p != path}
+    breakages()[breakage](path)
+    assert check(place)[0] == 1
+    assert check(place, repair=True) == (0, [f"{place / 'cache'}: sound"])
+    assert tree(place / "cache") == whole
+    assert not path.is_symlink()
+    assert {p: p.stat().st_ino for p in others} == others
+
+
+@pytest.mark.parametrize("name", ["index.parquet", "tokenizer.json"])
+@pytest.mark.parametrize("breakage", ["flipped", "missing"])
+def test_repair_makes_small_files_again(place, name, breakage):
+    whole = tree(place / "cache")
+    breakages()[breakage](place / "cache" / name)
+    assert check(place, repair=True)[0] == 0
+    assert tree(place / "cache") == whole
+
+
+def test_repair_removes_extra_shards(place):
+    whole = tree(place / "cache")
+    path = place / "cache" / load_spec(place / "cache").buckets[0].train[0].file
+    shutil.copy(path, path.with_name("shard-00007-of-00009.tfrecord"))
+    assert check(place, repair=True)[0] == 0
+    assert tree(place / "cache") == whole
+
+
+def test_repair_refuses_a_corpus_that_changed(place):
+    path = place / "cache" / load_spec(place / "cache").buckets[1].train[0].file
+    path.unlink()
+    samples, rate = soundfile.read(place / "corpus" / "wavs" / "tone-0003.wav")
+    soundfile.write(place / "corpus" / "wavs" / "tone-0003.wav", samples * 0.5, rate)
+    with pytest.raises(LockstepError, match=r"1 clips changed since .* first is wavs/tone-0003\.wav"):
+        check(place, repair=True)
+    assert not path.exists()
+
+
+def test_index_and_shard_broken_together_ask_for_a_new_build(place):
+    (place / "cache" / "index.parquet").unlink()
+    (place / "cache" / load_spec(place / "cache").buckets[1].train[0].file).unlink()
+    with pytest.raises(
+        LockstepError, match=r"unreadable as well as index\.parquet .* run xtts-precompute build --fresh"
+    ):
+        check(place, repair=True)
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_json_for_machines(place):
+    cache = place / "cache"
+    done = run("--cache", cache, "--json")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"cache": str(cache), "sound": True, "findings": []})
+    shard = load_spec(cache).buckets[0].train[0].file
+    (cache / shard).unlink()
+    done = run("--cache", cache, "--json")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["sound"]) == (1, False)
+    assert report["findings"][0]["file"] == shard
+    assert report["findings"][0]["found"] == "missing"
+    (cache / "cache.json").unlink()
+    done = run("--cache", cache, "--json")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["findings"][0]["found"] == "no finished cache here"
+
+
+def test_repair_as_a_command(place):
+    cache = place / "cache"
+    (cache / load_spec(cache).buckets[0].train[0].file).unlink()
+    done = run("--cache", cache, "--repair")
+    assert done.returncode == 2
+    assert "error: --repair: no corpus to work from, expected --repair --against DATA" in done.stderr
+    finding = run("--cache", cache).stdout.splitlines()[0]
+    fix = finding.partition("; run xtts-precompute verify ")[2].replace("<its corpus>", str(place / "corpus"))
+    done = run(*shlex.split(fix), "--deep")
+    assert done.returncode == 0, done.stderr
+    assert "missing, expected" in done.stderr
+    assert "1 files repaired" in done.stderr
+    assert done.stdout == f"{cache}: sound\n"
+
+
+@pytest.mark.slow
+def test_200_flipped_bits_and_50_truncations_are_all_found(place):
+    generator, cache = random.Random(1), place / "cache"
+    files = sorted(p for p in cache.rglob("*") if p.is_file())
+    sizes = [p.stat().st_size for p in files]
+    for number in range(250):
+        path = generator.choices(files, weights=sizes)[0] if number % 5 else generator.choice(files)
+        data = path.read_bytes()
+        if number < 200:
+            at = generator.randrange(len(data))
+            path.write_bytes(data[:at] + bytes([data[at] ^ 1 << generator.randrange(8)]) + data[at + 1 :])
+        else:
+            path.write_bytes(data[: generator.randrange(len(data))])
+        try:
+            found = [finding.file for finding in verify_cache(cache, threads=2)]
+        except LockstepError as error:
+            assert path.name == "cache.json"
+            found = [str(Path(error.where.split(" ")[0]).relative_to(cache))]
+        assert str(path.relative_to(cache)) in found
+        path.write_bytes(data)
+    assert verify_cache(cache, threads=2) == []

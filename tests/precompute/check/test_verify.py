@@ -1,0 +1,227 @@
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from xtts.precompute.check.verify import verify_cache
+from xtts.shared.cache.cache_spec import CacheSpec, load_spec, spec_bytes
+from xtts.shared.cache.clip_index import IndexRow, index_bytes, read_index
+from xtts.shared.cache.quick_check import quick_check
+from xtts.shared.cache.records import Record, frame, parse_example, unframe
+from xtts.shared.errors import LockstepError
+
+
+@pytest.fixture
+def cache(tiny_cache: Path, tmp_path: Path) -> Path:
+    """A copy of the small cache that a test may break."""
+    return Path(shutil.copytree(tiny_cache, tmp_path / "features"))
+
+
+def findings(cache: Path) -> str:
+    return "\n".join(map(str, verify_cache(cache, threads=2)))
+
+
+def shard_rows(cache: Path) -> list[IndexRow]:
+    """The index' rows of the first shard, by position."""
+    rows = (r for r in read_index(cache / "index.parquet") if (r.split, r.bucket, r.shard) == ("train", 0, 0))
+    return sorted(rows, key=lambda row: row.position)
+
+
+def first_shard(cache: Path) -> Path:
+    return cache / load_spec(cache).buckets[0].train[0].file
+
+
+def write_spec(cache: Path, change: Callable[[dict], None]) -> None:
+    """Edit the spec and give it a right digest, as a forger would."""
+    fields = load_spec(cache).model_dump(mode="json")
+    change(fields)
+    (cache / "cache.json").write_bytes(spec_bytes(CacheSpec.model_validate(fields)))
+
+
+def rewrite_record(cache: Path, number: int, change: Callable[[Record], Record]) -> None:
+    """Change a record and mend all checksums of its file, so that only the contents can tell."""
+    spec, path = load_spec(cache), first_shard(cache)
+    limit = spec.record_bytes_limit(spec.buckets[0])
+    payloads = [bytes(p) for p in unframe(memoryview(path.read_bytes()), limit_bytes=limit)]
+    record = parse_example(memoryview(payloads[number]), mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
+    payloads[number] = change(record).to_example()
+    path.write_bytes(b"".join(map(frame, payloads)))
+
+    def mend(fields: dict) -> None:
+        shard = fields["buckets"][0]["train"][0]
+        shard["bytes"], shard["sha256"] = path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest()
+
+    write_spec(cache, mend)
+
+
+def test_a_whole_cache_is_sound(cache):
+    assert findings(cache) == ""
+    quick_check(cache)
+
+
+@pytest.mark.parametrize("at", [0, 9, 40, 1000, -1, -3, -2000])
+def test_a_flipped_bit_is_found_and_its_clip_named(cache, at):
+    path = first_shard(cache)
+    data = bytearray(path.read_bytes())
+    data[at] ^= 4
+    path.write_bytes(data)
+    quick_check(cache)
+    number = 0 if at >= 0 else load_spec(cache).buckets[0].train[0].records - 1
+    row = next(
+        r for r in read_index(cache / "index.parquet") if (r.split, r.bucket, r.position) == ("train", 0, number)
+    )
+    file = path.relative_to(cache)
+    assert f"{file} record {number} ({row.id}): " in findings(cache)
+    assert "checksum does not match" in findings(cache)
+    assert f"; run xtts-precompute verify --cache {cache} --against <its corpus> --repair" in findings(cache)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 11, 5000, -1, -5])
+def test_a_truncated_shard_is_found(cache, keep):
+    path = first_shard(cache)
+    path.write_bytes(path.read_bytes()[:keep])
+    assert f"{path.relative_to(cache)}: truncated to {path.stat().st_size} bytes, expected " in findings(cache)
+    with pytest.raises(LockstepError, match="truncated to") as caught:
+        quick_check(cache)
+    assert caught.value.exit_code == 1
+
+
+def test_missing_extra_and_swapped_shards_are_found(cache):
+    path = first_shard(cache)
+    extra = path.with_name("shard-00001-of-00002.tfrecord")
+    shutil.copy(path, extra)
+    assert f"{extra.relative_to(cache)}: a file that is not of this cache" in findings(cache)
+    extra.unlink()
+    other = cache / load_spec(cache).buckets[1].train[0].file
+    path.rename(path.with_name("x"))
+    other.rename(path)
+    path.with_name("x").rename(other)
+    report = findings(cache)
+    assert f"{path.relative_to(cache)}: grown to" in report
+    assert f"{other.relative_to(cache)}: truncated to" in report
+    path.unlink()
+    assert f"{path.relative_to(cache)}: missing" in findings(cache)
+    with pytest.raises(LockstepError, match="missing"):
+        quick_check(cache)
+
+
+def test_a_shard_that_links_elsewhere_is_refused(cache, tmp_path):
+    path = first_shard(cache)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert "a link that leaves the cache" in findings(cache)
+    with pytest.raises(LockstepError, match="a link that leaves the cache"):
+        quick_check(cache)
+
+
+def test_an_edited_spec_is_refused(cache):
+    path = cache / "cache.json"
+    path.write_text(path.read_text().replace('"mel_channels": 80', '"mel_channels": 81'))
+    with pytest.raises(LockstepError, match=r"cache\.json: edited after it was written") as caught:
+        verify_cache(cache, threads=1)
+    assert caught.value.exit_code == 1
+
+
+def test_another_format_and_no_cache_are_refused(cache, tmp_path):
+    fields = json.loads((cache / "cache.json").read_text())
+    (cache / "cache.json").write_text(json.dumps({**fields, "format_version": 0}))
+    with pytest.raises(LockstepError, match="format version 0, expected 1; run xtts-precompute build") as caught:
+        verify_cache(cache, threads=1)
+    assert caught.value.exit_code == 1
+    with pytest.raises(LockstepError, match="no such folder, expected a cache") as caught:
+        verify_cache(tmp_path / "nothing", threads=1)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["index.parquet", "tokenizer.json"])
+def test_small_files_are_checked(cache, name):
+    data = bytearray((cache / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (cache / name).write_bytes(data)
+    assert f"{name}: other content than when it was written" in findings(cache)
+    (cache / name).unlink()
+    assert f"{name}: missing" in findings(cache)
+    with pytest.raises(LockstepError, match=f"{name}: missing"):
+        quick_check(cache)
+
+
+def test_an_index_that_disagrees_is_found(cache):
+    rows = read_index(cache / "index.parquet")
+    data = index_bytes(rows[1:])
+    (cache / "index.parquet").write_bytes(data)
+    write_spec(cache, lambda fields: fields.update(index_sha256=hashlib.sha256(data).hexdigest()))
+    report = findings(cache)
+    assert "index.parquet: 23 rows, expected 24 as in cache.json" in report
+    assert "index.parquet: 23 kept clips, expected 24 as in cache.json" in report
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda r: {"mel": r.mel[:-1]}, "mel has {less} frames, expected {tall}"),
+        (lambda r: {"tokens": r.tokens[:-1]}, "tokens, expected {long}"),
+        (lambda r: {"mel_length": 0}, "mel_length 0, expected 1 to {tall}"),
+        (lambda r: {"token_length": 10_000}, "token_length 10000, expected 1 to {long}"),
+        (lambda r: {"tokens": r.tokens + 1000}, "token ids from "),
+        (lambda r: {"tokens": r.tokens + (r.tokens == 0)}, "tokens padded with other ids, expected 0"),
+        (lambda r: {"mel": r.mel * 0}, "mel padded with other values, expected -11.5"),
+        (lambda r: {"speaker": 3}, "speaker 3, expected 0 to 0"),
+        (lambda r: {"clip_id": "someone"}, "(id, tokens, frames) ('someone', "),
+        (lambda r: {"mel": r.mel.clip(-5)}, "mel padded with other values"),
+        (lambda r: {"tokens": r.tokens[::1].copy()}, ""),
+    ],
+)
+def test_wrong_contents_behind_right_checksums_are_found(cache, change, message):
+    bucket = load_spec(cache).buckets[0]
+
+    def changed(record: Record) -> Record:
+        return Record(**{**{f: getattr(record, f) for f in record.__dataclass_fields__}, **change(record)})
+
+    rewrite_record(cache, 1, changed)
+    report = findings(cache)
+    if not message:
+        assert report == ""
+        return
+    assert message.format(less=bucket.frames - 1, tall=bucket.frames, long=bucket.tokens) in report
+    assert f"{bucket.train[0].file} record 1 (" in report
+
+
+def louder(record: Record) -> Record:
+    mel = record.mel.copy()
+    mel[0, 0] += 1
+    return Record(**{**{f: getattr(record, f) for f in record.__dataclass_fields__}, "mel": mel})
+
+
+def test_a_forged_record_differs_from_the_index(cache):
+    rewrite_record(cache, 0, louder)
+    report = "\n".join(map(str, verify_cache(cache, threads=2, every_digest=True)))
+    assert f"record 0 ({shard_rows(cache)[0].id}): other content than in the index (record_sha256 differs)" in report
+
+
+@pytest.mark.parametrize("every_digest", [False, True])
+def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache, every_digest):
+    """All checksums inside the file are right, and so are the lengths: only digests can tell."""
+    spec = (cache / "cache.json").read_bytes()
+    rewrite_record(cache, 1, louder)
+    (cache / "cache.json").write_bytes(spec)
+    name = f"{load_spec(cache).buckets[0].train[0].file} record 1 ({shard_rows(cache)[1].id})"
+    report = "\n".join(map(str, verify_cache(cache, threads=2, every_digest=every_digest)))
+    assert report.startswith(f"{name}: other content than in the index (record_sha256 differs)")
+    assert "\n" not in report
+
+
+@pytest.mark.parametrize("column", ["record_sha256", "id", "mel_length"])
+def test_a_changed_index_is_compared_with_every_record(cache, column):
+    rows = read_index(cache / "index.parquet")
+    row = shard_rows(cache)[2]
+    other = {"record_sha256": "0" * 64, "id": "someone", "mel_length": 1}
+    data = index_bytes([replace(r, **{column: other[column]}) if r.id == row.id else r for r in rows])
+    (cache / "index.parquet").write_bytes(data)
+    report = findings(cache)
+    assert report.startswith("index.parquet: other content than when it was written")
+    shown = "someone" if column == "id" else row.id
+    assert f"{load_spec(cache).buckets[0].train[0].file} record 2 ({shown}): " in report

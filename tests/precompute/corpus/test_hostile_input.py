@@ -1,0 +1,243 @@
+"""Caches and corpora made by somebody who means ill, or by a fuzzer: one clear message or a ledger row each."""
+
+import hashlib
+import io
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import soundfile
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from xtts.precompute.build import build_cache
+from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.workers.progress import Silence
+from xtts.shared.cache.cache_spec import digest_of, load_spec
+from xtts.shared.cache.clip_index import REASONS, index_bytes, read_index
+from xtts.shared.cache.quick_check import quick_check
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+
+
+@pytest.fixture
+def cache(tiny_cache: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_cache, tmp_path / "features"))
+
+
+def forge(cache: Path, change: Callable[[dict], object]) -> None:
+    """Change `cache.json` and give it the digest of the change."""
+    fields = json.loads((cache / "cache.json").read_text())
+    del fields["sha256"]
+    change(fields)
+    (cache / "cache.json").write_text(json.dumps({**fields, "sha256": digest_of(fields)}))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda f: f["buckets"][0]["train"][0].update(file="../../etc/passwd"),
+            "buckets.0.train.0.file: string should",
+        ),
+        (lambda f: f["buckets"][0]["train"][0].update(file="/etc/passwd"), "buckets.0.train.0.file: string should"),
+        (
+            lambda f: f["buckets"][0]["train"][0].update(file="train/bucket-01/shard-00000-of-00001.tfrecord"),
+            "out of place",
+        ),
+        (lambda f: f["buckets"][0]["train"].append(f["buckets"][0]["train"][0]), "listed twice"),
+        (lambda f: f["buckets"][0].update(frames=2**40), "buckets.0.frames: input should be less than"),
+        (lambda f: f["buckets"][0].update(tokens=-8), "buckets.0.tokens: input should be greater than 0"),
+        (lambda f: f["buckets"].extend(f["buckets"] * 60), "buckets: list should have at most 100"),
+        (lambda f: f.update(index_rows=2**60), "index_rows: input should be less than"),
+        (lambda f: f.update(mel_channels=4096), "mel profile 'hifigan' with numbers that"),
+        (lambda f: f["profile"].update(name="future"), "mel profile 'future' with numbers that"),
+        (lambda f: f["features"].pop("split"), "features.split: input should be"),
+        (lambda f: f["features"]["audio"].update(denoise=True), "features.audio.denoise: extra inputs"),
+        (lambda f: f.update(compression="new"), "compression: extra inputs are not permitted"),
+        (lambda f: f.update(format_version=2), "format version 2, expected 1"),
+        (lambda f: f.update(vocabulary="\ud800"), "vocabulary: input should be"),
+    ],
+)
+def test_forged_specs_are_refused_before_anything_is_read(cache, change, message):
+    forge(cache, change)
+    for check in (load_spec, quick_check, lambda c: verify_cache(c, threads=1)):
+        with pytest.raises(LockstepError, match=message) as caught:
+            check(cache)
+        assert caught.value.exit_code == 1
+
+
+@pytest.mark.parametrize("data", [b"[" * 200_000, b"\xff\xfe", b"", b"null", b'{"format_version": 1e999}'])
+def test_a_spec_that_is_no_spec(cache, data, tiny_corpus, tiny_config):
+    (cache / "cache.json").write_bytes(data)
+    with pytest.raises(LockstepError, match=r"cache\.json: (cannot be read|format version|edited)"):
+        load_spec(cache)
+    build_cache(tiny_corpus, cache, tiny_config, workers=1, watch=Silence())
+    assert verify_cache(cache, threads=1) == []
+
+
+def test_a_record_that_claims_any_length_is_not_allocated(cache):
+    path = cache / load_spec(cache).buckets[0].train[0].file
+    length = (2**50).to_bytes(8, "little")
+    from xtts.shared.cache.records import masked_crc32c
+
+    path.write_bytes(length + masked_crc32c(length).to_bytes(4, "little") + path.read_bytes()[12:])
+    assert "record of 1125899906842624 bytes, the largest possible is" in str(verify_cache(cache, threads=1)[0])
+
+
+def test_an_index_of_other_columns_or_endless_rows(cache, monkeypatch):
+    pq.write_table(pa.table({"id": pa.array(["a"])}), cache / "index.parquet")
+    with pytest.raises(LockstepError, match="other columns than this version writes"):
+        read_index(cache / "index.parquet")
+    monkeypatch.setattr("xtts.shared.cache.clip_index._MOST_ROWS", 0)
+    with pytest.raises(LockstepError, match="1 rows"):
+        read_index(cache / "index.parquet")
+
+
+def test_rows_that_point_nowhere_do_not_crash_a_build(cache, tiny_corpus, tiny_config):
+    rows = [replace(row, bucket=77, shard=-1, position=-9) for row in read_index(cache / "index.parquet")]
+    data = index_bytes(rows)
+    (cache / "index.parquet").write_bytes(data)
+    forge(cache, lambda f: f.update(index_sha256=hashlib.sha256(data).hexdigest()))
+    assert "names a shard that the cache does not have" in "\n".join(map(str, verify_cache(cache, threads=1)))
+    build_cache(tiny_corpus, cache, tiny_config, workers=1, watch=Silence())
+    assert verify_cache(cache, threads=1) == []
+
+
+class InlinePool:
+    """Runs tasks where they are submitted: hundreds of builds need no hundreds of processes."""
+
+    def __init__(self, workers: int) -> None:
+        pass
+
+    def __enter__(self) -> "InlinePool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def finish(self) -> None:
+        pass
+
+    def run(self, function: Callable, tasks: Iterable) -> Iterator:
+        return map(function, tasks)
+
+
+def audio_bytes(kind: str, samples: np.ndarray, rate: int) -> bytes:
+    out = io.BytesIO()
+    soundfile.write(out, samples, rate, format=kind)
+    return out.getvalue()
+
+
+_NOISE = 0.1 * np.random.default_rng(0).standard_normal(9000)
+_SEEDS = [
+    audio_bytes(kind, _NOISE, rate)
+    for kind, rate in (("WAV", 22_050), ("FLAC", 16_000), ("OGG", 22_050), ("MP3", 24_000))
+]
+
+
+@st.composite
+def broken_audio(draw: st.DrawFn) -> bytes:
+    """A valid file with some bytes changed, cut or repeated, or anything."""
+    data = bytearray(draw(st.sampled_from([*_SEEDS, b"", b"RIFF"])))
+    for _ in range(draw(st.integers(0, 4))):
+        if data:
+            at = draw(st.integers(0, min(len(data) - 1, draw(st.sampled_from([60, 10**6])))))
+            data[at] = draw(st.integers(0, 255))
+    end = draw(st.integers(0, len(data)) | st.just(len(data)) | st.just(len(data)))
+    return bytes(data[:end]) + draw(st.binary(max_size=8))
+
+
+_LINES = st.one_of(
+    st.just("good|a fine text"),
+    st.builds("|".join, st.lists(st.text(max_size=12), min_size=1, max_size=5)),
+    st.builds("{}|{}".format, st.sampled_from(["a", "b", "good", "a/b", "..", "\0", "\ufeffa"]), st.text(max_size=30)),
+)
+_METADATA = st.one_of(
+    st.lists(_LINES, max_size=6).map(lambda lines: "\n".join(lines).encode(errors="surrogatepass")),
+    st.binary(max_size=60),
+)
+
+
+def fuzz(folder: Path, metadata: bytes, audio: bytes, name: str) -> str:
+    """Build a corpus of these bytes, and return the message of a refusal or nothing."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "corpus" / "wavs").mkdir(parents=True)
+    (folder / "corpus" / "wavs" / "good.wav").write_bytes(_SEEDS[0])
+    (folder / "corpus" / "wavs" / name).write_bytes(audio)
+    (folder / "corpus" / "metadata.csv").write_bytes(metadata)
+    config = load_config("tiny", flags={"shapes.max_reject_fraction": 1.0})
+    message = ""
+    try:
+        build_cache(folder / "corpus", folder / "cache", config, workers=1, watch=Silence())
+    except LockstepError as error:
+        message = str(error)
+    event(re.sub(r".*: |[0-9]+|\(.*?\)|'.*'", "", message)[:40] or "built")
+    return message
+
+
+def shortcomings(cache: Path, message: str, metadata: bytes) -> list[str]:
+    """What a build of any input may not leave behind, in words; nothing when it did well."""
+    if message:
+        several = [f"a message of several lines: {message!r}"] if "\n" in message else []
+        return several + (["a refused corpus left a cache"] if (cache / "cache.json").exists() else [])
+    unsound = [f"an unsound cache: {finding}" for finding in verify_cache(cache, threads=1)]
+    rows = read_index(cache / "index.parquet")
+    strange = [f"{row.id!r} is rejected as {row.reason!r}" for row in rows if row.reason not in (None, *REASONS)]
+    lost = [f"{row.id!r} is kept, but nowhere" for row in rows if row.reason is None and row.position is None]
+    lines = sum(bool(line.strip()) for line in metadata.decode("utf-8-sig").split("\n"))
+    missing = [f"{len(rows)} rows for {lines} lines"] if len(rows) != lines else []
+    return [*unsound, *strange, *lost, *missing]
+
+
+def test_every_shortcoming_is_seen_and_named(cache, tiny_corpus):
+    metadata = (tiny_corpus / "metadata.csv").read_bytes()
+    assert shortcomings(cache, "", metadata) == []
+    assert shortcomings(cache, "", metadata + b"late|one more\n") == ["24 rows for 25 lines"]
+    assert shortcomings(cache, "one\nTraceback", metadata) == [
+        "a message of several lines: 'one\\nTraceback'", "a refused corpus left a cache",
+    ]  # fmt: skip
+    rows = read_index(cache / "index.parquet")
+    news = [{"reason": "bad luck"}, {"position": None}]
+    data = index_bytes([replace(row, **new) for row, new in zip(rows, [*news, *[{}] * 22], strict=True)])
+    (cache / "index.parquet").write_bytes(data)
+    forge(cache, lambda f: f.update(index_sha256=hashlib.sha256(data).hexdigest()))
+    found = shortcomings(cache, "", metadata)
+    assert any(line.startswith("an unsound cache: ") for line in found)
+    assert found[-2:] == ["'tone-0000' is rejected as 'bad luck'", "'tone-0001' is kept, but nowhere"]
+
+
+_INPUTS = given(
+    metadata=st.one_of(_METADATA, st.just(b"good|words\nbad|more words\n")),
+    audio=broken_audio(),
+    name=st.sampled_from(["bad.wav", "bad.flac", "bad.ogg", "bad.mp3", "a.wav"]),
+)
+_CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+@pytest.fixture
+def inline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xtts.precompute.build.build_cache.WorkerPool", InlinePool)
+    monkeypatch.setattr("os.fsync", lambda _: None)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
+@_INPUTS
+def test_a_few_malformed_corpora(tmp_path, inline, metadata, audio, name):
+    message = fuzz(tmp_path / "fuzz", metadata, audio, name)
+    assert shortcomings(tmp_path / "fuzz" / "cache", message, metadata) == []
+
+
+@pytest.mark.slow
+@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
+@_INPUTS
+def test_300_malformed_corpora_and_audio_files(tmp_path, inline, metadata, audio, name):
+    message = fuzz(tmp_path / "fuzz", metadata, audio, name)
+    assert shortcomings(tmp_path / "fuzz" / "cache", message, metadata) == []

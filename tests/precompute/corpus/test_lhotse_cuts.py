@@ -1,0 +1,149 @@
+"""Lhotse cut manifests, as lhotse writes them and by hand."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from xtts.precompute.build import build_cache
+from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.corpus import listing as corpus_module
+from xtts.precompute.corpus.listing import read_corpus
+from xtts.precompute.workers.progress import Silence
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.clip_index import read_index
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+
+RATE = 22_050
+
+
+def cut(name: str, source: str, text: str, **changes: Any) -> dict[str, Any]:
+    """A line of cuts.jsonl."""
+    entry = {
+        "id": name, "start": 0, "duration": 1.0, "channel": 0, "type": "MonoCut", "custom": {"shape": [1]},
+        "supervisions": [{"id": name, "recording_id": name, "start": 0.0, "duration": 1.0, "channel": 0,
+                          "text": text, "language": "English", "speaker": "ann"}],
+        "recording": {"id": name, "sources": [{"type": "file", "channels": [0], "source": source}],
+                      "sampling_rate": RATE, "num_samples": RATE, "duration": 1.0, "channel_ids": [0]},
+    }  # fmt: skip
+    changed = changes.pop("recording", {})
+    return {**entry, "recording": {**entry["recording"], **changed}, **changes}  # type: ignore[dict-item]
+
+
+def write(path: Path, *entries: dict[str, Any]) -> Path:
+    data = "".join(json.dumps(entry) + "\n" for entry in entries).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def record(folder: Path, *names: str) -> None:
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        soundfile.write(folder / name, 0.1 * np.random.default_rng(0).standard_normal(RATE), RATE)
+
+
+@pytest.mark.parametrize("name", ["cuts.jsonl", "cuts.jsonl.gz"])
+def test_whole_recordings_are_clips(tmp_path, name):
+    pytest.importorskip("lhotse")
+    record(tmp_path / "corpus", "a.wav", "b.wav")
+    path = write(
+        tmp_path / "corpus" / name,
+        cut("one", "a.wav", "first of 2"),
+        cut("two", str(tmp_path / "corpus" / "b.wav"), "second", duration=0.9999),
+    )
+    assert read_corpus(path) == read_corpus(path.parent)
+    cache = tmp_path / "cache"
+    build_cache(path.parent, cache, load_config("tiny"), workers=1, watch=Silence())
+    assert verify_cache(cache, threads=1) == []
+    assert load_spec(cache).speakers == ["ann"]
+    rows = read_index(cache / "index.parquet")
+    assert [(row.id, row.source, row.text) for row in rows] == [
+        ("one", "a.wav", "first of two"), ("two", "b.wav", "second"),
+    ]  # fmt: skip
+
+
+def test_a_manifest_that_lhotse_wrote(tmp_path):
+    lhotse = pytest.importorskip("lhotse")
+    record(tmp_path / "corpus", "a.wav")
+    recording = lhotse.Recording.from_file(tmp_path / "corpus" / "a.wav")
+    segment = lhotse.SupervisionSegment(
+        id="s", recording_id=recording.id, start=0.0, duration=recording.duration, text="some words", speaker="ann"
+    )
+    whole = recording.to_cut()
+    whole.supervisions = [segment]
+    path = tmp_path / "corpus" / "cuts.jsonl.gz"
+    lhotse.CutSet.from_cuts([whole]).to_file(path)
+    clips = read_corpus(path).clips
+    assert [(clip.id, clip.text, clip.speaker, clip.source) for clip in clips] == [
+        (whole.id, "some words", "ann", "a.wav")
+    ]
+    lhotse.CutSet.from_cuts([whole.truncate(offset=0.2, duration=0.5)]).to_file(path)
+    with pytest.raises(LockstepError, match=r"a slice: 0\.5 s from 0\.2 s on, of 1 s, expected a whole recording"):
+        read_corpus(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"start": 0.5, "duration": 0.5}, r"cuts\.jsonl:1: a slice: 0\.5 s from 0\.5 s on, of 1 s.*save_audios"),
+        ({"duration": 0.5}, "a slice: 0.5 s from 0 s on"),
+        ({"duration": float("nan")}, "a slice"),
+        ({"duration": "long"}, "no cut that lhotse reads"),
+        ({"supervisions": [{"id": "s"}]}, "no cut that lhotse reads"),
+        ({"supervisions": 7}, "no cut that lhotse reads"),
+        ({"supervisions": cut("a", "a.wav", "x")["supervisions"] * 2}, "2 supervisions, expected one"),
+        ({"recording": {"sources": [{"type": "file", "channels": [0, 1], "source": "a.wav"}]}}, "of 2 channels"),
+        ({"recording": {"sources": [{"type": "file", "channels": 1, "source": "a.wav"}]}}, "no cut that lhotse reads"),
+        ({"id": "../a"}, "clip id '../a' reads as a path"),
+    ],
+)
+def test_other_cuts_are_refused(tmp_path, changes, message):
+    pytest.importorskip("lhotse")
+    with pytest.raises(LockstepError, match=message):
+        read_corpus(write(tmp_path / "cuts.jsonl", cut("a", "a.wav", "x", **changes)))
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (cut("a", "a.wav", "x", type="MixedCut"), "a cut of type 'MixedCut', expected MonoCut"),
+        ({"id": "a", "start": 0, "duration": 1, "type": "MonoCut"}, "a cut without a recording"),
+        (cut("a", "", "x", recording={"sources": [{"type": "command", "channels": [0], "source": "rm x"}]}),
+         "a recording that is not one file"),
+        (cut("a", "a.wav", "x", recording={"transforms": [{"name": "Speed"}]}), "a recording with transforms"),
+    ],
+)  # fmt: skip
+def test_what_would_be_executed_fetched_or_mixed_never_reaches_lhotse(tmp_path, monkeypatch, entry, message):
+    monkeypatch.setitem(sys.modules, "lhotse.serialization", None)
+    with pytest.raises(LockstepError, match=message):
+        read_corpus(write(tmp_path / "cuts.jsonl", entry))
+
+
+def test_without_lhotse_the_message_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lhotse.serialization", None)
+    monkeypatch.setitem(sys.modules, "lhotse", None)
+    with pytest.raises(LockstepError, match=r"cuts\.jsonl:1: a cut of Lhotse, without lhotse; pip install lhotse"):
+        read_corpus(write(tmp_path / "cuts.jsonl", cut("a", "a.wav", "x")))
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-9], lambda data: b"no gzip", lambda data: data[:12] + b"\xff" * 9]
+)
+def test_a_broken_gzip_file(tmp_path, damage):
+    path = write(tmp_path / "cuts.jsonl.gz", cut("a", "a.wav", "x"))
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(LockstepError, match=r"cuts\.jsonl\.gz: cannot be unpacked"):
+        read_corpus(path)
+
+
+def test_a_gzip_file_that_unpacks_to_too_much(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus_module, "_MOST_BYTES", 1000)
+    (tmp_path / "cuts.jsonl.gz").write_bytes(gzip.compress(bytes(2000)))
+    with pytest.raises(LockstepError, match="more than 1000 bytes unpacked"):
+        read_corpus(tmp_path / "cuts.jsonl.gz")

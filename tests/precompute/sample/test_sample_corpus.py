@@ -1,0 +1,300 @@
+"""The sample corpus: own sentences, spoken; repeatable, extendable, safe to interrupt."""
+
+import json
+import re
+import signal
+import statistics
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from xtts.precompute.corpus.listing import read_corpus
+from xtts.precompute.sample import sample_corpus
+from xtts.precompute.sample.sample_corpus import make_sample_corpus
+from xtts.precompute.sample.sentences import expected_seconds, number_words, sentences
+from xtts.shared.errors import LockstepError
+
+pytest.importorskip("espeakng_loader")
+
+SEED, CLIPS = 3, 40
+
+
+def make(out, clips=CLIPS, seed=SEED, max_seconds=None, workers=1, **options):
+    return make_sample_corpus(out, clips=clips, seed=seed, max_seconds=max_seconds, workers=workers, **options)
+
+
+def tree(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """40 clips made without interruption by one process: do not change it."""
+    folder = tmp_path_factory.mktemp("spoken") / "corpus"
+    make(folder)
+    return folder
+
+
+@pytest.fixture
+def small(tmp_path):
+    folder = tmp_path / "small"
+    make(folder, clips=3, max_seconds=2.0)
+    return folder
+
+
+def test_sentences_use_many_words_and_never_repeat():
+    some = [sentence.normalised for sentence in islice(sentences(SEED), 3000)]
+    words = {word for text in some[:600] for word in re.findall(r"[a-z']+", text.lower())}
+    assert len(words) >= 800
+    assert len(set(some)) == len(some)
+
+
+def test_a_sentence_depends_on_seed_number_and_limit_only():
+    many = list(islice(sentences(SEED), 200))
+    assert list(islice(sentences(SEED), 20)) == many[:20]
+    for other in (sentences(SEED + 1), sentences(SEED, 4.0)):
+        assert len({s.normalised for s in islice(other, 200)} & {s.normalised for s in many}) < 10
+
+
+def test_the_two_columns_differ_where_something_has_to_be_spelled_out():
+    some = list(islice(sentences(SEED), 600))
+    differing = [sentence for sentence in some if sentence.raw != sentence.normalised]
+    assert 0.1 < len(differing) / len(some) < 0.6
+    for sentence in some:
+        assert not re.search(r"\b[Aa] [aeio]|\b[Aa]n [^aeiou]|  | ,|\b(\w+) \1\b", sentence.normalised), sentence
+        assert re.fullmatch(r"[A-Z][A-Za-z ,'-]+[.!?]", sentence.normalised), sentence
+        assert sentence.raw[0].isupper() or sentence.raw[0].isdigit()
+        assert (re.search(r"\d|(Dr|Mr|Mrs|Prof|Capt|Sgt)\. ", sentence.raw) is None) == (sentence not in differing)
+    assert [number_words(number) for number in (0, 13, 20, 45, 100, 340, 999)] == [
+        "zero", "thirteen", "twenty", "forty-five", "one hundred", "three hundred forty", "nine hundred ninety-nine"
+    ]  # fmt: skip
+    assert any("Doctor" in sentence.normalised and "Dr." in sentence.raw for sentence in differing)
+
+
+@pytest.mark.parametrize("limit", [1.0, 2.0, 4.0])
+def test_a_limit_gives_shorter_sentences(limit):
+    expected = [expected_seconds(sentence.normalised) for sentence in islice(sentences(SEED, limit), 100)]
+    assert 0.5 * limit < max(expected) < limit
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"clips": 0}, "clips: 0, expected at least 1"),
+        ({"workers": 0}, "workers: 0, expected at least 1"),
+        ({"max_seconds": 0.99}, r"max_seconds: 0\.99, expected at least 1\.0"),
+        ({"max_seconds": float("nan")}, r"max_seconds: nan, expected at least 1\.0"),
+        ({"clips": 2000, "max_seconds": 1.0}, r"only \d+ distinct ones are short enough, .*raise --max-seconds"),
+        ({"metadata": Path("missing.csv")}, r"missing\.csv: no such file, expected lines of id\|text"),
+        ({"metadata": Path("any.csv"), "max_seconds": 2.0}, r"max_seconds: 2\.0 with a metadata file, expected one or"),
+    ],
+)
+def test_unusable_arguments_leave_nothing_behind(tmp_path, arguments, message):
+    with pytest.raises(LockstepError, match=message):
+        make(tmp_path / "out", **arguments)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_corpus_has_the_layout_of_ljspeech(corpus):
+    rows = [line.split("|") for line in (corpus / "metadata.csv").read_text(encoding="utf-8").splitlines()]
+    assert [row[0] for row in rows] == [f"demo-{number:05d}" for number in range(1, CLIPS + 1)]
+    assert {len(row) for row in rows} == {3}
+    wanted = list(islice(sentences(SEED), CLIPS))
+    assert [row[1:] for row in rows] == [[sentence.raw, sentence.normalised] for sentence in wanted]
+    assert {path.name for path in corpus.iterdir()} == {"metadata.csv", "sample-corpus.json", "wavs"}
+    assert {path.stem for path in (corpus / "wavs").iterdir()} == {row[0] for row in rows}
+    assert [clip.text for clip in read_corpus(corpus).clips] == [row[2] for row in rows]
+
+
+def test_clips_are_audible_and_last_as_long_as_those_of_ljspeech(corpus):
+    lengths = []
+    for path in (corpus / "wavs").iterdir():
+        info = soundfile.info(path)
+        assert (info.samplerate, info.channels, info.format, info.subtype) == (22_050, 1, "WAV", "PCM_16")
+        samples, _ = soundfile.read(path, dtype="int16")
+        loud = np.sqrt(np.mean(samples.astype(float) ** 2))
+        assert 1000 < loud < 8000
+        assert np.abs(samples.astype(int)).max() < 32_767
+        lengths.append(info.duration)
+    assert min(lengths) > 0.8
+    assert max(lengths) <= 10.1
+    assert 5.0 < statistics.median(lengths) < 8.0
+
+
+def test_two_workers_and_fewer_clips_give_the_same_bytes(corpus, tmp_path):
+    summary = make(tmp_path / "fewer", clips=20, workers=2)
+    fewer, whole = tree(tmp_path / "fewer"), tree(corpus)
+    assert summary.clips == summary.spoken == 20
+    assert whole["metadata.csv"].startswith(fewer.pop("metadata.csv"))
+    assert json.loads(fewer.pop("sample-corpus.json"))["clips"] == 20
+    assert len(fewer) == 20
+    assert fewer == {name: whole[name] for name in fewer}
+
+
+def test_no_clip_outlasts_the_limit_and_progress_is_told(tmp_path):
+    calls = []
+    summary = make(tmp_path / "out", clips=40, max_seconds=2.0, on_progress=lambda *call: calls.append(call))
+    lengths = [soundfile.info(path).duration for path in (tmp_path / "out/wavs").iterdir()]
+    assert len(lengths) == 40
+    assert 1.5 < max(lengths) <= 2.0
+    assert summary.seconds == pytest.approx(sum(lengths))
+    assert (calls[0], calls[-1]) == ((0, 40, 0.0), (40, 40, summary.seconds))
+    assert calls == sorted(calls)
+    assert len(calls) > 2
+
+
+def test_a_clip_that_would_outlast_the_limit_is_spoken_quicker():
+    text = "Nobody expected the captain before the morning."
+    line = sample_corpus._Line(id="demo-00001", raw=text, normalised=text, max_seconds=None)
+    usual = sample_corpus._speak_within(line)
+    limit = 0.95 * len(usual) / 22_050
+    quicker = sample_corpus._speak_within(replace(line, max_seconds=limit))
+    assert 0.8 * limit < len(quicker) / 22_050 <= limit
+    with pytest.raises(LockstepError, match=r"demo-00001: 1\.\d\d s for 'Nobody .*, expected at most 0\.5 s"):
+        sample_corpus._speak_within(replace(line, max_seconds=0.5))
+
+
+def test_silence_is_an_error_and_the_corpus_stays_unfinished(tmp_path, monkeypatch):
+    monkeypatch.setattr(sample_corpus, "speak", lambda *_, **__: np.full(22_050, 30, np.int16))
+    with pytest.raises(LockstepError, match=r"demo-00001: espeak-ng says nothing for '.+', expected speech"):
+        make(tmp_path / "out")
+    assert not (tmp_path / "out/metadata.csv").exists()
+    assert not list((tmp_path / "out/wavs").iterdir())
+
+
+def test_a_rerun_speaks_nothing_and_touches_nothing(small, monkeypatch):
+    before = {path: path.stat().st_mtime_ns for path in small.rglob("*")}
+    monkeypatch.setattr(sample_corpus, "speak", None)
+    calls = []
+    summary = make(small, clips=3, max_seconds=2.0, on_progress=lambda *call: calls.append(call))
+    assert (summary.clips, summary.spoken) == (3, 0)
+    assert calls == [(3, 3, summary.seconds)]
+    assert {path: path.stat().st_mtime_ns for path in small.rglob("*")} == before
+
+
+def test_a_corpus_can_be_extended_in_place(small, tmp_path):
+    kept = {path: path.stat().st_mtime_ns for path in (small / "wavs").iterdir()}
+    assert make(small, clips=5, max_seconds=2.0).spoken == 2
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    make(tmp_path / "whole", clips=5, max_seconds=2.0)
+    assert tree(small) == tree(tmp_path / "whole")
+
+
+def test_a_killed_run_is_finished_by_the_next_to_the_same_bytes(corpus, tmp_path):
+    out = tmp_path / "killed"
+    code = f"""
+import os, signal
+from pathlib import Path
+from xtts.precompute.sample.sample_corpus import make_sample_corpus
+make_sample_corpus(Path({str(out)!r}), clips={CLIPS}, seed={SEED}, max_seconds=None, workers=2,
+                   on_progress=lambda done, *_: os.kill(os.getpid(), signal.SIGKILL) if done else None)
+"""
+    # The pipes close with the last worker: this also fails when workers outlive their parent.
+    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    finished = len(list((out / "wavs").glob("*.wav")))
+    assert 8 <= finished < CLIPS
+    assert not (out / "metadata.csv").exists()
+    (out / "wavs" / "demo-00040.wav.part").write_bytes(b"half a cl")
+    summary = make(out)
+    assert summary.spoken == CLIPS - finished
+    assert tree(out) == tree(corpus)
+
+
+@pytest.mark.parametrize("damage", ["deleted", "truncated", "empty", "other format"])
+def test_a_damaged_clip_is_spoken_again(small, damage):
+    before, path = tree(small), small / "wavs/demo-00002.wav"
+    if damage == "deleted":
+        path.unlink()
+    elif damage == "other format":
+        soundfile.write(path, np.zeros(16_000, np.int16), 16_000)
+    else:
+        path.write_bytes(path.read_bytes()[: 0 if damage == "empty" else 3000])
+    assert make(small, clips=3, max_seconds=2.0).spoken == 1
+    assert tree(small) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"seed": 4}, f"a corpus with seed={SEED}, expected seed=4; choose another folder"),
+        ({"max_seconds": None}, "a corpus with max_seconds=2.0, expected max_seconds=None"),
+        ({"clips": 2}, "a corpus with clips=3, expected clips=2"),
+        ({"clips": 4, "seed": 4}, "a corpus with seed=3, clips=3, expected seed=4, clips=4"),
+    ],
+)
+def test_a_corpus_of_other_arguments_is_refused_untouched(small, arguments, message):
+    before = tree(small)
+    with pytest.raises(LockstepError, match=message):
+        make(small, **{"clips": 3, "max_seconds": 2.0, **arguments})
+    assert tree(small) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("out", "out: not a folder, expected a new folder or a sample corpus"),
+        ("out/metadata.csv", r"holds metadata\.csv but no sample-corpus\.json, expected a corpus made by this command"),
+        ("out/wavs/LJ001-0001.wav", r"holds wavs but no sample-corpus\.json"),
+        ("out/sample-corpus.json", r"sample-corpus\.json: unreadable, expected a JSON object"),
+    ],
+)
+def test_a_foreign_folder_is_refused_untouched(tmp_path, name, message):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"LJ001-0001|Printing|Printing\n")
+    with pytest.raises(LockstepError, match=message):
+        make(tmp_path / "out")
+    assert tree(tmp_path) == {name: b"LJ001-0001|Printing|Printing\n"}
+
+
+def test_an_edited_metadata_file_is_refused(small):
+    path = small / "metadata.csv"
+    path.write_bytes(path.read_bytes().lower())
+    edited = tree(small)
+    with pytest.raises(LockstepError, match=r"metadata\.csv: not what these arguments give \(edited by hand\?\)"):
+        make(small, clips=3, max_seconds=2.0)
+    assert tree(small) == edited
+
+
+def write_metadata(tmp_path, data):
+    (tmp_path / "given.csv").write_bytes(data)
+    return tmp_path / "given.csv"
+
+
+def test_given_transcripts_are_spoken_under_their_ids(tmp_path):
+    given = write_metadata(tmp_path, "LJ001-0001|5 francs.|Five francs.\r\n\nb|Café.|\nc|Two \u2028 lines\n".encode())
+    summary = make(tmp_path / "out", clips=1, metadata=given)
+    assert summary.clips == summary.spoken == 3
+    listed = "LJ001-0001|5 francs.|Five francs.\nb|Café.|Café.\nc|Two \u2028 lines|Two \u2028 lines\n"
+    assert (tmp_path / "out/metadata.csv").read_bytes() == listed.encode()
+    samples, _ = soundfile.read(tmp_path / "out/wavs/LJ001-0001.wav", dtype="int16")
+    np.testing.assert_array_equal(samples, sample_corpus.speak("Five francs."))
+    assert make(tmp_path / "out", metadata=given).spoken == 0
+    with pytest.raises(LockstepError, match="a corpus with metadata_sha256="):
+        make(tmp_path / "out", metadata=write_metadata(tmp_path, b"b|Something else.\n"))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", r"given\.csv: no lines, expected lines of id\|text\|normalised text in UTF-8"),
+        (b"a|b\n\xff|c\n", r"given\.csv: byte 4 is not UTF-8, expected lines of"),
+        (b"a|fine\nno columns\n", r"given\.csv:2: 1 column, expected id\|text\|normalised text"),
+        (b"a|fine\n\nb|c|d|e\n", r"given\.csv:3: 4 columns, expected id\|text\|normalised text"),
+        (b"|text\n", r"given\.csv:1: clip id '' is empty, expected a plain file name"),
+        (b"a|fine\n../b|text\n", r"given\.csv:2: clip id '\.\./b' reads as a path, expected a plain file name"),
+        (b"a|one\nb|two\na|three\n", r"given\.csv:3: clip id 'a' again, expected each id once"),
+        (b"a|--|\n", r"given\.csv:1: nothing to speak in '--', expected a transcript"),
+    ],
+)
+def test_an_unusable_metadata_file_is_named_by_line(tmp_path, data, message):
+    with pytest.raises(LockstepError, match=message):
+        make(tmp_path / "out", metadata=write_metadata(tmp_path, data))
+    assert not (tmp_path / "out").exists()

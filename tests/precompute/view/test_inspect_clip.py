@@ -1,0 +1,166 @@
+"""`xtts-precompute inspect`: the picture, the sound, and ids from elsewhere."""
+
+import io
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+from xtts.precompute.build import build_cache
+from xtts.precompute.cli import main
+from xtts.precompute.view.cached_clips import CachedClips, file_name, nearest_row, plain
+from xtts.precompute.view.inspect_clip import draw_clip, inspect_clip
+from xtts.precompute.workers.progress import Silence
+from xtts.shared.audio import decode
+from xtts.shared.audio.griffin_lim import reconstruct
+from xtts.shared.audio.mel import log_mel
+from xtts.shared.audio.mel_profiles import MEL_PROFILES, mel_profile
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+
+
+def test_picture_and_sound_are_written(tiny_cache, tmp_path):
+    told = inspect_clip(tiny_cache, "tone-0003", tmp_path / "new" / "folder")
+    row = CachedClips(tiny_cache).row("tone-0003")
+    assert f"{row.token_length} of " in told
+    assert f"{row.mel_length} of " in told
+    assert row.text in told
+    picture = matplotlib.image.imread(tmp_path / "new" / "folder" / "tone-0003.png")
+    assert picture.shape[0] > 400
+    assert picture.shape[1] > 1000
+    info = soundfile.info(tmp_path / "new" / "folder" / "tone-0003.wav")
+    assert (info.samplerate, info.channels, info.subtype) == (22_050, 1, "PCM_16")
+    assert info.frames == 256 * row.mel_length
+
+
+def test_the_sound_has_the_mel_of_the_clip(tiny_cache, tmp_path):
+    inspect_clip(tiny_cache, "tone-0001", tmp_path)
+    clips = CachedClips(tiny_cache)
+    stored = clips.read(clips.row("tone-0001")).mel
+    heard = log_mel(decode((tmp_path / "tone-0001.wav").read_bytes(), rate=22_050), mel_profile("hifigan"))
+    assert heard.shape == stored.shape
+    assert np.corrcoef(heard.ravel(), stored.ravel())[0, 1] > 0.9
+    assert abs(heard.max() - stored.max()) < 0.2
+
+
+@pytest.mark.parametrize("name", sorted(MEL_PROFILES))
+def test_every_profile_sounds_at_its_own_rate_and_framing(name):
+    profile = mel_profile(name)
+    time = np.arange(profile.sample_rate // 2) / profile.sample_rate
+    samples = (0.3 * np.sin(2 * np.pi * (200 + 300 * time) * time) * (time > 0.25)).astype(np.float32)
+    mel = log_mel(samples, profile)
+    sound = reconstruct(mel, profile)
+    assert profile.frames(len(sound)) == len(mel)
+    onset = np.flatnonzero(np.abs(sound) > 0.1)[0] / profile.sample_rate
+    assert onset == pytest.approx(0.25, abs=0.02)
+    assert np.array_equal(sound, reconstruct(mel, profile))
+
+
+def test_the_padding_is_shaded(tiny_cache):
+    clips = CachedClips(tiny_cache)
+    rows = [row for row in clips.rows if row.position is not None]
+    clip = min((clips.read(row) for row in rows), key=lambda clip: clip.record.mel_length / len(clip.record.mel))
+    whole = replace(clip, record=replace(clip.record, mel_length=len(clip.record.mel)))
+    pictures = [
+        matplotlib.image.imread(io.BytesIO(draw_clip(shown, clips.spec.mel_profile)))[250, :, :3]
+        for shown in (clip, whole)
+    ]
+    grey = [np.ptp(line[200:1200], axis=1) < 0.02 for line in pictures]  # silence alone is black, and no grey
+    dark = [line[200:1200].mean(axis=1) < 0.1 for line in pictures]
+    assert (grey[0] & ~dark[0]).sum() > (grey[1] & ~dark[1]).sum() + 20
+
+
+def test_text_is_neither_formula_nor_escape_sequence(tiny_cache):
+    clips = CachedClips(tiny_cache)
+    clip = clips.read(clips.row("tone-0000"))
+    strange = replace(clip, row=replace(clip.row, text="costs $5 and \\frac{ \x1b[2J \u65e5\u672c"))
+    assert draw_clip(strange, clips.spec.mel_profile).startswith(b"\x89PNG")
+    assert plain("a\x1b[2Jb\nc") == "a\N{REPLACEMENT CHARACTER}[2Jb\N{REPLACEMENT CHARACTER}c"
+
+
+def test_an_unknown_id_names_the_nearest(tiny_cache, tmp_path):
+    with pytest.raises(LockstepError, match=r"'tone-00003': not in .*, expected .* such as tone-0003, "):
+        inspect_clip(tiny_cache, "tone-00003", tmp_path)
+    with pytest.raises(LockstepError, match="such as tone-0000, tone-0001"):
+        inspect_clip(tiny_cache, "???", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_rejected_clip_prints_its_reason(tone_corpus, tmp_path):
+    corpus = tone_corpus(tmp_path / "corpus", 6)
+    (corpus / "wavs" / "tone-0002.wav").unlink()
+    config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.5})
+    build_cache(corpus, tmp_path / "features", config, workers=1, watch=Silence())
+    told = inspect_clip(tmp_path / "features", "tone-0002", tmp_path / "out")
+    assert told.startswith("tone-0002: rejected, missing audio (")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "clip_id", ["../../up", "/etc/passwd", "a\\b", "..", ".hidden", "", "x" * 300, "a\x00b", "\ud800"]
+)
+def test_file_names_stay_inside_the_folder(clip_id):
+    name = file_name(clip_id)
+    assert name == Path(name).name
+    assert not name.startswith(".")
+    assert len(name.encode()) < 100
+    assert name != file_name(clip_id + "!")
+
+
+def test_plain_ids_keep_their_names():
+    assert file_name("LJ001-0001") == "LJ001-0001"
+    assert file_name("r\u00e9sum\u00e9 1") == "r\u00e9sum\u00e9 1"
+
+
+def test_of_a_repeated_id_the_kept_clip_is_shown(tiny_cache):
+    rows = CachedClips(tiny_cache).rows
+    kept = nearest_row(rows, "tone-0005", tiny_cache)
+    twice = [replace(kept, position=None, status="rejected", reason="duplicate id"), *rows]
+    assert nearest_row(twice, "tone-0005", tiny_cache) == kept
+
+
+def test_an_index_that_disagrees_with_the_record_is_refused(tiny_cache):
+    clips = CachedClips(tiny_cache)
+    row = clips.row("tone-0004")
+    with pytest.raises(
+        LockstepError, match=r"tone-0004.*expected the figures of the index; run xtts-precompute verify"
+    ):
+        clips.read(replace(row, mel_length=row.mel_length + 1))
+    with pytest.raises(LockstepError, match="names no record of the cache"):
+        clips.read(replace(row, bucket=77))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--cache", "features", "tone-0002"], ["tone-0002"], ["tone-0002", "--cache"], ["--cache", "tone-0002"]],
+)
+def test_the_command_takes_its_id_wherever_it_stands(arguments, tiny_cache, tmp_path, monkeypatch):
+    (tmp_path / "features").symlink_to(tiny_cache)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["inspect", *arguments, "--out", "seen"])
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in (tmp_path / "seen").iterdir()) == ["tone-0002.png", "tone-0002.wav"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--cache"], ["--cache", "."]])
+def test_the_command_asks_for_an_id(arguments):
+    done = CliRunner().invoke(main, ["inspect", *arguments])
+    assert done.exit_code == 2
+    assert "Missing argument 'ID'" in done.output
+
+
+@pytest.mark.parametrize("command", ["inspect", "report"])
+def test_help_imports_nothing_heavy(command):
+    code = (
+        "import sys; from xtts.precompute.cli import main; main([sys.argv[1], '--help'], standalone_mode=False);"
+        "print([m for m in ('numpy', 'librosa', 'matplotlib', 'jinja2', 'pyarrow', 'soundfile') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, command], capture_output=True, text=True, check=True)
+    assert "Usage" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,84 @@
+"""Parity with a plain float64 implementation of the profile table, written independently of shared/audio/mel.py."""
+
+import librosa
+import numpy as np
+import pytest
+import soundfile
+
+from xtts.shared.audio.mel import log_mel, mel_filterbank
+from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile
+
+profiles = pytest.mark.parametrize("profile", MEL_PROFILES.values(), ids=MEL_PROFILES)
+
+TABLE = {
+    # name: rate, n_fft, hop, M, fmin, fmax, padding, centered, htk scale, norm, floor under the root, clamp
+    "hifigan": (22_050, 1024, 256, 80, 0, 8_000, 384, False, False, "slaney", 1e-9, 1e-5),
+    "tacotron2": (22_050, 1024, 256, 80, 0, 8_000, 512, True, False, "slaney", 0.0, 1e-5),
+    "bigvgan24": (24_000, 1024, 256, 100, 0, 12_000, 384, False, False, "slaney", 1e-9, 1e-5),
+    "vocos24": (24_000, 1024, 256, 100, 0, 12_000, 512, True, True, None, 0.0, 1e-7),
+}
+
+
+def plain_log_mel(samples: np.ndarray, name: str) -> np.ndarray:
+    """One frame at a time, float64, a direct reading of the table in the design."""
+    rate, n_fft, hop, channels, low, high, pad, centered, htk, norm, floor, clamp = TABLE[name]
+    bank = librosa.filters.mel(
+        sr=rate, n_fft=n_fft, n_mels=channels, fmin=low, fmax=high, htk=htk, norm=norm, dtype=np.float64
+    )
+    padded = np.pad(samples.astype(np.float64), pad, mode="reflect")
+    window = 0.5 * (1 - np.cos(2 * np.pi * np.arange(n_fft) / n_fft))
+    rows = []
+    for frame in range(len(samples) // hop + (1 if centered else 0)):
+        spectrum = np.fft.rfft(padded[frame * hop : frame * hop + n_fft] * window)
+        magnitude = np.sqrt(spectrum.real**2 + spectrum.imag**2 + floor)
+        rows.append(np.log(np.maximum(bank @ magnitude, clamp)))
+    return np.array(rows)
+
+
+def noise(seconds: float, rate: int, loudness: float) -> np.ndarray:
+    return (loudness * np.random.default_rng(7).standard_normal(int(seconds * rate))).astype(np.float32)
+
+
+@profiles
+@pytest.mark.parametrize("loudness", [1e-4, 0.3])
+def test_noise_matches_the_plain_implementation(profile: MelProfile, loudness: float):
+    for samples in (noise(1.3, profile.sample_rate, loudness), noise(0.0371, profile.sample_rate, loudness)):
+        mel = log_mel(samples, profile)
+        assert mel.dtype == np.float32
+        assert mel.shape == (profile.frames(len(samples)), profile.mel_channels)
+        np.testing.assert_allclose(mel, plain_log_mel(samples, profile.name), atol=1e-3, rtol=0)
+
+
+@profiles
+def test_tone_and_silence_match_the_plain_implementation(profile: MelProfile):
+    time = np.arange(profile.sample_rate) / profile.sample_rate
+    tone = np.where(time < 0.6, 0.9 * np.sin(2 * np.pi * 220 * time), 0.0).astype(np.float32)
+    np.testing.assert_allclose(log_mel(tone, profile), plain_log_mel(tone, profile.name), atol=1e-3, rtol=0)
+
+
+def test_digital_silence_is_the_padding_value_where_nothing_is_added_under_the_root():
+    profile = MEL_PROFILES["tacotron2"]
+    np.testing.assert_allclose(log_mel(np.zeros(4096, np.float32), profile), profile.silence, atol=1e-6)
+
+
+@profiles
+def test_shortest_audio(profile: MelProfile):
+    samples = noise(1.0, profile.sample_rate, 0.1)[: profile.hop_samples * (profile.shortest_frames - profile.centered)]
+    assert profile.frames(len(samples)) == profile.shortest_frames
+    np.testing.assert_allclose(log_mel(samples, profile), plain_log_mel(samples, profile.name), atol=1e-3, rtol=0)
+
+
+@profiles
+def test_filterbank_is_librosas(profile: MelProfile):
+    rate, n_fft, _, channels, low, high, _, _, htk, norm, _, _ = TABLE[profile.name]
+    expected = librosa.filters.mel(sr=rate, n_fft=n_fft, n_mels=channels, fmin=low, fmax=high, htk=htk, norm=norm)
+    np.testing.assert_allclose(mel_filterbank(profile), expected, rtol=1e-5, atol=1e-8)
+
+
+def test_every_real_clip_matches_the_plain_implementation(real_clips):
+    wavs = sorted((real_clips / "wavs").glob("*.wav"))
+    assert len(wavs) == 24
+    for path in wavs:
+        samples, _ = soundfile.read(path, dtype="float32")
+        mel = log_mel(samples, MEL_PROFILES["hifigan"])
+        np.testing.assert_allclose(mel, plain_log_mel(samples, "hifigan"), atol=1e-3, rtol=0, err_msg=path.name)

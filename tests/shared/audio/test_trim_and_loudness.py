@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+import soundfile
+
+from xtts.precompute.build import build_cache
+from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.workers.progress import Silence
+from xtts.shared.audio.trim_and_loudness import integrated_loudness, set_loudness, trim_silence
+from xtts.shared.cache.clip_index import read_index
+from xtts.shared.config_files import load_config
+
+RATE = 22_050
+
+
+def tone(seconds: float, amplitude: float = 0.5, hertz: float = 997.0, rate: int = RATE) -> np.ndarray:
+    return (amplitude * np.sin(2 * np.pi * hertz * np.arange(int(seconds * rate)) / rate)).astype(np.float32)
+
+
+def silence(seconds: float) -> np.ndarray:
+    return np.zeros(int(seconds * RATE), np.float32)
+
+
+def test_quiet_ends_are_cut_and_the_middle_is_not():
+    middle = np.concatenate([tone(0.3), silence(0.5), tone(0.3)])
+    quiet = tone(0.4, 0.5e-3)
+    trimmed = trim_silence(np.concatenate([quiet, middle, silence(0.7)]), RATE, 40.0)
+    assert len(trimmed) == pytest.approx(len(middle) + 2 * 0.05 * RATE, abs=0.011 * 2 * RATE)
+    assert len(trim_silence(np.concatenate([quiet, middle]), RATE, 70.0)) >= len(quiet) + len(middle)
+
+
+def test_a_loud_clip_is_left_whole_and_silence_vanishes():
+    np.testing.assert_array_equal(trim_silence(tone(0.5), RATE, 40.0), tone(0.5))
+    assert len(trim_silence(silence(0.5), RATE, 40.0)) == 0
+
+
+@pytest.mark.parametrize("rate", [22_050, 24_000, 48_000])
+def test_the_standards_reference_tone(rate):
+    # BS.1770: a full-scale 997 Hz sine in one channel reads -3.01 LUFS (the standard's filter is exact at 48 kHz only)
+    assert integrated_loudness(tone(3, 1.0, rate=rate), rate) == pytest.approx(-3.01, abs=0.04)
+    assert integrated_loudness(tone(3, 0.1, rate=rate), rate) == pytest.approx(-23.01, abs=0.04)
+
+
+def test_pauses_do_not_count():
+    with_pause = np.concatenate([tone(3), silence(5)])
+    assert integrated_loudness(with_pause, RATE) == pytest.approx(integrated_loudness(tone(3), RATE), abs=0.5)
+
+
+def test_loudness_is_set_unless_the_peak_forbids():
+    assert integrated_loudness(set_loudness(tone(1), RATE, -23.0), RATE) == pytest.approx(-23.0, abs=0.01)
+    click = np.concatenate([tone(1, 0.01), [0.9], tone(1, 0.01)]).astype(np.float32)
+    assert np.abs(set_loudness(click, RATE, -10.0)).max() == pytest.approx(1.0)
+    np.testing.assert_array_equal(set_loudness(silence(1), RATE, -23.0), silence(1))
+    assert integrated_loudness(tone(0.1), RATE) == pytest.approx(integrated_loudness(tone(3), RATE), abs=0.5)
+
+
+def test_a_cache_of_trimmed_and_levelled_clips(tmp_path):
+    (tmp_path / "corpus" / "wavs").mkdir(parents=True)
+    lines = []
+    for number in range(6):
+        speech = 0.03 * (number + 1) * np.random.default_rng(number).standard_normal(int(0.5 * RATE))
+        padded = np.concatenate([silence(0.4), speech, silence(0.3)])
+        soundfile.write(tmp_path / "corpus" / "wavs" / f"c{number}.wav", padded, RATE)
+        lines.append(f"c{number}|some words")
+    soundfile.write(tmp_path / "corpus" / "wavs" / "mute.wav", silence(1.0), RATE)
+    (tmp_path / "corpus" / "metadata.csv").write_text("\n".join([*lines, "mute|some words"]))
+    flags = {"audio.trim_silence_db": 40.0, "audio.loudness_lufs": -20.0, "shapes.max_reject_fraction": 0.2}
+    build_cache(tmp_path / "corpus", tmp_path / "cache", load_config("tiny", flags=flags), workers=1, watch=Silence())
+    rows = {row.id: row for row in read_index(tmp_path / "cache" / "index.parquet")}
+    assert (rows["mute"].reason, rows["mute"].detail) == ("empty audio", "only digital silence")
+    kept = [row for row in rows.values() if row.reason is None]
+    assert {row.notes for row in kept} <= {f"no normalised column; trimmed 0.{cut} s" for cut in range(58, 63)}
+    levels = [row.mel_sum / row.mel_length / 80 for row in kept]
+    assert max(levels) - min(levels) < 0.1  # six-fold louder is 1.8
+    assert verify_cache(tmp_path / "cache", threads=1) == []

@@ -1,0 +1,54 @@
+import csv
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from xtts.shared.cache.bucket_shapes import Shape, best_heights, choose_shapes, fill, fitting_bucket, round_up
+
+
+@pytest.fixture(scope="module")
+def ljspeech_frames() -> list[int]:
+    path = Path(__file__).parents[3].parent / "shared" / "data" / "ljspeech-1.1-lengths.csv"
+    if not path.is_file():
+        pytest.skip("the lengths of LJSpeech are not on this machine")
+    with path.open() as file:
+        return [int(row["mel_frames"]) for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize(("buckets", "expected"), [(1, 64.9), (2, 77.8), (4, 87.0), (6, 90.9), (8, 92.9), (12, 95.1)])
+def test_ljspeech_reaches_the_known_fill(ljspeech_frames, buckets, expected):
+    heights = best_heights(ljspeech_frames, buckets)
+    assert len(heights) == buckets
+    assert heights[-1] == 872
+    assert 100 * fill(ljspeech_frames, heights) == pytest.approx(expected, abs=0.051)
+
+
+@pytest.mark.parametrize("buckets", [1, 2, 3, 4])
+def test_no_other_choice_of_heights_is_better(buckets):
+    frames = np.random.default_rng(buckets).integers(1, 120, size=60).tolist()
+    candidates = sorted({round_up(f) for f in frames})
+    choices = (sorted({*some, candidates[-1]}) for some in combinations(candidates, buckets - 1))
+    assert fill(frames, best_heights(frames, buckets)) == max(fill(frames, choice) for choice in choices)
+
+
+def test_fewer_distinct_heights_than_buckets_give_fewer_buckets():
+    assert best_heights([5], 3) == [8]
+    assert best_heights([8, 8, 16], 8) == [8, 16]
+
+
+def test_token_height_is_the_longest_text_of_the_bucket():
+    shapes = choose_shapes([(3, 10), (17, 12), (40, 90), (9, 96)], 2)
+    assert shapes == [Shape(tokens=24, frames=16), Shape(tokens=40, frames=96)]
+
+
+def test_no_height_is_zero():
+    assert choose_shapes([(1, 1)], 4) == [Shape(tokens=8, frames=8)]
+
+
+def test_the_lowest_shape_that_holds_both_lengths_is_taken():
+    shapes = [Shape(tokens=8, frames=16), Shape(tokens=24, frames=96)]
+    assert fitting_bucket(shapes, 8, 16) == 0
+    assert fitting_bucket(shapes, 9, 16) == 1
+    assert fitting_bucket(shapes, 9, 97) is None

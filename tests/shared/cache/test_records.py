@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from xtts.shared.cache.records import CorruptRecord, Record, frame, parse_example, unframe
+
+RECORD = Record(
+    clip_id="clip-é", tokens=np.array([1, 300, 2**40, 0]), mel=np.arange(8, dtype="<f2").reshape(4, 2),
+    token_length=3, mel_length=4, speaker=-1,
+)  # fmt: skip
+
+
+def parse(payload):
+    return parse_example(memoryview(payload), mel_dtype="float16", mel_channels=2)
+
+
+def test_stock_tensorflow_reads_what_is_written(tmp_path):
+    path = tmp_path / "one.tfrecord"
+    path.write_bytes(frame(RECORD.to_example()) * 3)
+    features = {
+        "id": tf.io.FixedLenFeature([], tf.string),
+        "tokens": tf.io.FixedLenFeature([4], tf.int64),
+        "mel": tf.io.FixedLenFeature([], tf.string),
+        **{name: tf.io.FixedLenFeature([], tf.int64) for name in ("token_length", "mel_length", "speaker")},
+    }
+    (batch,) = tf.data.TFRecordDataset(str(path)).batch(3)
+    parsed = tf.io.parse_example(batch, features)
+    assert parsed["id"].numpy()[0].decode() == "clip-é"
+    assert parsed["tokens"].numpy().tolist() == [[1, 300, 2**40, 0]] * 3
+    mel = tf.io.decode_raw(parsed["mel"], tf.float16).numpy()
+    assert np.array_equal(mel[2].reshape(4, 2), RECORD.mel)
+    assert (int(parsed["token_length"][0]), int(parsed["mel_length"][0]), int(parsed["speaker"][0])) == (3, 4, -1)
+
+
+def test_records_read_back():
+    (payload,) = unframe(memoryview(frame(RECORD.to_example())), limit_bytes=1000)
+    record = parse(payload)
+    assert record.clip_id == RECORD.clip_id
+    assert record.speaker == -1
+    assert np.array_equal(record.tokens, RECORD.tokens)
+    assert np.array_equal(record.mel, RECORD.mel)
+
+
+def test_every_flipped_bit_of_a_framed_record_is_noticed():
+    data = bytearray(frame(RECORD.to_example()))
+    for bit in range(8 * len(data)):
+        data[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(CorruptRecord, match=r"checksum|truncated|largest"):
+            list(unframe(memoryview(data), limit_bytes=1000))
+        data[bit // 8] ^= 1 << bit % 8
+
+
+def test_every_truncation_is_noticed():
+    data = frame(RECORD.to_example())
+    for length in range(1, len(data)):
+        with pytest.raises(CorruptRecord, match="truncated"):
+            list(unframe(memoryview(data)[:length], limit_bytes=1000))
+
+
+def test_a_huge_length_is_refused_before_anything_is_read():
+    with pytest.raises(CorruptRecord, match="the largest possible is 8"):
+        list(unframe(memoryview(frame(b"123456789")), limit_bytes=8))
+
+
+def test_payloads_that_are_no_examples_are_refused():
+    payload = RECORD.to_example()
+    for length in range(1, len(payload)):
+        with pytest.raises(CorruptRecord):
+            parse(payload[:length])
+    with pytest.raises(CorruptRecord, match="wire type"):
+        parse(b"\x08\x01")
+    with pytest.raises(CorruptRecord, match="'mel' is missing"):
+        parse(b"")

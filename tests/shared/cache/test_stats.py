@@ -1,0 +1,31 @@
+from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.cache.stats import corpus_stats, effect_of_caps
+
+
+def test_ljspeech_percentiles_and_plans(ljspeech_rows):
+    stats = corpus_stats(ljspeech_rows)
+    assert stats.clips == 13_100
+    frames = stats.percentiles["frames"]
+    assert (frames[0], frames[2], frames[3], frames[5]) == (582, 837, 863, 869)
+    assert {n: round(100 * fill, 1) for n, fill in stats.fills.items()}[8] == 92.9
+    assert round(100 * stats.fills[12], 1) == 95.1
+
+
+def test_the_often_quoted_cap_rejects_a_tenth(ljspeech_rows):
+    (name, cap), *others = effect_of_caps(ljspeech_rows, max_text_length=None, max_mel_frames=800).items()
+    assert (name, others) == ("max_mel_frames", [])
+    assert (cap.limit, cap.clips, cap.longest, cap.rejected) == (800, 13_100, 869, 1462)
+    assert round(cap.share, 4) == 0.1116
+
+
+def test_rejected_clips_are_counted_by_reason():
+    kept = IndexRow(id="a", speaker="", text="x", status="kept", token_length=5, mel_length=10, seconds=1.0)
+    lost = IndexRow(id="b", speaker="", text="x", status="rejected", reason="missing audio")
+    stats = corpus_stats([kept, lost])
+    assert (stats.clips, stats.rejected) == (1, {"missing audio": 1})
+    caps = effect_of_caps([kept, lost], max_text_length=4, max_mel_frames=10)
+    assert [(name, cap.clips, cap.longest, cap.rejected) for name, cap in caps.items()] == [
+        ("max_text_length", 1, 5, 1),
+        ("max_mel_frames", 1, 10, 0),
+    ]
+    assert caps["max_text_length"].hours == 1 / 3600

@@ -1,0 +1,33 @@
+"""Freed memory stays in the process: what is allocated again is not faulted in again."""
+
+import subprocess
+import sys
+
+import pytest
+
+FAULTS = """
+import resource, sys
+import numpy as np
+from xtts.shared.system.malloc import keep_freed_memory
+if sys.argv[1] == "keep":
+    keep_freed_memory()
+def work():
+    parts = [np.ones(16 << 20, np.uint8) for _ in range(4)]
+    del parts
+work()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(5):
+    work()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mallopt is of glibc")
+def test_freed_blocks_are_used_again():
+    faults = {
+        what: int(
+            subprocess.run([sys.executable, "-c", FAULTS, what], capture_output=True, text=True, check=True).stdout
+        )
+        for what in ("keep", "leave")
+    }
+    assert faults["keep"] < 1000 < faults["leave"]

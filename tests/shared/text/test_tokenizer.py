@@ -1,0 +1,54 @@
+import json
+
+import pytest
+
+from xtts.shared.errors import LockstepError
+from xtts.shared.text.tokenizer import CHARACTERS, build_tokenizer, load_tokenizer, normalise
+
+PLAIN = build_tokenizer("characters", add_blank=False)
+BLANKS = build_tokenizer("characters", add_blank=True)
+
+
+def test_the_symbol_table_is_fixed():
+    assert CHARACTERS[:3] == ("<pad>", "<blank>", " ")
+    assert "".join(CHARACTERS[3:]) == "!'\"(),-.:;?abcdefghijklmnopqrstuvwxyz"
+    assert len(set(CHARACTERS)) == len(CHARACTERS) == PLAIN.size
+
+
+def test_typography_case_accents_and_spaces_are_folded():
+    assert normalise("  \u201cÇa  va,\u201d l\u2019été \u2014 Straße\n") == '"ca va," l\'ete - strasse'
+
+
+def test_encode_and_decode():
+    tokens = PLAIN.encode("Hello, World!")
+    assert PLAIN.decode(tokens.ids) == "hello, world!"
+    assert tokens.unknown == ""
+    assert 0 not in tokens.ids
+
+
+def test_add_blank_gives_2n_plus_1():
+    plain, blanks = PLAIN.encode("abc").ids, BLANKS.encode("abc").ids
+    assert len(blanks) == 2 * len(plain) + 1
+    assert blanks[1::2] == plain
+    assert set(blanks[::2]) == {1}
+
+
+def test_unknown_characters_are_reported_and_a_text_of_them_is_empty():
+    tokens = PLAIN.encode("5 cats, 5 日")
+    assert tokens.unknown == "5日"
+    assert PLAIN.decode(tokens.ids) == " cats,  "
+    assert PLAIN.encode("日本 語").ids == []
+    assert BLANKS.encode("").ids == []
+
+
+def test_the_tokenizer_file(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(BLANKS.to_json()))
+    assert load_tokenizer(path) == BLANKS
+    path.write_text("{}")
+    with pytest.raises(LockstepError, match="unreadable tokenizer"):
+        load_tokenizer(path)
+    with pytest.raises(LockstepError, match="no such file"):
+        load_tokenizer(tmp_path / "absent.json")
+    with pytest.raises(LockstepError, match=r"text.tokenizer: 'words'"):
+        build_tokenizer("words", add_blank=False)

@@ -1,0 +1,161 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from xtts.trainer.data.clip_order import BucketOrder, Schedule, interleaved, part_size
+
+
+def order_of(*records, open_shards=3, block_records=4, seed=3):
+    return BucketOrder(seed=seed, bucket=1, shard_records=records, open_shards=open_shards, block_records=block_records)
+
+
+ORDERS = {
+    "several groups": order_of(5, 7, 3, 4),
+    "one shard longer than the others": order_of(2, 19, 1),
+    "one shard": order_of(9),
+    "fewer records than a block": order_of(3, 2, block_records=100),
+    "a block of one record": order_of(3, 2, 4, block_records=1),
+    "one shard at a time": order_of(5, 7, 3, 4, open_shards=1),
+}
+
+
+@pytest.fixture(params=ORDERS.values(), ids=ORDERS)
+def order(request):
+    return request.param
+
+
+def test_every_epoch_visits_every_clip_once(order):
+    clips = {(shard, place) for shard, records in enumerate(order.shard_records) for place in range(records)}
+    for epoch in range(3):
+        places = order.locate(epoch * order.clips, order.clips)
+        assert len(places) == len(clips) == order.clips
+        assert set(places) == clips
+
+
+def test_epochs_and_seeds_differ():
+    order, other = order_of(5, 7, 3, 4), order_of(5, 7, 3, 4, seed=4)
+    first, second = order.locate(0, 19), order.locate(19, 19)
+    assert first != second
+    assert first != other.locate(0, 19)
+    assert first != sorted(first)
+
+
+def test_blocks_of_an_epoch_and_of_epochs_are_shuffled_differently():
+    order = order_of(8, open_shards=1, block_records=4)
+    blocks = [[place % 4 for _, place in order.locate(start, 4)] for start in range(0, 32, 4)]
+    assert len({tuple(block) for block in blocks}) > 4
+
+
+def test_a_position_continues_the_stream_wherever_it_is_cut(order):
+    whole = order.locate(0, 2 * order.clips + 5)
+    for cut in range(order.clips // 2, 3 * order.clips // 2):
+        assert order.locate(cut, 5) == whole[cut : cut + 5]
+
+
+def test_reading_goes_on_from_a_block_as_reading_from_the_start_of_its_group_does(order):
+    for consumed in range(2 * order.clips):
+        place = order.find(consumed)
+        whole = order._group_records(place)
+        shards, begins, before = order.turns(place)
+        counts = np.array([order.shard_records[shard] for shard in shards])
+        turns, rounds = interleaved((counts - before).tolist())
+        places = (begins[turns] + before[turns] + rounds) % counts[turns]
+        assert list(zip(shards[turns], places, strict=True)) == whole[place.start :]
+
+
+def test_records_of_shards_are_read_in_turn_until_each_is_at_its_end():
+    shards, rounds = interleaved([2, 4, 1])
+    assert list(zip(shards.tolist(), rounds.tolist(), strict=True)) == [
+        (0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (1, 2), (1, 3)
+    ]  # fmt: skip
+
+
+def test_parts_are_even():
+    assert [part_size(total, 4) for total in (1, 4, 5, 8, 9, 10)] == [1, 4, 3, 4, 3, 4]
+    sizes = [min(part_size(1001, 240), 1001 - start) for start in range(0, 1001, part_size(1001, 240))]
+    assert sizes == [201, 201, 201, 201, 197]
+
+
+def test_a_block_draws_from_all_shards_of_its_group_evenly():
+    order = order_of(*[100] * 8, open_shards=4, block_records=50)
+    for start in range(0, order.clips, 50):
+        drawn = np.bincount([shard for shard, _ in order.locate(start, 50)])
+        assert sorted(drawn[drawn > 0]) == [12, 12, 13, 13]
+    assert order.one_shard_share() == pytest.approx(0.25, abs=0.001)
+
+
+def test_other_clips_meet_in_every_epoch():
+    """Were the shards always read from their start, a block would hold the same clips in every epoch."""
+    order = order_of(*[100] * 8, open_shards=8, block_records=50)
+    first, second = ([set(order.locate(epoch * 800 + start, 50)) for start in range(0, 800, 50)] for epoch in range(2))
+    assert max(len(a & b) for a in first for b in second) < 25
+
+
+def test_the_share_of_one_shard_is_what_the_visited_clips_show():
+    assert order_of(7).one_shard_share() == 1
+    assert order_of(5, 7, 3, 4, open_shards=1).one_shard_share() == 1
+    order, same = order_of(5, 7, 3, 4, block_records=6), 0
+    start = 0
+    while start < order.clips:
+        place = order.find(start)
+        records = sum(order.shard_records[shard] for shard in place.shards)
+        size = min(part_size(records, 6), records - place.start)
+        shards = [shard for shard, _ in order.locate(start, size)]
+        same += sum(shards.count(shard) for shard in shards) / size
+        start += size
+    assert order.one_shard_share() == pytest.approx(same / order.clips)
+
+
+def test_a_position_is_found_without_tensorflow_once_its_epoch_is_known(monkeypatch):
+    order = order_of(5, 7, 3, 4, seed=11, block_records=100)
+    order.find(0)
+
+    def refuse(*_):
+        raise AssertionError("shards are drawn again")
+
+    monkeypatch.setattr("xtts.trainer.data.clip_order.permutation", refuse)
+    assert [order.find(consumed).visited for consumed in range(4)] == [0, 1, 2, 3]
+    with pytest.raises(AssertionError, match="drawn again"):
+        order.find(order.clips)
+
+
+def draw_all(schedule, epochs, consumed):
+    """Buckets drawn until `epochs` are over, with the epoch of each."""
+    epoch, consumed, drawn = tf.constant(0, tf.int64), list(consumed), []
+    while True:
+        epoch, bucket = schedule.draw(epoch, tf.constant(consumed, tf.int64))
+        if int(epoch) >= epochs:
+            return drawn, consumed
+        drawn.append((int(epoch), int(bucket)))
+        consumed[int(bucket)] += schedule.batches[int(bucket)]
+
+
+def test_schedule_leaves_less_than_a_batch_behind_and_picks_it_up_in_the_next_epoch():
+    schedule = Schedule(seed=0, clips=(10, 7, 3), batches=(4, 4, 4))
+    for epochs in (1, 2, 5):
+        _, consumed = draw_all(schedule, epochs, [0, 0, 0])
+        for done, clips in zip(consumed, schedule.clips, strict=True):
+            assert 0 <= epochs * clips - done < 4
+
+
+def test_schedule_mixes_buckets():
+    drawn, _ = draw_all(Schedule(seed=0, clips=(400, 400), batches=(4, 4)), 1, [0, 0])
+    buckets = [bucket for _, bucket in drawn]
+    assert buckets.count(0) == buckets.count(1) == 100
+    assert 35 < sum(buckets[:100]) < 65
+
+
+def test_schedule_depends_on_the_position_alone():
+    schedule = Schedule(seed=0, clips=(40, 24), batches=(4, 4))
+    whole, _ = draw_all(schedule, 2, [0, 0])
+    consumed = [0, 0]
+    for _, bucket in whole[:7]:
+        consumed[bucket] += 4
+    rest, _ = draw_all(schedule, 2, consumed)
+    assert rest == whole[7:]
+
+
+def test_another_batch_size_continues_at_the_same_clips():
+    small = Schedule(seed=0, clips=(40, 24), batches=(2, 2))
+    _, consumed = draw_all(small, 1, [16, 8])
+    assert consumed == [40, 24]

@@ -1,0 +1,54 @@
+"""Steps are compiled ahead in a thread, once each, and found again by the loop and by the next run."""
+
+import os
+import threading
+
+import pytest
+
+from xtts.trainer.engine.compiler import Compiler
+
+
+def test_steps_are_compiled_in_order_and_what_was_not_begun_is_dropped():
+    begun, go_on, done = threading.Event(), threading.Event(), []
+
+    def wait():
+        begun.set()
+        go_on.wait(10)
+        done.append("a")
+
+    with Compiler() as compiler:
+        compiler.submit("a", wait)
+        compiler.submit("b", lambda: done.append("b"))
+        begun.wait(10)
+        threading.Timer(0.1, go_on.set).start()
+    assert done == ["a"]
+    assert compiler.step("a").result().seconds >= 0.1
+    assert compiler.step("b").cancelled()
+
+
+def test_a_failure_comes_out_where_the_step_is_asked_for():
+    def fail():
+        raise ValueError("too large")
+
+    with Compiler() as compiler:
+        compiler.submit("step", fail)
+        with pytest.raises(ValueError, match="too large"):
+            compiler.step("step").result()
+
+
+def test_every_step_is_compiled_once_and_a_resumed_run_compiles_none(start_train, tiny_cache, tmp_path):
+    def compiled_files(name, *more):
+        cache = tmp_path / "xla"
+        environment = {k: v for k, v in os.environ.items() if k != "TF_XLA_FLAGS"} | {"XDG_CACHE_HOME": str(cache)}
+        process = start_train(
+            tmp_path / name, "training.samples_every=null", "training.steps=2", more=more, env=environment
+        )
+        errors = process.communicate(timeout=300)[1]
+        assert process.returncode == 0, errors
+        return sorted(path.name for path in cache.rglob("xla_compile_cache*"))
+
+    first = compiled_files("first")
+    training, validation, update, averages = 2, 2, 1, 1
+    assert len(first) == training + validation + update + averages
+    assert compiled_files("second") == first
+    assert compiled_files("first", "--resume", "--steps", "4") == first

@@ -1,0 +1,167 @@
+"""The dynamic baseline: clips at own length, padded per batch, traced for each shape; the same order and losses."""
+
+import io
+import mmap
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from rich.console import Console
+
+from xtts.precompute.build import build_cache
+from xtts.precompute.workers.progress import Silence
+from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec
+from xtts.shared.cache.clip_index import read_index
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+from xtts.trainer.data.dataset import bucket_order, training_batches, validation_batches
+from xtts.trainer.engine import dynamic_baseline as dynamic
+from xtts.trainer.engine.dynamic_baseline import DynamicValidation
+from xtts.trainer.engine.train_state import build_model
+from xtts.trainer.engine.train_step import LOSSES, TraceGuard, random_inputs
+from xtts.trainer.run.checkpoint import load_arrays
+from xtts.trainer.run.trainer import train
+
+OWN_LENGTH = ("shapes.pad_to_fixed_length=false", "shapes.buckets=1")
+
+
+@pytest.fixture(scope="module")
+def caches(tmp_path_factory, tiny_corpus):
+    """(clips at own length, the same clips padded to one shape)."""
+    folder = tmp_path_factory.mktemp("dynamic")
+    for name, fixed in (("own", False), ("padded", True)):
+        flags = {"shapes.pad_to_fixed_length": fixed, "shapes.buckets": 1, "split.validation_fraction": 0.1}
+        build_cache(tiny_corpus, folder / name, load_config("tiny", flags=flags), workers=1, watch=Silence())
+    return folder / "own", folder / "padded"
+
+
+def run(make_plan, folder, cache, **options):
+    """Train two steps over clips at own length, each saved; what the screen showed."""
+    plan = make_plan(
+        folder, *OWN_LENGTH, "training.steps=2", "training.checkpoint_every=1", "training.log_every=1",
+        "training.validate_every=2", cache=cache, **options,
+    )  # fmt: skip
+    console = Console(record=True, file=io.StringIO(), width=400)
+    assert train(plan, console)
+    return console.export_text()
+
+
+@pytest.fixture(scope="module")
+def dynamic_run(caches, make_plan, tmp_path_factory):
+    """(folder, screen) of an uninterrupted run: do not change it."""
+    folder = tmp_path_factory.mktemp("runs") / "dynamic"
+    return folder, run(make_plan, folder, caches[0])
+
+
+def test_it_trains_warns_and_reports_its_traces(dynamic_run, read_steps):
+    folder, screen = dynamic_run
+    assert "warning: the cache holds clips at their own lengths, so every new shape is traced and compiled" in screen
+    assert "build the cache with shapes.pad_to_fixed_length: true" in screen
+    assert "compiled bucket" not in screen
+    lines = read_steps(folder)
+    assert [line["step"] for line in lines] == [1, 2]
+    assert np.isfinite([line["loss"] for line in lines]).all()
+    assert [line["traces"] for line in lines] == [1, 2]  # the two batches differ in their longest clips
+    assert "traces 2" in screen
+    assert [line["step"] for line in read_steps(folder, "validation")] == [0, 2]
+
+
+def test_a_resumed_run_goes_on_at_the_same_clips_with_the_same_losses(
+    dynamic_run, caches, make_plan, read_steps, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(DynamicValidation, "empty", True)  # its step need not be compiled twice
+    whole, part = dynamic_run[0], tmp_path / "part"
+    shutil.copytree(whole, part)
+    run(make_plan, part, caches[0], resume=part / "checkpoints" / "step-1")
+    for ours, theirs in zip(read_steps(part), read_steps(whole), strict=True):
+        assert {**ours, "traces": 0} == {**theirs, "traces": 0}
+    ours, theirs = (load_arrays(folder / "checkpoints" / "step-2") for folder in (part, whole))
+    assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_it_stops_in_words_when_memory_maps_run_out(caches, make_plan, monkeypatch, tmp_path, read_steps):
+    monkeypatch.setattr(DynamicValidation, "empty", True)
+    left = iter([3000, 1900])
+    monkeypatch.setattr(dynamic, "free_maps", lambda: next(left))
+    settings = ("training.steps=9", "training.checkpoint_every=9", "training.validate_every=9")
+    console = Console(record=True, file=io.StringIO(), width=400)
+    assert not train(make_plan(tmp_path, *OWN_LENGTH, *settings, cache=caches[0]), console)
+    assert [line["traces"] for line in read_steps(tmp_path)] == [1, 2]
+    assert (tmp_path / "checkpoints" / "step-2").is_dir()
+    told = console.export_text().splitlines()[-1]
+    assert told.startswith("2 steps are compiled: the kernel has no memory maps for more: saved step 2; ")
+    assert told.endswith(f"continue with: xtts-train --resume {tmp_path}")
+
+
+def test_validation_stops_in_words_too(caches, monkeypatch):
+    left = iter([3000, 1900])
+    monkeypatch.setattr(dynamic, "free_maps", lambda: next(left))
+    spec, guard = load_spec(caches[0]), TraceGuard()
+    assert spec.buckets[0].clips("validation") > 2
+
+    def traced(*inputs):
+        guard.note("validation step", inputs)
+        return tf.ones([len(LOSSES), 2])
+
+    steps = SimpleNamespace(guard=guard, validation_steps={0: traced})
+    with pytest.raises(LockstepError, match="validation: the kernel has no memory maps for more than 2 steps"):
+        DynamicValidation(caches[0], spec, {0: 1}, steps, tf.Variable(False)).run()
+
+
+def test_the_memory_maps_of_this_process_are_counted():
+    held, before = [], dynamic.free_maps()
+    if before is None:
+        pytest.skip("this system does not tell them")
+    for _ in range(50):  # neighbours of different rights are not joined
+        held += [mmap.mmap(-1, 4096, prot=mmap.PROT_READ), mmap.mmap(-1, 4096)]
+    assert 50 <= before - dynamic.free_maps() <= 200
+    assert held
+
+
+def stream(cache):
+    """Training batches from one shard order, in both caches the same clips."""
+    spec = load_spec(cache)
+    return training_batches(cache, spec, bucket_order(spec, 0, seed=3, memory_mb=64), batch_size=3, consumed=0)
+
+
+def test_batches_are_padded_to_their_own_longest_clip(caches):
+    own, padded = (load_spec(cache) for cache in caches)
+    assert [s.records for s in own.buckets[0].train] == [s.records for s in padded.buckets[0].train]
+    pairs = zip(stream(caches[0]).take(4), stream(caches[1]).take(4), strict=True)
+    for ours, theirs in pairs:
+        tokens, mel, token_length, mel_length = (part.numpy() for part in ours)
+        assert tokens.shape == (3, token_length.max())
+        assert mel.shape == (3, mel_length.max(), 80)
+        assert len(set(mel_length)) > 1
+        np.testing.assert_array_equal(tokens, theirs[0][:, : tokens.shape[1]])
+        np.testing.assert_array_equal(mel, theirs[1][:, : mel.shape[1]])
+        np.testing.assert_array_equal(token_length, theirs[2])
+        np.testing.assert_array_equal(mel_length, theirs[3])
+
+
+def test_the_padding_does_not_change_the_losses(caches, make_plan, tmp_path):
+    plan = make_plan(tmp_path, *OWN_LENGTH, cache=caches[0])
+    model = build_model(plan.config, plan.spec)
+    ours, theirs = (next(iter(stream(cache))) for cache in caches)
+    assert ours[1].shape[1] < theirs[1].shape[1]
+    noise, time, _ = random_inputs(theirs, 0, tf.constant(0, tf.int64))
+    losses = [
+        model.loss_sums(*batch, noise=noise[:, : batch[1].shape[1]], time=time, dropout_seed=None)
+        for batch in (ours, theirs)
+    ]
+    for name, value in losses[0].items():
+        assert np.isfinite(value).all()
+        np.testing.assert_allclose(value, losses[1][name], rtol=1e-4)
+
+
+def test_validation_visits_every_clip_once(caches):
+    spec = load_spec(caches[0])
+    clips = spec.buckets[0].clips("validation")
+    batches = list(validation_batches(caches[0], spec, 0, batch_size=2))
+    lengths = [length for batch in batches for length in batch[3].numpy()]
+    held = [row for row in read_index(caches[0] / INDEX_FILE) if row.split == "validation"]
+    assert sorted(lengths) == sorted(row.mel_length for row in held)
+    assert len(lengths) == clips
+    assert all(batch[1].shape[1] == max(batch[3].numpy()) for batch in batches)

@@ -1,0 +1,104 @@
+import math
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from four_clips import small_model
+
+from xtts.shared.config import TrainingConfig
+from xtts.trainer.engine.optimizer import AdamW, clip_by_group, learning_rate
+from xtts.trainer.model.acoustic_model import clip_group
+
+TRAINING = TrainingConfig(
+    learning_rate=0.01, weight_decay=0.1, adam_beta2=0.99, warmup_steps=10, steps=110, final_learning_rate_share=0.1
+)
+
+
+def weights():
+    return [tf.Variable([[1.0, -2.0], [3.0, 0.5]]), tf.Variable([0.3, -0.7])]
+
+
+def gradients(step):
+    return [tf.constant([[0.1, -0.2], [0.3 * step, 1.0]]), tf.constant([0.5, -0.5 / (step + 1)])]
+
+
+def is_matrix(variable):
+    return len(variable.shape) > 1
+
+
+def update(optimizer, step, *, accept=True):
+    optimizer.apply(gradients(step), tf.constant(0.01), accept=tf.constant(accept))
+
+
+def test_updates_equal_those_of_keras():
+    ours, theirs = AdamW(weights(), TRAINING, is_matrix), weights()
+    reference = keras.optimizers.AdamW(0.01, weight_decay=0.1, beta_2=0.99, epsilon=1e-8)
+    kept = [keras.Variable(v, name=f"w{i}") for i, v in enumerate(theirs)]
+    reference.exclude_from_weight_decay([kept[1]])
+    reference.build(kept)
+    for step in range(5):
+        update(ours, step)
+        reference.apply(gradients(step), kept)
+    for weight, expected in zip(ours.weights, kept, strict=True):
+        np.testing.assert_allclose(weight, expected.numpy(), rtol=1e-5)
+
+
+def test_a_refused_update_changes_nothing_at_all():
+    optimizer = AdamW(weights(), TRAINING, is_matrix)
+    update(optimizer, 0)
+    state = [*optimizer.weights, *optimizer.first, *optimizer.second, *optimizer.averages, optimizer.updates]
+    before = [v.numpy() for v in state]
+    bad = [g * math.nan for g in gradients(1)]
+    optimizer.apply(bad, tf.constant(0.01), accept=tf.constant(False))
+    assert all(np.array_equal(a, v) for a, v in zip(before, state, strict=True))
+
+
+def test_averages_follow_the_weights():
+    optimizer = AdamW(weights(), TRAINING, is_matrix)
+    start = optimizer.weights[0].numpy()
+    update(optimizer, 0)
+    decay = min(TRAINING.ema_decay, 2 / 11)
+    expected = decay * start + (1 - decay) * optimizer.weights[0].numpy()
+    np.testing.assert_allclose(optimizer.averages[0], expected, rtol=1e-6)
+
+
+def test_exchanging_twice_restores_both():
+    optimizer = AdamW(weights(), TRAINING, is_matrix)
+    update(optimizer, 0)
+    weight, average = optimizer.weights[0].numpy(), optimizer.averages[0].numpy()
+    optimizer.exchange_averages()
+    assert np.array_equal(optimizer.weights[0], average)
+    optimizer.exchange_averages()
+    assert np.array_equal(optimizer.weights[0], weight)
+    assert np.array_equal(optimizer.averages[0], average)
+
+
+@pytest.mark.parametrize(
+    ("decay_fraction", "step", "expected"),
+    [
+        (1.0, 0, 0.001), (1.0, 9, 0.01), (1.0, 10, 0.01), (1.0, 60, 0.0055), (1.0, 110, 0.001), (1.0, 500, 0.001),
+        (0.2, 0, 0.001), (0.2, 10, 0.01), (0.2, 90, 0.01), (0.2, 100, 0.0055), (0.2, 110, 0.001),
+        (0.0, 109, 0.01),
+    ],
+)  # fmt: skip
+def test_warm_up_then_the_peak_then_a_cosine_to_the_floor(decay_fraction, step, expected):
+    training = TRAINING.model_copy(update={"decay_fraction": decay_fraction})
+    assert float(learning_rate(training, tf.constant(step, tf.int64))) == pytest.approx(expected, rel=1e-5)
+
+
+def test_groups_are_clipped_apart():
+    gradients = [tf.constant([3.0, 4.0]), tf.constant([[300.0]]), tf.constant([0.0, 12.0])]
+    clipped, norms = clip_by_group(gradients, [0, 1, 0], 6.5)
+    np.testing.assert_allclose(norms, [13.0, 300.0])
+    np.testing.assert_allclose(clipped[0], [1.5, 2.0])
+    np.testing.assert_allclose(clipped[1], [[6.5]])
+    np.testing.assert_allclose(clipped[2], [0.0, 6.0])
+    untouched, _ = clip_by_group(gradients, [0, 1, 0], 1000.0)
+    assert all(np.array_equal(a, b) for a, b in zip(untouched, gradients, strict=True))
+
+
+def test_the_duration_predictor_is_a_group_of_its_own():
+    groups = {str(weight.path): clip_group(weight) for weight in small_model().trainable_variables}
+    assert {group for path, group in groups.items() if "duration_predictor" in path} == {1}
+    assert {group for path, group in groups.items() if "duration_predictor" not in path} == {0}

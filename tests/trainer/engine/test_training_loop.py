@@ -1,0 +1,166 @@
+"""The promise: a closed set of traces, no Python per batch, no dynamic shape, the same numbers after a resume."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.data.dataset import batch_signature
+from xtts.trainer.doctor.checks.graph import PYTHON_OPS, unknown_shapes, walk
+from xtts.trainer.engine.optimizer import AdamW
+from xtts.trainer.engine.train_step import LOSSES, TRAIN_METRICS, RandomInputs, Steps
+from xtts.trainer.engine.training_loop import check_specs
+from xtts.trainer.engine.validation_loop import ValidationLoop
+from xtts.trainer.run.best_validation import Best
+from xtts.trainer.run.reporter import clip_namer
+
+
+def test_compiling_moves_nothing(compiled_trainer):
+    _, before, after = compiled_trainer
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_traces_equal_the_number_of_buckets_after_any_number_of_steps(trainer):
+    buckets = len(trainer.loop.sizes)
+    assert buckets == 2
+    assert trainer.steps.guard.count("training") == buckets
+    for count in (1, 7, 30):
+        trainer.loop.run(count)
+    assert trainer.steps.guard.count("training") == buckets
+    assert trainer.loop._run.experimental_get_tracing_count() == 1
+    compiled = [*trainer.steps.gradient_steps.values(), trainer.steps.update]
+    assert all(step.experimental_get_tracing_count() == 1 for step in compiled)
+
+
+def test_the_host_is_entered_once_for_many_batches(trainer, monkeypatch):
+    from tensorflow.python.eager import context
+
+    entries, original = [], context.Context.call_function
+
+    def counted(self, name, *args, **kwargs):
+        entries.append(name)
+        return original(self, name, *args, **kwargs)
+
+    monkeypatch.setattr(context.Context, "call_function", counted)
+    before = trainer.loop.host_calls
+    result = trainer.loop.run(40)
+    assert len(result.metrics) == 40
+    assert trainer.loop.host_calls == before + 1
+    assert len(entries) == 1
+
+
+def test_a_locked_step_has_no_dynamic_shape(trainer):
+    for step in [*trainer.steps.gradient_steps.values(), trainer.steps.update]:
+        graph = step.get_concrete_function().graph
+        assert len(list(walk(graph))) > 200
+        assert not {op.type for op in walk(graph)} & set(PYTHON_OPS)
+        assert not unknown_shapes(graph)
+
+
+def test_the_walk_would_find_a_dynamic_shape():
+    def body(x):
+        return tf.shape(tf.where(x > 0))[0]
+
+    graph = tf.function(body, input_signature=[tf.TensorSpec([4])]).get_concrete_function().graph
+    assert {what.split()[0] for what, _ in unknown_shapes(graph)} == {"tf.shape", "Where"}
+
+
+def test_no_python_runs_in_the_loop(trainer):
+    kinds = {op.type for op in walk(trainer.loop.graph)}
+    assert {"Case", "StatelessCase"} & kinds
+    assert "IteratorGetNext" in kinds
+    assert not kinds & set(PYTHON_OPS)
+
+
+def test_a_trace_beyond_the_closed_set_stops_the_run(trainer):
+    spec, steps = trainer.plan.spec, trainer.steps
+    assert steps.guard.locked
+    signature = batch_signature(spec, spec.buckets[0], 5)
+    with pytest.raises(
+        LockstepError, match=r"bucket 00: a new trace with \(int32\[5, .*expected one of the closed set"
+    ):
+        steps.trace({0: signature}, training=[0], validation=[])
+
+
+def test_batches_of_another_shape_are_refused_before_training(trainer):
+    spec = trainer.plan.spec
+    expected = batch_signature(spec, spec.buckets[0], 4)
+    found = tuple(batch_signature(spec, spec.buckets[1], 4))
+    with pytest.raises(LockstepError, match=r"batches of bucket 00: mel float16\[4, \d+, 80\], expected"):
+        check_specs(0, found, expected)
+
+
+def real_batch(trainer):
+    return trainer.loop._iterators[0].get_next()
+
+
+def test_a_batch_that_is_not_finite_is_skipped_and_counted(trainer):
+    tokens, mel, token_length, mel_length = real_batch(trainer)
+    before = trainer.state.arrays()
+    metrics = trainer.steps.train(0, (tokens, mel * np.nan, token_length, mel_length)).numpy()
+    assert metrics[TRAIN_METRICS.index("skipped")] == 1
+    after = trainer.state.arrays()
+    assert after["step"] == before["step"] + 1
+    assert all(np.array_equal(before[name], after[name]) for name in before if name != "step")
+    good = trainer.steps.train(0, (tokens, mel, token_length, mel_length)).numpy()
+    assert good[TRAIN_METRICS.index("skipped")] == 0
+    assert trainer.state.arrays()["updates"] == before["updates"] + 1
+
+
+def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(trainer, poison, tmp_path):
+    whole, bad = trainer.validation.run()
+    assert not bad
+    clip = poison(tmp_path / "features", "validation")
+    poisoned = ValidationLoop(
+        tmp_path / "features", trainer.plan.spec, trainer.plan.sizes, trainer.steps, trainer.loop.stop
+    )
+    losses, bad = poisoned.run()
+    assert len(bad) == 1 < len(poisoned.batches)
+    assert clip in clip_namer(trainer.plan.cache, "validation")(*bad[0])
+    assert all(np.isfinite(losses[name]) and losses[name] != whole[name] for name in LOSSES)
+    count = len(poisoned.batches)
+    poisoned._run = lambda: (tf.zeros([3, 2]), tf.fill([count], value=False), tf.constant(count))
+    losses, bad = poisoned.run()
+    assert bad == poisoned.batches
+    best = Best(step=3, loss=1.5)
+    assert not best.note(6, losses["prior"])  # nothing finite is no loss at all, and no better one
+    assert (best.step, best.loss, best.since) == (3, 1.5, 1)
+
+
+def test_accumulated_gradients_equal_those_of_the_large_batch(trainer, monkeypatch):
+    spec = trainer.plan.spec
+    signature = batch_signature(spec, spec.buckets[0], 4)
+    parts = [tf.concat([a, b], 0)[:4] for a, b in zip(real_batch(trainer), real_batch(trainer), strict=True)]
+    outcomes = []
+    for micro in (1, 4):
+        overrides = {"gradient_accumulation_steps": micro, "batch_size": 4}
+        training = trainer.training.model_copy(update=overrides)
+        model = trainer.state.model
+        steps = Steps(
+            model, AdamW(model.trainable_variables, training, lambda _: True), training, tf.Variable(3, dtype=tf.int64)
+        )
+        monkeypatch.setattr(steps, "_gradients", without_dropout(steps._gradients))
+
+        def gradients(*batch, steps=steps):
+            return steps._accumulate(batch, steps.model.loss_counts(batch[2], batch[3]))
+
+        outcomes.append(tf.function(gradients, input_signature=signature, jit_compile=True, autograph=False)(*parts))
+    for losses, values in outcomes[1:]:
+        np.testing.assert_allclose(losses, outcomes[0][0], rtol=1e-5)
+        for value, expected in zip(values, outcomes[0][1], strict=True):
+            np.testing.assert_allclose(value, expected, rtol=2e-3, atol=2e-5)
+
+
+def without_dropout(gradients):
+    return lambda batch, random, counts: gradients(batch, RandomInputs(random.noise, random.time, None), counts)
+
+
+def test_metrics_are_named(trainer):
+    assert set(LOSSES) < set(TRAIN_METRICS)
+    result = trainer.loop.run(3)
+    assert result.metrics.shape == (3, len(TRAIN_METRICS))
+    assert np.isfinite(result.metrics).all()
+    assert set(result.buckets) <= {0, 1}
+    total = result.metrics[:, 0]
+    parts = result.metrics[:, 1:4]
+    np.testing.assert_allclose(total, parts.sum(axis=1), rtol=1e-5)

@@ -1,0 +1,111 @@
+"""What must be exact whatever the hardware multiplies with: logits under bfloat16, frame indices under TF32."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from xtts.shared.config_files import load_config
+from xtts.trainer.model import networks
+from xtts.trainer.model.layers import SelfAttention, rotate
+from xtts.trainer.model.networks import FlowDecoder
+from xtts.trainer.model.reference_encoder import CrossAttention
+
+MATMUL = tf.matmul
+SMALL = ["model.text_width=8", "model.decoder_width=8", "model.decoder_blocks=1"]
+
+
+def bfloat16(seed, *shape):
+    return tf.cast(tf.random.stateless_normal(shape, [seed, 0], stddev=3.0), tf.bfloat16)
+
+
+def attend(kind):
+    """Run an attention layer under mixed_bfloat16 on made-up input."""
+    mixed, seeds = keras.DTypePolicy("mixed_bfloat16"), itertools.count()
+    if kind == "self":
+        layer = SelfAttention(64, 2, seeds, dtype=mixed, name="attention")
+        arguments = [bfloat16(1, 2, 150, 64), tf.ones([2, 150, 1], tf.bool)]
+    else:
+        layer = CrossAttention(64, 64, 2, seeds, dtype=mixed, name="attention")
+        arguments = [bfloat16(1, 2, 50, 64), bfloat16(2, 2, 150, 64)]
+    layer.build()
+    return layer(*arguments)
+
+
+@pytest.mark.parametrize("kind", ["self", "cross"])
+def test_logits_of_bfloat16_are_float32(kind, monkeypatch):
+    seen = []
+
+    def matmul(a, b, transpose_b=False, **options):
+        product = MATMUL(a, b, transpose_b=transpose_b, **options)
+        if transpose_b:
+            seen.append((a, b, product))
+        return product
+
+    monkeypatch.setattr(tf, "matmul", matmul)
+    attend(kind)
+    ((query, key, logits),) = seen
+    for operand in (query, key):
+        assert (tf.cast(tf.cast(operand, tf.bfloat16), operand.dtype) == operand).numpy().all()
+    exact = np.matmul(*(np.asarray(x, np.float64) for x in (query, tf.transpose(key, [0, 1, 3, 2]))))
+    assert np.abs(np.asarray(logits, np.float64) - exact).max() < 1e-5 * np.abs(exact).max()
+
+
+def test_bfloat16_is_rotated_in_float32():
+    x = bfloat16(3, 1, 2, 300, 32)
+    expected = tf.cast(rotate(tf.cast(x, tf.float32)), tf.bfloat16)
+    assert rotate(x).dtype == tf.bfloat16
+    assert (rotate(x) == expected).numpy().all()
+
+
+def tf32_matmul(a, b, **options):
+    """A GPU's default product of float32: 10 bits of each operand."""
+
+    def rounded(x):
+        bits = tf.bitcast(x, tf.int32) + 0x1000
+        return tf.bitcast(bits & ~0x1FFF, tf.float32) if x.dtype == tf.float32 else x
+
+    return MATMUL(rounded(tf.convert_to_tensor(a)), rounded(tf.convert_to_tensor(b)), **options)
+
+
+@pytest.fixture(params=["float32", "mixed_bfloat16"])
+def decoder(request):
+    config = load_config("tiny", assignments=SMALL).model
+    built = FlowDecoder(config, 4, 1, itertools.count(), dtype=keras.DTypePolicy(request.param))
+    built.build()
+    return built
+
+
+def test_frame_places_are_exact_beyond_the_bits_of_tf32(decoder, monkeypatch):
+    features = []
+    made = networks.place_features
+    monkeypatch.setattr(networks, "place_features", lambda *place: features.append(made(*place)) or features[0])
+    monkeypatch.setattr(tf, "matmul", tf32_matmul)
+    durations = np.full([1, 1_500], 5)
+    durations[0, 7], frames = 2_049, 1_499 * 5 + 2_049
+    encodings, mean = tf.zeros([1, 1_500, 8], decoder.compute_dtype), tf.zeros([1, 1_500, 4])
+    decoder.spread_text(encodings, mean, tf.constant(durations, tf.int32), frames)
+    offset = np.concatenate([np.arange(length) for length in durations[0]])
+    length = np.repeat(durations[0], durations[0]).astype(float)
+    angle = np.pi * (offset + 0.5) / length
+    expected = np.stack([np.cos(angle), np.sin(angle), np.cos(2 * angle), np.log(length)], axis=-1)
+    np.testing.assert_allclose(features[0][0], expected, atol=1e-5)
+
+
+def test_no_product_takes_frame_indices(decoder):
+    """From the durations a product is reached only through a comparison, or an angle and a logarithm."""
+    specs = [((2, 6, 8), decoder.compute_dtype), ((2, 6, 4), tf.float32), ((2, 6), tf.int32)]
+    traced = tf.function(decoder.spread_text).get_concrete_function(*(tf.TensorSpec(*spec) for spec in specs), 40)
+    products = [op for op in traced.graph.get_operations() if "MatMul" in op.type]
+    assert len(products) == 3  # the text's projection, the path, the projection of the place
+    ends = {"GreaterEqual", "Less", "Greater", "Cos", "Sin", "Log", "Shape", "StridedSlice"}
+    for product in products:
+        reached, waiting = set(), list(product.inputs)
+        while waiting:
+            tensor = waiting.pop()
+            if tensor.name not in reached and tensor.op.type not in ends:
+                reached.add(tensor.name)
+                waiting += tensor.op.inputs
+        assert "durations:0" not in reached, product.name

@@ -1,0 +1,83 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from xtts.trainer.model.random_numbers import (
+    dropout,
+    fold_seed,
+    random_bits,
+    random_normal,
+    random_uniform,
+    spread_times,
+)
+
+SEED = tf.constant([123, 456])
+CLIPS = tf.range(16)
+
+
+def bits(seed=SEED, clips=CLIPS, length=50, channels=80):
+    return random_bits(seed, clips, length, channels).numpy()
+
+
+def test_every_bit_is_set_half_of_the_time():
+    drawn = bits()
+    shares = [np.mean((drawn >> np.uint32(bit)) & np.uint32(1)) for bit in range(32)]
+    np.testing.assert_allclose(shares, 0.5, atol=5 * 0.5 / math.sqrt(drawn.size))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_neighbours_are_independent(axis):
+    drawn = random_normal(SEED, CLIPS, 50, 80).numpy()
+    assert drawn.mean() == pytest.approx(0.0, abs=0.02)
+    assert drawn.std() == pytest.approx(1.0, abs=0.02)
+    ours, theirs = np.delete(drawn, -1, axis), np.delete(drawn, 0, axis)
+    assert np.mean(ours * theirs) == pytest.approx(0.0, abs=5 / math.sqrt(ours.size))
+    assert np.mean(ours**2 * theirs**2) == pytest.approx(1.0, abs=0.1)
+
+
+def test_the_tails_are_those_of_a_normal_distribution():
+    drawn = np.abs(random_normal(SEED, tf.range(64), 100, 80).numpy())
+    for sigma, share in ((1, 0.3173), (2, 0.0455), (3, 0.0027)):
+        assert np.mean(drawn > sigma) == pytest.approx(share, rel=0.1)
+    assert np.isfinite(drawn).all()
+
+
+def test_seeds_uses_and_steps_give_other_numbers():
+    seeds = [SEED, tf.constant([124, 456]), tf.constant([123, 457])]
+    seeds += [fold_seed(SEED, 0), fold_seed(SEED, 1), fold_seed(fold_seed(SEED, 0), 1)]
+    masks = [bits(seed) < 2**31 for seed in seeds]
+    for i, ours in enumerate(masks):
+        for theirs in masks[:i]:
+            assert np.mean(ours == theirs) == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_number_depends_neither_on_the_padded_length_nor_on_the_batch():
+    whole = bits()
+    np.testing.assert_array_equal(bits(length=20), whole[:, :20])
+    np.testing.assert_array_equal(bits(clips=CLIPS[3:5]), whole[3:5])
+
+
+def test_dropout_drops_its_share_and_keeps_the_mean():
+    x = tf.ones([16, 50, 80])
+    dropped = dropout(x, 0.1, SEED).numpy()
+    assert np.mean(dropped == 0.0) == pytest.approx(0.1, abs=0.005)
+    assert dropped.mean() == pytest.approx(1.0, abs=0.01)
+    assert dropout(x, 0.1, None) is x
+    assert dropout(x, 0.0, SEED) is x
+
+
+def test_uniform_numbers_lie_inside_the_unit_interval_and_fill_it():
+    drawn = random_uniform(SEED, tf.range(10_000)).numpy()
+    assert (drawn > 0).all()
+    assert (drawn < 1).all()
+    assert np.histogram(drawn, 10, (0, 1))[0] == pytest.approx(1000, abs=150)
+
+
+@pytest.mark.parametrize("first", [0, 7, 1_000_000])
+def test_times_of_neighbouring_clips_cover_the_interval(first):
+    times = np.sort(spread_times(tf.range(first, first + 55)).numpy())
+    gaps = np.diff([*times, times[0] + 1.0])
+    assert gaps.max() < 2.7 / 55  # three gap theorem: at most phi^2 times the mean
+    assert times.mean() == pytest.approx(0.5, abs=0.02)

@@ -1,0 +1,221 @@
+"""The voice of a recording: whose it is, where it is cropped, that no loss sees what it tells, that speech listens."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from four_clips import CHANNELS, KEYS, MEL_LENGTH, clips, small_model
+
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+from xtts.trainer.engine.optimizer import AdamW
+from xtts.trainer.engine.train_step import Steps
+from xtts.trainer.model.random_numbers import fold_seed
+from xtts.trainer.model.reference_encoder import choose_references, crop_reference
+
+VOICE = {"voice_latents": 4, "voice_width": 16}
+
+
+def crops(seed, most_frames=8, length=(40, 21, 0, 33, 1)):
+    """(first frame, length) of each clip's crop, from mels that hold the number of the frame."""
+    frames = np.tile(np.arange(40, dtype=np.float32)[:, None], [len(length), 1, 1])
+    crop, start, found = crop_reference(tf.constant(frames), tf.constant(length), most_frames, seed)
+    assert (crop[:, 0, 0].numpy() == np.where(found > 0, start, 0)).all()
+    assert crop.shape[1] == min(most_frames, 20)
+    for row, n in enumerate(found.numpy()):
+        np.testing.assert_array_equal(crop[row, :n, 0], crop[row, 0, 0] + np.arange(n))
+        assert not crop[row, n:].numpy().any()
+    return crop[:, 0, 0].numpy(), found.numpy()
+
+
+def test_a_crop_lies_inside_its_clip_and_is_at_most_half_of_it():
+    firsts = []
+    for i in range(200):
+        first, length = crops([i, 0])
+        assert length.tolist() == [8, 8, 0, 8, 0]
+        firsts.append(first)
+    lowest, highest = np.min(firsts, axis=0), np.max(firsts, axis=0)
+    assert lowest.tolist() == [0, 0, 0, 0, 0]
+    assert highest.tolist() == [32, 13, 0, 25, 0]
+    assert crops(None, most_frames=100)[1].tolist() == [20, 10, 0, 16, 0]
+
+
+def test_the_place_is_a_function_of_the_seed_and_the_middle_without_one():
+    assert (crops([1, 2])[0] == crops([1, 2])[0]).all()
+    assert (crops([1, 2])[0] != crops([1, 3])[0]).any()
+    assert crops(None)[0].tolist() == [16, 7, 0, 13, 0]
+
+
+SPEAKERS, LENGTHS = (0, 1, 0, 2, 0, 1, 0, 0), (40, 21, 30, 33, 12, 35, 0, 40)
+
+
+def chosen(seed, speakers=SPEAKERS):
+    """(clip that each clip is heard from or -1, its first frame, length, frames told) of mels that hold both."""
+    frames = np.tile(np.arange(40, dtype=np.float32), [len(LENGTHS), 1])
+    mel = np.stack([frames, np.tile(np.arange(8.0)[:, None], [1, 40])], axis=2).astype(np.float32)
+    speaker = None if speakers is None else tf.constant(speakers)
+    crop, length, told = choose_references(tf.constant(mel), tf.constant(LENGTHS), speaker, 6, seed)
+    assert told.shape == (8, 40, 1)
+    return np.where(length > 0, crop[:, 0, 1], -1).astype(int), crop[:, 0, 0].numpy(), length.numpy(), told[..., 0]
+
+
+@pytest.mark.parametrize(
+    ("speakers", "others"),
+    [
+        (SPEAKERS, [{2, 4}, {5}, {0, 4, 7}, {3}, {0, 2, 7}, {1}, {0, 2, 4, 7}, {2, 4}]),
+        (None, [set(range(8)) - {6} - same for same in ({0, 7}, {1}, {2}, {3}, {4}, {5}, set(), {0, 7})]),
+    ],
+    ids=["speakers", "one voice"],
+)
+def test_a_clip_is_heard_from_another_of_its_speaker(speakers, others):
+    drawn = [chosen([1, i], speakers) for i in range(200)]
+    rows = np.array([row for row, *_ in drawn])
+    assert [set(column) for column in rows.T.tolist()] == others  # neither blank ones nor those of the same length
+    for column, ones in zip(rows.T, others, strict=True):
+        counts = np.array([(column == one).sum() for one in ones])
+        assert (np.abs(counts - 200 / len(ones)) < 40).all()  # evenly: 5 standard deviations and more
+    for row, _, length, told in drawn:
+        assert length.tolist() == [6] * 8
+        assert told.numpy().any(axis=1).tolist() == [ones == {i} for i, ones in enumerate(others)]
+        assert (row[~told.numpy().any(axis=1)] != np.arange(8)[~told.numpy().any(axis=1)]).all()
+
+
+def test_what_a_clip_tells_of_itself_is_its_crop_and_that_alone():
+    for seed in (None, [1, 2], [1, 3]):
+        row, first, length, told = chosen(seed)
+        own = row == np.arange(8)
+        assert own.tolist() == ([True] * 6 + [False, True] if seed is None else [i == 3 for i in range(8)])
+        for place in range(8):
+            expected = np.arange(first[place], first[place] + length[place]) if own[place] else []
+            assert np.flatnonzero(told[place]).tolist() == list(expected)
+
+
+def moved(model):
+    """The model, its zero-initialised weights moved, so that every path carries values and gradients."""
+    for i, variable in enumerate(model.trainable_variables):
+        variable.assign_add(0.05 * tf.random.stateless_normal(variable.shape, [3, i]))
+    return model
+
+
+@pytest.mark.parametrize("seed", [None, [5, 6]], ids=["validation", "training"])
+def test_no_frame_is_both_told_and_scored(monkeypatch, seed):
+    model = moved(small_model(seed=9, **VOICE, voice_frames=8, dropout=0.0))
+    ids, mel, token_length, mel_length, noise, _ = clips()
+    mel, hear = tf.constant(mel), model.reference.hear
+    _, told = hear(mel, mel_length, tf.range(4), None if seed is None else fold_seed(tf.constant(seed), 2))
+
+    def weight():
+        """float32[B, T]: what a change of each frame does to the losses; at time 0 the decoder sees noise alone."""
+        with tf.GradientTape() as tape:
+            tape.watch(mel)
+            sums = model.loss_sums(
+                ids, mel, token_length, mel_length, noise=noise, time=tf.zeros([4]), dropout_seed=seed,
+                speaker=tf.range(4),
+            )  # fmt: skip
+            loss = tf.reduce_sum(sums["prior"]) + tf.reduce_sum(sums["flow"])
+        return tf.reduce_max(tf.abs(tape.gradient(loss, mel)), axis=2).numpy()
+
+    audible, told = np.arange(40) < mel_length[:, None], told[..., 0].numpy()
+    assert told.sum(axis=1).tolist() == [8, 8, 0, 8]
+    through_latents = weight()
+    assert (through_latents[audible] > 0).all()
+    monkeypatch.setattr(model.reference, "hear", lambda *clip: (tf.stop_gradient(hear(*clip)[0]), hear(*clip)[1]))
+    np.testing.assert_array_equal(weight() > 0, audible & ~told)
+
+
+def test_validation_losses_of_a_clip_do_not_depend_on_its_neighbours():
+    model = moved(small_model(seed=9, **VOICE, voice_frames=8))
+    arguments = clips()
+
+    def sums(rows):
+        *rest, noise, time = (part[rows] for part in arguments)
+        found = model.loss_sums(
+            *rest, noise=noise, time=time, dropout_seed=None, speaker=tf.zeros([len(rows)], tf.int32)
+        )
+        count = model.loss_counts(rest[2], rest[3], tf.zeros([len(rows)], tf.int32), micro_batches=None)
+        return np.array([found[key] for key in KEYS]), np.array([count[key] for key in KEYS])
+
+    together, count = sums([0, 1, 2, 3])
+    np.testing.assert_allclose(sums([3, 2, 0, 1])[0], together[:, [3, 2, 0, 1]], rtol=1e-5)
+    for row in (0, 1, 3):
+        np.testing.assert_allclose(sums([row])[0], together[:, [row]], rtol=1e-5)
+    np.testing.assert_array_equal(sum(sums([row])[1] for row in (0, 1, 3)), count)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4, None])
+@pytest.mark.parametrize("speakers", [SPEAKERS, None], ids=["speakers", "one voice"])
+def test_the_counts_are_the_values_that_are_scored(parts, speakers):
+    model = small_model(**VOICE, voice_frames=8)
+    mel, length = tf.zeros([8, 40, CHANNELS]), tf.constant(LENGTHS)
+    speaker = None if speakers is None else tf.constant(speakers)
+    seed = None if parts is None else [7, 8]
+    scored = 0
+    for rows in np.split(np.arange(8), parts or 1):
+        micro = [part if part is None else tf.gather(part, rows) for part in (mel, length, speaker)]
+        tokens, token_length = tf.ones([len(rows), 3], tf.int32), tf.fill([len(rows)], 3)
+        clips = model.align_clips(tokens, micro[0], token_length, micro[1], dropout_seed=seed, speaker=micro[2])
+        scored += int(tf.reduce_sum(tf.cast(clips.scored, tf.int32)))
+    count = model.loss_counts(tf.fill([8], 3), length, speaker, micro_batches=parts)
+    assert count["flow"] == count["prior"] == scored * CHANNELS
+    assert count["duration"] == 24
+
+
+def test_the_steps_ask_for_the_counts_of_their_own_micro_batches(monkeypatch):
+    model, asked = small_model(3, **VOICE), []
+    count = model.loss_counts
+    monkeypatch.setattr(
+        model, "loss_counts", lambda *parts, **how: asked.append((len(parts), how)) or count(*parts, **how)
+    )
+    training = load_config("tiny").training.model_copy(update={"gradient_accumulation_steps": 2})
+    optimizer = AdamW(model.trainable_variables, training, lambda _: True)
+    steps = Steps(model, optimizer, training, tf.Variable(0, dtype=tf.int64))
+    specs = [tf.TensorSpec(part.shape, part.dtype) for part in (*clips()[:4], np.zeros(4, np.int32))]
+    steps.trace({0: specs}, training=[0], validation=[0])
+    assert asked == [(3, {"micro_batches": 2}), (3, {"micro_batches": None})]
+
+
+def test_without_latents_there_is_no_encoder():
+    plain, voiced = small_model(), small_model(**VOICE)
+    assert plain.reference is None
+    paths = {variable.path for variable in plain.trainable_variables}
+    more = {variable.path for variable in voiced.trainable_variables} - paths
+    assert {path.split("/")[1] for path in more} == {"reference", "text_encoder", "decoder"}
+
+
+def test_the_reference_alone_tells_speakers_apart():
+    paths = [variable.path for variable in small_model(3, **VOICE).trainable_variables]
+    assert not any("speakers" in path for path in paths)
+    assert any("speakers" in variable.path for variable in small_model(3).trainable_variables)
+
+
+def test_another_reference_gives_another_voice_and_garbage_after_its_end_does_not():
+    model = small_model(seed=5, **VOICE)
+    for i, variable in enumerate(model.trainable_variables):
+        variable.assign_add(0.05 * tf.random.stateless_normal(variable.shape, [3, i]))
+    ids, mel, token_length, *_ = clips()
+
+    def speak(voice):
+        spoken = model.generate(
+            ids[:1], token_length[:1], frames=64, noise=tf.zeros([1, 64, CHANNELS]), steps=2,
+            temperature=0.0, speed=1.0, voice=voice,
+        )  # fmt: skip
+        return spoken[0].numpy()
+
+    listen = tf.function(model.listen)
+    voices = [listen(mel[row : row + 1], tf.constant([MEL_LENGTH[row]])) for row in (0, 1)]
+    assert voices[0].shape == (1, 4, 16)
+    assert np.abs(speak(voices[0]) - speak(voices[1])).mean() > 1e-3
+    mel[1, MEL_LENGTH[1] :] = np.nan
+    np.testing.assert_allclose(listen(mel[1:2], tf.constant([MEL_LENGTH[1]])), voices[1], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("model.voice_latents=-1", r"model.voice_latents = -1: input should be greater than or equal to 0"),
+        ("model.voice_heads=3", r"voice_width 64 is not divisible by voice_heads \(3\)"),
+        ("model.voice_kernel=4", "voice_kernel 4 is even"),
+    ],
+)
+def test_sizes_that_do_not_fit(assignment, message):
+    with pytest.raises(LockstepError, match=message):
+        load_config("tiny", assignments=[assignment])

@@ -1,0 +1,80 @@
+"""A disk that fills up while the run writes: told in one line, and nothing that was saved is lost."""
+
+import resource
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.engine.train_step import TRAIN_METRICS
+from xtts.trainer.engine.training_loop import CallResult
+from xtts.trainer.run.checkpoint import find_checkpoint, load_arrays, save_checkpoint
+from xtts.trainer.run.reporter import Reporter, StepRows
+from xtts.trainer.run.run_folder import RunFolder
+
+IDENTITY = {"settings": {}, "cache": "a" * 64, "cache_fingerprint": "f" * 64}
+
+
+@contextmanager
+def largest_file(size):
+    """No file of this process grows beyond `size` bytes: writing fails in the middle, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    tmp_path.joinpath("run").mkdir()
+    return RunFolder(tmp_path / "run")
+
+
+def rows(steps):
+    metrics = np.ones([steps, len(TRAIN_METRICS)], np.float32)
+    result = CallResult(metrics, np.ones([steps, 3]), np.zeros(steps, np.int32), np.zeros(steps, np.int64), 3.0 * steps)
+    return StepRows(first_step=1, result=result, outside_seconds=0.0, traces=1, epoch=0)
+
+
+@pytest.mark.parametrize("size", [0, 1000, 20_000])
+def test_a_save_that_is_cut_keeps_the_older_checkpoint(tmp_path, size):
+    arrays = {"weights/a": np.arange(4000.0)}
+    save_checkpoint(tmp_path, arrays, step=1, identity=IDENTITY, progress={})
+    with largest_file(size), pytest.raises(LockstepError, match=r"step-2: cannot be saved \(File too large\); free"):
+        save_checkpoint(tmp_path, arrays, step=2, identity=IDENTITY, progress={})
+    assert [path.name for path in tmp_path.iterdir()] == ["step-1"]
+    assert np.array_equal(load_arrays(find_checkpoint(tmp_path))["weights/a"], arrays["weights/a"])
+
+
+@pytest.mark.parametrize("size", [0, 700, 2000])
+def test_metrics_that_cannot_be_written_stop_the_run_in_one_line(folder, size):
+    reporter = Reporter(folder, Console(quiet=True), total_steps=99, log_every=10, buckets=1)
+    with largest_file(size):
+        with pytest.raises(LockstepError, match=r"metrics.jsonl: cannot be written \(File too large\); free the disk"):
+            reporter.steps(rows(20))
+        reporter.close()
+    assert folder.metrics_file.stat().st_size == size
+    folder.forget_after(99)  # a line cut short is dropped by the run that goes on
+    lines = folder.metrics_file.read_text()
+    assert lines == "" if size == 0 else lines.endswith("}\n")
+    assert len(lines) <= size
+
+
+def test_a_run_that_goes_on_keeps_its_metrics_where_they_cannot_be_written_anew(folder):
+    folder.metrics_file.write_text('{"split": "train", "step": 1}\n' * 100)
+    with largest_file(300), pytest.raises(LockstepError, match=r"metrics.jsonl: cannot be written \(File too large"):
+        folder.forget_after(1)
+    assert folder.metrics_file.read_text() == '{"split": "train", "step": 1}\n' * 100
+
+
+def test_curves_that_cannot_be_written_stop_the_run_in_one_line(folder, monkeypatch):
+    reporter = Reporter(folder, Console(quiet=True), total_steps=99, log_every=10, buckets=1)
+    monkeypatch.setattr(reporter, "_write", lambda lines: None)  # its metrics still fit
+    with largest_file(0):
+        with pytest.raises(LockstepError, match=r"events.out.*: cannot be written \(File too large\); free the disk"):
+            reporter.steps(rows(10))
+        reporter.close()

@@ -1,0 +1,152 @@
+"""Runs that are interrupted: by a signal, by `kill -9` at any moment, by a full disk. The least model, one shape."""
+
+import os
+import resource
+import shutil
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from xtts.precompute.build import build_cache
+from xtts.precompute.workers.progress import Silence
+from xtts.shared.config_files import load_config
+from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
+
+pytestmark = pytest.mark.slow
+STEPS = 240
+SETTINGS = (
+    "shapes.buckets=1", "split.validation_fraction=0", "model.text_expansion=1", "model.duration_layers=1",
+    "model.decoder_expansion=1", "training.steps_per_call=1", "training.log_every=1", "training.checkpoint_every=2",
+    "training.validate_every=1000", "training.keep_checkpoints=3", f"training.steps={STEPS}",
+)  # fmt: skip
+KILLS = ("start", "save", "any", "save", "any", "start", "save", "any", "save", "any")
+"""Where each of ten kills falls: before the first step, inside a save, anywhere."""
+
+
+@pytest.fixture(scope="module")
+def one_shape(tmp_path_factory, tiny_corpus):
+    """A cache of one shape without held-out clips: two compiled functions less at every start."""
+    cache = tmp_path_factory.mktemp("one") / "features"
+    settings = {"shapes.buckets": 1, "split.validation_fraction": 0.0}
+    build_cache(tiny_corpus, cache, load_config("tiny", flags=settings), workers=1, watch=Silence())
+    return cache
+
+
+@pytest.fixture(scope="module")
+def start(start_train, one_shape):
+    """`start(folder, ...)`: the run, going on where it stopped, or at `checkpoint`."""
+    return lambda folder, *more, checkpoint="", **process: start_train(
+        folder, *SETTINGS, *more, cache=one_shape, more=["--resume", checkpoint], **process
+    )
+
+
+@pytest.fixture(scope="module")
+def fork(fork_train, one_shape):
+    """The same, started sooner."""
+    return lambda folder: fork_train(folder, *SETTINGS, cache=one_shape, more=["--resume"])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, start):
+    """A run that nothing interrupts."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    _, err = start(folder).communicate(timeout=500)
+    assert newest(folder) == STEPS, err
+    return folder
+
+
+def newest(folder):
+    return max((int(path.name[5:]) for path in list_checkpoints(folder / "checkpoints")), default=0)
+
+
+def wait_until(happened, process):
+    deadline = time.monotonic() + 300
+    while not happened():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline, "the run did not get that far"
+        time.sleep(0.001)
+
+
+def half_saved(folder):
+    return any(folder.glob("checkpoints/.step-*.partial"))
+
+
+LONG_CALLS = ("training.steps_per_call=100000", "training.checkpoint_every=100000", "training.validate_every=100000")
+
+
+@pytest.mark.parametrize(("number", "settings"), [(signal.SIGTERM, LONG_CALLS), (signal.SIGINT, ())])
+def test_a_signal_saves_and_says_how_to_continue(start, tmp_path, number, settings):
+    folder = tmp_path / "run"
+    process = start(folder, "training.steps=100000", *settings)
+    if settings:  # one call of minutes: nothing is saved or told before its end
+        assert any("compiled bucket" in line for line in process.stdout)
+        time.sleep(2)
+    else:
+        wait_until(lambda: newest(folder) >= 2, process)
+    process.send_signal(number)
+    asked = time.monotonic()
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert time.monotonic() - asked < 20
+    assert 0 < newest(folder) < 100_000
+    assert "Traceback" not in err
+    assert f"{number.name}: saved step {newest(folder)}; continue with: xtts-train --resume {folder}" in out
+
+
+def test_a_disk_that_is_full_at_a_save_ends_the_run_and_keeps_the_older_checkpoint(start, whole, tmp_path):
+    folder = shutil.copytree(whole, tmp_path / "run")
+    size = os.path.getsize(folder / "checkpoints" / f"step-{STEPS}" / "state.npz")
+    process = start(
+        folder,
+        f"training.steps={STEPS + 9}",
+        checkpoint=folder / "checkpoints" / f"step-{STEPS}",  # as it is: not from before the learning rate was decayed
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1,) * 2),
+    )
+    _, err = process.communicate(timeout=300)
+    assert process.returncode != 0
+    assert err.strip().endswith(
+        f"step-{STEPS + 2}: cannot be saved (File too large); free the disk and resume; older ones are intact"
+    )
+    assert "Traceback" not in err
+    assert newest(folder) == STEPS
+    assert not half_saved(folder)
+    assert load_arrays(folder / "checkpoints" / f"step-{STEPS}")
+
+
+def kill_ten_times(fork, folder, seed):
+    """Number of kills that cut a save in two."""
+    random, cut = np.random.default_rng(seed), 0
+    for place in KILLS:
+        process, goal = fork(folder), newest(folder) + random.integers(2, 9)
+        if place == "start":
+            time.sleep(random.uniform(0, 2))
+        else:
+            wait_until(lambda goal=goal: newest(folder) >= goal, process)
+            if place == "save":
+                wait_until(lambda: half_saved(folder), process)
+            else:
+                time.sleep(random.uniform(0, 0.05))
+        assert process.poll() is None, "the run ended before it could be killed"
+        process.kill()
+        process.communicate()
+        cut += place == "save" and half_saved(folder)
+    _, err = fork(folder).communicate(timeout=300)
+    assert newest(folder) == STEPS, err
+    return cut
+
+
+def test_kill_9_at_twenty_moments_then_resume_gives_the_same_losses(fork, whole, read_steps, tmp_path):
+    """Two runs killed ten times each, with a save every second step: their losses are those of one run, to the bit."""
+    folders = [tmp_path / "first", tmp_path / "second"]
+    with ThreadPoolExecutor(len(folders)) as pool:
+        cuts = list(pool.map(lambda folder: kill_ten_times(fork, folder, seed=len(folder.name)), folders))
+    assert sum(cuts) >= 4, "too few kills fell into a save"
+    assert len(read_steps(whole)) == STEPS
+    expected = load_arrays(whole / "checkpoints" / f"step-{STEPS}")
+    for folder in folders:
+        assert read_steps(folder) == read_steps(whole)
+        found = load_arrays(folder / "checkpoints" / f"step-{STEPS}")
+        assert all(np.array_equal(found[name], expected[name]) for name in expected)

@@ -1,0 +1,147 @@
+"""Fixed validation sentences at an interval: what is seen and heard of them, and that training takes no notice."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import AUDIO, IMAGES, TENSORS, EventAccumulator
+
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.trainer.engine.train_state import build_model
+from xtts.trainer.run.checkpoint import load_arrays
+from xtts.trainer.run.spoken_samples import Sample, Samples, fixed_sentences
+
+SAMPLING = ("training.samples_every=8", "training.sample_sentences=4", "training.samples_heard=1")
+
+
+@pytest.fixture(scope="module")
+def sampled_run(tmp_path_factory, run_train):
+    """(folder, screen) of the run of `finished_run`, with samples."""
+    folder = tmp_path_factory.mktemp("sampled") / "run"
+    code, screen, err = run_train(folder, *SAMPLING)
+    assert code == 0, err
+    return folder, screen
+
+
+def shown(folder):
+    """Kind to tag to the steps at which TensorBoard has it, and what was shown there."""
+    events = EventAccumulator(str(folder / "tensorboard"), size_guidance={AUDIO: 0, IMAGES: 0, TENSORS: 0}).Reload()
+    kinds = {}
+    for tag in events.Tags()["tensors"]:
+        kind = events.SummaryMetadata(tag).plugin_data.plugin_name
+        kinds.setdefault(kind, {})[tag] = {
+            event.step: tf.make_ndarray(event.tensor_proto) for event in events.Tensors(tag)
+        }  # fmt: skip
+    return kinds
+
+
+def test_tensorboard_shows_and_plays_the_sentences(sampled_run, tiny_cache):
+    folder, screen = sampled_run
+    _, (first, _) = fixed_sentences(tiny_cache, load_spec(tiny_cache), 4)
+    kinds = shown(folder)
+    assert {tag: list(steps) for tag, steps in kinds["images"].items()} == {
+        f"{picture}/{first.clip_id}": [8, 12] for picture in ("mel", "alignment")
+    }
+    assert {tag: list(steps) for tag, steps in kinds["audio"].items()} == {
+        f"recording/{first.clip_id}": [0],
+        f"speech/{first.clip_id}": [8, 12],
+    }
+    for steps in kinds["images"].values():
+        for width, height, png in steps.values():
+            assert tf.io.decode_png(png).shape == (int(height), int(width), 3)
+    wav, _ = kinds["audio"][f"recording/{first.clip_id}"][0][0]
+    samples, rate = tf.audio.decode_wav(wav)
+    assert rate == 22_050
+    assert len(samples) == 256 * len(first.mel)
+    assert np.abs(samples).max() > 0.05
+    evaluated = {tag for tag in kinds["scalars"] if tag.startswith("evaluation/")}
+    assert evaluated == {f"evaluation/{n}" for n in ("mcd_db", "relative_mcd", "duration_error", "retrieval_at_1")}
+    assert "compiled samples: 2 sentences" in screen
+    assert "samples at step 12: retrieval@1" in screen
+
+
+def test_training_takes_no_notice_of_the_samples(sampled_run, finished_run, read_steps):
+    folder, _ = sampled_run
+    assert read_steps(folder) == read_steps(finished_run[0])
+    assert read_steps(folder, "validation") == read_steps(finished_run[0], "validation")
+    ours, theirs = (load_arrays(run / "checkpoints" / "step-12") for run in (folder, finished_run[0]))
+    assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_a_resumed_run_says_the_same_sentences_again_and_no_figure_twice(sampled_run, run_train, read_steps, tmp_path):
+    part = tmp_path / "run"
+    shutil.copytree(sampled_run[0], part)
+    code, _, err = run_train(part, *SAMPLING, more=["--resume", part / "checkpoints" / "step-8"])
+    assert code == 0, err
+
+    def rows(folder):
+        return [{k: v for k, v in row.items() if k != "seconds"} for row in read_steps(folder, "evaluation")]
+
+    assert [row["step"] for row in rows(part)] == [8, 12]
+    assert rows(part) == rows(sampled_run[0])
+    assert {"mcd_db", "relative_mcd", "duration_error", "retrieval_at_1"} <= set(rows(part)[0])
+    assert read_steps(part) == read_steps(sampled_run[0])
+    tags = {kind: {tag: list(steps) for tag, steps in tagged.items()} for kind, tagged in shown(part).items()}
+    assert all(set(steps) == {8, 12} for steps in tags["images"].values())
+    assert [steps for tag, steps in tags["audio"].items() if tag.startswith("recording/")] == [[0]]
+
+
+@pytest.fixture
+def make_samples(make_plan, tmp_path):
+    """`make_samples("training.a=b", spec=...)`: the samples of an untrained model; nothing is compiled."""
+
+    def make(*assignments, spec=None):
+        plan = make_plan(tmp_path / "run", "training.samples_every=4", *assignments)
+        return Samples(build_model(plan.config, plan.spec), plan.cache, spec or plan.spec, plan.config.training)
+
+    return make
+
+
+def test_one_sentence_is_spoken_without_figures(make_samples):
+    samples = make_samples("training.sample_sentences=1")
+    assert (len(samples.clips), samples.heard) == (1, 1)
+    assert samples.figures([]) is None
+
+
+def test_nothing_is_said_where_nothing_is_held_out_or_asked_for(make_samples, tiny_cache):
+    spec = load_spec(tiny_cache)
+    buckets = [bucket.model_copy(update={"validation": []}) for bucket in spec.buckets]
+    assert make_samples(spec=spec.model_copy(update={"buckets": buckets})).empty
+    assert make_samples("training.samples_every=null").empty
+    assert not make_samples().empty
+
+
+def test_a_model_that_listens_speaks_each_sentence_in_the_voice_of_another_recording(make_samples):
+    samples = make_samples("model.voice_latents=2", "model.voice_width=8", "model.voice_heads=2")
+    tokens, mel, *lengths = samples._batch
+    changed = (tokens, tf.concat([mel[:1] + 1.0, mel[1:]], axis=0), *lengths)
+    for speaks, differ in ((samples, [False, True]), (make_samples(), [False, False])):
+        for weight in speaks.model.trainable_variables:
+            weight.assign_add(0.1 * tf.random.stateless_normal(weight.shape, [1, 2]))
+        before, after = (speaks._generate(*batch)[0].numpy() for batch in (samples._batch, changed))
+        assert (before != after).any(axis=(1, 2)).tolist() == differ
+
+
+def test_the_figures_of_the_recordings_themselves_are_perfect(make_samples):
+    samples = make_samples()
+    own = [
+        Sample(clip=clip, mel=clip.mel, frames=len(clip.mel), durations=np.zeros(len(clip.ids), np.int32))
+        for clip in samples.clips
+    ]
+    figures = samples.figures(own)
+    assert figures.retrieval_at_1 == 1.0
+    assert figures.duration_error == 0.0
+    assert figures.relative_mcd < 0.01
+    swapped = [replace(sample, mel=other.mel) for sample, other in zip(own, reversed(own), strict=True)]
+    assert samples.figures(swapped).retrieval_at_1 == 0.0
+
+
+def test_sentences_come_from_the_bucket_that_holds_most(tiny_cache):
+    spec = load_spec(tiny_cache)
+    number, clips = fixed_sentences(tiny_cache, spec, 8)
+    held_out = [bucket.clips("validation") for bucket in spec.buckets]
+    assert held_out[number] == max(held_out) == len(clips)
+    assert [clip.clip_id for clip in clips] == sorted(clip.clip_id for clip in clips)
+    assert [clip.clip_id for clip in fixed_sentences(tiny_cache, spec, 1)[1]] == [clips[0].clip_id]

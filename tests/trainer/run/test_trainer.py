@@ -1,0 +1,202 @@
+"""Whole runs on the shared cache: resume, patience, epochs, bad numbers."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from xtts.shared.system.folder_lock import exclusive
+from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
+
+XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
+
+
+def test_a_run_leaves_what_the_design_names(finished_run, read_steps):
+    folder, screen = finished_run
+    assert {"config.yaml", "run.json", "metrics.jsonl", "checkpoints", "tensorboard"} <= {
+        p.name for p in folder.iterdir()
+    }
+    kept = [path.name for path in list_checkpoints(folder / "checkpoints")]
+    assert kept in (["step-4", "step-8", "step-12"], ["step-4", "step-6", "step-8", "step-12"])  # 6: best by validation
+    lines = read_steps(folder)
+    assert [line["step"] for line in lines] == list(range(1, 13))
+    assert {"loss", "prior", "flow", "duration", "traces"} <= set(lines[0])
+    assert all(line["traces"] == 2 for line in lines)
+    assert [line["step"] for line in read_steps(folder, "validation")] == [0, 6, 12]
+    assert screen.count("compiled bucket") == 2
+    assert "step 12/12" in screen
+    assert list((folder / "tensorboard").glob("events.out.tfevents.*"))
+
+
+def test_a_resumed_run_equals_the_uninterrupted_one_to_the_bit(finished_run, run_train, read_steps, tmp_path):
+    whole, _ = finished_run
+    for step in (4, 8):
+        part = tmp_path / f"from-{step}"
+        shutil.copytree(whole, part)
+        code, out, _ = run_train(part, more=["--resume", part / "checkpoints" / f"step-{step}"])
+        assert code == 0
+        assert f"step {step} of 12" in out
+        assert read_steps(part) == read_steps(whole)
+        assert read_steps(part, "validation") == read_steps(whole, "validation")
+        ours, theirs = (load_arrays(folder / "checkpoints" / "step-12") for folder in (part, whole))
+        assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_the_rhythm_of_host_calls_does_not_change_the_numbers(finished_run, run_train, read_steps, tmp_path):
+    _, out, _ = run_train(tmp_path / "run", "training.steps_per_call=5", "training.log_every=3")
+    assert read_steps(tmp_path / "run") == read_steps(finished_run[0])
+    told = [line.split()[1] for line in out.splitlines() if line.startswith("step ")]
+    assert told == ["3/12", "6/12", "9/12", "12/12"]
+
+
+def test_the_loss_falls(run_train, read_steps, tmp_path):
+    run_train(
+        tmp_path / "run", "training.steps=120", "training.steps_per_call=40", "training.log_every=40",
+        "training.validate_every=120", "training.checkpoint_every=120", "training.warmup_steps=10",
+    )  # fmt: skip
+    losses = [line["loss"] for line in read_steps(tmp_path / "run")]
+    first, last = (line["loss"] for line in read_steps(tmp_path / "run", "validation"))
+    assert np.mean(losses[-20:]) < 0.6 * np.mean(losses[:20])
+    assert last < first
+
+
+def test_another_batch_size_goes_on_at_the_same_clips(finished_run, run_train, tmp_path):
+    part = tmp_path / "run"
+    shutil.copytree(finished_run[0], part)
+    start = part / "checkpoints" / "step-4"
+    before = load_arrays(start)
+    code, _, err = run_train(part, "training.batch_size=2", "training.steps=8", more=["--resume", start])
+    assert code == 0, err
+    after = load_arrays(part / "checkpoints" / "step-8")
+    assert int(after["step"]) == 8
+    taken = after["consumed"] - before["consumed"]
+    assert (taken >= 0).all()
+    assert (
+        0
+        < taken.sum()
+        < (load_arrays(finished_run[0] / "checkpoints" / "step-8")["consumed"] - before["consumed"]).sum()
+    )
+
+
+def test_init_from_takes_the_averaged_weights_alone(finished_run, run_train, tmp_path):
+    source = finished_run[0] / "checkpoints" / "step-12"
+    run_train(tmp_path / "run", "training.steps=4", "training.learning_rate=1e-12", more=["--init-from", source])
+    taken, saved = load_arrays(tmp_path / "run" / "checkpoints" / "step-4"), load_arrays(source)
+    for name in saved:
+        if name.startswith("averages/"):
+            np.testing.assert_allclose(taken[name.replace("averages", "weights")], saved[name], atol=1e-6)
+    assert int(taken["step"]) == 4
+    code, _, err = run_train(tmp_path / "other", "model.decoder_width=18", more=["--init-from", source])
+    assert code == 2
+    assert "weights of model.decoder_width = 16, expected 18" in err
+
+
+def test_patience_stops_a_run_that_no_longer_improves_and_the_best_is_kept(run_train, read_steps, tmp_path):
+    folder = tmp_path / "run"
+    code, out, _ = run_train(
+        folder, "training.learning_rate=1e-12", "training.patience=2", "training.validate_every=2",
+        "training.steps=100", "training.keep_checkpoints=1",
+    )  # fmt: skip
+    assert code == 0
+    losses = {line["step"]: line["loss"] for line in read_steps(folder, "validation")}
+    best = min(losses, key=losses.get)
+    last = max(losses)
+    assert last < 100
+    assert list(losses)[-3:] == [best, best + 2, best + 4]
+    assert f"stopped at step {last}: no better validation since step {best} (training.patience = 2)" in out
+    assert "--set training.patience=null" in out
+    kept = {path.name for path in list_checkpoints(folder / "checkpoints")}
+    assert kept == {f"step-{last}"} | ({f"step-{best}"} if best else set())
+
+
+def test_epochs_decide_the_steps(make_plan, run_train, read_steps, tmp_path):
+    plan = make_plan(tmp_path / "run")
+    steps = sum(2 * plan.spec.buckets[number].clips("train") // size for number, size in plan.sizes.items())
+    assert steps not in (0, plan.config.training.steps)
+    run_train(tmp_path / "run", more=["--epochs", "2"])
+    assert len(read_steps(tmp_path / "run")) == steps
+    taken = load_arrays(tmp_path / "run" / "checkpoints" / f"step-{steps}")["consumed"]
+    for (number, size), done in zip(plan.sizes.items(), taken, strict=True):
+        assert 0 <= 2 * plan.spec.buckets[number].clips("train") - done < size
+
+
+def test_a_complete_run_is_left_alone_and_says_how_to_go_on(finished_run, run_train):
+    folder, _ = finished_run
+    code, out, _ = run_train(folder, more=["--resume"])
+    assert code == 0
+    assert f"{folder} is complete: step 12 of 12. Train it further with: xtts-train --resume {folder} --steps 24" in out
+
+
+def test_a_finished_run_given_more_steps_is_the_run_that_was_meant_to_be_longer(run_train, read_steps, tmp_path):
+    schedule = ("training.warmup_steps=2", "training.decay_fraction=0.5", "training.keep_checkpoints=1")
+    for folder, steps in (("short", 12), ("long", 20)):
+        run_train(tmp_path / folder, *schedule, f"training.steps={steps}")
+    short, longer = tmp_path / "short", tmp_path / "long"
+    rates = [line["learning_rate"] for line in read_steps(short)]
+    assert rates[1:8] == [rates[1]] * 7
+    assert rates[-1] < 0.2 * rates[1]
+    code, out, _ = run_train(short, *schedule, "training.steps=20", more=["--resume", short])
+    assert code == 0
+    assert f"{short}: going on from step 7, before the learning rate was decayed" in out
+    assert "steps 8 to 12 are trained again" in out
+    assert read_steps(short) == read_steps(longer)
+    ours, theirs = (load_arrays(folder / "checkpoints" / "step-20") for folder in (short, longer))
+    assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(finished_run, run_train):
+    code, _, err = run_train(finished_run[0])
+    assert code == 2
+    assert "holds a run already; continue it with --resume, or give another --out" in err
+
+
+def test_out_with_resume_goes_on_with_the_runs_own_settings_and_cache(finished_run, tmp_path):
+    folder, _ = finished_run
+    command = [str(XTTS_TRAIN), "--out", str(folder), "--resume"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "is complete: step 12 of 12" in result.stdout
+
+
+def test_a_resumed_run_does_not_take_over_the_folder_of_another(finished_run, run_train, tmp_path):
+    other = shutil.copytree(finished_run[0], tmp_path / "other")
+    code, _, err = run_train(other, "training.steps=13", more=["--resume", finished_run[0]])
+    assert code == 2
+    assert f"{other}: holds a run already" in err
+
+
+def test_a_folder_in_use_is_refused(finished_run, run_train):
+    folder, _ = finished_run
+    with exclusive(folder):
+        code, _, err = run_train(folder, "training.steps=13", more=["--resume"])
+    assert code == 2
+    assert f"{folder}: another process is at work in this folder" in err
+
+
+@pytest.fixture
+def poisoned_cache(tmp_path, poison):
+    """(copy of the cache with one NaN frame in one training clip, its id)."""
+    return tmp_path / "features", poison(tmp_path / "features", "train")
+
+
+def test_bad_numbers_are_skipped_counted_and_named(poisoned_cache, run_train, read_steps, tmp_path):
+    cache, clip = poisoned_cache
+    _, screen, _ = run_train(tmp_path / "run", "training.steps=20", cache=cache)
+    lines = read_steps(tmp_path / "run")
+    bad = [line for line in lines if line["skipped"]]
+    named = [line for line in screen.splitlines() if "not finite, update skipped; clips:" in line]
+    assert 0 < len(bad) == len(named) < 20
+    assert all(clip in line for line in named)
+    weights = load_arrays(tmp_path / "run" / "checkpoints" / "step-20")
+    assert all(np.isfinite(value).all() for value in weights.values())
+    assert int(weights["updates"]) == 20 - len(bad)
+
+
+def test_too_many_bad_numbers_in_a_row_stop_the_run(poisoned_cache, run_train, tmp_path):
+    cache, _ = poisoned_cache
+    code, _, err = run_train(tmp_path / "run", "training.steps=20", "training.max_bad_steps=1", cache=cache)
+    assert code == 1
+    assert "1 non-finite updates in a row, all skipped; look at the clips named above" in err

@@ -1,0 +1,164 @@
+"""Speaking with the voice of a recording: `--speaker-wav`, `evaluate` and `export` of a model with voice latents."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import tensorflow as tf
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.engine.train_state import TrainState
+from xtts.trainer.evaluation.held_out_clips import Clip, another_recording
+from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.run.checkpoint import describe, save_checkpoint
+from xtts.trainer.synth.export import ExportRequest, export
+from xtts.trainer.synth.reference_recording import read_recording, split_crops
+from xtts.trainer.synth.speak_command import Request, speak
+from xtts.trainer.synth.speaker import Speaker
+from xtts.trainer.synth.voice_source import open_source
+
+MANNER = Manner(steps=2, temperature=0.0, speed=4.0)
+FRAMES = 64
+
+
+@pytest.fixture(scope="module")
+def run(make_plan, tmp_path_factory):
+    """A run folder of a model with latents, never trained, its weights moved so that they all matter."""
+    voice = ["model.voice_latents=4", "model.voice_width=16", f"model.voice_frames={FRAMES}"]
+    plan = make_plan(tmp_path_factory.mktemp("voice") / "run", *voice)
+    plan.folder.path.mkdir()
+    plan.folder.describe(plan.config, plan.cache, plan.spec)
+    state = TrainState(plan.config, plan.spec)
+    for i, average in enumerate(state.optimizer.averages):
+        average.assign_add(0.1 * tf.random.stateless_normal(average.shape, [3, i]))
+    identity = describe(plan.config, plan.spec)
+    save_checkpoint(plan.folder.checkpoints, state.arrays(), step=1, identity=identity, progress={})
+    return plan.folder.path
+
+
+@pytest.fixture(scope="module")
+def source(run):
+    return open_source(run)
+
+
+@pytest.fixture(scope="module")
+def speaker(source):
+    return Speaker(source, MANNER)
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    """A low and a high voice: the high one in stereo at 44.1 kHz."""
+    folder = tmp_path_factory.mktemp("recordings")
+    for name, pitch, rate, channels in (("low", 110, 22_050, 1), ("high", 440, 44_100, 2)):
+        time = np.arange(int(2.5 * rate)) / rate
+        samples = sum(np.sin(2 * np.pi * pitch * k * time) / k for k in range(1, 6)) * (0.1 + 0.05 * np.sin(9 * time))
+        soundfile.write(folder / f"{name}.wav", np.stack([samples] * channels, axis=1), rate)
+    return folder
+
+
+def request(run, out, *, speaker=None, speaker_wav=None):
+    return Request(
+        checkpoint=run, words="a word", file=None, out=out / "out.wav", mel_out=out / "mel.npy", vocoder="griffinlim",
+        speaker=speaker, speaker_wav=speaker_wav, manner=MANNER,
+    )  # fmt: skip
+
+
+def test_the_recording_decides_the_voice(run, source, speaker, recordings, tmp_path):
+    with pytest.raises(LockstepError, match="no voice yet, expected a recording to imitate"):
+        speaker.speak([3, 4], speaker=0, number=0)
+    ids, spoken = source.voice.symbol_table.encode("a word").ids, {}
+    for name in ("low", "high"):
+        mel = read_recording(recordings / f"{name}.wav", source)
+        assert len(mel) == int(2.5 * 22_050) // 256
+        speaker.imitate(mel)
+        spoken[name] = speaker.speak(ids, speaker=0, number=0)
+    frames = min(len(utterance.mel) for utterance in spoken.values())
+    assert np.abs(spoken["low"].mel[:frames] - spoken["high"].mel[:frames]).mean() > 1e-2
+    speak(request(run, tmp_path, speaker_wav=recordings / "high.wav"))
+    np.testing.assert_allclose(np.load(tmp_path / "mel.npy"), spoken["high"].mel, atol=1e-4)
+    assert soundfile.info(tmp_path / "out.wav").frames == len(spoken["high"].mel) * 256
+
+
+def test_the_voice_is_the_mean_of_the_crops(speaker):
+    mel = np.random.default_rng(0).normal(-5, 2, [2 * FRAMES + 40, 80]).astype(np.float32)
+    crops = split_crops(mel, FRAMES)
+    assert [len(crop) for crop in crops] == [FRAMES, FRAMES, 40]
+    assert [len(crop) for crop in split_crops(mel[: FRAMES + 20], FRAMES)] == [FRAMES]
+    assert [len(crop) for crop in split_crops(mel[:20], FRAMES)] == [20]
+    latents = []
+    for crop in crops:
+        speaker.imitate(crop)
+        latents.append(speaker._latents.numpy())
+    speaker.imitate(mel)
+    np.testing.assert_allclose(speaker._latents, np.mean(latents, axis=0), atol=1e-6)
+    assert latents[0].shape == (1, 4, 16)
+
+
+def test_stock_tensorflow_listens_and_speaks(source, speaker, run, tmp_path):
+    export(ExportRequest(checkpoint=run, out=tmp_path / "exported", steps=MANNER.steps))
+    signatures = tf.saved_model.load(str(tmp_path / "exported/model")).signatures
+    crop = np.random.default_rng(1).normal(-5, 2, [1, FRAMES, 80]).astype(np.float32)
+    voice = signatures["listen"](reference=tf.constant(crop), reference_length=tf.constant([FRAMES]))["voice"]
+    speaker.imitate(crop[0])
+    np.testing.assert_allclose(voice, speaker._latents, atol=1e-5)
+    shape = source.voice.ladder[0]
+    spoken = signatures[f"speak_{shape.tokens}_{shape.frames}"](
+        tokens=tf.constant([[3, 4, 5] + [0] * (shape.tokens - 3)]), token_length=tf.constant([3]),
+        temperature=tf.constant(0.0), speed=tf.constant(4.0), seed=tf.constant([0, 0]), voice=voice,
+    )  # fmt: skip
+    expected, frames = speaker._run(shape, [3, 4, 5], 0, 0)
+    assert spoken["mel_length"][0] == frames
+    np.testing.assert_allclose(spoken["mel"][0], expected, atol=1e-3)
+
+
+def test_a_sentence_is_spoken_with_another_recording_of_its_speaker():
+    clips = [
+        Clip(clip_id=str(number), ids=[1], mel=np.zeros((1, 80), np.float32), speaker=speaker)
+        for number, speaker in enumerate([0, 1, 0, 2, 0, 1])
+    ]
+    assert [clips[another_recording(clips, place)].clip_id for place in range(6)] == ["2", "5", "4", "3", "0", "1"]
+
+
+def write(path, samples, rate=22_050):
+    soundfile.write(path, samples, rate)
+    return path
+
+
+@pytest.fixture
+def unusable(tmp_path):
+    """Recordings by name that no voice can be taken from."""
+    (tmp_path / "empty.wav").write_bytes(b"")
+    (tmp_path / "text.wav").write_text("these are no samples")
+    write(tmp_path / "short.wav", np.full(9_000, 0.1))
+    write(tmp_path / "silent.wav", np.zeros(40_000))
+    samples = np.full(40_000, np.nan, np.float32)
+    soundfile.write(tmp_path / "nan.wav", samples, 22_050, subtype="FLOAT")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing", r"missing\.wav: cannot be read \(No such file or directory\)"),
+        ("empty", r"empty\.wav: unreadable audio: .*, expected a recording of one speaker"),
+        ("text", r"text\.wav: unreadable audio: .*, expected a recording of one speaker"),
+        ("short", r"short\.wav: 0\.41 s of sound, expected at least 1 s"),
+        ("silent", r"silent\.wav: only digital silence, expected a voice"),
+        ("nan", r"nan\.wav: samples that are not finite numbers"),
+    ],
+)
+def test_what_is_no_recording_of_a_voice(source, unusable, name, message):
+    with pytest.raises(LockstepError, match=f"--speaker-wav .*{message}"):
+        read_recording(Path(unusable / f"{name}.wav"), source)
+
+
+def test_the_voice_has_to_be_named_in_the_way_of_the_model(run, finished_run, recordings, tmp_path):
+    with pytest.raises(LockstepError, match=r"--speaker-wav: missing, expected a recording .*; add --speaker-wav REF"):
+        speak(request(run, tmp_path))
+    with pytest.raises(LockstepError, match=r"--speaker: .* takes its voice from a recording; use --speaker-wav"):
+        speak(request(run, tmp_path, speaker="ann", speaker_wav=recordings / "low.wav"))
+    with pytest.raises(LockstepError, match=r"trained without voice latents.*model\.voice_latents=16"):
+        speak(request(finished_run[0], tmp_path, speaker_wav=recordings / "low.wav"))
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,1 @@
+"""Batches: sizes, the order of the clips, the input pipeline."""

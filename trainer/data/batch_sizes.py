@@ -1,0 +1,57 @@
+"""B of every bucket, from the cache and the configuration; runs before TensorFlow is imported."""
+
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.config import Config, TrainingConfig
+from xtts.shared.errors import LockstepError
+
+
+def training_buckets(spec: CacheSpec) -> list[int]:
+    """Numbers of the buckets that hold training clips: the closed set of training shapes."""
+    return [number for number, bucket in enumerate(spec.buckets) if bucket.clips("train")]
+
+
+def validation_buckets(spec: CacheSpec) -> list[int]:
+    """Numbers of the buckets that hold validation clips."""
+    return [number for number, bucket in enumerate(spec.buckets) if bucket.clips("validation")]
+
+
+def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
+    """B by bucket number: `batch_size` in the tallest, more clips in shorter ones so that frames per step stay level.
+
+    A bucket's B is a multiple of `gradient_accumulation_steps` and no larger than its clips, so that no clip occurs
+    twice in a step; one that only holds out clips is never accumulated.
+    """
+    micro = training.gradient_accumulation_steps
+    clips = sum(bucket.clips("train") for bucket in spec.buckets)
+    if training.batch_size > clips:
+        raise LockstepError(
+            "training.batch_size",
+            found=f"{training.batch_size} clips a step, the cache has {clips} training clips",
+            fix=f"set it to {clips} or less" if clips else "build the cache with more clips",
+        )
+    tallest = max(spec.buckets[number].frames for number in training_buckets(spec))
+    sizes = {}
+    for number, bucket in enumerate(spec.buckets):
+        level = training.batch_size * tallest // bucket.frames if training.level_batches else training.batch_size
+        trained, held_out = bucket.clips("train"), bucket.clips("validation")
+        if 0 < trained < micro:
+            raise LockstepError(
+                "training.gradient_accumulation_steps",
+                found=f"{micro} micro-batches an update, bucket {number:02d} ({bucket.tokens} tokens, "
+                f"{bucket.frames} frames) has {trained} training clips",
+                fix=f"set it to {trained} or less, or build the cache with fewer shapes.buckets",
+            )
+        if trained:
+            sizes[number] = min(level, trained) // micro * micro
+        elif held_out:
+            sizes[number] = min(level, held_out)
+    return sizes
+
+
+def with_steps(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> Config:
+    """The configuration with `training.steps` worked out from `training.epochs`, where that is set."""
+    epochs = config.training.epochs
+    if epochs is None:
+        return config
+    steps = sum(epochs * spec.buckets[number].clips("train") // size for number, size in sizes.items())
+    return config.model_copy(update={"training": config.training.model_copy(update={"steps": steps})})

@@ -1,0 +1,1 @@
+"""One check a file: what is measured, and the findings that follow."""

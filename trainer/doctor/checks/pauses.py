@@ -1,0 +1,89 @@
+"""What happens between the calls of the graph: validation, samples and checkpoints, measured once each."""
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rich.console import Console
+
+from xtts.shared.config import TrainingConfig
+from xtts.trainer.doctor.finding import Fact, Finding, Result
+from xtts.trainer.doctor.workload import Workload
+from xtts.trainer.engine.schedule import host_marks
+from xtts.trainer.engine.validation_loop import ValidationLoop
+from xtts.trainer.run.checkpoint import describe, save_checkpoint
+from xtts.trainer.run.reporter import Reporter
+from xtts.trainer.run.run_folder import RunFolder
+from xtts.trainer.run.spoken_samples import Samples
+
+_TOLERATED = 0.02
+"""Share of a run's time that may pass outside the training loop."""
+_NAMES = {
+    "training.validate_every": "validation",
+    "training.samples_every": "samples",
+    "training.checkpoint_every": "a checkpoint",
+}
+
+
+def measure_pauses(workload: Workload) -> dict[str, float]:
+    """Seconds of each pause by the setting that says how often it comes; files go to a folder that is removed."""
+    subject, state = workload.subject, workload.state
+    validation = ValidationLoop(subject.cache, subject.spec, subject.sizes, workload.steps, workload.loop.stop)
+    samples = Samples(state.model, subject.cache, subject.spec, subject.config.training)
+    with tempfile.TemporaryDirectory(prefix="lockstep-doctor-") as name:
+        folder = RunFolder(Path(name))
+        reporter = Reporter(folder, Console(quiet=True), total_steps=1, log_every=1, buckets=0)
+
+        def listen() -> None:
+            reporter.samples(0, samples, samples.speak(), began=time.perf_counter())
+
+        def save() -> None:
+            identity = describe(subject.config, subject.spec)
+            save_checkpoint(folder.checkpoints, state.arrays(), step=0, identity=identity, progress={})
+
+        pauses: dict[str, Callable[[], object]] = {"training.checkpoint_every": save}
+        if not validation.empty:
+            pauses["training.validate_every"] = validation.run
+        if not samples.empty:
+            pauses["training.samples_every"] = listen
+        seconds = {setting: _second_time(pause) for setting, pause in pauses.items()}
+        reporter.close()
+    return seconds
+
+
+def _second_time(pause: Callable[[], object]) -> float:
+    pause()  # compiles
+    began = time.perf_counter()
+    pause()
+    return time.perf_counter() - began
+
+
+def pauses(seconds: Mapping[str, float], training: TrainingConfig, *, step_seconds: float) -> Result:
+    """The share of a run that passes outside its training loop, and which interval to lengthen.
+
+    seconds: of each pause, by setting, step_seconds: mean of a step.
+    """
+    every = {setting: steps for setting, steps in host_marks(training).items() if setting in seconds}
+    a_step = {setting: seconds[setting] / steps for setting, steps in every.items()}
+    share = sum(a_step.values()) / (sum(a_step.values()) + step_seconds)
+    parts = ", ".join(f"{_NAMES[name]} {seconds[name]:.1f} s every {every[name]:,} steps" for name in every)
+    fact = Fact(name="outside the loop", value={"share": share, "seconds": dict(seconds)},
+                text=f"{share:.1%} of a run: {parts}")  # fmt: skip
+    if share <= _TOLERATED:
+        return [fact], []
+    setting = max(a_step, key=a_step.__getitem__)
+    others = sum(a_step.values()) - a_step[setting]
+    # What the tolerated share leaves beside the others, half of it at least.
+    room = max(_TOLERATED * step_seconds / (1 - _TOLERATED) - others, _TOLERATED * step_seconds / 2)
+    steps = -(-int(seconds[setting] / room + 1) // 50) * 50
+    finding = Finding(
+        section="steps",
+        what=f"{share:.1%} of a run passes outside its training loop",
+        cause=f"{_NAMES[setting]} takes {seconds[setting]:.1f} s every {every[setting]:,} steps of "
+        f"{1000 * step_seconds:.0f} ms",
+        setting=setting,
+        value=steps,
+        gain=f"{1 + a_step[setting] / step_seconds:.2f} times the steps a second",
+    )
+    return [fact], [finding]

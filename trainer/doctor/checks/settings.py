@@ -1,0 +1,232 @@
+"""The configuration against the cache and the corpus: what it disagrees with, cuts off, or wastes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.cache.stats import corpus_stats, effect_of_caps
+from xtts.shared.config import Config
+from xtts.trainer.data.batch_sizes import batch_sizes, training_buckets
+from xtts.trainer.data.dataset import bucket_order
+from xtts.trainer.doctor.finding import Fact, Finding, Result, as_yaml
+from xtts.trainer.run.run_plan import feature_differences
+
+_TOLERATED_REJECTS = 0.01
+"""A cap may keep out this share of the clips: a handful of outliers is what it is for."""
+_WORTHWHILE_FILL = 1.2
+"""More buckets are advised when they raise the useful frames of a step by a fifth: each is one compilation more."""
+_NEAR_BEST_FILL = 0.97
+_WORTHWHILE_LEVEL = 1.2
+_TOLERATED_BLANKS = 0.1
+"""Share of the training time that validation may spend on blank clips."""
+_VALIDATION_COST = 1.0
+"""Work of a validation batch over that of a training step, about: forward alone, but the decoder at four flow times."""
+_USUAL_BATCH = 8
+_MOST_SHUFFLING = 0.5
+"""Share of the free memory that shuffled blocks may take beside everything else."""
+_LEVEL_OFF = Finding(
+    section="config",
+    what="training.level_batches is off: steps of short buckets do less work",
+    cause="every bucket has the same batch size",
+    setting="training.level_batches",
+    value=True,
+)
+_PREFETCH_OFF = Finding(
+    section="config",
+    what="data.prefetch_to_device is off",
+    cause="every step waits for its batch to be copied into the GPU's memory",
+    setting="data.prefetch_to_device",
+    value=True,
+    gain="the copy happens while the step before it runs",
+)
+
+
+def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
+    """Feature settings that are not those the cache was built with."""
+    differences = feature_differences(config, spec)
+    text = f"{len(differences)} settings differ from the cache" if differences else "the settings of the cache"
+    findings = [
+        Finding(
+            section="config",
+            what=f"{key} is {as_yaml(wanted)}, the cache was built with {as_yaml(built)}",
+            cause="shapes and features are fixed when the cache is built; xtts-train refuses to start",
+            setting=key,
+            value=built,
+            fix=f"or rebuild {cache} with this configuration",
+            gain="training starts",
+        )
+        for key, built, wanted in differences
+    ]
+    return [Fact(name="features", value=[key for key, _, _ in differences], text=text)], findings
+
+
+def caps(rows: Sequence[IndexRow], config: Config) -> Result:
+    """Clips that `shapes.max_text_length` and `shapes.max_mel_frames` keep out of training."""
+    shapes = config.shapes
+    effects = effect_of_caps(rows, max_text_length=shapes.max_text_length, max_mel_frames=shapes.max_mel_frames)
+    text = ", ".join(f"{name} rejects {cap.rejected:,} of {cap.clips:,} clips" for name, cap in effects.items())
+    findings = [
+        Finding(
+            section="config",
+            what=f"shapes.{name} {cap.limit} rejects {cap.rejected:,} of {cap.clips:,} clips ({cap.share:.1%})",
+            cause=f"the longest clip has {cap.longest}; nothing is cut, so a clip above the cap is left out whole",
+            setting=f"shapes.{name}",
+            value=cap.longest,
+            fix="then rebuild the cache",
+            gain=f"{cap.rejected:,} clips more to train on, {cap.hours:.1f} hours",
+        )
+        for name, cap in effects.items()
+        if cap.share > _TOLERATED_REJECTS
+    ]
+    counts = {name: cap.rejected for name, cap in effects.items()}
+    return [Fact(name="caps", value=counts, text=text or "none")], findings
+
+
+def padding(rows: Sequence[IndexRow], spec: CacheSpec) -> Result:
+    """Frames of padding, and the number of buckets that mends it."""
+    stats, now, used = corpus_stats(rows), spec.statistics.fill, len(spec.buckets)
+    best = max(stats.fills.values())
+    enough = min(n for n, fill in stats.fills.items() if fill >= _NEAR_BEST_FILL * best)
+    text = f"{now:.1%} of stored frames are useful in {used} buckets; {enough} best buckets: {stats.fills[enough]:.1%}"
+    fact = Fact(name="padding", value={"fill": now, "buckets": used, "fills": stats.fills}, text=text)
+    gain = stats.fills[enough] / now
+    if enough <= used or gain < _WORTHWHILE_FILL:
+        return [fact], []
+    finding = Finding(
+        section="config",
+        what=f"{1 - now:.0%} of every step is padding",
+        cause=f"{used} bucket heights for lengths that differ this much",
+        setting="shapes.buckets",
+        value=enough,
+        fix="then rebuild the cache",
+        gain=f"{gain:.2f} times the useful frames a second: {now:.1%} of a step is useful now, then "
+        f"{stats.fills[enough]:.1%}; {enough} steps to compile instead of {used}",
+    )
+    return [fact], [finding]
+
+
+def batches(
+    config: Config, spec: CacheSpec, sizes: dict[int, int], ceiling_share: float | None, most: int | None
+) -> Result:
+    """Batch sizes against the clips that there are.
+
+    ceiling_share: what the steps reach of the device's matrix product, where that was measured.
+    most: the largest batch size that can be expected to fit into memory, where that is known.
+    """
+    listed = ", ".join(f"{size} x {spec.buckets[n].frames}" for n, size in sizes.items())
+    blank = blank_share(config, spec, sizes)
+    facts = [
+        Fact(name="batches", value={str(n): size for n, size in sizes.items()}, text=f"clips x frames: {listed}"),
+        Fact(name="remainders", value=blank,
+             text="training drops none, they open the next epoch; blank clips that fill up validation batches "
+                  f"cost {blank:.1%} of the training time"),
+    ]  # fmt: skip
+    findings = []
+    tall = max(training_buckets(spec), key=lambda number: spec.buckets[number].frames)
+    better = min(_USUAL_BATCH, spec.buckets[tall].clips("train"), _USUAL_BATCH if most is None else most)
+    if config.training.batch_size == 1 < better:
+        findings.append(_batch_of_one(better, ceiling_share))
+    if blank > _TOLERATED_BLANKS:
+        findings.append(_blank_clips(config, spec, blank, most))
+    return facts, findings
+
+
+def _batch_of_one(better: int, ceiling_share: float | None) -> Finding:
+    reached = f"the steps reach {ceiling_share:.1%} of this device's matrix product" if ceiling_share else ""
+    return Finding(
+        section="config",
+        what="training.batch_size is 1: a step works on a single clip",
+        cause="the weights are read, and the optimizer runs, once for every clip; small products fill no device",
+        setting="training.batch_size",
+        value=better,
+        fix="or let --find-batch-size find the largest that fits",
+        gain=f"up to {1 / ceiling_share:.0f} times the frames a second: {reached}" if ceiling_share else "",
+    )
+
+
+def blank_share(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> float:
+    """Share of the training time that goes into blank clips of validation batches, counted in frames."""
+    work = {n: -(-spec.buckets[n].clips("validation") // size) * size for n, size in sizes.items()}
+    blanks = sum((clips - spec.buckets[n].clips("validation")) * spec.buckets[n].frames for n, clips in work.items())
+    whole = sum(clips * spec.buckets[n].frames for n, clips in work.items())
+    step = max(size * spec.buckets[n].frames for n, size in sizes.items())
+    return _VALIDATION_COST * blanks / (config.training.validate_every * step + _VALIDATION_COST * whole)
+
+
+def _blank_clips(config: Config, spec: CacheSpec, blank: float, most: int | None) -> Finding:
+    now, micro = config.training.batch_size, config.training.gradient_accumulation_steps
+    clips = sum(bucket.clips("train") for bucket in spec.buckets)
+    reach = now // 4 // micro * micro
+    near = range(now - reach, min(now + reach, clips, now if most is None else most) + 1, micro)
+
+    def cost(size: int) -> float:
+        training = config.training.model_copy(update={"batch_size": size})
+        return blank_share(config, spec, batch_sizes(spec, training))
+
+    best = min(near, key=lambda size: (cost(size), abs(size - now)), default=now)
+    every = config.training.validate_every * 4
+    smaller = cost(best) < 0.5 * blank
+    return Finding(
+        section="config",
+        what=f"blank clips in validation batches take {blank:.0%} of the training time",
+        cause="the batch sizes do not divide the validation split, so that its last batches are filled up",
+        setting="training.batch_size" if smaller else "training.validate_every",
+        value=best if smaller else every,
+        gain=f"{blank - (cost(best) if smaller else blank / 4):.0%} less time",
+    )
+
+
+def reading(config: Config, spec: CacheSpec, sizes: dict[int, int], *, free_memory: int, gpu: bool) -> Result:
+    """Settings of the input pipeline and of the mixture that cost speed: shuffling, leveling, reading ahead."""
+    stored = sum(shard.bytes for bucket in spec.buckets for shard in bucket.train)
+    shuffling = min(config.data.shuffle_memory_mb << 20, 2 * stored)  # a clip is in two blocks at most
+    level = level_gain(config, spec, sizes)
+    leveled = "leveled" if config.training.level_batches else "not leveled"
+    mixed = one_shard_share(config, spec)
+    fact = Fact(
+        name="reading", value={"shuffle_bytes": shuffling, "one_shard_share": mixed, "level_gain": level},
+        text=f"blocks of {shuffling / 2**20:,.0f} MiB in memory, {free_memory / 2**20:,.0f} MiB free; "
+             f"{mixed:.0%} of a batch from one shard; batches {leveled}",
+    )  # fmt: skip
+    findings = []
+    if shuffling > _MOST_SHUFFLING * free_memory:
+        findings.append(_shuffling(shuffling, free_memory))
+    if level > _WORTHWHILE_LEVEL:
+        findings.append(replace(_LEVEL_OFF, gain=f"{level:.2f} times the frames of a mean step"))
+    if gpu and not config.data.prefetch_to_device:
+        findings.append(_PREFETCH_OFF)
+    return [fact], findings
+
+
+def one_shard_share(config: Config, spec: CacheSpec) -> float:
+    """Expected share of a batch that comes from the shard of one of its clips, the mean over all clips."""
+    orders = [
+        bucket_order(spec, number, seed=config.training.seed, memory_mb=config.data.shuffle_memory_mb)
+        for number in training_buckets(spec)
+    ]
+    return sum(order.clips * order.one_shard_share() for order in orders) / sum(order.clips for order in orders)
+
+
+def _shuffling(shuffling: int, free_memory: int) -> Finding:
+    return Finding(
+        section="config",
+        what=f"shuffled blocks take {shuffling / free_memory:.0%} of the free memory",
+        cause="every bucket keeps a block being read and one in use",
+        setting="data.shuffle_memory_mb",
+        value=max(int(_MOST_SHUFFLING * free_memory / 2) >> 20, 1),
+        gain="no swapping, and no end for want of memory",
+    )
+
+
+def level_gain(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> float:
+    """Frames of a mean step with leveled batches, as a multiple of those as configured."""
+    training = config.training.model_copy(update={"level_batches": True})
+    return _mean_frames(spec, batch_sizes(spec, training)) / _mean_frames(spec, sizes)
+
+
+def _mean_frames(spec: CacheSpec, sizes: dict[int, int]) -> float:
+    buckets = {number: spec.buckets[number] for number in training_buckets(spec)}
+    stored = sum(bucket.clips("train") * bucket.frames for bucket in buckets.values())
+    return stored / sum(bucket.clips("train") / sizes[number] for number, bucket in buckets.items())

@@ -1,0 +1,1 @@
+"""Compiled steps and the loops that run them: training, validation, optimizer, state."""

@@ -1,0 +1,111 @@
+"""The dynamic baseline: clips at own length, padded per batch; Python picks every batch, every new shape is compiled.
+
+It exists to be measured against. Order, position, model, losses and the update are those of the locked path; only the
+batching and the signature differ.
+"""
+
+import time
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.errors import LockstepError
+from xtts.trainer.engine.optimizer import learning_rate
+from xtts.trainer.engine.train_step import Steps
+from xtts.trainer.engine.training_loop import CallResult, TrainingLoop
+from xtts.trainer.engine.validation_loop import ValidationLoop
+
+WARNING = (
+    "warning: the cache holds clips at their own lengths, so every new shape is traced and compiled while training "
+    "waits. This is the slow baseline; build the cache with shapes.pad_to_fixed_length: true to train in lockstep"
+)
+
+
+_KERNEL_LIMIT = Path("/proc/sys/vm/max_map_count")
+_SPARE_STEPS = 2
+"""Compiled steps for which memory maps have to be left."""
+
+
+def free_maps() -> int | None:
+    """Memory maps that the kernel still grants this process, or None where it does not tell.
+
+    A step compiled for a CPU keeps about a thousand of the usual 65,530, and a process without any dies.
+    """
+    try:
+        used = Path("/proc/self/maps").read_bytes().count(b"\n")
+        return int(_KERNEL_LIMIT.read_text(encoding="ascii")) - used
+    except OSError:
+        return None
+
+
+class MemoryMaps:
+    """Watches what compiled steps take of the kernel's memory maps."""
+
+    def __init__(self) -> None:
+        self._traces, self._largest = 0, 0
+        self._free: int | None = None
+
+    def short(self, traces: int) -> bool:
+        """True when, after `traces` traces, too few are left for another step."""
+        if traces != self._traces:
+            before, self._free, self._traces = self._free, free_maps(), traces
+            if before is not None and self._free is not None:
+                self._largest = max(self._largest, before - self._free)
+        return self._free is not None and self._free < _SPARE_STEPS * self._largest
+
+
+class DynamicLoop(TrainingLoop):
+    """`run(n)` goes back to the host after one batch, so that signals are heard and every trace is told."""
+
+    @cached_property
+    def _maps(self) -> MemoryMaps:
+        return MemoryMaps()
+
+    def run(self, count: int) -> CallResult:
+        """Run one batch, whatever `count` allows."""
+        self.host_calls += 1
+        clock = [time.perf_counter()]
+        place, offset = self._next()
+        number = self.orders[int(place)].bucket
+        self._steps.rate.assign(learning_rate(self._steps.training, self._steps.step))
+        clock.append(time.perf_counter())
+        batch = next(self._iterators[int(place)])
+        clock.append(time.perf_counter())
+        metrics = self._steps.train(number, batch).numpy()
+        clock.append(time.perf_counter())
+        self.exhausted = self._maps.short(len(self._steps.guard.traces))
+        seconds = np.diff(clock)[None]
+        return CallResult(
+            metrics[None], seconds, place.numpy()[None], offset.numpy()[None], wall=time.perf_counter() - clock[0]
+        )
+
+
+class DynamicValidation(ValidationLoop):
+    """`run()` goes through the validation split batch by batch from the host."""
+
+    def __init__(self, cache: Path, spec: CacheSpec, sizes: dict[int, int], steps: Steps, stop: tf.Variable) -> None:
+        super().__init__(cache, spec, sizes, steps, stop)
+        self._guard, self._maps = steps.guard, MemoryMaps()
+        self._parts = [(starts, batches, self._watched(step)) for starts, batches, step in self._parts]
+        self._run = self._sums
+
+    def _watched(self, step: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+        def run(*inputs: tf.Tensor) -> tf.Tensor:
+            if self._maps.short(len(self._guard.traces)):
+                raise LockstepError(
+                    "validation", found=f"the kernel has no memory maps for more than {len(self._guard.traces)} steps",
+                    fix="raise vm.max_map_count, or build the cache with a smaller split.validation_fraction",
+                    exit_code=1,
+                )  # fmt: skip
+            return step(*inputs)
+
+        return run
+
+
+def loop_kinds(spec: CacheSpec) -> tuple[type[TrainingLoop], type[ValidationLoop]]:
+    """The loops that fit a cache."""
+    return (TrainingLoop, ValidationLoop) if spec.fixed_length else (DynamicLoop, DynamicValidation)

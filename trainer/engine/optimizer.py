@@ -1,0 +1,85 @@
+"""AdamW with warm-up, decay, gradient clipping and weight averaging, as one guarded update.
+
+Loshchilov & Hutter, "Decoupled weight decay regularization", arXiv 1711.05101.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from xtts.shared.config import TrainingConfig
+from xtts.trainer.engine.schedule import decay_start
+
+
+def learning_rate(training: TrainingConfig, step: tf.Tensor) -> tf.Tensor:
+    """float32[]: linear warm-up, the peak, then from `decay_start` on a cosine to `final_learning_rate_share` of it.
+
+    Warm-up, stable, decay (WSD, arXiv 2404.06395): until the decay a step's rate does not depend on `steps`.
+    """
+    done = tf.cast(step, tf.float32)
+    warmup = tf.minimum(1.0, (done + 1.0) / max(training.warmup_steps, 1))
+    start = decay_start(training)
+    progress = tf.clip_by_value((done - start) / max(training.steps - start, 1), 0.0, 1.0)
+    floor = training.final_learning_rate_share
+    cosine = floor + (1.0 - floor) * 0.5 * (1.0 + tf.cos(math.pi * progress))
+    return training.learning_rate * warmup * cosine
+
+
+class AdamW:
+    """Moments and averages of a list of weights, and the update that moves them."""
+
+    def __init__(
+        self, weights: Sequence[tf.Variable], training: TrainingConfig, decays: Callable[[tf.Variable], bool]
+    ) -> None:
+        self.weights = list(weights)
+        self.training = training
+        self.decays = [decays(weight) for weight in self.weights]
+        self.first = [tf.Variable(tf.zeros_like(weight), trainable=False) for weight in self.weights]
+        self.second = [tf.Variable(tf.zeros_like(weight), trainable=False) for weight in self.weights]
+        self.averages = [tf.Variable(tf.identity(weight), trainable=False) for weight in self.weights]
+        self.updates = tf.Variable(0, dtype=tf.int64, trainable=False)
+        """Updates made, the skipped ones not counted: the exponent of the bias correction."""
+
+    def apply(self, gradients: Sequence[tf.Tensor], rate: tf.Tensor, *, accept: tf.Tensor) -> None:
+        """One update at learning rate `rate`; where `accept` is False nothing changes."""
+        training = self.training
+        count = self.updates + tf.cast(accept, tf.int64)
+        power = tf.cast(count, tf.float32)
+        correction1 = 1.0 - tf.pow(training.adam_beta1, tf.maximum(power, 1.0))
+        correction2 = 1.0 - tf.pow(training.adam_beta2, tf.maximum(power, 1.0))
+        # A young average follows the weights closely: the decay grows as (1 + n) / (10 + n).
+        decay = tf.minimum(training.ema_decay, (1.0 + power) / (10.0 + power))
+        self.updates.assign(count)
+        for i, (weight, gradient) in enumerate(zip(self.weights, gradients, strict=True)):
+            gradient = tf.where(accept, gradient, 0.0)
+            first = training.adam_beta1 * self.first[i] + (1.0 - training.adam_beta1) * gradient
+            second = training.adam_beta2 * self.second[i] + (1.0 - training.adam_beta2) * tf.square(gradient)
+            change = (first / correction1) / (tf.sqrt(second / correction2) + training.adam_epsilon)
+            if self.decays[i]:
+                change += training.weight_decay * weight
+            moved = weight - rate * change
+            average = decay * self.averages[i] + (1.0 - decay) * moved
+            for variable, value in zip(
+                (weight, self.first[i], self.second[i], self.averages[i]), (moved, first, second, average), strict=True
+            ):
+                variable.assign(tf.where(accept, value, variable))
+
+    def exchange_averages(self) -> None:
+        """Swap weights and averages in place; called twice it restores both."""
+        for weight, average in zip(self.weights, self.averages, strict=True):
+            kept = tf.identity(weight)
+            weight.assign(average)
+            average.assign(kept)
+
+
+def clip_by_group(
+    gradients: Sequence[tf.Tensor], groups: Sequence[int], limit: float
+) -> tuple[list[tf.Tensor], tf.Tensor]:
+    """(gradients, each group scaled down to a global norm of at most `limit`; the norms before, float32[groups])."""
+    norms = tf.stack([
+        tf.linalg.global_norm([gradient for gradient, own in zip(gradients, groups, strict=True) if own == group])
+        for group in range(max(groups) + 1)
+    ])  # fmt: skip
+    scales = limit / tf.maximum(norms, limit)
+    return [gradient * scales[group] for gradient, group in zip(gradients, groups, strict=True)], norms

@@ -1,0 +1,92 @@
+"""Everything a run has to remember, as named arrays: weights, optimizer, averages, step and position."""
+
+import numpy as np
+import tensorflow as tf
+
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.config import Config, TrainingConfig
+from xtts.shared.errors import LockstepError
+from xtts.trainer.data.batch_sizes import training_buckets
+from xtts.trainer.engine.optimizer import AdamW
+from xtts.trainer.engine.training_loop import Position
+from xtts.trainer.model.acoustic_model import AcousticModel, decays
+
+
+def build_model(config: Config, spec: CacheSpec) -> AcousticModel:
+    """The acoustic model of a configuration, sized by the cache."""
+    return AcousticModel(
+        config.model,
+        vocabulary=spec.vocabulary,
+        mel_channels=spec.mel_channels,
+        mel_mean=spec.statistics.mel_mean,
+        mel_deviation=spec.statistics.mel_deviation,
+        speakers=max(len(spec.speakers), 1),
+        dtype_policy=dtype_policy(config.training),
+        seed=config.training.seed,
+    )
+
+
+def dtype_policy(training: TrainingConfig) -> str:
+    """Keras' name for a training precision: weights stay float32."""
+    return "float32" if training.mixed_precision == "float32" else "mixed_bfloat16"
+
+
+class TrainState:
+    """Model, optimizer, step counter and position of one run."""
+
+    def __init__(self, config: Config, spec: CacheSpec) -> None:
+        self.model = build_model(config, spec)
+        self.optimizer = AdamW(self.model.trainable_variables, config.training, decays)
+        self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
+        with tf.device("CPU:0"):  # the order of the clips is the host's business, on a GPU machine too
+            self.position = Position(
+                epoch=tf.Variable(0, dtype=tf.int64, trainable=False),
+                consumed=tf.Variable(np.zeros(len(training_buckets(spec)), np.int64), trainable=False),
+            )
+
+    def _variables(self) -> dict[str, tf.Variable]:
+        optimizer = self.optimizer
+        groups = {
+            "weights": optimizer.weights,
+            "first": optimizer.first,
+            "second": optimizer.second,
+            "averages": optimizer.averages,
+        }
+        named = {
+            f"{group}/{weight.path}": variable
+            for group, variables in groups.items()
+            for weight, variable in zip(optimizer.weights, variables, strict=True)
+        }
+        return named | {
+            "updates": optimizer.updates,
+            "step": self.step,
+            "epoch": self.position.epoch,
+            "consumed": self.position.consumed,
+        }
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Name to value, of everything that a checkpoint holds."""
+        return {name: variable.numpy() for name, variable in self._variables().items()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Put back what `arrays()` gave; the names and shapes must be the model's own."""
+        for name, variable in self._variables().items():
+            _assign(variable, arrays, name)
+
+    def restore_weights(self, arrays: dict[str, np.ndarray]) -> None:
+        """Start anew from the averaged weights of another run."""
+        for name, variable in self._variables().items():
+            group, _, path = name.partition("/")
+            if group in ("weights", "averages"):
+                _assign(variable, arrays, f"averages/{path}")
+
+
+def _assign(variable: tf.Variable, arrays: dict[str, np.ndarray], name: str) -> None:
+    found = tuple(arrays[name].shape) if name in arrays else None
+    if found != tuple(variable.shape):
+        raise LockstepError(
+            f"checkpoint array {name}",
+            found="missing" if found is None else f"shape {found}",
+            expected=f"shape {tuple(variable.shape)}",
+        )
+    variable.assign(arrays[name])

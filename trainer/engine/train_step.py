@@ -1,0 +1,278 @@
+"""The locked steps: one `tf.function(input_signature=..., jit_compile=True)` per bucket, from one body.
+
+A training step is two compiled functions: the gradients of a bucket's batch, and one update that all buckets share,
+so that the optimizer is compiled once. A relaxed signature (unpadded clips, the baseline) gives gradients that are
+traced anew for every shape. Nothing else in the trainer computes a loss or moves a weight.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import NamedTuple, cast
+
+import tensorflow as tf
+
+from xtts.shared.config import TrainingConfig
+from xtts.shared.errors import LockstepError
+from xtts.trainer.data.clip_order import fold
+from xtts.trainer.data.dataset import Batch
+from xtts.trainer.engine.compiler import on_blank_inputs
+from xtts.trainer.engine.optimizer import AdamW, clip_by_group
+from xtts.trainer.model.acoustic_model import AcousticModel, clip_group
+from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_uniform, spread_times
+
+TRAIN_METRICS = (
+    "loss", "prior", "flow", "duration", "gradient_norm", "duration_gradient_norm", "learning_rate", "skipped",
+    "useful_frames",
+)  # fmt: skip
+"""What one training step returns, float32[9], in this order."""
+LOSSES = ("prior", "flow", "duration")
+VALIDATION_TIMES = 4
+"""Flow times at which the loss of a validation clip is taken: one in each of as many equal parts of [0, 1)."""
+
+_STEP, _VALIDATION = 10, 11
+"""Constants folded into the key of a training step and of a bucket's validation; they follow those of order.py."""
+_NOISE, _TIME, _DROPOUT = 0, 1, 2
+"""Uses of a training step's key."""
+UPDATE = "update"
+"""Name of the step that moves the weights."""
+
+
+def training_step(bucket: int) -> str:
+    """Name of the step that gives the gradients of a bucket's batch."""
+    return f"training step of bucket {bucket:02d}"
+
+
+def validation_step(bucket: int) -> str:
+    """Name of the step that gives the losses of a bucket's validation clips."""
+    return f"validation step of bucket {bucket:02d}"
+
+
+class TraceGuard:
+    """Counts traces; after `lock()` a further one is an error that shows the specs."""
+
+    def __init__(self) -> None:
+        self.traces: list[str] = []
+        self.locked = False
+
+    def lock(self) -> None:
+        """Close the set of signatures."""
+        self.locked = True
+
+    def count(self, kind: str) -> int:
+        """Traces of `training` or `validation` steps."""
+        return sum(trace.startswith(kind) for trace in self.traces)
+
+    def note(self, name: str, batch: Batch) -> None:
+        """Called by a step's body, which Python runs only while tracing."""
+        found = ", ".join(f"{part.dtype.name}{part.shape.as_list()}" for part in batch)
+        if self.locked:
+            raise LockstepError(
+                name,
+                found=f"a new trace with ({found})",
+                expected="one of the closed set: " + "; ".join(self.traces),
+                fix="every batch must come from the cache that the signatures were derived from",
+            )
+        self.traces.append(f"{name} ({found})")
+
+
+class RandomInputs(NamedTuple):
+    """What a training step draws."""
+
+    noise: tf.Tensor
+    """float32[B, T, M], standard normal."""
+    time: tf.Tensor
+    """float32[B] in [0, 1)."""
+    dropout: tf.Tensor
+    """Seed int32[2]."""
+
+
+def random_inputs(batch: Batch, seed: tf.Tensor | int, step: tf.Tensor) -> RandomInputs:
+    """The random numbers of a training step, keyed by (seed, step)."""
+    mel, mel_length = batch[1], batch[3]
+    key = _seed_of(fold(seed, _STEP, step))
+    rows = tf.range(mel.shape[0])
+    noise = random_normal(fold_seed(key, _NOISE), rows, *mel.shape[1:])
+    # Stratified times: one in each of n equal parts of [0, 1), n the clips that are there, so that they cover the path.
+    present = tf.cast(mel_length > 0, tf.float32)
+    part = tf.cumsum(present, exclusive=True) + random_uniform(fold_seed(key, _TIME), rows)
+    time = present * part / tf.maximum(tf.reduce_sum(present), 1.0)
+    return RandomInputs(noise, time, fold_seed(key, _DROPOUT))
+
+
+class Steps:
+    """The model's training and validation steps, by bucket.
+
+    Seed and learning rate are variables, not constants: another schedule finds the same compiled step in XLA's cache.
+    """
+
+    def __init__(self, model: AcousticModel, optimizer: AdamW, training: TrainingConfig, step: tf.Variable) -> None:
+        self.model, self.optimizer, self.training, self.step = model, optimizer, training, step
+        self.seed = tf.Variable(training.seed, dtype=tf.int64, trainable=False)
+        self.rate = tf.Variable(0.0, trainable=False)
+        """Learning rate of the next step; the loop sets it."""
+        self.guard = TraceGuard()
+        self.gradient_steps: dict[int, Callable[..., list[tf.Tensor]]] = {}
+        """`Batch` -> [losses float32[len(LOSSES)], a gradient for each weight]."""
+        self.validation_steps: dict[int, Callable[..., tf.Tensor]] = {}
+        """`Batch`, number int32[] of its first clip in the split -> float32[len(LOSSES), 2], sums and counts."""
+        self.compile_calls: dict[str, Callable[[], None]] = {}
+        """What compiles a locked step, by its name; nothing else changes by it."""
+
+    def trace(
+        self, signatures: dict[int, list[tf.TensorSpec]], *, training: Iterable[int], validation: Iterable[int],
+        traced: Callable[[str, Callable[[], None]], None] = lambda name, call: None,
+    ) -> None:  # fmt: skip
+        """Trace the steps of the buckets that hold training clips and of those that hold out clips, and close the set.
+
+        Relaxed signatures leave the set open: every new shape is traced when it comes. `traced` is told of each locked
+        step that only reads the weights, with its entry of `compile_calls`, as soon as there is one.
+
+        Done before anything that differs between a fresh and a resumed run: XLA's cache knows a step by the number
+        that TensorFlow gave its trace.
+        """
+        for bucket in training:
+            self.gradient_steps[bucket] = self._gradient_step(bucket, signatures[bucket])
+            self._traced(training_step(bucket), self.gradient_steps[bucket], traced)
+        if self.gradient_steps:
+            self.compile_calls[UPDATE] = on_blank_inputs(self.update)
+        for bucket in validation:
+            self.validation_steps[bucket] = self._validation_step(bucket, signatures[bucket])
+            self._traced(validation_step(bucket), self.validation_steps[bucket], traced)
+        if all(is_closed(signature) for signature in signatures.values()):
+            self.guard.lock()
+
+    def _traced(self, name: str, step: Callable[..., object], tell: Callable[[str, Callable[[], None]], None]) -> None:
+        if isinstance(step, tf.types.experimental.PolymorphicFunction) and step.input_signature is not None:
+            self.compile_calls[name] = on_blank_inputs(step)
+            tell(name, self.compile_calls[name])
+
+    def compile(self) -> None:
+        """Compile every locked step now."""
+        for call in self.compile_calls.values():
+            call()
+
+    def train(self, bucket: int, batch: Batch) -> tf.Tensor:
+        """One training step on a batch of a bucket: float32[len(TRAIN_METRICS)]."""
+        losses, *gradients = self.gradient_steps[bucket](*batch)
+        return cast(tf.Tensor, self.update(losses, tf.reduce_sum(batch[3]), *gradients))
+
+    @cached_property
+    def update(self) -> tf.types.experimental.PolymorphicFunction:
+        """(losses float32[len(LOSSES)], useful frames int32[], gradients) -> float32[len(TRAIN_METRICS)]."""
+        signature = [tf.TensorSpec([len(LOSSES)], tf.float32), tf.TensorSpec([], tf.int32)]
+        signature += [tf.TensorSpec(weight.shape, weight.dtype) for weight in self.optimizer.weights]
+        return tf.function(self._update, input_signature=signature, jit_compile=True, autograph=False)
+
+    def _gradient_step(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., list[tf.Tensor]]:
+        def gradient_step(*batch: tf.Tensor) -> list[tf.Tensor]:
+            self.guard.note(training_step(bucket), batch)
+            counts = self.model.loss_counts(*batch[2:], micro_batches=self.training.gradient_accumulation_steps)
+            losses, gradients = self._accumulate(batch, counts)
+            return [losses, *gradients]
+
+        return locked(gradient_step, signature) if is_closed(signature) else relaxed(gradient_step)
+
+    def _validation_step(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
+        def validation_losses(*inputs: tf.Tensor) -> tf.Tensor:
+            *batch, first = inputs
+            self.guard.note(validation_step(bucket), tuple(batch))
+            sums = self._validation_sums(bucket, tuple(batch), first)
+            # The model's counts are at least 1; a wholly blank batch has to count as nothing.
+            present = tf.cast(tf.reduce_any(batch[3] > 0), tf.float32)
+            counts = self.model.loss_counts(*batch[2:], micro_batches=None)
+            return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name] * present]) for name in LOSSES])
+
+        signature = [*signature, tf.TensorSpec([], tf.int32, "first")]
+        return locked(validation_losses, signature) if is_closed(signature) else relaxed(validation_losses)
+
+    def _validation_sums(self, bucket: int, batch: Batch, first: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Losses of each clip, float32[B]; what is drawn for a clip follows its number in the split alone."""
+        mel = batch[1]
+        clips = first + tf.range(mel.shape[0])
+        aligned = self.model.align_clips(*batch[:4], dropout_seed=None, speaker=_speaker(batch))
+        place, key = spread_times(clips), _seed_of(fold(self.seed, _VALIDATION, bucket))
+
+        def add(i: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            noise = random_normal(tf.stack([key[0] + i, key[1]]), clips, *mel.shape[1:])
+            time = (tf.cast(i, tf.float32) + place) / VALIDATION_TIMES
+            return i + 1, total + self.model.flow_loss(aligned, noise, time)
+
+        start = (tf.constant(0), tf.zeros_like(place))
+        _, flow = tf.while_loop(lambda i, _: i < VALIDATION_TIMES, add, start, maximum_iterations=VALIDATION_TIMES)
+        return {"prior": aligned.prior, "flow": flow / VALIDATION_TIMES, "duration": aligned.duration}
+
+    def _gradients(
+        self, batch: Batch, random: RandomInputs, counts: dict[str, tf.Tensor]
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """(losses float32[3], gradients) of some clips, divided by the counts of the whole batch."""
+        with tf.GradientTape() as tape:
+            sums = self.model.loss_sums(
+                *batch[:4], noise=random.noise, time=random.time, dropout_seed=random.dropout, speaker=_speaker(batch)
+            )
+            losses = tf.stack([tf.reduce_sum(sums[name]) / counts[name] for name in LOSSES])
+            total = tf.reduce_sum(losses * loss_weights(self.training))
+        gradients = tape.gradient(total, self.optimizer.weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        return losses, [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+    def _accumulate(self, batch: Batch, counts: dict[str, tf.Tensor]) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """(losses, gradients) of the whole batch, in `gradient_accumulation_steps` micro-batches."""
+        random = random_inputs(batch, self.seed, self.step)
+        parts = self.training.gradient_accumulation_steps
+        if parts == 1:
+            return self._gradients(batch, random, counts)
+        split = [tf.reshape(part, [parts, -1, *part.shape[1:]]) for part in (*batch, random.noise, random.time)]
+
+        def add(i: tf.Tensor, losses: tf.Tensor, *gradients: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            *micro, noise, time = (part[i] for part in split)
+            dropout = tf.stack([random.dropout[0] + i, random.dropout[1]])
+            more, more_gradients = self._gradients(tuple(micro), RandomInputs(noise, time, dropout), counts)
+            summed = (a + b for a, b in zip(gradients, more_gradients, strict=True))
+            return (i + 1, losses + more, *summed)
+
+        zeros = [tf.zeros_like(weight) for weight in self.optimizer.weights]
+        start = (tf.constant(0), tf.zeros([len(LOSSES)]), *zeros)
+        _, losses, *gradients = tf.while_loop(lambda i, *_: i < parts, add, start, maximum_iterations=parts)
+        return losses, gradients
+
+    def _update(self, losses: tf.Tensor, frames: tf.Tensor, *gradients: tf.Tensor) -> tf.Tensor:
+        """Clipping and guarded AdamW; a blank batch or a non-finite number changes no weight."""
+        groups = [clip_group(weight) for weight in self.optimizer.weights]
+        clipped, norms = clip_by_group(gradients, groups, self.training.clip_norm)
+        total = tf.reduce_sum(losses * loss_weights(self.training))
+        finite = tf.reduce_all(tf.math.is_finite(norms)) & tf.math.is_finite(total)
+        self.optimizer.apply(clipped, self.rate, accept=finite & (frames > 0))
+        self.step.assign_add(tf.cast(frames > 0, tf.int64))
+        skipped = tf.cast(~finite, tf.float32)
+        metrics = [total, *tf.unstack(losses), *tf.unstack(norms), self.rate, skipped, tf.cast(frames, tf.float32)]
+        return tf.stack(metrics)
+
+
+def _seed_of(key: tf.Tensor) -> tf.Tensor:
+    """int32[2] of a key int64[2]."""
+    return tf.cast(key & 0x7FFFFFFF, tf.int32)
+
+
+def _speaker(batch: Batch) -> tf.Tensor | None:
+    return batch[4] if len(batch) > 4 else None
+
+
+def locked(body: Callable[..., tf.Tensor], signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
+    """`body` traced at once, and compiled by XLA at its first call, for exactly one signature."""
+    function = tf.function(body, input_signature=signature, jit_compile=True, autograph=False)
+    function.get_concrete_function()
+    return cast(Callable[..., tf.Tensor], function)
+
+
+def is_closed(signature: list[tf.TensorSpec]) -> bool:
+    """True when every dimension is known before the first batch."""
+    return all(part.shape.is_fully_defined() for part in signature)
+
+
+def relaxed(body: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+    """`body` traced and compiled at every call with a new shape: what Lockstep exists to avoid, and compares with."""
+    return cast(Callable[..., tf.Tensor], tf.function(body, jit_compile=True, autograph=False))
+
+
+def loss_weights(training: TrainingConfig) -> tf.Tensor:
+    """float32[3]: the weights of `LOSSES` in the total."""
+    return tf.constant([1.0, 1.0, training.duration_loss_weight])

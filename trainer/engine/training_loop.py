@@ -1,0 +1,169 @@
+"""The training loop: many batches in one host call. Bucket choice, reading, step, metrics and clock all run inside."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.config import Config
+from xtts.shared.errors import LockstepError
+from xtts.trainer.data.clip_order import Schedule
+from xtts.trainer.data.dataset import ahead_on, bucket_order, signatures, training_batches
+from xtts.trainer.engine.optimizer import learning_rate
+from xtts.trainer.engine.train_step import TRAIN_METRICS, Steps
+from xtts.trainer.system.device import accelerator
+
+
+class CallResult(NamedTuple):
+    """What one host call brought back: n steps, fewer than asked for where `stop` was set."""
+
+    metrics: np.ndarray
+    """float32[n, len(TRAIN_METRICS)]."""
+    seconds: np.ndarray
+    """float64[n, 3]: from the end of the step before, the loop's own work (drawing the bucket, the learning rate), the
+    wait for the batch, and the step until the host has its metrics."""
+    buckets: np.ndarray
+    """int32[n]: place of each step's bucket in the closed set."""
+    offsets: np.ndarray
+    """int64[n]: clips of that bucket consumed before the step."""
+    wall: float
+    """Seconds of the whole call, as the host saw it."""
+
+    @property
+    def step_seconds(self) -> np.ndarray:
+        """float64[n]: from the end of one step to the end of the next."""
+        return np.asarray(self.seconds.sum(axis=1))
+
+    @property
+    def wait_seconds(self) -> np.ndarray:
+        """float64[n]: of that, the time spent waiting for the input pipeline."""
+        return self.seconds[:, 1]
+
+
+def check_specs(bucket: int, found: tuple[tf.TensorSpec, ...], expected: list[tf.TensorSpec]) -> None:
+    """Refuse a data set whose batches are not of the locked signature."""
+    for have, want in zip(found, expected, strict=True):
+        if have.shape != want.shape or have.dtype != want.dtype:
+            raise LockstepError(
+                f"batches of bucket {bucket:02d}",
+                found=f"{want.name} {have.dtype.name}{have.shape.as_list()}",
+                expected=f"{want.dtype.name}{want.shape.as_list()}",
+                fix="the signatures and the batches must come from the same cache.json",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Position:
+    """Where the run is in the order of the clips."""
+
+    epoch: tf.Variable
+    """int64[]."""
+    consumed: tf.Variable
+    """int64[K]: clips of each bucket consumed since the start of the run."""
+
+
+class TrainingLoop:
+    """`run(n)` is one entry from the host for n batches."""
+
+    exhausted = False
+    """True when this process cannot compile another step; a locked loop has compiled all of them."""
+
+    def __init__(self, cache: Path, spec: CacheSpec, config: Config, sizes: dict[int, int],
+                 steps: Steps, position: Position) -> None:  # fmt: skip
+        sizes = {number: size for number, size in sizes.items() if spec.buckets[number].train}
+        self.sizes, self.position = sizes, position
+        self.closed_set = sizes if spec.fixed_length else {}
+        """B of every bucket whose shape is known before the first batch."""
+        self.host_calls = 0
+        self._steps = steps
+        self.orders = [
+            bucket_order(spec, number, seed=config.training.seed, memory_mb=config.data.shuffle_memory_mb)
+            for number in sizes
+        ]
+        with tf.device("CPU:0"):
+            self.stop = tf.Variable(False, trainable=False)
+            """Set from another thread, it ends the call that runs after the step that is running."""
+        self._schedule = Schedule(
+            seed=config.training.seed,
+            clips=tuple(order.clips for order in self.orders),
+            batches=tuple(sizes.values()),
+        )
+        consumed = position.consumed.numpy().tolist()
+        device = accelerator() if config.data.prefetch_to_device else None
+        self._iterators = [
+            iter(ahead_on(training_batches(cache, spec, order, batch_size=sizes[order.bucket], consumed=done), device))
+            for order, done in zip(self.orders, consumed, strict=True)
+        ]
+        for iterator, (number, signature) in zip(self._iterators, signatures(spec, sizes).items(), strict=True):
+            check_specs(number, iterator.element_spec, signature)
+        self._run = tf.function(self._run_batches, input_signature=[tf.TensorSpec([], tf.int32)])
+
+    def prepare(self) -> None:
+        """Trace the loop and make it ready to run, by a call for no batches."""
+        self._run(tf.constant(0))
+
+    def run(self, count: int) -> CallResult:
+        """Run `count` batches in one call of the graph, or as many as begin before `stop` is set."""
+        self.host_calls += 1
+        self.stop.assign(False)
+        began = time.perf_counter()
+        metrics, seconds, places, offsets = (part.numpy() for part in self._run(tf.constant(count)))
+        return CallResult(metrics, seconds, places, offsets, time.perf_counter() - began)
+
+    @property
+    def graph(self) -> tf.Graph:
+        """The traced loop, for tests and the doctor."""
+        return self._run.get_concrete_function().graph
+
+    def _next(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """(place of the bucket, its clips consumed so far) of the next batch; moves the position on."""
+        with tf.device("CPU:0"):
+            epoch, place = self._schedule.draw(self.position.epoch, self.position.consumed)
+            offset = self.position.consumed[place]
+            self.position.epoch.assign(epoch)
+            batches = tf.constant(list(self.sizes.values()), tf.int64)
+            self.position.consumed.scatter_nd_add([[place]], [batches[place]])
+        return place, offset
+
+    def _branch(self, place: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """(metrics, when its batch was there, when the host had them: float64[] each) of a step of one bucket."""
+        batch = self._iterators[place].get_next()
+        # A clock has no inputs: nothing but control dependencies keeps it behind the batch and before the step.
+        with tf.control_dependencies(batch):
+            ready = tf.timestamp()
+        with tf.control_dependencies([ready]):
+            metrics = self._steps.train(self.orders[place].bucket, batch)
+        with tf.device("CPU:0"):  # the host has the metrics when a GPU has done the step, not when it was queued
+            arrived = tf.identity(metrics)
+        with tf.control_dependencies([arrived]):
+            return arrived, ready, tf.timestamp()
+
+    def _goes_on(self, end: tf.Tensor) -> tf.Tensor:
+        """False once `stop` is set, looked at after the step that ended at `end`."""
+        with tf.control_dependencies([end]):
+            return tf.logical_not(self.stop.read_value())
+
+    def _run_batches(self, count: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The loop proper."""
+        metrics = tf.TensorArray(tf.float32, count, element_shape=[len(TRAIN_METRICS)])
+        seconds = tf.TensorArray(tf.float64, count, element_shape=[3])
+        places = tf.TensorArray(tf.int32, count, element_shape=[])
+        offsets = tf.TensorArray(tf.int64, count, element_shape=[])
+        i, end = tf.constant(0), tf.timestamp()
+        while tf.logical_and(i < count, self._goes_on(end)):
+            place, offset = self._next()
+            rate = self._steps.rate.assign(learning_rate(self._steps.training, self._steps.step))
+            with tf.control_dependencies([end, place, rate]):
+                drawn = tf.timestamp()
+            branches = [lambda k=k: self._branch(k) for k in range(len(self.orders))]
+            with tf.control_dependencies([drawn]):
+                values, ready, done = tf.switch_case(place, branches)
+            spent = tf.stack([drawn - end, ready - drawn, done - ready])
+            metrics, seconds = metrics.write(i, values), seconds.write(i, spent)
+            places, offsets = places.write(i, place), offsets.write(i, offset)
+            i, end = i + 1, done
+        return metrics.stack()[:i], seconds.stack()[:i], places.stack()[:i], offsets.stack()[:i]

@@ -1,0 +1,66 @@
+"""The validation loop: the whole split in one host call."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import tensorflow as tf
+
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.trainer.data.dataset import validation_batches
+from xtts.trainer.engine.train_step import LOSSES, Steps
+
+HeldOut = tuple[int, list[tuple[int, int]]]
+"""A batch of the validation split: its bucket, and (shard, place in it) of each clip."""
+
+
+class ValidationLoop:
+    """`run()` is one entry from the host for the whole validation split.
+
+    stop: bool[], set from another thread, it ends the call that runs after the batch that is running.
+    """
+
+    def __init__(self, cache: Path, spec: CacheSpec, sizes: dict[int, int], steps: Steps, stop: tf.Variable) -> None:
+        self._stop = stop
+        self._parts: list[tuple[range, tf.data.Iterator, Callable[..., tf.Tensor]]] = []
+        self.batches: list[HeldOut] = []
+        for number, size in sizes.items():
+            stored = [(s, r) for s, shard in enumerate(spec.buckets[number].validation) for r in range(shard.records)]
+            if stored:
+                # One endless iterator, always read in whole passes.
+                batches = iter(validation_batches(cache, spec, number, batch_size=size).repeat())
+                starts = range(0, len(stored), size)
+                self._parts.append((starts, batches, steps.validation_steps[number]))
+                self.batches += [(number, stored[start : start + size]) for start in starts]
+        self._run = tf.function(self._sums, input_signature=[])
+
+    @property
+    def empty(self) -> bool:
+        """True when the cache holds no validation clips."""
+        return not self._parts
+
+    def run(self) -> tuple[dict[str, float], list[HeldOut]] | None:
+        """(mean losses over the split, by name; the batches that were left out since their losses are not finite).
+
+        None where `stop` ended it before the last batch; it is not to be called again then.
+        """
+        self._stop.assign(False)
+        sums, finite, done = (part.numpy() for part in self._run())
+        if done < len(self.batches):
+            return None
+        losses = {name: float(sums[i, 0] / sums[i, 1]) if sums[i, 1] else math.nan for i, name in enumerate(LOSSES)}
+        return losses, [batch for batch, good in zip(self.batches, finite, strict=True) if not good]
+
+    def _sums(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Sums and counts float64[len(LOSSES), 2] of the finite batches; which those are, bool[n]; batches done."""
+        total, done = tf.zeros([len(LOSSES), 2], tf.float64), tf.constant(0)
+        finite = tf.TensorArray(tf.bool, len(self.batches), element_shape=[])
+        for starts, iterator, step in self._parts:
+            for first in tf.range(starts.start, starts.stop, starts.step):
+                if self._stop:
+                    break
+                sums = tf.cast(step(*iterator.get_next(), first), tf.float64)
+                good = tf.reduce_all(tf.math.is_finite(sums))
+                total += tf.where(good, sums, 0.0)
+                finite, done = finite.write(done, good), done + 1
+        return total, finite.stack(), done

@@ -1,0 +1,90 @@
+"""The clips of one split of a cache, read without TensorFlow."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from xtts.shared.cache.cache_spec import TOKENIZER_FILE, Bucket, CacheSpec, Shard, Split, load_spec
+from xtts.shared.cache.quick_check import shard_problem
+from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
+from xtts.shared.errors import LockstepError, repair_command
+from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
+from xtts.trainer.evaluation.voice_description import Voice
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clip:
+    """One recording."""
+
+    clip_id: str
+    ids: list[int]
+    """Tokens, without padding."""
+    mel: np.ndarray
+    """float32[T, M], natural-log magnitude, without padding."""
+    speaker: int
+
+
+def read_clips(cache: Path, voice: Voice, split: Split = "validation") -> list[Clip]:
+    """Every clip of a split, ordered by id; a `LockstepError` when the voice cannot speak this cache."""
+    spec = load_spec(cache)
+    _check_match(cache, spec, load_tokenizer(cache / TOKENIZER_FILE), voice)
+    clips = [
+        clip
+        for bucket in spec.buckets
+        for shard in bucket.shards(split)
+        for clip in shard_clips(cache, spec, bucket, shard)
+    ]
+    longest = max(clips, key=lambda clip: len(clip.ids), default=None)
+    if longest and len(longest.ids) > voice.most_tokens:
+        raise LockstepError(
+            f"{cache} ({longest.clip_id})", found=f"{len(longest.ids)} tokens",
+            expected=f"at most {voice.most_tokens}, the largest shape of the checkpoint",
+        )  # fmt: skip
+    return sorted(clips, key=lambda clip: clip.clip_id)
+
+
+def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voice) -> None:
+    pairs = {
+        "mel profile": (spec.mel_profile.name, voice.profile),
+        "symbol table": (tokenizer, voice.symbol_table),
+        "speakers": (spec.speakers, voice.speakers),
+    }
+    for what, (found, wanted) in pairs.items():
+        if found != wanted:
+            known = (f"{what} {found}", str(wanted)) if what == "mel profile" else (f"another {what}", "its own")
+            raise LockstepError(
+                str(cache), found=known[0], expected=f"{known[1]}, the checkpoint's",
+                fix="give the cache of this run with --cache",
+            )  # fmt: skip
+
+
+def shard_clips(cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard) -> list[Clip]:
+    """The clips of one shard as they are stored; a `LockstepError` when it is not what the cache says."""
+    where, problem, fix = str(cache / shard.file), shard_problem(cache, shard), repair_command(cache)
+    if problem:
+        raise LockstepError(where, found=problem[0], expected=problem[1], fix=fix, exit_code=1)
+    try:
+        data = memoryview((cache / shard.file).read_bytes())
+        return [
+            _clip(parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels))
+            for payload in unframe(data, limit_bytes=spec.record_bytes_limit(bucket))
+        ]
+    except (OSError, CorruptRecord) as error:
+        raise LockstepError(where, found=str(error), fix=fix, exit_code=1) from None
+
+
+def _clip(record: Record) -> Clip:
+    return Clip(
+        clip_id=record.clip_id,
+        ids=record.tokens[: record.token_length].tolist(),
+        mel=record.mel[: record.mel_length].astype(np.float32),
+        speaker=record.speaker,
+    )
+
+
+def another_recording(clips: Sequence[Clip], place: int) -> int:
+    """Place of the next recording of the same speaker, around the end; of one who has no other, the place itself."""
+    later = ((place + 1 + i) % len(clips) for i in range(len(clips)))
+    return next(other for other in later if clips[other].speaker == clips[place].speaker)

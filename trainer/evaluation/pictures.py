@@ -1,0 +1,72 @@
+"""Pictures of speech beside its recording, for TensorBoard and the README. Matplotlib is imported by use."""
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from xtts.shared.audio.mel_pictures import LOUDEST, draw_mel
+from xtts.shared.audio.mel_profiles import MelProfile
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_INCHES_WIDE, _DOTS_PER_INCH = 9.0, 100
+_TITLE_CHARACTERS, _TITLE_LINES = 100, 2
+_LABELLED_TOKENS = 60
+"""More symbols than these cannot be read beside each other."""
+
+
+def draw_pair(recorded: np.ndarray, spoken: np.ndarray, profile: MelProfile, text: str) -> "Figure":
+    """A recording's mel above that of the same words spoken, [T, M] each, on one axis of seconds and one of colours."""
+    figure = _figure(4.6, text)
+    axes = figure.subplots(2, 1, sharex=True, sharey=True)
+    limits = (profile.silence, LOUDEST)
+    for part, mel, name in zip(axes, (recorded, spoken), ("recording", "synthesised"), strict=True):
+        image = draw_mel(part, mel, width=profile.seconds(len(mel)), limits=limits)
+        part.set_title(f"{name}, {profile.seconds(len(mel)):.2f} s", loc="left", fontsize=9)
+    axes[0].set_xlim(0.0, profile.seconds(max(len(recorded), len(spoken))))
+    axes[1].set_xlabel("seconds")
+    figure.colorbar(image, ax=axes, label="natural-log magnitude", pad=0.01)
+    return figure
+
+
+def draw_alignment(
+    durations: np.ndarray, recorded: np.ndarray, profile: MelProfile, symbols: list[str], text: str
+) -> "Figure":
+    """Which token each frame of a recording is aligned to, under its mel.
+
+    durations: int[L], frames of each token, recorded: [T, M], symbols: L of them.
+    """
+    figure = _figure(5.6, text)
+    above, axes = figure.subplots(2, 1, sharex=True, height_ratios=[1.0, 2.0])
+    seconds = profile.seconds(len(recorded))
+    draw_mel(above, recorded, width=seconds, limits=(profile.silence, LOUDEST))
+    path = np.repeat(np.arange(len(durations)), durations)
+    grid = path[None, :] == np.arange(len(durations))[:, None]
+    axes.imshow(
+        grid, origin="lower", aspect="auto", interpolation="nearest", cmap="Blues", vmin=0, vmax=1,
+        extent=(0.0, seconds, 0.0, len(durations)),
+    )  # fmt: skip
+    _label_tokens(axes, symbols)
+    axes.set_xlabel("seconds")
+    return figure
+
+
+def _label_tokens(axes: "Axes", symbols: list[str]) -> None:
+    if len(symbols) > _LABELLED_TOKENS:
+        axes.set_ylabel("token")
+        return
+    shown = ["\N{OPEN BOX}" if symbol == " " else symbol for symbol in symbols]
+    axes.set_yticks(np.arange(len(symbols)) + 0.5, shown, fontsize=6, parse_math=False)
+
+
+def _figure(inches_high: float, text: str) -> "Figure":
+    from matplotlib.figure import Figure  # a quarter of a second; no pyplot, which would look for a screen
+
+    figure = Figure(figsize=(_INCHES_WIDE, inches_high), dpi=_DOTS_PER_INCH, layout="constrained")
+    lines = textwrap.wrap(text, _TITLE_CHARACTERS, max_lines=_TITLE_LINES, placeholder=" ...")
+    # Text of a corpus is no formula: a lone dollar sign would be an error.
+    figure.suptitle("\n".join(lines), parse_math=False, fontsize=11)
+    return figure

@@ -1,0 +1,109 @@
+"""What synthesis has to know besides the weights: kept in every run folder, so that the cache may go."""
+
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
+from xtts.shared.cache.cache_spec import MAX_FRAMES, MAX_TOKENS, TOKENIZER_FILE, CacheSpec
+from xtts.shared.config import AudioConfig, TextConfig
+from xtts.shared.text.bpe import Merges, check_merges
+from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
+
+TokenCount = Annotated[int, Field(gt=0, le=MAX_TOKENS)]
+FrameCount = Annotated[int, Field(gt=0, le=MAX_FRAMES)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class Symbols(_Part):
+    """What `tokenizer.json` holds."""
+
+    kind: str
+    add_blank: bool
+    symbols: Annotated[list[str], Field(min_length=1, max_length=2**20)]
+    merges: list[list[str]] = []
+    """Of byte-pair encoding."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        check_merges(tuple(self.symbols), self.pairs)
+        return self
+
+    @property
+    def pairs(self) -> Merges:
+        """The merges as the tokenizer holds them."""
+        return tuple((left, right) for left, right in self.merges)
+
+
+class Shape(_Part):
+    """One output bucket (L, T)."""
+
+    tokens: TokenCount
+    frames: FrameCount
+
+
+class Voice(_Part):
+    """The `synthesis` entry of `run.json`."""
+
+    profile: str
+    """Name of the mel profile, see shared/audio/mel_profiles.py."""
+    mel_mean: float
+    """Of the training split, natural-log magnitude."""
+    mel_deviation: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+    tokenizer: Symbols
+    expand_numbers: bool = False
+    """Whether numbers and abbreviations are put into words first; runs of earlier versions do not say."""
+    trim_silence_db: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
+    """How the recordings were conditioned, as a reference has to be; runs of earlier versions do not say."""
+    loudness_lufs: Annotated[float, Field(ge=-70.0, le=0.0)] | None = None
+    speakers: list[str]
+    shapes: Annotated[list[Shape], Field(min_length=1, max_length=100)]
+
+    @property
+    def mel_profile(self) -> MelProfile:
+        """The profile by name."""
+        return mel_profile(self.profile)
+
+    @property
+    def symbol_table(self) -> Tokenizer:
+        """Text to token ids."""
+        stored = self.tokenizer
+        return Tokenizer(
+            kind=stored.kind, symbols=tuple(stored.symbols), add_blank=stored.add_blank, merges=stored.pairs
+        )  # fmt: skip
+
+    @property
+    def ladder(self) -> list[Shape]:
+        """The shapes from small to large, without those that a shorter one makes useless."""
+        best: list[Shape] = []
+        for shape in sorted(self.shapes, key=lambda shape: (shape.frames, -shape.tokens)):
+            if not best or shape.frames > best[-1].frames:
+                best.append(shape)
+        return best
+
+    @property
+    def most_tokens(self) -> int:
+        """L of the shape that holds the longest text."""
+        return max(shape.tokens for shape in self.ladder)
+
+
+def synthesis_record(cache: Path, spec: CacheSpec) -> dict[str, Any]:
+    """The voice that training on a cache will give, as JSON."""
+    tokenizer = load_tokenizer(cache / TOKENIZER_FILE)
+    audio = AudioConfig.model_validate(spec.features["audio"])
+    voice = Voice(
+        profile=spec.mel_profile.name,
+        mel_mean=spec.statistics.mel_mean,
+        mel_deviation=spec.statistics.mel_deviation,
+        tokenizer=Symbols.model_validate(tokenizer.to_json()),
+        expand_numbers=TextConfig.model_validate(spec.features["text"]).expand_numbers,
+        trim_silence_db=audio.trim_silence_db,
+        loudness_lufs=audio.loudness_lufs,
+        speakers=list(spec.speakers),
+        shapes=[Shape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets],
+    )
+    return voice.model_dump(mode="json")

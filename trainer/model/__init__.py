@@ -1,0 +1,1 @@
+"""The acoustic model: networks, layers, alignment search, reference encoder, losses."""

@@ -1,0 +1,289 @@
+"""The acoustic model: tokens to log-mel by monotonic alignment search and conditional flow matching.
+
+Glow-TTS (2005.11129) for the alignment, Matcha-TTS (2309.03199) for the decoder's objective. Letters: B batch,
+L tokens, T frames, M mel channels, D width. All shapes are static and every method compiles with `jit_compile=True`.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.config import ModelConfig
+from xtts.trainer.model.alignment import gaussian_scores, round_durations, search_durations
+from xtts.trainer.model.layers import glorot, keep_valid, length_mask
+from xtts.trainer.model.losses import duration_deviance, sum_of_squares
+from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder
+from xtts.trainer.model.random_numbers import fold_seed
+from xtts.trainer.model.reference_encoder import ReferenceEncoder, told_frames
+
+SIGMA_MIN = 1e-4
+"""Width of the flow's end point around a mel (Matcha-TTS, section 2.2)."""
+
+
+def decays(variable: tf.Variable) -> bool:
+    """Weight decay is for the matrices and filters, not for biases, norms and embeddings."""
+    return str(variable.name) == "kernel"
+
+
+def clip_group(variable: tf.Variable) -> int:
+    """Weights whose gradients are clipped together: 1 for those of the duration predictor, 0 for all others.
+
+    No gradient flows from the predictor into the rest, and that of its deviance has no bound: in one norm it would
+    scale the others down to nothing while durations are still far off.
+    """
+    return int("/duration_predictor/" in str(variable.path))
+
+
+class AlignedClips(NamedTuple):
+    """A batch up to the flow: nothing here depends on the flow's time and noise."""
+
+    target: tf.Tensor
+    """float32[B, T, M], the mel in normalised units."""
+    audible: tf.Tensor
+    """bool[B, T, 1], true inside a clip."""
+    scored: tf.Tensor
+    """bool[B, T, 1], the audible frames that prior and flow count: not those that the latents can tell."""
+    text: tf.Tensor
+    """[B, T, D], what the decoder is told of the text in each frame."""
+    speaker: tf.Tensor | None
+    """int32[B]."""
+    voice: tf.Tensor | None
+    """[B, N, D'], latents of the reference encoder."""
+    prior: tf.Tensor
+    """float32[B], loss of each clip."""
+    duration: tf.Tensor
+    """float32[B], loss of each clip."""
+
+
+class AcousticModel(keras.Model):  # type: ignore[misc]
+    """Text to log-mel; all weights exist once constructed and are a function of `seed`."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        vocabulary: int,
+        mel_channels: int,
+        mel_mean: float,
+        mel_deviation: float,
+        speakers: int = 1,
+        dtype_policy: str = "float32",
+        seed: int = 0,
+        silence: float = mel_profile("hifigan").silence,
+    ) -> None:
+        """`dtype_policy` is float32 or mixed_bfloat16; `silence`, natural log, fills generated mels after their end."""
+        dtype = keras.DTypePolicy(dtype_policy)
+        super().__init__(dtype=dtype, name="acoustic_model")
+        seeds = itertools.count(seed * 100_003)
+        self.config, self.mel_channels = config, mel_channels
+        self.mel_mean, self.mel_deviation, self.silence = mel_mean, mel_deviation, silence
+        # Beside a table that knows every speaker the reference would have nothing to tell.
+        speakers = 1 if config.voice_latents else speakers
+        self.encoder = TextEncoder(config, vocabulary, speakers, seeds, dtype=dtype)
+        self.mean_projection = keras.layers.Dense(
+            mel_channels, kernel_initializer=glorot(seeds), dtype="float32", name="mean_projection"
+        )
+        self.duration_predictor = DurationPredictor(config, seeds, dtype=dtype)
+        self.decoder = FlowDecoder(config, mel_channels, speakers, seeds, dtype=dtype)
+        self.reference = ReferenceEncoder(config, mel_channels, seeds, dtype=dtype) if config.voice_latents else None
+        self.build()
+
+    def build(self) -> None:
+        """Create the weights."""
+        self.encoder.build()
+        self.mean_projection.build((None, self.config.text_width))
+        self.duration_predictor.build()
+        self.decoder.build()
+        if self.reference is not None:
+            self.reference.build()
+
+    @property
+    def parameter_count(self) -> int:
+        """Number of trainable values."""
+        return sum(math.prod(variable.shape) for variable in self.trainable_variables)
+
+    def encode(
+        self,
+        tokens: tf.Tensor,
+        valid: tf.Tensor,
+        speaker: tf.Tensor | None,
+        voice: tf.Tensor | None,
+        seed: tf.Tensor | None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """(encodings [B, L, D], mean float32[B, L, M] in normalised mel units) of tokens int32[B, L]."""
+        encodings = self.encoder(tokens, valid, speaker, voice, seed)
+        return encodings, self.mean_projection(encodings)
+
+    def listen(self, mel: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
+        """The voice of recordings, of a model with latents: [B, N, D].
+
+        mel: [B, F, M], natural-log magnitude, F at most `voice_frames` as in training, mel_length: int32[B]
+        """
+        if self.reference is None:
+            raise ValueError("a model with voice_latents = 0 does not listen")
+        audible = length_mask(mel_length, mel.shape[1])
+        return self.reference(self.normalise(mel, audible), audible, None)
+
+    def normalise(self, mel: tf.Tensor, audible: tf.Tensor) -> tf.Tensor:
+        """Natural-log magnitude to the units of the flow, zero outside the clip: float32[B, T, M].
+
+        mel: [B, T, M] as stored; all of the model is fed from here, so that float16 goes no further.
+        """
+        return keep_valid((tf.cast(mel, tf.float32) - self.mel_mean) / self.mel_deviation, audible)
+
+    def align(
+        self,
+        tokens: tf.Tensor,
+        mel: tf.Tensor,
+        token_length: tf.Tensor,
+        mel_length: tf.Tensor,
+        *,
+        speaker: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Frames that each token lasts in a recording: int32[B, L]; arguments as in `loss_sums`."""
+        target = self.normalise(mel, length_mask(mel_length, mel.shape[1]))
+        voice = None if self.reference is None else self.reference.hear(target, mel_length, speaker, None)[0]
+        _, mean = self.encode(tokens, length_mask(token_length, tokens.shape[1]), speaker, voice, None)
+        return search_durations(gaussian_scores(mean, target), token_length, mel_length)
+
+    def loss_counts(
+        self,
+        token_length: tf.Tensor,
+        mel_length: tf.Tensor,
+        speaker: tf.Tensor | None = None,
+        *,
+        micro_batches: int | None = 1,
+    ) -> dict[str, tf.Tensor]:
+        """Values behind each sum of `loss_sums` over a batch, at least 1: float32[] each.
+
+        token_length, mel_length and speaker: int32[B], micro_batches: equal parts in which `loss_sums` gets the batch,
+        None where it gets no dropout seed.
+        """
+        frames = tf.reduce_sum(mel_length)
+        if self.reference is not None:
+            frames -= told_frames(mel_length, speaker, self.reference.most_frames, micro_batches)
+        values = tf.cast(frames * self.mel_channels, tf.float32)
+        tokens = tf.cast(tf.reduce_sum(token_length), tf.float32)
+        return {"prior": tf.maximum(values, 1.0), "flow": tf.maximum(values, 1.0), "duration": tf.maximum(tokens, 1.0)}
+
+    def loss_sums(
+        self,
+        tokens: tf.Tensor,
+        mel: tf.Tensor,
+        token_length: tf.Tensor,
+        mel_length: tf.Tensor,
+        *,
+        noise: tf.Tensor,
+        time: tf.Tensor,
+        dropout_seed: tf.Tensor | None,
+        speaker: tf.Tensor | None = None,
+    ) -> dict[str, tf.Tensor]:
+        """Losses of each clip, summed over its frames and channels or its tokens: float32[B] each.
+
+        noise: float32[B, T, M], standard normal, time: float32[B] in 0..1; the others as in `align_clips`.
+        `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
+        constant; `flow` is the squared error of the vector field; `duration` is the deviance of `duration_deviance`.
+        """
+        aligned = self.align_clips(tokens, mel, token_length, mel_length, dropout_seed=dropout_seed, speaker=speaker)
+        return {"prior": aligned.prior, "flow": self.flow_loss(aligned, noise, time), "duration": aligned.duration}
+
+    def align_clips(
+        self,
+        tokens: tf.Tensor,
+        mel: tf.Tensor,
+        token_length: tf.Tensor,
+        mel_length: tf.Tensor,
+        *,
+        dropout_seed: tf.Tensor | None,
+        speaker: tf.Tensor | None = None,
+    ) -> AlignedClips:
+        """Everything of a batch that comes before the flow.
+
+        tokens: int32[B, L], mel: [B, T, M] as stored, natural-log magnitude, token_length and mel_length: int32[B],
+        dropout_seed: int32[2], speaker: int32[B].
+        The dropout seed also draws whose crop tells a clip's voice, and where it is cut; without one that is the middle
+        of the clip itself. Frames that the latents can tell are left out of prior and flow, which teach the latents;
+        the durations count for all tokens, since nothing of them reaches the latents.
+        """
+        valid = length_mask(token_length, tokens.shape[1])
+        audible = length_mask(mel_length, mel.shape[1])
+        target = self.normalise(mel, audible)
+        voice, scored = None, audible
+        if self.reference is not None:
+            voice, told = self.reference.hear(target, mel_length, speaker, fold_seed(dropout_seed, 2))
+            scored = audible & ~told
+        encodings, mean = self.encode(tokens, valid, speaker, voice, fold_seed(dropout_seed, 0))
+        durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
+        expected, text = self.decoder.spread_text(encodings, mean, durations, mel.shape[1])
+        predicted = self.duration_predictor(tf.stop_gradient(encodings), valid, fold_seed(dropout_seed, 1))
+        return AlignedClips(
+            target=target, audible=audible, scored=scored, text=text, speaker=speaker, voice=voice,
+            prior=0.5 * sum_of_squares(target - expected, scored),
+            duration=duration_deviance(predicted, durations, valid),
+        )  # fmt: skip
+
+    def flow_loss(self, clips: AlignedClips, noise: tf.Tensor, time: tf.Tensor) -> tf.Tensor:
+        """Squared error of the vector field at one time of each clip, summed over it: float32[B].
+
+        noise: float32[B, T, M], standard normal, time: float32[B] in 0..1.
+        """
+        noise = keep_valid(noise, clips.audible)
+        # Optimal-transport path (Matcha-TTS, eq. 3): noise at time 0, the mel (nearly) at time 1.
+        moment = time[:, tf.newaxis, tf.newaxis]
+        noisy = (1.0 - (1.0 - SIGMA_MIN) * moment) * noise + moment * clips.target
+        condition = self.decoder.condition(time, clips.speaker, clips.voice)
+        field = self.decoder(noisy, clips.text, clips.audible, condition)
+        return sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.scored)
+
+    def generate(
+        self,
+        tokens: tf.Tensor,
+        token_length: tf.Tensor,
+        *,
+        frames: int,
+        noise: tf.Tensor,
+        steps: int,
+        temperature: tf.Tensor,
+        speed: tf.Tensor,
+        speaker: tf.Tensor | None = None,
+        voice: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Speak: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
+
+        tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal, T = frames,
+        temperature: float32[], scale of the noise, speed: float32[], 2.0 speaks twice as fast, speaker: int32[B],
+        voice: [B, N, D] of `listen`.
+        `steps` Euler steps. A clip longer than T frames is cut there; mel_length and durations tell its full length.
+        """
+        valid = length_mask(token_length, tokens.shape[1])
+        encodings, mean = self.encode(tokens, valid, speaker, voice, None)
+        # No token lasts longer than the whole shape: an untrained predictor must not overflow the exponential.
+        log_frames = tf.minimum(self.duration_predictor(encodings, valid, None), math.log(frames))
+        exact = keep_valid(tf.maximum(tf.exp(log_frames) / speed, 1.0), valid[..., 0])
+        durations = round_durations(exact)
+        mel_length = tf.reduce_sum(durations, axis=1)
+        audible = length_mask(mel_length, frames)
+        _, text = self.decoder.spread_text(encodings, mean, durations, frames)
+        start = keep_valid(noise * temperature, audible)
+        mel = self._solve(start, text, audible, lambda time: self.decoder.condition(time, speaker, voice), steps)
+        mel = tf.where(audible, mel * self.mel_deviation + self.mel_mean, self.silence)
+        return mel, mel_length, durations
+
+    def _solve(
+        self, start: tf.Tensor, text: tf.Tensor, audible: tf.Tensor,
+        condition: Callable[[tf.Tensor], tf.Tensor], steps: int,
+    ) -> tf.Tensor:  # fmt: skip
+        """Follow the vector field from noise at time 0 to a normalised mel at time 1: float32[B, T, M]."""
+
+        def advance(step: tf.Tensor, mel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            time = tf.fill([start.shape[0]], tf.cast(step, tf.float32) / steps)
+            field = self.decoder(mel, text, audible, condition(time))
+            return step + 1, mel + field / steps
+
+        _, mel = tf.while_loop(lambda step, _: step < steps, advance, (0, start), maximum_iterations=steps)
+        return mel

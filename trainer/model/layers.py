@@ -1,0 +1,247 @@
+"""Layers of the acoustic model: masked convolutions, rotary self-attention, ConvNeXt blocks with adaptive norms.
+
+Letters: B batch, L tokens, T frames, N either of the two, D width, C width of the condition, K kernel. `valid` is
+bool[B, N, 1], true inside a clip's length. Weights are the only variables: dropout is keyed by a seed passed in.
+"""
+
+import math
+from collections.abc import Iterator
+
+import keras
+import tensorflow as tf
+
+from xtts.trainer.model.random_numbers import dropout, fold_seed
+
+Seeds = Iterator[int]
+"""Source of one seed per weight, in the order of construction, so that initial weights are a function of one seed."""
+
+
+def glorot(seeds: Seeds) -> keras.initializers.Initializer:
+    """The initial values of a matrix."""
+    return keras.initializers.GlorotUniform(seed=next(seeds))
+
+
+def length_mask(length: tf.Tensor, size: int) -> tf.Tensor:
+    """length: int32[B] -> bool[B, size, 1], true inside the length."""
+    return (tf.range(size) < length[:, tf.newaxis])[..., tf.newaxis]
+
+
+def keep_valid(x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+    """`x` with zeros outside the clip: a choice, not a product, so that even NaN stays out."""
+    return tf.where(valid, x, tf.zeros([], x.dtype))
+
+
+def sinusoids(position: tf.Tensor, width: int, *, longest: float) -> tf.Tensor:
+    """Sines and cosines of geometrically spaced wavelengths up to 2 pi longest: float32[N] -> float32[N, width]."""
+    half = width // 2
+    frequency = tf.exp(-math.log(longest) * tf.range(half, dtype=tf.float32) / half)
+    angle = position[:, tf.newaxis] * frequency
+    return tf.concat([tf.sin(angle), tf.cos(angle)], axis=-1)
+
+
+def rotate(x: tf.Tensor) -> tf.Tensor:
+    """Rotary positions (RoFormer, 2104.09864, eq. 34): [B, heads, L, D] turned by angles that grow with L."""
+    length, width = x.shape[-2:]
+    sine, cosine = tf.split(sinusoids(tf.range(length, dtype=tf.float32), width, longest=1e4), 2, -1)
+    first, second = tf.split(tf.cast(x, tf.float32), 2, axis=-1)
+    return tf.cast(tf.concat([first * cosine - second * sine, first * sine + second * cosine], axis=-1), x.dtype)
+
+
+def attention_logits(query: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
+    """Scaled products of queries and keys: [B, heads, L, D], [B, heads, N, D] -> float32[B, heads, L, N]."""
+    # A product of bfloat16 comes out as bfloat16, 8 bits of a logit. Cast up first, the operands stay what they are,
+    # TF32 holds them too, and sums and result are float32. BatchMatMulV3, which has float32 results of bfloat16, has
+    # no gradient and no kernel outside XLA.
+    products = tf.matmul(tf.cast(query, tf.float32), tf.cast(key, tf.float32), transpose_b=True)
+    return products / math.sqrt(query.shape[-1])
+
+
+class SelfAttention(keras.layers.Layer):  # type: ignore[misc]
+    """Multi-head self-attention with rotary positions among the valid tokens of a clip."""
+
+    def __init__(self, width: int, heads: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.width, self.heads = width, heads
+        self.inward = keras.layers.Dense(
+            3 * width, use_bias=False, kernel_initializer=glorot(seeds), dtype=dtype, name="inward"
+        )
+        self.outward = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="outward")
+
+    def build(self) -> None:
+        """Create the weights."""
+        self.inward.build((None, self.width))
+        self.outward.build((None, self.width))
+
+    def call(self, x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+        """x: [B, L, D], valid: bool[B, L, 1] -> [B, L, D]."""
+        batch, tokens, width = x.shape
+        head_width = width // self.heads
+        heads = tf.reshape(self.inward(x), [batch, tokens, 3, self.heads, head_width])
+        query, key, value = tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
+        # Finite, so that a blank clip, whose keys are all masked, gets an even softmax and not NaN.
+        bias = tf.where(tf.transpose(valid, [0, 2, 1])[:, tf.newaxis], 0.0, -1e9)
+        weights = tf.nn.softmax(attention_logits(rotate(query), rotate(key)) + bias)
+        mixed = tf.matmul(tf.cast(weights, value.dtype), value)
+        return self.outward(tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [batch, tokens, width]))
+
+
+class TransformerBlock(keras.layers.Layer):  # type: ignore[misc]
+    """Pre-norm Transformer block: self-attention, then a two-layer perceptron."""
+
+    def __init__(
+        self, width: int, heads: int, expansion: int, rate: float, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
+    ) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.width, self.hidden, self.rate = width, expansion * width, rate
+        self.attention_norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="attention_norm")
+        self.attention = SelfAttention(width, heads, seeds, dtype=dtype, name="attention")
+        self.widen_norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="widen_norm")
+        self.widen = keras.layers.Dense(self.hidden, kernel_initializer=glorot(seeds), dtype=dtype, name="widen")
+        self.narrow = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="narrow")
+
+    def build(self) -> None:
+        """Create the weights."""
+        for layer in (self.attention_norm, self.widen_norm, self.widen):
+            layer.build((None, self.width))
+        self.attention.build()
+        self.narrow.build((None, self.hidden))
+
+    def call(self, x: tf.Tensor, valid: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
+        """x: [B, L, D], valid: bool[B, L, 1], seed: int32[2] | None -> [B, L, D]."""
+        x += dropout(self.attention(self.attention_norm(x), valid), self.rate, fold_seed(seed, 0))
+        hidden = tf.nn.gelu(self.widen(self.widen_norm(x)), approximate=True)
+        return x + dropout(self.narrow(hidden), self.rate, fold_seed(seed, 1))
+
+
+class ConvolutionBlock(keras.layers.Layer):  # type: ignore[misc]
+    """Masked convolution along the tokens, activation, layer norm and dropout; residual where the width stays."""
+
+    def __init__(
+        self, width: int, out: int, kernel: int, rate: float, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
+    ) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.width, self.out, self.rate = width, out, rate
+        # Measured inside XLA on 2 cores, forward | with gradient, ms: [8, 80, 128] K=5 the op 1.0 | 1.9, K slices
+        # side by side and one matmul 0.9 | 2.2, a sum of K matmuls 1.0 | 2.2; [8, 312, 128] K=3 the op 1.7 | 4.8,
+        # slices 1.7 | 3.7. All the same here; the op is what GPUs have kernels for.
+        self.convolution = keras.layers.Conv1D(
+            out, kernel, padding="same", kernel_initializer=glorot(seeds), dtype=dtype, name="convolution"
+        )
+        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="norm")
+
+    def build(self) -> None:
+        """Create the weights."""
+        self.convolution.build((None, None, self.width))
+        self.norm.build((None, self.out))
+
+    def call(self, x: tf.Tensor, valid: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
+        """x: [B, L, D], valid: bool[B, L, 1], seed: int32[2] | None -> [B, L, out]."""
+        hidden = self.norm(tf.nn.silu(self.convolution(keep_valid(x, valid))))
+        hidden = dropout(hidden, self.rate, seed)
+        return x + hidden if self.width == self.out else hidden
+
+
+class DepthwiseConvolution(keras.layers.Layer):  # type: ignore[misc]
+    """One filter of K taps per channel."""
+
+    def __init__(self, width: int, kernel: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.width, self.taps = width, kernel
+        limit = math.sqrt(3.0 / kernel)
+        self.initializer = keras.initializers.RandomUniform(-limit, limit, seed=next(seeds))
+
+    def build(self) -> None:
+        """Create the weights."""
+        self.kernel = self.add_weight(shape=(self.taps, self.width), initializer=self.initializer, name="kernel")
+        self.bias = self.add_weight(shape=(self.width,), initializer="zeros", name="bias")
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """x: [B, N, D] -> [B, N, D], zeros assumed beyond both ends."""
+        # A sum of K shifted products fuses into one loop. Measured inside XLA on 2 cores, forward | with gradient,
+        # ms, K=7: [8, 312, 128] shifts 0.6 | 2.3, tf.nn.depthwise_conv2d 7.6 | 18, a dense convolution with a diagonal
+        # kernel 1.6 | 4.7; [8, 312, 256] shifts 0.5 | 4.9, depthwise_conv2d 29 | 69, dense 11 | 32.
+        size = x.shape[1]
+        kernel = tf.convert_to_tensor(self.kernel)
+        padded = tf.pad(x, [[0, 0], [self.taps // 2, self.taps // 2], [0, 0]])
+        return tf.add_n([padded[:, k : k + size] * kernel[k] for k in range(self.taps)]) + self.bias
+
+
+class AdaptiveNorm(keras.layers.Layer):  # type: ignore[misc]
+    """Layer norm whose scale and shift come from a condition (DiT, 2212.09748), with a gate for AdaLN-zero."""
+
+    def __init__(self, width: int, condition_width: int, *, gated: bool, dtype: keras.DTypePolicy, name: str) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.width, self.condition_width = width, condition_width
+        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, center=False, scale=False, dtype=dtype, name="norm")
+        # All zeros at first: with the gate closed every block starts as the identity.
+        self.modulation = keras.layers.Dense(
+            (3 if gated else 2) * width, kernel_initializer="zeros", dtype=dtype, name="modulation"
+        )
+
+    def build(self) -> None:
+        """Create the weights."""
+        self.norm.build((None, self.width))
+        self.modulation.build((None, self.condition_width))
+
+    def call(self, x: tf.Tensor, condition: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """x: [B, T, D], condition: [B, C] -> (normed, scaled and shifted [B, T, D], gate [B, 1, D or 0])."""
+        modulation = self.modulation(condition)[:, tf.newaxis]
+        scale, shift, gate = tf.split(modulation, [self.width, self.width, -1], axis=-1)
+        return self.norm(x) * (1.0 + scale) + shift, gate
+
+
+class DecoderBlock(keras.layers.Layer):  # type: ignore[misc]
+    """ConvNeXt block (2201.03545) with AdaLN-zero in place of its norm and layer scale."""
+
+    def __init__(
+        self,
+        width: int,
+        kernel: int,
+        expansion: int,
+        condition_width: int,
+        seeds: Seeds,
+        *,
+        dtype: keras.DTypePolicy,
+        name: str,
+    ) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.width, self.hidden = width, expansion * width
+        self.depthwise = DepthwiseConvolution(width, kernel, seeds, dtype=dtype, name="depthwise")
+        self.norm = AdaptiveNorm(width, condition_width, gated=True, dtype=dtype, name="norm")
+        self.widen = keras.layers.Dense(self.hidden, kernel_initializer=glorot(seeds), dtype=dtype, name="widen")
+        self.narrow = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="narrow")
+
+    def build(self) -> None:
+        """Create the weights."""
+        self.depthwise.build()
+        self.norm.build()
+        self.widen.build((None, self.width))
+        self.narrow.build((None, self.hidden))
+
+    def call(self, x: tf.Tensor, valid: tf.Tensor, condition: tf.Tensor) -> tf.Tensor:
+        """x: [B, T, D], valid: bool[B, T, 1], condition: [B, C] -> [B, T, D]."""
+        hidden, gate = self.norm(self.depthwise(keep_valid(x, valid)), condition)
+        hidden = self.narrow(tf.nn.gelu(self.widen(hidden), approximate=True))
+        return x + gate * hidden
+
+
+class TimeEmbedding(keras.layers.Layer):  # type: ignore[misc]
+    """Flow time as a condition: sinusoids and a two-layer perceptron (DiT, 2212.09748)."""
+
+    def __init__(self, width: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str) -> None:
+        # Times in bfloat16 would fall on 256 values.
+        super().__init__(dtype=dtype, autocast=False, name=name)
+        self.width = width
+        self.first = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="first")
+        self.second = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="second")
+
+    def build(self) -> None:
+        """Create the weights."""
+        self.first.build((None, self.width))
+        self.second.build((None, self.width))
+
+    def call(self, time: tf.Tensor) -> tf.Tensor:
+        """time: float32[B] in 0..1 -> [B, D]."""
+        # Times 1000, as diffusion steps count, so that the fastest sinusoids tell neighbouring times apart.
+        waves = sinusoids(1000.0 * tf.cast(time, tf.float32), self.width, longest=1e4)
+        return self.second(tf.nn.silu(self.first(waves)))

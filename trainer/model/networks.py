@@ -1,0 +1,227 @@
+"""The three networks of the acoustic model: text encoder, duration predictor and flow decoder.
+
+Letters: B batch, L tokens, T frames, M mel channels, D width.
+"""
+
+import itertools
+import math
+
+import keras
+import tensorflow as tf
+
+from xtts.shared.config import ModelConfig
+from xtts.trainer.model.alignment import duration_path, frame_places
+from xtts.trainer.model.layers import (
+    AdaptiveNorm,
+    ConvolutionBlock,
+    DecoderBlock,
+    Seeds,
+    TimeEmbedding,
+    TransformerBlock,
+    glorot,
+    keep_valid,
+)
+from xtts.trainer.model.random_numbers import fold_seed
+from xtts.trainer.model.reference_encoder import CrossAttention
+
+
+class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
+    """Tokens to encodings: embedding, convolutional pre-net, Transformer blocks."""
+
+    def __init__(
+        self, config: ModelConfig, vocabulary: int, speakers: int, seeds: Seeds, *, dtype: keras.DTypePolicy
+    ) -> None:
+        super().__init__(dtype=dtype, name="text_encoder")
+        width, self.width = config.text_width, config.text_width
+        self.embedding = keras.layers.Embedding(
+            vocabulary, width, keras.initializers.RandomNormal(0.0, 0.5, seed=next(seeds)), dtype=dtype, name="tokens"
+        )
+        self.speaker = None
+        if speakers > 1:
+            initial = keras.initializers.RandomNormal(0.0, 0.1, seed=next(seeds))
+            self.speaker = keras.layers.Embedding(speakers, width, initial, dtype=dtype, name="speakers")
+        self.prenet = [
+            ConvolutionBlock(width, width, config.prenet_kernel, config.dropout, seeds, dtype=dtype, name=f"prenet_{i}")
+            for i in range(config.prenet_layers)
+        ]
+        self.blocks = [
+            TransformerBlock(
+                width, config.text_heads, config.text_expansion, config.dropout, seeds, dtype=dtype, name=f"block_{i}"
+            )
+            for i in range(config.text_blocks)
+        ]
+        self.voice = None
+        if config.voice_latents:
+            self.voice = CrossAttention(width, config.voice_width, config.text_heads, seeds, dtype=dtype, name="voice")
+        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="norm")
+
+    def build(self) -> None:
+        """Create the weights."""
+        for layer in (self.embedding, self.speaker):
+            if layer is not None:
+                layer.build(None)
+        blocks: list[keras.layers.Layer] = [*self.prenet, *self.blocks]
+        for block in blocks:
+            block.build()
+        if self.voice is not None:
+            self.voice.build()
+        self.norm.build((None, self.width))
+
+    def call(
+        self,
+        tokens: tf.Tensor,
+        valid: tf.Tensor,
+        speaker: tf.Tensor | None,
+        voice: tf.Tensor | None,
+        seed: tf.Tensor | None,
+    ) -> tf.Tensor:
+        """tokens: int32[B, L], valid: bool[B, L, 1], speaker: int32[B], voice: [B, N, D'] -> [B, L, D], zero outside.
+
+        `speaker` and `voice` are None in a model that does not listen to them.
+        """
+        # Whatever stands in the padding is replaced before the look-up: an id beyond the table is an error on a CPU.
+        x = self.embedding(tf.where(valid[..., 0], tokens, 0))
+        if self.speaker is not None:
+            x += self.speaker(speaker)[:, tf.newaxis]
+        for i, block in enumerate(self.prenet):
+            x = block(x, valid, fold_seed(seed, i))
+        if self.voice is not None:
+            x += self.voice(x, voice)
+        for i, block in enumerate(self.blocks, len(self.prenet)):
+            x = block(x, valid, fold_seed(seed, i))
+        return keep_valid(self.norm(x), valid)
+
+
+class DurationPredictor(keras.layers.Layer):  # type: ignore[misc]
+    """Log-durations in frames from encodings (Glow-TTS, section 3.3)."""
+
+    def __init__(self, config: ModelConfig, seeds: Seeds, *, dtype: keras.DTypePolicy) -> None:
+        super().__init__(dtype=dtype, name="duration_predictor")
+        self.width = config.duration_width
+        widths = [config.text_width] + [self.width] * config.duration_layers
+        self.blocks = [
+            ConvolutionBlock(
+                width, out, config.duration_kernel, config.dropout, seeds, dtype=dtype, name=f"convolution_{i}"
+            )
+            for i, (width, out) in enumerate(itertools.pairwise(widths))
+        ]
+        # Starts at five frames for every token (LJSpeech has six a character): far from there the deviance is steep.
+        self.output_projection = keras.layers.Dense(
+            1,
+            kernel_initializer="zeros",
+            bias_initializer=keras.initializers.Constant(math.log(5.0)),
+            dtype="float32",
+            name="output_projection",
+        )
+
+    def build(self) -> None:
+        """Create the weights."""
+        for block in self.blocks:
+            block.build()
+        self.output_projection.build((None, self.width))
+
+    def call(self, encodings: tf.Tensor, valid: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
+        """encodings: [B, L, D], valid: bool[B, L, 1] -> float32[B, L], natural log of frames."""
+        x = encodings
+        for i, block in enumerate(self.blocks):
+            x = block(x, valid, fold_seed(seed, i))
+        return self.output_projection(x)[..., 0]
+
+
+PLACE_FEATURES = 4
+
+
+def place_features(first: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    """Where in its token a frame lies, and how long that token is; zero where no token is.
+
+    first, lengths: int32[B, T], first frame and frames of the token -> float32[B, T, 4]
+    """
+    # Without it only the change from token to token tells the decoder how far a sound has come.
+    length = tf.cast(tf.maximum(lengths, 1), tf.float32)
+    angle = math.pi * (tf.cast(tf.range(first.shape[1]) - first, tf.float32) + 0.5) / length
+    features = tf.stack([tf.cos(angle), tf.sin(angle), tf.cos(2.0 * angle), tf.math.log(length)], axis=-1)
+    return tf.where(lengths[..., tf.newaxis] > 0, features, 0.0)
+
+
+class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
+    """The vector field: ConvNeXt blocks over frames, conditioned on the text per frame and on the time per clip."""
+
+    def __init__(
+        self, config: ModelConfig, mel_channels: int, speakers: int, seeds: Seeds, *, dtype: keras.DTypePolicy
+    ) -> None:
+        super().__init__(dtype=dtype, name="decoder")
+        width, self.width = config.decoder_width, config.decoder_width
+        self.text_width, self.mel_channels = config.text_width, mel_channels
+        self.noisy_projection = keras.layers.Dense(
+            width, use_bias=False, kernel_initializer=glorot(seeds), dtype=dtype, name="noisy_projection"
+        )
+        self.text_projection = keras.layers.Dense(
+            width, kernel_initializer=glorot(seeds), dtype=dtype, name="text_projection"
+        )
+        self.place_projection = keras.layers.Dense(
+            width, use_bias=False, kernel_initializer=glorot(seeds), dtype=dtype, name="place_projection"
+        )
+        self.time_embedding = TimeEmbedding(width, seeds, dtype=dtype, name="time_embedding")
+        self.speaker = None
+        if speakers > 1:
+            initial = keras.initializers.RandomNormal(0.0, 0.1, seed=next(seeds))
+            self.speaker = keras.layers.Embedding(speakers, width, initial, dtype=dtype, name="speakers")
+        self.voice, self.voice_width = None, config.voice_width
+        if config.voice_latents:
+            self.voice = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="voice")
+        self.blocks = [
+            DecoderBlock(
+                width, config.decoder_kernel, config.decoder_expansion, width, seeds, dtype=dtype, name=f"block_{i}"
+            )
+            for i in range(config.decoder_blocks)
+        ]
+        self.norm = AdaptiveNorm(width, width, gated=False, dtype=dtype, name="norm")
+        self.output_projection = keras.layers.Dense(
+            mel_channels, kernel_initializer="zeros", dtype="float32", name="output_projection"
+        )
+
+    def build(self) -> None:
+        """Create the weights."""
+        self.noisy_projection.build((None, self.mel_channels))
+        self.text_projection.build((None, self.mel_channels + self.text_width))
+        self.place_projection.build((None, PLACE_FEATURES))
+        if self.speaker is not None:
+            self.speaker.build(None)
+        if self.voice is not None:
+            self.voice.build((None, self.voice_width))
+        self.time_embedding.build()
+        for block in self.blocks:
+            block.build()
+        self.norm.build()
+        self.output_projection.build((None, self.width))
+
+    def spread_text(
+        self, encodings: tf.Tensor, mean: tf.Tensor, durations: tf.Tensor, frames: int
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Means and text of the frames, T = frames, from those of the tokens, zero where no token is.
+
+        encodings: [B, L, D], mean: float32[B, L, M], durations: int32[B, L] -> float32[B, T, M], [B, T, D]
+        """
+        text = self.text_projection(tf.concat([tf.cast(mean, encodings.dtype), encodings], axis=-1))
+        values = tf.concat([mean, tf.cast(text, tf.float32)], axis=-1)
+        spread = tf.matmul(duration_path(durations, frames), values)
+        aligned, text = tf.split(spread, [self.mel_channels, self.width], axis=-1)
+        places = self.place_projection(place_features(*frame_places(durations, frames)))
+        return aligned, tf.cast(text, encodings.dtype) + places
+
+    def condition(self, time: tf.Tensor, speaker: tf.Tensor | None, voice: tf.Tensor | None) -> tf.Tensor:
+        """What the adaptive norms listen to: time float32[B] in 0..1, speaker int32[B], voice [B, N, D'] -> [B, D]."""
+        condition = self.time_embedding(time)
+        if self.speaker is not None:
+            condition += self.speaker(speaker)
+        if self.voice is not None:
+            condition += self.voice(tf.reduce_mean(voice, axis=1))
+        return tf.nn.silu(condition)
+
+    def call(self, noisy: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, condition: tf.Tensor) -> tf.Tensor:
+        """noisy: [B, T, M], text: [B, T, D], valid: bool[B, T, 1], condition: [B, D] -> float32[B, T, M]."""
+        # The projection of a concatenation is the sum of projections; that of the text is done per token.
+        x = self.noisy_projection(noisy) + text
+        for block in self.blocks:
+            x = block(x, valid, condition)
+        return self.output_projection(self.norm(x, condition)[0])

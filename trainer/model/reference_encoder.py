@@ -1,0 +1,229 @@
+"""The voice of a recording as a fixed set of latents: a convolutional encoder, and queries that resample what it hears.
+
+In the line of XTTS (arXiv 2406.04904): a Perceiver resampler over a mel. Letters: B batch, L tokens, T frames, F frames
+of a crop, M mel channels, N latents, D width.
+"""
+
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from xtts.shared.config import ModelConfig
+from xtts.trainer.model.layers import ConvolutionBlock, Seeds, attention_logits, glorot, keep_valid, length_mask
+from xtts.trainer.model.random_numbers import fold_seed
+
+
+class CrossAttention(keras.layers.Layer):  # type: ignore[misc]
+    """Pre-norm multi-head attention from one sequence to another, without positions."""
+
+    def __init__(
+        self, width: int, memory_width: int, heads: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
+    ) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.width, self.memory_width, self.heads = width, memory_width, heads
+        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="norm")
+        self.query = keras.layers.Dense(
+            width, use_bias=False, kernel_initializer=glorot(seeds), dtype=dtype, name="query"
+        )
+        self.memory = keras.layers.Dense(
+            2 * width, use_bias=False, kernel_initializer=glorot(seeds), dtype=dtype, name="memory"
+        )
+        self.outward = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="outward")
+
+    def build(self) -> None:
+        """Create the weights."""
+        self.norm.build((None, self.width))
+        self.query.build((None, self.width))
+        self.memory.build((None, self.memory_width))
+        self.outward.build((None, self.width))
+
+    def call(self, x: tf.Tensor, memory: tf.Tensor, valid: tf.Tensor | None = None) -> tf.Tensor:
+        """x: [B, L, D], memory: [B, N, D'], valid: bool[B, N, 1], what of the memory counts -> [B, L, D]."""
+        query = self._split(self.query(self.norm(x)), 1)[0]
+        key, value = self._split(self.memory(memory), 2)
+        scores = attention_logits(query, key)
+        if valid is not None:
+            # Finite, so that a recording of no frames gets an even softmax and not NaN.
+            scores += tf.where(tf.transpose(valid, [0, 2, 1])[:, tf.newaxis], 0.0, -1e9)
+        mixed = tf.matmul(tf.cast(tf.nn.softmax(scores), value.dtype), value)
+        return self.outward(tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, x.shape[1], self.width]))
+
+    def _split(self, x: tf.Tensor, parts: int) -> list[tf.Tensor]:
+        """[B, N, parts D] -> [B, heads, N, D / heads], `parts` of them."""
+        heads = tf.reshape(x, [-1, x.shape[1], parts, self.heads, self.width // self.heads])
+        split: list[tf.Tensor] = tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
+        return split
+
+
+class ResamplerBlock(keras.layers.Layer):  # type: ignore[misc]
+    """Latents that look at a recording, then a two-layer perceptron (Perceiver, 2103.03206, section 3.1)."""
+
+    def __init__(
+        self, width: int, heads: int, expansion: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
+    ) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.width, self.hidden = width, expansion * width
+        self.attention = CrossAttention(width, width, heads, seeds, dtype=dtype, name="attention")
+        self.widen_norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="widen_norm")
+        self.widen = keras.layers.Dense(self.hidden, kernel_initializer=glorot(seeds), dtype=dtype, name="widen")
+        self.narrow = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="narrow")
+
+    def build(self) -> None:
+        """Create the weights."""
+        for layer in (self.widen_norm, self.widen):
+            layer.build((None, self.width))
+        self.attention.build()
+        self.narrow.build((None, self.hidden))
+
+    def call(self, latents: tf.Tensor, heard: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+        """latents: [B, N, D], heard: [B, F, D], valid: bool[B, F, 1] -> [B, N, D]."""
+        latents += self.attention(latents, heard, valid)
+        return latents + self.narrow(tf.nn.gelu(self.widen(self.widen_norm(latents)), approximate=True))
+
+
+class ReferenceEncoder(keras.layers.Layer):  # type: ignore[misc]
+    """A crop of a mel to N latents; the order of what was said is lost, the sound of it is not."""
+
+    def __init__(self, config: ModelConfig, mel_channels: int, seeds: Seeds, *, dtype: keras.DTypePolicy) -> None:
+        super().__init__(dtype=dtype, name="reference")
+        width, self.width = config.voice_width, config.voice_width
+        self.latents, self.mel_channels, self.most_frames = config.voice_latents, mel_channels, config.voice_frames
+        self.inward = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="inward")
+        self.convolutions = [
+            ConvolutionBlock(
+                width, width, config.voice_kernel, config.dropout, seeds, dtype=dtype, name=f"convolution_{i}"
+            )
+            for i in range(config.voice_layers)
+        ]
+        self.heard_norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="heard_norm")
+        self.start = keras.initializers.RandomNormal(0.0, 1.0, seed=next(seeds))
+        self.blocks = [
+            ResamplerBlock(width, config.voice_heads, config.voice_expansion, seeds, dtype=dtype, name=f"resampler_{i}")
+            for i in range(config.voice_blocks)
+        ]
+        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="norm")
+
+    def build(self) -> None:
+        """Create the weights."""
+        self.inward.build((None, self.mel_channels))
+        blocks: list[keras.layers.Layer] = [*self.convolutions, *self.blocks]
+        for block in blocks:
+            block.build()
+        self.heard_norm.build((None, self.width))
+        self.queries = self.add_weight(shape=(self.latents, self.width), initializer=self.start, name="queries")
+        self.norm.build((None, self.width))
+
+    def call(self, mel: tf.Tensor, valid: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
+        """mel: float32[B, F, M], normalised, valid: bool[B, F, 1], seed: int32[2] | None -> [B, N, D]."""
+        x = self.inward(keep_valid(mel, valid))
+        for i, block in enumerate(self.convolutions):
+            x = block(x, valid, fold_seed(seed, i))
+        heard = self.heard_norm(keep_valid(x, valid))
+        # Not tf.broadcast_to, whose gradient has shapes that no graph knows beforehand.
+        latents = tf.tile(tf.convert_to_tensor(self.queries)[tf.newaxis], [mel.shape[0], 1, 1])
+        for block in self.blocks:
+            latents = block(latents, heard, valid)
+        return self.norm(latents)
+
+    def hear(
+        self, mel: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None, seed: tf.Tensor | None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """(voice of each clip of a batch [B, N, D], bool[B, T, 1] its frames that the voice can tell).
+
+        mel: float32[B, T, M], normalised; the others as in `choose_references`.
+        """
+        chosen = choose_references(mel, mel_length, speaker, self.most_frames, fold_seed(seed, 0))
+        voice = self(chosen.mel, length_mask(chosen.length, chosen.mel.shape[1]), fold_seed(seed, 1))
+        return voice, chosen.told
+
+
+class Crop(NamedTuple):
+    """A part of each clip."""
+
+    mel: tf.Tensor
+    """[B, F, M], zero after its end."""
+    start: tf.Tensor
+    """int32[B], its first frame in the clip."""
+    length: tf.Tensor
+    """int32[B]."""
+
+
+class References(NamedTuple):
+    """What the voice of each clip is heard from."""
+
+    mel: tf.Tensor
+    """[B, F, M], a crop of this or of another clip, zero after its end."""
+    length: tf.Tensor
+    """int32[B]."""
+    told: tf.Tensor
+    """bool[B, T, 1], true inside the crop of a clip that is heard from its own: the latents can tell these frames."""
+
+
+def crop_length(mel_length: tf.Tensor, most_frames: int) -> tf.Tensor:
+    """int32[B] -> int32[B]: at most half of the clip, so that enough of it is left where its own crop is told."""
+    return tf.minimum(mel_length // 2, most_frames)
+
+
+def crop_reference(mel: tf.Tensor, mel_length: tf.Tensor, most_frames: int, seed: tf.Tensor | None) -> Crop:
+    """A crop of each clip: at a place drawn by `seed`, in the middle without one.
+
+    mel: [B, T, M], mel_length: int32[B], seed: int32[2] | None.
+    """
+    length = crop_length(mel_length, most_frames)
+    room = mel_length - length
+    place = tf.fill(room.shape, 0.5) if seed is None else tf.random.stateless_uniform(room.shape, seed, alg="philox")
+    start = tf.minimum(tf.cast(place * tf.cast(room + 1, tf.float32), tf.int32), room)
+    # No crop is longer than half the shape, so that a short bucket pays for no more.
+    frames = max(min(most_frames, mel.shape[1] // 2), 1)
+    places = tf.minimum(start[:, tf.newaxis] + tf.range(frames), mel.shape[1] - 1)
+    crop = tf.gather(mel, places, batch_dims=1)
+    return Crop(keep_valid(crop, length_mask(length, frames)), start, length)
+
+
+def choose_references(
+    mel: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None, most_frames: int, seed: tf.Tensor | None
+) -> References:
+    """A crop of another clip of the same speaker, drawn by `seed`; of the clip itself where the batch has no other.
+
+    mel: [B, T, M], mel_length: int32[B], speaker: int32[B], None where all are one, seed: int32[2] | None.
+    Without a seed each clip is heard from its own: its losses then do not depend on its neighbours in the batch.
+    """
+    crop, frame = crop_reference(mel, mel_length, most_frames, fold_seed(seed, 0)), tf.range(mel.shape[1])
+    start = crop.start[:, tf.newaxis]
+    inside = (start <= frame) & (frame < start + crop.length[:, tf.newaxis])
+    if seed is None:
+        return References(crop.mel, crop.length, inside[..., tf.newaxis])
+    others = other_clips(mel_length, speaker)
+    draws = tf.random.stateless_uniform(others.shape, fold_seed(seed, 1), alg="philox")
+    drawn = tf.argmax(tf.where(others, draws, -1.0), axis=1, output_type=tf.int32)
+    alone = ~tf.reduce_any(others, axis=1)
+    row = tf.where(alone, tf.range(alone.shape[0]), drawn)
+    told = (inside & alone[:, tf.newaxis])[..., tf.newaxis]
+    return References(tf.gather(crop.mel, row), tf.gather(crop.length, row), told)
+
+
+def other_clips(mel_length: tf.Tensor, speaker: tf.Tensor | None) -> tf.Tensor:
+    """Which clips (last axis) a clip can be heard from: int32[..., B], int32[..., B] | None -> bool[..., B, B].
+
+    Those of its speaker that have a crop; not one of the same length, which may be the same clip: a batch across the
+    end of an epoch can hold a clip twice.
+    """
+    here, there = mel_length[..., :, tf.newaxis], mel_length[..., tf.newaxis, :]
+    others = (here != there) & (crop_length(there, 1) > 0)
+    return others if speaker is None else others & (speaker[..., :, tf.newaxis] == speaker[..., tf.newaxis, :])
+
+
+def told_frames(
+    mel_length: tf.Tensor, speaker: tf.Tensor | None, most_frames: int, micro_batches: int | None
+) -> tf.Tensor:
+    """Frames of a batch that are `told`, int32[], where `choose_references` gets it in so many equal parts.
+
+    mel_length: int32[B], speaker: int32[B] | None, micro_batches: None where there is no seed.
+    """
+    length = crop_length(mel_length, most_frames)
+    if micro_batches is None:
+        return tf.reduce_sum(length)
+    parts = [part if part is None else tf.reshape(part, [micro_batches, -1]) for part in (mel_length, speaker)]
+    alone = ~tf.reduce_any(other_clips(*parts), axis=-1)
+    return tf.reduce_sum(tf.where(tf.reshape(alone, length.shape), length, 0))

@@ -1,0 +1,197 @@
+"""Checkpoints: a folder `step-N` with `state.npz` and `checkpoint.json`, written beside its place, synced, renamed."""
+
+import hashlib
+import json
+import shutil
+import zipfile
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.config import Config, TrainingConfig
+from xtts.shared.errors import LockstepError
+from xtts.shared.system.atomic_files import move, sync_file
+from xtts.trainer.engine.schedule import decay_start
+
+FORMAT_VERSION = 1
+STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
+
+_META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progress")
+_VOICE = "model.voice_latents"
+ORDER_KEYS = ("training.seed", "data.shuffle_memory_mb")
+"""Settings besides the model's that a resumed run has to share, since they decide the order of the clips."""
+
+
+def describe(config: Config, spec: CacheSpec) -> dict[str, Any]:
+    """What a checkpoint must agree with to be resumed; `model.` and `cache.` settings also to give its weights."""
+    tree = config.model_dump(mode="json")
+    # The sizes of a reference encoder that is off decide nothing.
+    idle = () if config.model.voice_latents else [key for key in tree["model"] if key.startswith("voice_")]
+    settings = {f"model.{key}": value for key, value in tree["model"].items() if key not in idle}
+    settings[_VOICE] = config.model.voice_latents
+    for key in ORDER_KEYS:
+        section, field = key.split(".")
+        settings[key] = tree[section][field]
+    settings["cache.tokenizer_sha256"] = spec.tokenizer_sha256
+    settings["cache.profile"] = spec.profile["name"]
+    settings["cache.speakers"] = spec.speakers
+    return {"settings": settings, "cache": spec.identity, "cache_fingerprint": spec.fingerprint}
+
+
+def save_checkpoint(
+    folder: Path, arrays: dict[str, np.ndarray], *, step: int, identity: dict[str, Any], progress: dict[str, Any]
+) -> Path:
+    """Write `folder/step-N` as a whole or not at all; a `LockstepError` when the disk refuses."""
+    final, partial = folder / f"step-{step}", folder / f".step-{step}.partial"
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        with open(partial / STATE_FILE, "wb") as state:
+            np.savez(state, **arrays)  # type: ignore[arg-type]
+        with open(partial / STATE_FILE, "rb") as state:
+            digest = hashlib.file_digest(state, "sha256").hexdigest()
+        meta = {"format_version": FORMAT_VERSION, "step": step, "sha256": digest, "progress": progress, **identity}
+        (partial / META_FILE).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+        for path in (partial / STATE_FILE, partial / META_FILE, partial):
+            sync_file(path)
+        if final.exists():
+            _set_aside(final)
+        move(partial, final)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise LockstepError(
+            str(final),
+            found=f"cannot be saved ({error.strerror})",
+            fix="free the disk and resume; older ones are intact",
+        ) from None
+    return final
+
+
+def _set_aside(checkpoint: Path) -> None:
+    kept = checkpoint.parent / "superseded" / checkpoint.name
+    kept.parent.mkdir(exist_ok=True)
+    if kept.exists():
+        shutil.rmtree(kept)
+    checkpoint.rename(kept)
+
+
+def set_aside_newer(folder: Path, step: int) -> list[Path]:
+    """Move checkpoints after `step` to `superseded/`: a run that goes back must not meet its other future."""
+    newer = [path for path in list_checkpoints(folder) if step_of(path) > step]
+    for path in newer:
+        _set_aside(path)
+    return newer
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """Finished checkpoints of a run, oldest first."""
+    if not folder.is_dir():
+        return []
+    found = [path for path in folder.glob("step-*") if path.name[5:].isdigit() and (path / META_FILE).is_file()]
+    return sorted(found, key=step_of)
+
+
+def step_of(checkpoint: Path) -> int:
+    """Step of a checkpoint, by its name."""
+    return int(checkpoint.name.removeprefix("step-"))
+
+
+def prune_checkpoints(folder: Path, keep: int, *, beside: Collection[int] = ()) -> None:
+    """Remove all but the newest `keep` and those of the steps `beside`, and what a killed save left behind."""
+    for path in folder.glob(".step-*.partial"):
+        shutil.rmtree(path)
+    for path in list_checkpoints(folder)[:-keep]:
+        if step_of(path) not in beside:
+            doomed = path.rename(folder / f".{path.name}.partial")  # killed in between, it is no half checkpoint
+            shutil.rmtree(doomed)
+
+
+def before_decay(checkpoint: Path, training: TrainingConfig) -> Path | None:
+    """The newest checkpoint, up to this one, from which `training` goes on as if it had been meant from the start.
+
+    One whose learning rate was decayed towards the end of a shorter run is passed over. None where no other is left.
+    """
+    for path in reversed(list_checkpoints(checkpoint.parent)):
+        if step_of(path) > step_of(checkpoint):
+            continue
+        schedule = read_meta(path)["progress"].get("schedule", {})
+        constant_until = min(schedule.get("decay_start", -1), decay_start(training))
+        if schedule == schedule_of(training) or step_of(path) <= constant_until:
+            return path
+    return None
+
+
+def schedule_of(training: TrainingConfig) -> dict[str, int]:
+    """What a checkpoint keeps of the learning rate's schedule: where it ends and where the decay begins."""
+    return {"steps": training.steps, "decay_start": decay_start(training)}
+
+
+def find_checkpoint(path: Path) -> Path:
+    """The checkpoint that `--resume PATH` means: itself, or the newest of a run folder or of its checkpoints/."""
+    if (path / META_FILE).is_file():
+        return path
+    found = list_checkpoints(path / "checkpoints") or list_checkpoints(path)
+    if not found:
+        raise LockstepError(
+            str(path),
+            found="no checkpoint" if path.exists() else "no such folder",
+            expected="a run folder or one checkpoint, runs/NAME/checkpoints/step-N",
+        )
+    return found[-1]
+
+
+def read_meta(checkpoint: Path) -> dict[str, Any]:
+    """`checkpoint.json`; a `LockstepError` when it is not one of this version."""
+    try:
+        meta = dict(json.loads((checkpoint / META_FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise LockstepError(str(checkpoint / META_FILE), found=f"cannot be read ({error})") from None
+    if meta.get("format_version") != FORMAT_VERSION:
+        found = f"format version {meta.get('format_version')}"
+        raise LockstepError(str(checkpoint), found=found, expected=str(FORMAT_VERSION))
+    missing = [key for key in _META_KEYS if key not in meta]
+    if missing:
+        raise LockstepError(str(checkpoint / META_FILE), found=f"no {missing[0]!r}", expected="a whole description")
+    meta["settings"].setdefault(_VOICE, 0)  # checkpoints of before there were latents do not say
+    return meta
+
+
+def load_arrays(checkpoint: Path) -> dict[str, np.ndarray]:
+    """The arrays of a checkpoint, after its digest was checked; nothing is ever unpickled."""
+    meta = read_meta(checkpoint)
+    fix = "resume an older one: --resume RUN/checkpoints/step-N"
+    try:
+        with open(checkpoint / STATE_FILE, "rb") as state:
+            if hashlib.file_digest(state, "sha256").hexdigest() != meta.get("sha256"):
+                raise LockstepError(str(checkpoint / STATE_FILE), found="damaged (digest differs)", fix=fix)
+        with np.load(checkpoint / STATE_FILE, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise LockstepError(str(checkpoint / STATE_FILE), found=f"cannot be read ({error})", fix=fix) from None
+
+
+def check_weights(checkpoint: Path, identity: dict[str, Any]) -> None:
+    """Refuse weights of another model, tokenizer, mel profile or set of speakers, naming the difference."""
+    saved = read_meta(checkpoint)["settings"]
+    for key, value in identity["settings"].items():
+        if key.startswith(("model.", "cache.")) and saved.get(key) != value:
+            raise LockstepError(str(checkpoint), found=f"weights of {key} = {saved.get(key)!r}", expected=repr(value))
+
+
+def check_resumable(checkpoint: Path, identity: dict[str, Any]) -> None:
+    """Refuse a checkpoint of another model, order or cache, naming the difference."""
+    meta = read_meta(checkpoint)
+    saved = meta["settings"]
+    fix = "resume with the run's own settings, or take the weights alone with --init-from"
+    for key, value in identity["settings"].items():
+        if saved.get(key) != value:
+            raise LockstepError(
+                str(checkpoint), found=f"made with {key} = {saved.get(key)!r}", expected=repr(value), fix=fix
+            )
+    if meta.get("cache") != identity["cache"]:
+        same = meta.get("cache_fingerprint") == identity["cache_fingerprint"]
+        what = "other clips under the same settings" if same else "other feature settings"
+        raise LockstepError(str(checkpoint), found=f"made from another cache ({what})", fix=fix)

@@ -1,0 +1,213 @@
+"""Side effects of a run: metrics.jsonl, TensorBoard, lines on the terminal."""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+
+from xtts.shared.audio.griffin_lim import reconstruct
+from xtts.shared.audio.mel_pictures import png_bytes
+from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.cache.cache_spec import Split
+from xtts.shared.errors import LockstepError
+from xtts.trainer.engine.failures import first_line
+from xtts.trainer.engine.train_step import LOSSES, TRAIN_METRICS
+from xtts.trainer.engine.training_loop import CallResult
+from xtts.trainer.evaluation.figures import Figures
+from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
+from xtts.trainer.run.live_panel import Panel, means
+from xtts.trainer.run.run_folder import RunFolder
+from xtts.trainer.run.spoken_samples import Sample, Samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRows:
+    """The steps of one host call, ready to be shown."""
+
+    first_step: int
+    """Number of the first of them, from 1."""
+    result: CallResult
+    outside_seconds: float
+    """Time before the call in which no step ran (validation, samples, checkpoints), and what entering it cost."""
+    traces: int
+    """Traces of training steps so far."""
+    epoch: int
+    """Epoch of the last of them, from 0."""
+
+    def rows(self) -> list[dict[str, float]]:
+        """The numbers of each step, as metrics.jsonl has them."""
+        whole, outside = self.result.step_seconds, self.outside_seconds / max(len(self.result.metrics), 1)
+        columns = {
+            "step_seconds": whole,
+            "input_wait_share": self.result.wait_seconds / whole,
+            "outside_share": outside / (outside + whole),
+            "useful_frames_per_second": self.column("useful_frames") / whole,
+        }
+        return [
+            {
+                "step": self.first_step + i,
+                **{name: float(value) for name, value in zip(TRAIN_METRICS, values, strict=True)},
+                **{name: float(column[i]) for name, column in columns.items()},
+                "traces": self.traces,
+            }
+            for i, values in enumerate(self.result.metrics)
+        ]
+
+    def column(self, name: str) -> np.ndarray:
+        """float32[n]: one metric of every step."""
+        return self.result.metrics[:, TRAIN_METRICS.index(name)]
+
+
+class Reporter:
+    """Writes what happens to metrics.jsonl, TensorBoard and the terminal."""
+
+    def __init__(self, run: RunFolder, console: Console, *, total_steps: int, log_every: int, buckets: int) -> None:
+        self.console, self.total_steps, self.log_every = console, total_steps, log_every
+        self._metrics = open(run.metrics_file, "a", encoding="utf-8")
+        self._tensorboard = tf.summary.create_file_writer(str(run.tensorboard))
+        self._pending: list[dict[str, float]] = []
+        self._panel = Panel(console, total_steps=total_steps, buckets=buckets) if console.is_terminal else None
+
+    def steps(self, rows: StepRows) -> None:
+        """Record the steps of one call; every `log_every` steps say so."""
+        lines = rows.rows()
+        self._write([{"split": "train", **line} for line in lines])
+        if self._panel:
+            self._panel.show(lines, epoch=rows.epoch)
+        for line in lines:
+            self._pending.append(line)
+            if line["step"] % self.log_every == 0 or line["step"] == self.total_steps:
+                self._log()
+
+    def _write(self, lines: Sequence[Mapping[str, str | float]]) -> None:
+        rows = [{k: v if isinstance(v, str) or math.isfinite(v) else None for k, v in line.items()} for line in lines]
+        try:
+            self._metrics.writelines(json.dumps(row) + "\n" for row in rows)
+            self._metrics.flush()
+        except OSError as error:
+            raise LockstepError(
+                self._metrics.name, found=f"cannot be written ({error.strerror})", fix="free the disk and resume"
+            ) from None
+
+    @contextmanager
+    def _curves(self, step: int) -> Iterator[None]:
+        try:
+            with self._tensorboard.as_default(step=step):
+                yield
+        except tf.errors.OpError as error:
+            where, reason = first_line(error).partition("; ")[::2]
+            raise LockstepError(
+                where, found=f"cannot be written ({reason})", fix="free the disk and resume", exit_code=1
+            ) from None
+
+    def _log(self) -> None:
+        last, pending = self._pending[-1], self._pending
+        mean = means(pending)
+        step = int(last["step"])
+        with self._curves(step):
+            for name, value in mean.items():
+                if name != "step":
+                    tf.summary.scalar(f"train/{name}", value)
+        parts = "  ".join(f"{name} {mean[name]:.3f}" for name in LOSSES)
+        self._pending = []
+        if self._panel:
+            return
+        self.console.print(
+            f"step {step:>{len(str(self.total_steps))}}/{self.total_steps}  loss {mean['loss']:.4f}  {parts}  "
+            f"lr {last['learning_rate']:.1e}  norm {mean['gradient_norm']:.2f}  "
+            f"{1000 * mean['step_seconds']:.0f} ms/step  {mean['useful_frames_per_second']:,.0f} frames/s  "
+            f"input wait {100 * mean['input_wait_share']:.1f}%  outside {100 * mean['outside_share']:.1f}%  "
+            f"traces {last['traces']}",
+            highlight=False,
+        )
+
+    def validation(self, step: int, losses: dict[str, float], total: float, *, skipped: int) -> None:
+        """Record one validation, of which `skipped` batches were not finite."""
+        self._write([{"split": "validation", "step": step, "loss": total, **losses, "skipped": skipped}])
+        with self._curves(step):
+            for name, value in {"loss": total, **losses}.items():
+                tf.summary.scalar(f"validation/{name}", value)
+        parts = "  ".join(f"{name} {value:.3f}" for name, value in losses.items())
+        self.console.print(f"[bold]validation[/bold] at step {step}: loss {total:.4f}  {parts}", highlight=False)
+
+    def recordings(self, samples: Samples) -> None:
+        """The recordings of the sentences that will be heard, vocoded: what synthesis can sound like at best."""
+        with self._curves(0):
+            for clip in samples.clips[: samples.heard]:
+                self._sound(f"recording/{clip.clip_id}", clip.mel, samples.profile)
+
+    def samples(self, step: int, samples: Samples, spoken: list[Sample], *, began: float) -> None:
+        """Record the fixed sentences at one step; began: `time.perf_counter()` before they were spoken."""
+        if not all(np.isfinite(sample.mel).all() for sample in spoken):
+            self.say(f"samples at step {step}: none, the model speaks numbers that are not finite")
+            return
+        figures = samples.figures(spoken)
+        named = asdict(figures) if figures else {}
+        with self._curves(step):
+            for name, value in named.items():
+                tf.summary.scalar(f"evaluation/{name}", value)
+            for sample in spoken[: samples.heard]:
+                self._show(sample, samples)
+            self._tensorboard.flush()
+        seconds = time.perf_counter() - began
+        self._write([{"split": "evaluation", "step": step, **named, "sentences": len(spoken), "seconds": seconds}])
+        said = in_words(figures, len(spoken)) if figures else "heard and seen in TensorBoard"
+        self.console.print(f"[bold]samples[/bold] at step {step}: {said} ({seconds:.1f} s)", highlight=False)
+
+    def _show(self, sample: Sample, samples: Samples) -> None:
+        clip, profile, text = sample.clip, samples.profile, samples.text(sample.clip)
+        pictures = {
+            "mel": draw_pair(clip.mel, sample.mel, profile, text),
+            "alignment": draw_alignment(sample.durations, clip.mel, profile, samples.symbols(clip), text),
+        }
+        for name, figure in pictures.items():
+            tf.summary.image(f"{name}/{clip.clip_id}", tf.io.decode_png(png_bytes(figure), channels=3)[tf.newaxis])
+        self._sound(f"speech/{clip.clip_id}", sample.mel, profile)
+
+    def _sound(self, tag: str, mel: np.ndarray, profile: MelProfile) -> None:
+        samples = reconstruct(mel, profile)
+        tf.summary.audio(tag, samples[np.newaxis, :, np.newaxis], profile.sample_rate, encoding="wav")
+
+    def say(self, line: str) -> None:
+        """A plain line."""
+        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Flush everything."""
+        if self._panel:
+            self._panel.stop()
+        with suppress(OSError):  # what is still in its buffer was told of when it could not be written
+            self._metrics.close()
+        self._tensorboard.close()
+
+
+def in_words(figures: Figures, sentences: int) -> str:
+    """Mean figures of some sentences, in one line."""
+    return (
+        f"retrieval@1 {figures.retrieval_at_1:.0%} of {sentences}  relative MCD {figures.relative_mcd:.3f}  "
+        f"MCD-DTW {figures.mcd_db:.2f} dB  duration error {figures.duration_error:.1%}"
+    )
+
+
+def clip_namer(cache: Path, split: Split) -> Callable[[int, list[tuple[int, int]]], list[str]]:
+    """Function from (bucket, [(shard, position)]) to ids of a split's clips; the index is read at the first use."""
+    names: dict[tuple[int | None, int | None, int | None], str] = {}
+
+    def name(bucket: int, places: list[tuple[int, int]]) -> list[str]:
+        from xtts.shared.cache.cache_spec import INDEX_FILE
+        from xtts.shared.cache.clip_index import KEPT, read_index
+
+        if not names:
+            for row in read_index(cache / INDEX_FILE):
+                if row.status == KEPT and row.split == split:
+                    names[row.bucket, row.shard, row.position] = row.id
+        return [names[bucket, shard, position] for shard, position in places]
+
+    return name

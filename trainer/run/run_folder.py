@@ -1,0 +1,99 @@
+"""The run folder: resolved configuration, what it was made with, metrics, checkpoints and TensorBoard."""
+
+import json
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.config import Config
+from xtts.shared.config_files import dump_config
+from xtts.shared.errors import LockstepError
+from xtts.shared.system import atomic_files
+from xtts.shared.system.folder_lock import exclusive
+from xtts.trainer.evaluation.voice_description import synthesis_record
+
+
+class RunFolder:
+    """Paths and small files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config_file = path / "config.yaml"
+        self.run_file = path / "run.json"
+        self.metrics_file = path / "metrics.jsonl"
+        self.checkpoints = path / "checkpoints"
+        self.tensorboard = path / "tensorboard"
+
+    @classmethod
+    def of_checkpoint(cls, checkpoint: Path) -> "RunFolder":
+        """The run that a checkpoint belongs to: RUN/checkpoints/step-N."""
+        resolved = checkpoint.resolve()
+        if resolved.parent.name != "checkpoints" or not (resolved.parents[1] / "config.yaml").is_file():
+            raise LockstepError(
+                str(checkpoint),
+                found="a checkpoint outside a run folder",
+                expected="RUN/checkpoints/step-N beside RUN/config.yaml",
+            )
+        run = resolved.parents[1]
+        return cls(run.relative_to(Path.cwd()) if run.is_relative_to(Path.cwd()) else run)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the folder, made where it is missing, for this process alone."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LockstepError(str(self.path), found=f"cannot be made ({error.strerror})") from None
+        with exclusive(self.path):
+            yield
+
+    def cache(self) -> Path | None:
+        """The cache this run was trained from, where it is recorded."""
+        try:
+            return Path(str(json.loads(self.run_file.read_text(encoding="utf-8"))["cache"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def describe(self, config: Config, cache: Path, spec: CacheSpec) -> None:
+        """Write `config.yaml` and `run.json`."""
+        versions = {name: metadata.version(name) for name in ("lockstep-tts", "tensorflow", "keras", "numpy")}
+        described: dict[str, Any] = {
+            "cache": str(cache.resolve()),
+            "cache_identity": spec.identity,
+            "cache_fingerprint": spec.fingerprint,
+            "versions": {"python": platform.python_version(), **versions},
+            "synthesis": synthesis_record(cache, spec),
+        }
+        try:
+            atomic_files.write(self.config_file, dump_config(config).encode())
+            atomic_files.write(self.run_file, (json.dumps(described, indent=1) + "\n").encode())
+        except OSError as error:
+            raise LockstepError(str(self.path), found=f"cannot be written ({error.strerror})") from None
+
+    def forget_after(self, step: int) -> None:
+        """Drop the metrics of steps after `step`: the resumed run writes them again."""
+        if not self.metrics_file.is_file():
+            return
+        kept = [line + "\n" for line, row in self._metrics() if row["step"] <= step]
+        try:
+            atomic_files.write(self.metrics_file, "".join(kept).encode())
+        except OSError as error:
+            raise LockstepError(str(self.metrics_file), found=f"cannot be written ({error.strerror})") from None
+
+    def has_metrics(self, split: str, step: int) -> bool:
+        """True when `metrics.jsonl` has a line of that split and step."""
+        return any(row["split"] == split and row["step"] == step for _, row in self._metrics())
+
+    def _metrics(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(line, what it holds) of `metrics.jsonl`, less a line cut short when the run was killed."""
+        if not self.metrics_file.is_file():
+            return
+        for line in self.metrics_file.read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError):
+                row = json.loads(line)
+                if isinstance(row, dict) and {"split", "step"} <= row.keys():
+                    yield line, row

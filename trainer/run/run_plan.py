@@ -1,0 +1,139 @@
+"""What one run is to do, resolved from the command line and checked before TensorFlow is imported."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from xtts.shared.cache.cache_spec import CacheSpec, load_spec
+from xtts.shared.cache.quick_check import full_check, quick_check
+from xtts.shared.config import Config, TrainingConfig, feature_config, with_defaults
+from xtts.shared.config_flags import DEFAULT_CACHE, resolve
+from xtts.shared.errors import LockstepError
+from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
+from xtts.trainer.run.checkpoint import (
+    before_decay,
+    check_resumable,
+    check_weights,
+    describe,
+    find_checkpoint,
+    list_checkpoints,
+    step_of,
+)
+from xtts.trainer.run.run_folder import RunFolder
+
+RUNS = Path("runs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """What the command line asked for, checked before TensorFlow was imported."""
+
+    config: Config
+    cache: Path
+    spec: CacheSpec
+    sizes: dict[int, int]
+    """B by bucket number."""
+    folder: RunFolder
+    resume: Path | None
+    """Checkpoint to continue."""
+    init_from: Path | None
+    """Checkpoint whose averaged weights to start from."""
+
+
+def make_plan(
+    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], *,
+    cache: Path | None, out: Path | None, resume: str | None, init_from: Path | None,
+) -> RunPlan:  # fmt: skip
+    """Resolve and check everything that needs no TensorFlow."""
+    checkpoint, source = find_run(out, resume)
+    if source and not config:
+        config = (str(source.config_file),)
+    resolved = resolve(config, assignments, flags)
+    cache = cache or (source.cache() if source else None) or Path(DEFAULT_CACHE)
+    spec = load_spec(cache)
+    check_features(resolved, spec, cache)
+    check_files(resolved, cache)
+    folder = RunFolder(out) if out else source or RunFolder(RUNS / f"{resolved.model.size}-{spec.identity[:8]}")
+    named = checkpoint is not None and Path(str(resume)).resolve() == checkpoint.resolve()
+    if resume == "":
+        checkpoint = newest(folder)
+    elif newest(folder) and not (source and folder.path.resolve() == source.path.resolve()):
+        raise LockstepError(
+            str(folder.path), found="holds a run already", fix="continue it with --resume, or give another --out"
+        )
+    sizes = batch_sizes(spec, resolved.training)
+    weights = find_checkpoint(init_from) if init_from else None
+    if checkpoint:
+        check_resumable(checkpoint, describe(resolved, spec))
+    elif weights:
+        check_weights(weights, describe(resolved, spec))
+    resolved = with_steps(resolved, spec, sizes)
+    if checkpoint and not named:
+        checkpoint = longer_run(checkpoint, resolved.training)
+    return RunPlan(
+        config=resolved, cache=cache, spec=spec, sizes=sizes, folder=folder, resume=checkpoint, init_from=weights,
+    )  # fmt: skip
+
+
+def longer_run(checkpoint: Path, training: TrainingConfig) -> Path:
+    """Where a run goes on that is given more steps: before its learning rate was decayed towards its first end."""
+    start, done = before_decay(checkpoint, training), step_of(checkpoint)
+    if done >= training.steps or start == checkpoint:
+        return checkpoint
+    if start is None:
+        click.echo(
+            f"{checkpoint}: made with another learning-rate schedule, or by a version that did not store it, and no "
+            "checkpoint from before its decay is left: the learning rate may rise here"
+        )
+        return checkpoint
+    click.echo(
+        f"{checkpoint.parents[1]}: going on from step {step_of(start)}, before the learning rate was decayed towards "
+        f"the end of a shorter run; steps {step_of(start) + 1} to {done} are trained again"
+    )
+    return start
+
+
+def find_run(out: Path | None, resume: str | None) -> tuple[Path | None, RunFolder | None]:
+    """(checkpoint, its run) that `--resume [CKPT]` and `--out` name outright."""
+    if resume:
+        checkpoint = find_checkpoint(Path(resume))
+        return checkpoint, RunFolder.of_checkpoint(checkpoint)
+    if resume == "" and out and newest(RunFolder(out)):
+        return newest(RunFolder(out)), RunFolder(out)
+    return None, None
+
+
+def newest(folder: RunFolder) -> Path | None:
+    """The newest checkpoint of a run folder, if it has one."""
+    return next(reversed(list_checkpoints(folder.checkpoints)), None)
+
+
+def feature_differences(config: Config, spec: CacheSpec) -> list[tuple[str, object, object]]:
+    """(section.field, as the cache was built, as configured) of every feature setting that differs."""
+    stored = with_defaults(spec.features)
+    return [
+        (f"{section}.{field}", stored[section][field], wanted)
+        for section, fields in feature_config(config).items()
+        for field, wanted in fields.items()
+        if stored[section][field] != wanted
+    ]
+
+
+def check_features(config: Config, spec: CacheSpec, cache: Path) -> None:
+    """Refuse a cache that was built with other feature settings, naming the first difference."""
+    for key, found, wanted in feature_differences(config, spec):
+        built = json.dumps(found)
+        raise LockstepError(
+            str(cache), found=f"built with {key} = {built}", expected=json.dumps(wanted),
+            fix="rebuild it with make features DATA=<its corpus> CONFIG=<this configuration>, "
+            f"or train with --set {key}={built}",
+        )  # fmt: skip
+
+
+def check_files(config: Config, cache: Path) -> None:
+    """Look at the cache's files as `data.verify` says."""
+    if config.data.verify != "off":
+        (full_check if config.data.verify == "full" else quick_check)(cache)

@@ -1,0 +1,136 @@
+"""Fixed validation sentences, spoken at an interval under the averaged weights: how the model sounds meanwhile.
+
+Nothing here touches what training reads: the sentences are held in memory, the noise has a key of its own.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from xtts.shared.cache.cache_spec import TOKENIZER_FILE, CacheSpec
+from xtts.shared.config import TrainingConfig
+from xtts.shared.text.tokenizer import load_tokenizer
+from xtts.trainer.data.dataset import Batch, batch_signature
+from xtts.trainer.evaluation.figures import Figures, distance_table, judge, mean_figures
+from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, shard_clips
+from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.model.acoustic_model import AcousticModel
+from xtts.trainer.model.reference_encoder import crop_reference
+
+MANNER = Manner()
+"""As `xtts-synth` speaks where nothing else is asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """A sentence as the model speaks and aligns it at some step."""
+
+    clip: Clip
+    mel: np.ndarray
+    """float32[T, M], natural-log magnitude, cut where the locked shape ends."""
+    frames: int
+    """What the durations ask for."""
+    durations: np.ndarray
+    """int32[L]: frames of the recording that each token is aligned to."""
+
+
+def fixed_sentences(cache: Path, spec: CacheSpec, count: int) -> tuple[int, list[Clip]]:
+    """(bucket, at most `count` of its validation clips, in order of id): the bucket that has the most of them."""
+    number = max(range(len(spec.buckets)), key=lambda n: spec.buckets[n].clips("validation"))
+    bucket, clips = spec.buckets[number], list[Clip]()
+    for shard in bucket.shards("validation"):
+        if len(clips) < count:
+            clips += shard_clips(cache, spec, bucket, shard)
+    return number, sorted(clips, key=lambda clip: clip.clip_id)[:count]
+
+
+class Samples:
+    """Speaks the same sentences each time, all in one batch of one locked shape: one compilation."""
+
+    def __init__(self, model: AcousticModel, cache: Path, spec: CacheSpec, training: TrainingConfig) -> None:
+        self.profile, self.model = spec.mel_profile, model
+        wanted = training.sample_sentences if training.samples_every else 0
+        number, self.clips = fixed_sentences(cache, spec, wanted)
+        self.heard = min(training.samples_heard, len(self.clips))
+        """How many of the sentences, the first ones, are to be heard and seen."""
+        self._tokenizer = load_tokenizer(cache / TOKENIZER_FILE)
+        self._recorded: np.ndarray | None = None
+        if not self.clips:
+            return
+        bucket = spec.buckets[number]
+        self.described = f"{len(self.clips)} sentences of {bucket.tokens} tokens, {bucket.frames} frames"
+        # Locked also where clips are stored at their own lengths.
+        signature = batch_signature(spec.model_copy(update={"fixed_length": True}), bucket, len(self.clips))
+        self._batch = _batch(self.clips, signature, self.profile.silence)
+        self._speak = tf.function(self._generate, input_signature=signature, jit_compile=True, autograph=False)
+        self._speak.get_concrete_function()
+
+    @property
+    def empty(self) -> bool:
+        """True when they are switched off or the cache holds no validation clips."""
+        return not self.clips
+
+    def symbols(self, clip: Clip) -> list[str]:
+        """The tokens of a sentence, one by one."""
+        return [self._tokenizer.symbols[i] for i in clip.ids]
+
+    def text(self, clip: Clip) -> str:
+        """The sentence as its tokens tell it."""
+        return self._tokenizer.decode(clip.ids)
+
+    def speak(self) -> list[Sample]:
+        """Speak and align the sentences with the weights that are in place; the first call compiles."""
+        mels, frames, durations = (part.numpy() for part in self._speak(*self._batch))
+        return [
+            Sample(
+                clip=clip, mel=mel[: min(asked, len(mel))], frames=int(asked), durations=aligned[: len(clip.ids)]
+            )
+            for clip, mel, asked, aligned in zip(self.clips, mels, frames, durations, strict=True)
+        ]  # fmt: skip
+
+    def figures(self, samples: list[Sample]) -> Figures | None:
+        """Their mean figures, the sentences' own recordings competing; None where there is but one."""
+        recordings = [clip.mel for clip in self.clips]
+        if len(recordings) < 2:
+            return None
+        if self._recorded is None:
+            self._recorded = distance_table(recordings, recordings)
+        said = distance_table([sample.mel for sample in samples], recordings)
+        lengths, ids = [len(mel) for mel in recordings], [clip.clip_id for clip in self.clips]
+        frames = [sample.frames for sample in samples]
+        return mean_figures(judge(said, frames, range(len(ids)), self._recorded, lengths, ids))
+
+    def _generate(self, *batch: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """(mel float32[B, T, M], mel_length int32[B], durations int32[B, L] of the recordings)."""
+        tokens, recorded, token_length, mel_length = batch[:4]
+        speaker = batch[4] if len(batch) > 4 else None
+        voice = None
+        if self.model.reference is not None:  # as `xtts-synth evaluate`: the own recording could tell what is said
+            crop = crop_reference(recorded, mel_length, self.model.config.voice_frames, None)
+            others = [another_recording(self.clips, place) for place in range(len(self.clips))]
+            voice = self.model.listen(tf.gather(crop.mel, others), tf.gather(crop.length, others))
+        noise = tf.random.stateless_normal(recorded.shape, [MANNER.seed, 0])
+        mel, frames, _ = self.model.generate(
+            tokens, token_length, frames=recorded.shape[1], noise=noise, steps=MANNER.steps,
+            temperature=tf.constant(MANNER.temperature), speed=tf.constant(MANNER.speed), speaker=speaker, voice=voice,
+        )  # fmt: skip
+        return mel, frames, self.model.align(tokens, recorded, token_length, mel_length, speaker=speaker)
+
+
+def _batch(clips: list[Clip], signature: list[tf.TensorSpec], silence: float) -> Batch:
+    """The clips as a `Batch` of a signature."""
+    tokens = np.zeros(signature[0].shape, np.int32)
+    mel = np.full(signature[1].shape, silence, signature[1].dtype.as_numpy_dtype)
+    for row, clip in enumerate(clips):
+        tokens[row, : len(clip.ids)] = clip.ids
+        mel[row, : len(clip.mel)] = clip.mel
+    values = {
+        "tokens": tokens,
+        "mel": mel,
+        "token_length": [len(clip.ids) for clip in clips],
+        "mel_length": [len(clip.mel) for clip in clips],
+        "speaker": [clip.speaker for clip in clips],
+    }
+    return tuple(tf.constant(values[part.name], part.dtype) for part in signature)

@@ -1,0 +1,303 @@
+"""One training run, from start-up to the last checkpoint: the host's side of the loop."""
+
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+import tensorflow as tf
+from rich.console import Console
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.data.batch_sizes import training_buckets, validation_buckets
+from xtts.trainer.data.dataset import signatures
+from xtts.trainer.engine.compiler import Compiled, Compiler
+from xtts.trainer.engine.dynamic_baseline import WARNING as DYNAMIC_WARNING
+from xtts.trainer.engine.dynamic_baseline import loop_kinds
+from xtts.trainer.engine.failures import compile_fix, explained
+from xtts.trainer.engine.schedule import decay_start, next_mark
+from xtts.trainer.engine.train_state import TrainState
+from xtts.trainer.engine.train_step import LOSSES, UPDATE, Steps, training_step, validation_step
+from xtts.trainer.run.best_validation import Best
+from xtts.trainer.run.checkpoint import (
+    describe,
+    load_arrays,
+    prune_checkpoints,
+    read_meta,
+    save_checkpoint,
+    schedule_of,
+    set_aside_newer,
+)
+from xtts.trainer.run.reporter import Reporter, StepRows, clip_namer
+from xtts.trainer.run.run_plan import RunPlan
+from xtts.trainer.run.signals import stop_requests
+from xtts.trainer.run.spoken_samples import Samples
+from xtts.trainer.system.device import device_name
+
+_SIGNAL_SECONDS = 0.05
+"""How long a signal may go unnoticed while the graph runs."""
+T = TypeVar("T")
+
+
+class Trainer:
+    """Holds the pieces of a run and moves them on.
+
+    The graph runs in a thread of its own: meanwhile this one reports the call before, and notices signals.
+    """
+
+    def __init__(self, plan: RunPlan, console: Console, compiler: Compiler) -> None:
+        self.plan, self.training, self._compiler = plan, plan.config.training, compiler
+        self.state = TrainState(plan.config, plan.spec)
+        self.steps = Steps(self.state.model, self.state.optimizer, self.training, self.state.step)
+        closed_set = signatures(plan.spec, plan.sizes)
+        self.steps.trace(
+            closed_set, training=training_buckets(plan.spec), validation=validation_buckets(plan.spec),
+            traced=compiler.submit,
+        )  # fmt: skip
+        self._exchange = tf.function(self.state.optimizer.exchange_averages, input_signature=[], jit_compile=True)
+        self._exchange.get_concrete_function()
+        self.identity = describe(plan.config, plan.spec)
+        self.best = Best()
+        if plan.resume:
+            self.state.restore(load_arrays(plan.resume))
+            self.best = Best.from_json(read_meta(plan.resume)["progress"]["best_validation"])
+        elif plan.init_from:
+            self.state.restore_weights(load_arrays(plan.init_from))
+        if UPDATE in self.steps.compile_calls:  # it writes the weights, and therefore comes after they are restored
+            compiler.submit(UPDATE, self.steps.compile_calls[UPDATE])
+        loop, validation = loop_kinds(plan.spec)
+        self.loop = loop(plan.cache, plan.spec, plan.config, plan.sizes, self.steps, self.state.position)
+        self.validation = validation(plan.cache, plan.spec, plan.sizes, self.steps, self.loop.stop)
+        self.samples = Samples(self.state.model, plan.cache, plan.spec, self.training)
+        self.step = int(self.state.step.numpy())
+        self._prepare_folder(console)
+        self.reporter = Reporter(
+            plan.folder,
+            console,
+            total_steps=self.training.steps,
+            log_every=self.training.log_every,
+            buckets=len(self.loop.closed_set),
+        )
+        self.saved_step = self.step if plan.resume else -1
+        self.bad_steps = 0
+        self.stop: list[str] = []
+        """Names of the signals that ask for an end."""
+        self._graph = ThreadPoolExecutor(max_workers=1, thread_name_prefix="graph")
+        self._unreported: StepRows | None = None
+        self._left_loop = math.nan
+        self._names = clip_namer(plan.cache, "train")
+        self._held_out = clip_namer(plan.cache, "validation")
+
+    def _prepare_folder(self, console: Console) -> None:
+        folder = self.plan.folder
+        folder.describe(self.plan.config, self.plan.cache, self.plan.spec)
+        folder.forget_after(self.step if self.plan.resume else -1)
+        for path in set_aside_newer(folder.checkpoints, self.step) if self.plan.resume else []:
+            console.print(f"set aside {path.name}: the run goes on from step {self.step}", highlight=False)
+
+    def compile(self) -> None:
+        """Compile every signature; the set was closed when they were traced."""
+        if not self.plan.spec.fixed_length:
+            self.reporter.say(DYNAMIC_WARNING)
+        prepared = self._graph.submit(self.loop.prepare) if self.loop.closed_set else None
+        for number, size in self.loop.closed_set.items():
+            bucket, done = self.plan.spec.buckets[number], self._compiled(training_step(number))
+            if done is None:
+                return
+            grown = f", memory +{done.grown >> 20} MiB" if done.grown >> 20 else ""
+            self.reporter.say(
+                f"compiled bucket {number:02d}: {size} clips of {bucket.tokens} tokens, {bucket.frames} frames "
+                f"in {done.seconds:.1f} s{grown}"
+            )
+        if prepared:
+            for name in (*map(validation_step, validation_buckets(self.plan.spec)), UPDATE):
+                self._compiled(name)
+            self._result(prepared)
+        self._prepare_samples()
+        # A run that was stopped before a validation that was due makes up for it.
+        due = self._due(self.training.validate_every)
+        self.validate(record=due and not self.plan.folder.has_metrics("validation", self.step))
+        self._left_loop = time.perf_counter()
+
+    def _compiled(self, name: str) -> Compiled | None:
+        """What compiling a step took; None after a signal."""
+        with explained(f"compiling the {name}", compile_fix()):
+            return None if self.stop else self._result(self._compiler.step(name))
+
+    def _prepare_samples(self) -> None:
+        """Compile what speaks the fixed sentences; a new run lets their recordings be heard."""
+        if self.samples.empty or self.stop:
+            return
+        began = time.perf_counter()
+        with explained("compiling the samples", compile_fix()):
+            self._in_graph(self.samples.speak)
+        self.reporter.say(f"compiled samples: {self.samples.described} in {time.perf_counter() - began:.1f} s")
+        if self.plan.resume is None:
+            self.reporter.recordings(self.samples)
+
+    @property
+    def _data_fix(self) -> str:
+        return f"run xtts-precompute verify --cache {self.plan.cache}, then xtts-train --resume {self.plan.folder.path}"
+
+    def _in_graph(self, call: Callable[..., T], *arguments: object) -> T:
+        """What `call` gives, run in the graph's thread."""
+        return self._result(self._graph.submit(call, *arguments))
+
+    def _result(self, call: Future[T]) -> T:
+        """What a call in the graph's thread gives; a signal meanwhile sets the loops' `stop`."""
+        while not call.done():
+            wait([call], timeout=_SIGNAL_SECONDS)
+            if self.stop:
+                self.loop.stop.assign(True)
+        return call.result()
+
+    def validate(self, *, record: bool = True) -> None:
+        """Losses of the validation split under the averaged weights; nothing where a signal came before its end."""
+        if self.validation.empty or self.stop:
+            return
+        self.report()
+        self._exchange()
+        with explained(f"validation at step {self.step}", self._data_fix):
+            found = self._in_graph(self.validation.run)
+        self._exchange()
+        if found is None:
+            return
+        losses, bad = found
+        if bad:
+            self.reporter.say(
+                f"validation at step {self.step}: {len(bad)} of {len(self.validation.batches)} batches not finite, "
+                f"left out; clips of the first: {', '.join(self._held_out(*bad[0]))}"
+            )
+        weights = {"duration": self.training.duration_loss_weight}
+        total = sum(weights.get(name, 1.0) * losses[name] for name in LOSSES)
+        if record:
+            self.reporter.validation(self.step, losses, total, skipped=len(bad))
+            if self.best.note(self.step, total) and self.step:
+                self.save()
+
+    def listen(self) -> None:
+        """Speak the fixed sentences under the averaged weights, and show how they sound; nothing after a signal."""
+        if self.samples.empty or self.stop:
+            return
+        self.report()
+        began = time.perf_counter()
+        self._exchange()
+        spoken = self._in_graph(self.samples.speak)
+        self._exchange()
+        self.reporter.samples(self.step, self.samples, spoken, began=began)
+
+    def advance(self) -> None:
+        """One host call: as many steps as fit before the next thing that happens on the host."""
+        training = self.training
+        outside = time.perf_counter() - self._left_loop
+        count = min(training.steps_per_call, next_mark(training, self.step) - self.step)
+        with explained(f"steps after {self.step}", self._data_fix):
+            call = self._graph.submit(self.loop.run, count)
+            self.report()  # the call before, while this one runs
+            result = self._result(call)
+        self._left_loop = time.perf_counter()
+        rows = StepRows(
+            first_step=self.step + 1,
+            result=result,
+            outside_seconds=outside + result.wall - float(result.seconds.sum()),
+            traces=self.steps.guard.count("training"),
+            epoch=int(self.state.position.epoch.numpy()),
+        )
+        self.step += len(result.metrics)  # fewer than `count` after a signal, and in the dynamic baseline
+        self._unreported = rows
+        self._watch_numbers(rows)
+
+    def report(self) -> None:
+        """Report the steps of the last call, unless that was done."""
+        rows, self._unreported = self._unreported, None
+        if rows and len(rows.result.metrics):
+            self.reporter.steps(rows)
+
+    def _watch_numbers(self, rows: StepRows) -> None:
+        for i, skipped in enumerate(rows.column("skipped")):
+            self.bad_steps = self.bad_steps + 1 if skipped else 0
+            if not skipped:
+                continue
+            order = self.loop.orders[int(rows.result.buckets[i])]
+            places = order.locate(int(rows.result.offsets[i]), self.plan.sizes[order.bucket])
+            clips = ", ".join(self._names(order.bucket, places))
+            self.reporter.say(
+                f"step {rows.first_step + i}: loss or gradient not finite, update skipped; clips: {clips}"
+            )
+            if self.bad_steps >= self.training.max_bad_steps:
+                self.save()
+                raise LockstepError(
+                    f"step {rows.first_step + i}", found=f"{self.bad_steps} non-finite updates in a row, all skipped",
+                    fix="look at the clips named above, or lower training.learning_rate, then --resume", exit_code=1,
+                )  # fmt: skip
+
+    def run(self) -> list[str]:
+        """Go on to the last step, or until a signal, `patience` or want of memory maps ends it: why, less patience."""
+        training = self.training
+        with self._graph, stop_requests() as self.stop:
+            self.compile()
+            while self.step < training.steps and not (self.stop or self.stale or self.loop.exhausted):
+                self.advance()
+                if self._due(training.samples_every or training.steps):
+                    self.listen()
+                if self._due(training.validate_every):
+                    self.validate()
+                if self.stop or self._due(training.checkpoint_every) or self.step == decay_start(training):
+                    self.save()
+            self.save()
+        if self.loop.exhausted:
+            self.stop.append(
+                f"{self.steps.guard.count('training')} steps are compiled: the kernel has no memory maps for more"
+            )
+        return self.stop
+
+    def _due(self, every: int) -> bool:
+        """True at multiples of an interval and at the last step."""
+        return self.step % every == 0 or self.step == self.training.steps
+
+    @property
+    def stale(self) -> bool:
+        """True when validation has not improved for `training.patience` times."""
+        return self.training.patience is not None and self.best.since >= self.training.patience
+
+    def save(self) -> None:
+        """A checkpoint of this step, unless there is one."""
+        self.report()
+        if self.saved_step == self.step:
+            return
+        folder, training = self.plan.folder.checkpoints, self.training
+        progress = {"best_validation": self.best.as_json(), "schedule": schedule_of(training)}
+        save_checkpoint(folder, self.state.arrays(), step=self.step, identity=self.identity, progress=progress)
+        beside = {decay_start(training), self.best.step or 0}  # a longer run goes on from before the decay
+        prune_checkpoints(folder, training.keep_checkpoints, beside=beside)
+        self.saved_step = self.step
+
+
+def train(plan: RunPlan, console: Console) -> bool:
+    """Run to the last step, or until something asks to stop (then False); it always leaves a checkpoint."""
+    with plan.folder.exclusive(), Compiler() as compiler:
+        return _train(Trainer(plan, console, compiler))
+
+
+def _train(trainer: Trainer) -> bool:
+    plan = trainer.plan
+    training, folder = plan.config.training, plan.folder.path
+    model = trainer.state.model
+    trainer.reporter.say(
+        f"{folder}: model {plan.config.model.size}, {model.parameter_count:,} parameters, "
+        f"{plan.spec.statistics.clips} clips in {len(plan.sizes)} shapes; step {trainer.step} of {training.steps}"
+    )
+    trainer.reporter.say(f"device: {device_name()}")
+    try:
+        stop = trainer.run()
+    finally:
+        trainer.reporter.close()
+    if trainer.stale:
+        trainer.reporter.say(
+            f"stopped at step {trainer.step}: no better validation since step {trainer.best.step} "
+            f"(training.patience = {training.patience}); to go on: --resume with --set training.patience=null"
+        )
+    if stop:
+        trainer.reporter.say(f"{stop[0]}: saved step {trainer.step}; continue with: xtts-train --resume {folder}")
+    return not stop

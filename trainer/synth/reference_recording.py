@@ -1,0 +1,70 @@
+"""A recording whose voice is to be spoken with: read and looked at without TensorFlow."""
+
+from pathlib import Path
+
+import numpy as np
+
+from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.audio.mel import log_mel
+from xtts.shared.audio.trim_and_loudness import decode_conditioned
+from xtts.shared.errors import LockstepError
+from xtts.trainer.synth.voice_source import Source
+
+_OPTION = "--speaker-wav"
+_SHORTEST_SECONDS = 1.0
+"""Of what remains after trimming: a syllable or two hold no voice."""
+
+
+def read_recording(path: Path | None, source: Source) -> np.ndarray | None:
+    """The log-mel float32[T, M] of the recording that a voice is taken from; None for a model that takes none."""
+    if not source.model.voice_latents:
+        if path is not None:
+            raise LockstepError(
+                _OPTION, found=f"{source.checkpoint} was trained without voice latents, and takes no recording",
+                fix="train with --set model.voice_latents=16, or leave the option out",
+            )  # fmt: skip
+        return None
+    if path is None:
+        raise LockstepError(
+            _OPTION, found="missing", expected=f"a recording of the voice that {source.checkpoint} is to speak with",
+            fix=f"add {_OPTION} REF.wav, a few seconds of one speaker",
+        )  # fmt: skip
+    return _log_mel(path, _samples(path, source), source)
+
+
+def _samples(path: Path, source: Source) -> np.ndarray:
+    """float32[S], conditioned as the recordings that the model was trained on."""
+    voice = source.voice
+    try:
+        samples = decode_conditioned(
+            path.read_bytes(), rate=voice.mel_profile.sample_rate,
+            trim_silence_db=voice.trim_silence_db, loudness_lufs=voice.loudness_lufs,
+        )  # fmt: skip
+    except OSError as error:
+        raise LockstepError(f"{_OPTION} {path}", found=f"cannot be read ({error.strerror})") from None
+    except AudioProblem as problem:
+        raise LockstepError(f"{_OPTION} {path}", found=str(problem), expected="a recording of one speaker") from None
+    if not np.isfinite(samples).all():
+        raise LockstepError(f"{_OPTION} {path}", found="samples that are not finite numbers")
+    return samples
+
+
+def _log_mel(path: Path, samples: np.ndarray, source: Source) -> np.ndarray:
+    profile = source.voice.mel_profile
+    seconds = len(samples) / profile.sample_rate
+    if seconds < _SHORTEST_SECONDS:
+        raise LockstepError(
+            f"{_OPTION} {path}", found=f"{seconds:.2f} s of sound", expected=f"at least {_SHORTEST_SECONDS:g} s"
+        )
+    if not samples.any():
+        raise LockstepError(f"{_OPTION} {path}", found="only digital silence", expected="a voice")
+    return log_mel(samples, profile)
+
+
+def split_crops(mel: np.ndarray, most_frames: int) -> list[np.ndarray]:
+    """A recording, one crop after the other: [T, M] to some [F, M], F at most `most_frames`.
+
+    What is left at the end is a crop where it is half of one, or the whole recording.
+    """
+    crops = [mel[start : start + most_frames] for start in range(0, len(mel), most_frames)]
+    return crops[:-1] if len(crops) > 1 and 2 * len(crops[-1]) < most_frames else crops

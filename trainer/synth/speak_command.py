@@ -1,0 +1,102 @@
+"""`xtts-synth TEXT`: everything that can be wrong is said before TensorFlow is imported."""
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from xtts.shared.errors import LockstepError
+from xtts.shared.text.text_normalization import expand
+from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.synth.input_texts import Text, check_speakable, read_texts
+from xtts.trainer.synth.output_files import check_file, check_folder, write_mel, write_wav
+from xtts.trainer.synth.reference_recording import read_recording
+from xtts.trainer.synth.vocoder import check_vocoder, make_vocoder
+from xtts.trainer.synth.voice_source import Source, open_source
+from xtts.trainer.system.tensorflow_import import tensorflow_import
+
+if TYPE_CHECKING:
+    from xtts.trainer.synth.long_texts import Narrator, Speech
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the command line asks for."""
+
+    checkpoint: Path
+    words: str | None
+    file: Path | None
+    out: Path
+    mel_out: Path | None
+    vocoder: str
+    speaker: str | None
+    speaker_wav: Path | None
+    manner: Manner
+
+
+def speak(request: Request) -> None:
+    """Speak, write, and say how long it took."""
+    source, texts, recording = _prepare(request)
+    narrator = _narrator(request, source, recording)
+    if request.file is not None:
+        request.out.mkdir(exist_ok=True)
+    sample_rate = source.voice.mel_profile.sample_rate
+    for text in texts:
+        speech = narrator.speak(text)
+        write_wav(text.out, speech.samples, sample_rate)
+        if request.mel_out is not None:
+            write_mel(request.mel_out, speech.mel)
+        print(_line(text, speech, sample_rate), flush=True)
+    shapes, seconds = len(narrator.speaker.compiled_shapes), narrator.speaker.clock.compile_seconds
+    print(f"{source.checkpoint}: {shapes} shapes made ready in {seconds:.1f} s, not counted above")
+
+
+def _prepare(request: Request) -> tuple[Source, list[Text], np.ndarray | None]:
+    check_vocoder(request.vocoder)
+    if request.file is None:
+        check_file(request.out, ".wav", "-o")
+    elif request.words is not None:
+        raise LockstepError("--file", found="a TEXT as well", expected="one of them")
+    else:
+        check_folder(request.out, "-o")
+    if request.mel_out is not None:
+        if request.file is not None:
+            raise LockstepError("--mel-out", found="together with --file", expected="one text")
+        check_file(request.mel_out, ".npy", "--mel-out")
+    source = open_source(request.checkpoint)
+    source.speaker_number(request.speaker)
+    recording = read_recording(request.speaker_wav, source)
+    texts = read_texts(request.words, request.file, request.out)
+    if source.voice.expand_numbers:
+        texts = [replace(text, words=expand(text.words)) for text in texts]
+    for warning in check_speakable(texts, source.voice.symbol_table, request.file):
+        warn(warning)
+    return source, texts, recording
+
+
+def _narrator(request: Request, source: Source, recording: np.ndarray | None) -> "Narrator":
+    with tensorflow_import():
+        from xtts.trainer.synth.long_texts import Narrator
+        from xtts.trainer.synth.speaker import Speaker
+
+    vocoder = make_vocoder(request.vocoder, source.voice.mel_profile, warn)
+    speaker = Speaker(source, request.manner)
+    if recording is not None:
+        speaker.imitate(recording)
+    return Narrator(speaker, vocoder, speaker_number=source.speaker_number(request.speaker))
+
+
+def _line(text: Text, speech: "Speech", sample_rate: int) -> str:
+    audio_seconds = max(len(speech.samples), 1) / sample_rate
+    pieces = f" in {speech.pieces} pieces" if speech.pieces > 1 else ""
+    return (
+        f"{text.out}: {audio_seconds:.2f} s of audio{pieces}, {speech.seconds:.2f} s of synthesis, "
+        f"real-time factor {speech.seconds / audio_seconds:.3f}"
+    )
+
+
+def warn(line: str) -> None:
+    """A warning on stderr."""
+    print(f"warning: {line}", file=sys.stderr)
