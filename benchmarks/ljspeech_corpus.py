@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from xtts.precompute.build import build_cache
+from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.workers.progress import Silence
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import Config

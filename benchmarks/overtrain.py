@@ -31,7 +31,7 @@ from report import machine, write_json
 from rich.console import Console
 
 from xtts.precompute.corpus.listing import read_corpus
-from xtts.shared.audio import decode
+from xtts.shared.audio.decode import decode
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.cache_spec import INDEX_FILE

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from xtts.precompute.build import build_cache
+from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.workers.progress import Silence
 from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.config import Config

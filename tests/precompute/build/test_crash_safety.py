@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from xtts.precompute.build import build_cache
+from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.workers.progress import Silence
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config import Config

@@ -17,7 +17,7 @@ import soundfile
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from xtts.precompute.build import build_cache
+from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.workers.progress import Silence
 from xtts.shared.cache.cache_spec import digest_of, load_spec

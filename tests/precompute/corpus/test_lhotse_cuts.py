@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from xtts.precompute.build import build_cache
+from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.corpus import listing as corpus_module
 from xtts.precompute.corpus.listing import read_corpus

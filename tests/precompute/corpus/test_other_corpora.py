@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from xtts.precompute.build import build_cache
+from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.corpus.listing import read_corpus
 from xtts.precompute.view.terminal import build_summary

@@ -10,7 +10,7 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from xtts.precompute.build import build_cache
+from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.cli import main
 from xtts.precompute.view import html_report as report
 from xtts.precompute.view.cached_clips import CachedClips

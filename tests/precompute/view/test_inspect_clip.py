@@ -12,12 +12,12 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from xtts.precompute.build import build_cache
+from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.cli import main
 from xtts.precompute.view.cached_clips import CachedClips, file_name, nearest_row, plain
 from xtts.precompute.view.inspect_clip import draw_clip, inspect_clip
 from xtts.precompute.workers.progress import Silence
-from xtts.shared.audio import decode
+from xtts.shared.audio.decode import decode
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, mel_profile

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from xtts.precompute.build import build_cache
+from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.workers.progress import Silence
 from xtts.shared.audio.trim_and_loudness import integrated_loudness, set_loudness, trim_silence

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from xtts.precompute.build import build_cache
+from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Silence

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xtts.precompute.build import build_cache
+from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.build.shard_plan import plan_cache, stored_bytes
 from xtts.precompute.workers.progress import Silence
 from xtts.shared.cache.cache_spec import Bucket, Shard

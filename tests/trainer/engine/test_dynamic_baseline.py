@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from rich.console import Console
 
-from xtts.precompute.build import build_cache
+from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.workers.progress import Silence
 from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec
 from xtts.shared.cache.clip_index import read_index

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from xtts.precompute.build import build_cache
+from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.workers.progress import Silence
 from xtts.shared.config_files import load_config
 from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
