@@ -1,0 +1,1 @@
+"""From corpus to cache: survey, plan, scan and extract, stage, commit."""
