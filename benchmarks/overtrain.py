@@ -39,7 +39,7 @@ from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError, reported
 from xtts.trainer.evaluation.figures import Sentence, mean_figures
 from xtts.trainer.evaluation.held_out_clips import Clip
-from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.evaluate import SYNTHESISED, VOCODED, compare, competing_clips, figures_table, speak_clips
 from xtts.trainer.synth.output_files import write_wav
 from xtts.trainer.synth.voice_source import open_source
@@ -102,7 +102,7 @@ def score(options: argparse.Namespace) -> None:
         raise LockstepError(str(source.run.run_file), found="no cache named")
     clips, profile = competing_clips(cache, source.voice, "train"), source.voice.mel_profile
     recordings = read_recordings(options.data, clips, profile.sample_rate)
-    spoken = speak_clips(source, clips, range(len(clips)), Manner())
+    spoken = speak_clips(source, clips, range(len(clips)), SynthesisOptions())
     sounds = {
         SYNTHESISED: [reconstruct(utterance.mel, profile) for utterance in spoken],
         VOCODED: [reconstruct(clip.mel, profile) for clip in clips],

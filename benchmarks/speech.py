@@ -24,7 +24,7 @@ from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError, reported
 from xtts.trainer.evaluation.figures import mean_figures
 from xtts.trainer.evaluation.pictures import draw_pair
-from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.evaluate import SYNTHESISED, Evaluation, EvaluationRequest, evaluate
 from xtts.trainer.synth.output_files import write_whole
 
@@ -52,7 +52,12 @@ def main() -> None:
 def show(options: argparse.Namespace) -> None:
     run = options.run or train(options.work, quick=options.quick)
     request = EvaluationRequest(
-        checkpoint=run, cache=options.cache, split="validation", limit=options.limit, json_file=None, manner=Manner()
+        checkpoint=run,
+        cache=options.cache,
+        split="validation",
+        limit=options.limit,
+        json_file=None,
+        options=SynthesisOptions(),
     )
     done = evaluate(request)
     print("\n".join(speech_lines(figures := summarise(done))))

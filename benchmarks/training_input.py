@@ -63,7 +63,7 @@ def input_pipelines(bench: StepBench) -> dict[str, object]:
 def make_job(bench: StepBench, shapes: int) -> Path:
     """The job file of the cache with that many shapes; all of its batches are of one size."""
     work, options = bench.options.work, bench.options
-    config = configure(options.config, [*options.assignments, "training.level_batches=false"],
+    config = configure(options.config, [*options.assignments, "training.constant_frames_per_batch=false"],
                        {"shapes.buckets": shapes})  # fmt: skip
     (work / "config-input.yaml").write_text(dump_config(config), encoding="utf-8")
     cache = bench.cache(shapes)

@@ -26,7 +26,7 @@ from xtts.precompute.sample.sentences import sentences
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.trainer.evaluation.figures import distance_table
-from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.voice_source import open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
@@ -108,12 +108,12 @@ def compare(run: Path, count: int) -> dict[str, object]:
         from xtts.trainer.synth.speaker import Speaker
 
     source = open_source(run)
-    speaker = Speaker(source, Manner())
+    speaker = Speaker(source, SynthesisOptions())
     distances = np.zeros([count, len(VOICES), len(VOICES)])
     for number, text in enumerate(texts[:-1]):
         spoken = []
         for place in range(len(VOICES)):
-            speaker.imitate(real[number + 1][place])
+            speaker.encode_reference(real[number + 1][place])
             spoken.append(speaker.speak(source.voice.symbol_table.encode(text).ids, speaker=0, number=0).mel)
         distances[number] = distance_table(spoken, real[number])
     return judged(distances)

@@ -91,7 +91,7 @@ def build(
                     explain_build(request, display)
                     return
                 report = build_cache(
-                    data, cache, settings, workers=workers, watch=display, limit=limit, fresh=fresh, pool=pool
+                    data, cache, settings, workers=workers, progress=display, limit=limit, fresh=fresh, pool=pool
                 )
         click.echo(build_summary(report, str(cache)))
 
@@ -123,7 +123,7 @@ def verify(
 
         request = VerifyRequest(cache=cache, against=against, deep=deep, repair=repair, workers=workers)
         with stoppable(cache), Display() as display:
-            code = run_verify(request, as_json=as_json, watch=display, echo=click.echo)
+            code = run_verify(request, as_json=as_json, progress=display, echo=click.echo)
         sys.exit(code)
 
 
@@ -174,7 +174,7 @@ def report(cache: Path, out: Path, seed: int) -> None:
         from xtts.precompute.view.terminal import Display
 
         with Display() as display:
-            told = write_report(cache, out, seed=seed, watch=display)
+            told = write_report(cache, out, seed=seed, progress=display)
         click.echo(told)
 
 

@@ -163,9 +163,9 @@ class TrainingConfig(Section):
     """Optimisation, schedule and bookkeeping."""
 
     batch_size: PositiveInt = 16
-    """B: clips per step in the bucket of the tallest shape."""
-    level_batches: bool = True
-    """Give shorter buckets more clips per step, so that every step sees about as many frames."""
+    """B: clips per step in the bucket of the most frames."""
+    constant_frames_per_batch: bool = True
+    """Give buckets of fewer frames more clips per step, so that every step sees about as many frames."""
     gradient_accumulation_steps: PositiveInt = 1
     """Micro-batches per update; each divides the bucket's batch."""
     mixed_precision: Literal["float32", "bfloat16"] = "float32"

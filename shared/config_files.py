@@ -7,6 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import click
 import yaml
 from pydantic import BaseModel, ValidationError
 
@@ -17,6 +18,8 @@ Tree = dict[str, Any]
 Layer = tuple[str, Tree]
 """Where settings come from, and their sections."""
 
+RENAMED_KEYS = {"training.level_batches": "constant_frames_per_batch"}
+"""Old `section.key` to the field's name of today."""
 OVERLAYS = "gpu/"
 """Folder in configs/ of what to lay over a size for one kind of GPU."""
 
@@ -106,6 +109,19 @@ def known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
     return keys
 
 
+def _with_current_keys(layer: Layer) -> Layer:
+    """A layer with every key under the name that it has today; one that had another is a warning."""
+    where, sections = layer
+    current: Tree = {}
+    for section, values in sections.items():
+        renamed = {field: RENAMED_KEYS.get(f"{section}.{field}", field) for field in values}
+        for old, new in renamed.items():
+            if old != new:
+                click.echo(f"warning: {where}: {section}.{old} is now called {section}.{new}", err=True)
+        current[section] = {renamed[field]: value for field, value in values.items()}
+    return where, current
+
+
 def _merge(layers: Iterable[Layer]) -> Tree:
     """Later layers win, key by key; a layer that names `model.size` brings all fields of that size first."""
     merged: Tree = {}
@@ -157,6 +173,7 @@ def load_config(
 
 def validate_config(layers: list[Layer]) -> Config:
     """A `Config` of (where, sections) layers; a `LockstepError` explains the first thing wrong with them."""
+    layers = [_with_current_keys(layer) for layer in layers]
     try:
         return Config.model_validate(_merge(layers))
     except ValidationError as error:

@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
@@ -90,7 +90,7 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory, tone_corpus: ToneCorpu
 def tiny_cache(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path, tiny_config: Config) -> Path:
     """The cache of `tiny_corpus`, two buckets, shared by the session: do not change it."""
     cache = tmp_path_factory.mktemp("cache") / "features"
-    build_cache(tiny_corpus, cache, tiny_config, workers=1, watch=Silence())
+    build_cache(tiny_corpus, cache, tiny_config, workers=1, progress=NullProgress())
     return cache
 
 

@@ -12,17 +12,17 @@ from pathlib import Path
 
 from xtts.precompute.build.commit import commit, describe
 from xtts.precompute.build.extract import ShardTask, write_shard
-from xtts.precompute.build.staging import Finished, Workshop
 from xtts.precompute.build.ledger import check_rejects, gather
-from xtts.precompute.build.shard_plan import ShardPlan, stored_bytes
-from xtts.precompute.workers.pool import WorkerPool
-from xtts.precompute.workers.progress import Watch
 from xtts.precompute.build.scan import UNNORMALISED, same_strings
-from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
+from xtts.precompute.build.shard_plan import ShardPlan, stored_bytes
+from xtts.precompute.build.staging import Finished, StagingArea
 from xtts.precompute.build.survey import Request, Survey, make_request, survey
+from xtts.precompute.workers.pool import WorkerPool
+from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.config import Config
 from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.config import Config
 from xtts.shared.system.folder_lock import exclusive
 
 
@@ -52,32 +52,32 @@ def build_cache(
     config: Config,
     *,
     workers: int,
-    watch: Watch,
+    progress: Progress,
     limit: int | None = None,
     fresh: bool = False,
     pool: WorkerPool | None = None,
 ) -> BuildReport:
     """Build the cache of a corpus or bring it up to date; `pool` may have been started before."""
-    return run_build(make_request(data, cache, config, workers=workers, limit=limit, fresh=fresh), watch, pool)
+    return run_build(make_request(data, cache, config, workers=workers, limit=limit, fresh=fresh), progress, pool)
 
 
-def run_build(request: Request, watch: Watch, pool: WorkerPool | None = None) -> BuildReport:
+def run_build(request: Request, progress: Progress, pool: WorkerPool | None = None) -> BuildReport:
     """Do what a checked request asks for."""
     started, cache, config = time.monotonic(), request.cache, request.config
     with disk_errors_explained(cache):
         cache.mkdir(parents=True, exist_ok=True)
         with exclusive(cache), pool or WorkerPool(request.workers) as pool:
-            workshop = Workshop(cache)
-            workshop.open(fresh=request.fresh)
-            found = survey(request, workshop, pool, watch)
+            staging = StagingArea(cache)
+            staging.open(fresh=request.fresh)
+            found = survey(request, staging, pool, progress)
             for line in found.changes:
-                watch.say(line)
-            finished = _write_missing(request, found, workshop, pool, watch)
+                progress.say(line)
+            finished = _write_missing(request, found, staging, pool, progress)
             pool.finish()
             rows = gather(found.rows, finished)
             check_rejects(rows, config, request.corpus.root)
             spec, index = describe(rows, found.plan, finished, config, found.front_end)
-            changed = commit(cache, workshop, spec, index, found.front_end.tokenizer)
+            changed = commit(cache, staging, spec, index, found.front_end.tokenizer)
     return BuildReport(
         spec=spec,
         rejected=Counter(row.reason for row in rows if row.reason),
@@ -108,41 +108,41 @@ def _peak_bytes(workers: int) -> int:
     return unit * (own + workers * worker)
 
 
-def explain_build(request: Request, watch: Watch) -> None:
+def explain_build(request: Request, progress: Progress) -> None:
     """Say what `build_cache` would do, and do nothing."""
     with ExitStack() as stack:
         stack.enter_context(disk_errors_explained(request.cache))
         if request.cache.is_dir():
             stack.enter_context(exclusive(request.cache))
         pool = stack.enter_context(WorkerPool(request.workers))
-        for line in survey(request, Workshop(request.cache), pool, watch).changes:
-            watch.say(line)
+        for line in survey(request, StagingArea(request.cache), pool, progress).changes:
+            progress.say(line)
 
 
 def _write_missing(
-    request: Request, found: Survey, workshop: Workshop, pool: WorkerPool, watch: Watch
+    request: Request, found: Survey, staging: StagingArea, pool: WorkerPool, progress: Progress
 ) -> dict[str, Finished]:
     """Write every shard that is not there yet, the largest first so that no worker is left alone at the end."""
     shapes, finished = found.plan.shapes, dict(found.finished)
     sizes = {s.file: stored_bytes(s.rows, shapes[s.bucket], request.config) for s in found.missing}
     check_free_space(request.cache, sum(sizes.values()))
     rows = [row for shard in found.missing for row in shard.rows]
-    watch.start("features", len(rows), sum(row.seconds or 0.0 for row in rows))
+    progress.start("features", len(rows), sum(row.seconds or 0.0 for row in rows))
     plans = {shard.file: shard for shard in found.missing}
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
-    for result in pool.run(partial(write_shard, found.front_end), _tasks(ordered, found, workshop)):
+    for result in pool.run(partial(write_shard, found.front_end), _tasks(ordered, found, staging)):
         planned = {row.id: row for row in plans[result.file].rows}
         result = replace(result, rows=[same_strings(row, planned[row.id]) for row in result.rows])
-        finished[result.file] = workshop.stage(result, found.settings[result.file])
-        watch.advance(len(result.rows), sum(row.seconds or 0.0 for row in result.rows))
+        finished[result.file] = staging.stage(result, found.settings[result.file])
+        progress.advance(len(result.rows), sum(row.seconds or 0.0 for row in result.rows))
     return finished
 
 
-def _tasks(missing: list[ShardPlan], found: Survey, workshop: Workshop) -> Iterator[ShardTask]:
+def _tasks(missing: list[ShardPlan], found: Survey, staging: StagingArea) -> Iterator[ShardTask]:
     for shard in missing:
         yield ShardTask(
             file=shard.file,
-            path=workshop.part(shard.file),
+            path=staging.part(shard.file),
             shape=found.plan.shapes[shard.bucket],
             rows=shard.rows,
             stored={row.id: found.stored[row.id] for row in shard.rows if row.id in found.stored},

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.cache.records import FRAME_BYTES, CorruptRecord, Record, parse_example, unframe
+from xtts.shared.errors import LockstepError, repair_command
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.build.staging import Finished, Workshop
 from xtts.precompute.build.shard_plan import Plan
-from xtts.shared.system import atomic_files
+from xtts.precompute.build.staging import Finished, StagingArea
+from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.cache_spec import (
     INDEX_FILE,
     SPEC_FILE,
@@ -24,9 +24,9 @@ from xtts.shared.cache.cache_spec import (
     digest_of,
     spec_bytes,
 )
-from xtts.shared.config import Config, feature_config
 from xtts.shared.cache.clip_index import KEPT, IndexRow, index_bytes
-from xtts.shared.audio.mel import FRONT_END
+from xtts.shared.config import Config, feature_config
+from xtts.shared.system import atomic_files
 from xtts.shared.text.tokenizer import Tokenizer
 
 _VERSIONED = ("lockstep-tts", "numpy", "scipy", "soundfile", "soxr")
@@ -108,14 +108,14 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def commit(cache: Path, workshop: Workshop, spec: CacheSpec, index: bytes, tokenizer: Tokenizer) -> bool:
-    """Turn a complete workshop into the cache; False when the cache is already the same.
+def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: bytes, tokenizer: Tokenizer) -> bool:
+    """Turn a complete staging into the cache; False when the cache is already the same.
 
     `cache.json` goes first and comes back last: a crash in between leaves an unfinished cache, which the next
-    build completes from the workshop's sidecars.
+    build completes from the staging's sidecars.
     """
     staged = [
-        s for bucket in spec.buckets for s in (*bucket.train, *bucket.validation) if workshop.staged(s.file).exists()
+        s for bucket in spec.buckets for s in (*bucket.train, *bucket.validation) if staging.staged(s.file).exists()
     ]
     files = {TOKENIZER_FILE: tokenizer_bytes(tokenizer), INDEX_FILE: index, SPEC_FILE: spec_bytes(spec)}
     others = _other_shards(cache, spec)
@@ -123,13 +123,13 @@ def commit(cache: Path, workshop: Workshop, spec: CacheSpec, index: bytes, token
     if changed:
         (cache / SPEC_FILE).unlink(missing_ok=True)
         atomic_files.sync_file(cache)
-        atomic_files.move_all((workshop.staged(shard.file), cache / shard.file) for shard in staged)
+        atomic_files.move_all((staging.staged(shard.file), cache / shard.file) for shard in staged)
         for path in others:
             path.unlink(missing_ok=True)
         _remove_empty_folders(cache)
         for name, data in files.items():
             atomic_files.write(cache / name, data)
-    workshop.remove()
+    staging.remove()
     return changed
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
+from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.shared.audio.decode import AudioProblem
-from xtts.shared.errors import LockstepError
-from xtts.shared.cache.clip_index import REJECTED, IndexRow
 from xtts.shared.audio.mel import log_mel
-from xtts.shared.cache.records import Record, frame
 from xtts.shared.cache.bucket_shapes import Shape
+from xtts.shared.cache.clip_index import REJECTED, IndexRow
+from xtts.shared.cache.records import Record, frame
+from xtts.shared.errors import LockstepError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from xtts.precompute.build.staging import Finished
+from xtts.shared.cache.clip_index import REJECTED, IndexRow
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
-from xtts.shared.cache.clip_index import REJECTED, IndexRow
 
 _EXAMPLES = 3
 

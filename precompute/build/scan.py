@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from xtts.precompute.corpus.listing import Clip
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.listing import Clip
 from xtts.shared.audio.decode import AudioProblem, read_header
 from xtts.shared.cache.clip_index import KEPT, REJECTED, IndexRow
 
@@ -17,7 +17,7 @@ UNNORMALISED = "no normalised column"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
+class CachedRow:
     """What an earlier build found out about a clip."""
 
     row: IndexRow
@@ -66,32 +66,32 @@ def same_strings(row: IndexRow, original: IndexRow) -> IndexRow:
     )
 
 
-def recall(row: IndexRow, known: Known | None) -> IndexRow | None:
+def recall(row: IndexRow, cached: CachedRow | None) -> IndexRow | None:
     """The scanned row when an earlier build knows all of it, without opening a file."""
     if row.reason == "duplicate id":
         return row
-    if known is None or not (known.audio and known.text and same_file(row, known.row)):
+    if cached is None or not (cached.audio and cached.text and same_file(row, cached.row)):
         return None
-    if row.text_sha256 != known.row.text_sha256:
+    if row.text_sha256 != cached.row.text_sha256:
         return None
-    row = replace(row, text_sha256=known.row.text_sha256)  # the same letters; a second copy would stay for the build
-    return _recall_audio(_recall_text(row, known.row), known.row)
+    row = replace(row, text_sha256=cached.row.text_sha256)  # the same letters; a second copy would stay for the build
+    return _recall_audio(_recall_text(row, cached.row), cached.row)
 
 
 def scan_clips(
-    front_end: FrontEnd, clips: Iterable[tuple[int, IndexRow, Known | None]]
+    front_end: FrontEnd, clips: Iterable[tuple[int, IndexRow, CachedRow | None]]
 ) -> list[tuple[int, IndexRow]]:  # fmt: skip
     """Scan a handful of numbered clips (runs in a worker, which would wait 0.2 s for what `survey` imports)."""
-    return [(number, _scan_clip(row, known, front_end)) for number, row, known in clips]
+    return [(number, _scan_clip(row, cached, front_end)) for number, row, cached in clips]
 
 
-def _scan_clip(row: IndexRow, known: Known | None, front_end: FrontEnd) -> IndexRow:
+def _scan_clip(row: IndexRow, cached: CachedRow | None, front_end: FrontEnd) -> IndexRow:
     row = _scan_text(row, front_end)
-    if known is not None and known.audio:
-        if not same_file(row, known.row) and known.row.audio_sha256 and row.source_bytes == known.row.source_bytes:
+    if cached is not None and cached.audio:
+        if not same_file(row, cached.row) and cached.row.audio_sha256 and row.source_bytes == cached.row.source_bytes:
             row = replace(row, audio_sha256=file_digest(row, front_end))
-        if same_file(row, known.row):
-            return _recall_audio(row, known.row)
+        if same_file(row, cached.row):
+            return _recall_audio(row, cached.row)
     return _scan_audio(row, front_end)
 
 
@@ -100,8 +100,8 @@ def _scan_text(row: IndexRow, front_end: FrontEnd) -> IndexRow:
     return _with_tokens(row, len(tokens.ids), tokens.unknown)
 
 
-def _recall_text(row: IndexRow, known: IndexRow) -> IndexRow:
-    return _with_tokens(row, known.token_length, known.left_out)
+def _recall_text(row: IndexRow, cached: IndexRow) -> IndexRow:
+    return _with_tokens(row, cached.token_length, cached.left_out)
 
 
 def _with_tokens(row: IndexRow, length: int | None, left_out: str) -> IndexRow:
@@ -110,11 +110,11 @@ def _with_tokens(row: IndexRow, length: int | None, left_out: str) -> IndexRow:
     return replace(row, token_length=length, left_out=left_out, status=status, reason=reason)
 
 
-def _recall_audio(row: IndexRow, known: IndexRow) -> IndexRow:
-    if known.mel_length is None:
-        return replace(row, status=REJECTED, reason=known.reason, detail=known.detail)
-    notes = [row.notes, *(note for note in known.notes.split("; ") if note != UNNORMALISED)]
-    return replace(row, mel_length=known.mel_length, seconds=known.seconds, notes=_joined(notes))
+def _recall_audio(row: IndexRow, cached: IndexRow) -> IndexRow:
+    if cached.mel_length is None:
+        return replace(row, status=REJECTED, reason=cached.reason, detail=cached.detail)
+    notes = [row.notes, *(note for note in cached.notes.split("; ") if note != UNNORMALISED)]
+    return replace(row, mel_length=cached.mel_length, seconds=cached.seconds, notes=_joined(notes))
 
 
 def _joined(notes: Iterable[str]) -> str:

@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from xtts.shared.cache.cache_spec import MAX_TOKENS, SPLITS, CacheSpec, shard_file
-from xtts.shared.config import Config
-from xtts.shared.cache.clip_index import KEPT, REJECTED, IndexRow
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fill, fitting_bucket, round_up
+from xtts.shared.cache.cache_spec import MAX_TOKENS, SPLITS, CacheSpec, shard_file
+from xtts.shared.cache.clip_index import KEPT, REJECTED, IndexRow
+from xtts.shared.config import Config
 
 MOST_FRAMES = 2**16
 """Longer clips (12 minutes) are no utterances; a bucket of their height would not fit into memory."""
@@ -45,7 +45,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pins:
+class PreviousPlan:
     """What an earlier build of the same settings decided, kept while it fits so that few shards change."""
 
     shapes: list[Shape]
@@ -54,7 +54,7 @@ class Pins:
     """(split, bucket) to number of shards."""
 
 
-def pins_of(spec: CacheSpec) -> Pins:
+def previous_plan(spec: CacheSpec) -> PreviousPlan:
     """The decisions that a finished cache embodies."""
     counts = {
         (split, number): int(shards[0].file.removesuffix(".tfrecord").rpartition("-of-")[2])
@@ -63,10 +63,10 @@ def pins_of(spec: CacheSpec) -> Pins:
         if shards
     }
     shapes = [Shape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets]
-    return Pins(shapes=shapes, speakers=spec.speakers, shard_counts=counts)
+    return PreviousPlan(shapes=shapes, speakers=spec.speakers, shard_counts=counts)
 
 
-def judge(row: IndexRow, config: Config) -> IndexRow:
+def apply_filters(row: IndexRow, config: Config) -> IndexRow:
     """Keep or reject a scanned clip by its lengths; what the scan already rejected stays so."""
     profile, shapes = mel_profile(config.audio.profile), config.shapes
     reason, detail = row.reason, row.detail
@@ -101,10 +101,10 @@ def validation_ids(digests: Mapping[str, bytes], fraction: float) -> set[str]:
     return (held or set(ordered[:1])) - ({ordered[-1]} if len(held) == len(ordered) else set())
 
 
-def plan_cache(rows: Iterable[IndexRow], config: Config, pins: Pins | None) -> Plan:
+def plan_cache(rows: Iterable[IndexRow], config: Config, previous: PreviousPlan | None) -> Plan:
     """Give every kept clip its place."""
     kept = [row for row in rows if row.status == KEPT]
-    shapes = _shapes(kept, config, pins)
+    shapes = _shapes(kept, config, previous)
     digests = {row.id: clip_digest(config.split.seed, row.id) for row in kept}
     held = validation_ids(digests, config.split.validation_fraction)
     groups: dict[tuple[str, int], list[IndexRow]] = defaultdict(list)
@@ -117,10 +117,10 @@ def plan_cache(rows: Iterable[IndexRow], config: Config, pins: Pins | None) -> P
     for split in SPLITS:
         for bucket in range(len(shapes)):
             members = groups[split, bucket]
-            pinned = pins.shard_counts.get((split, bucket)) if pins and pins.shapes == shapes else None
+            pinned = previous.shard_counts.get((split, bucket)) if previous and previous.shapes == shapes else None
             count = _shard_count(stored_bytes(members, shapes[bucket], config), target, pinned)
             shards += _divide(members, digests, split=split, bucket=bucket, count=count)
-    return Plan(shapes=shapes, speakers=_speakers(kept, pins), shards=shards)
+    return Plan(shapes=shapes, speakers=_speakers(kept, previous), shards=shards)
 
 
 def _lengths(row: IndexRow) -> tuple[int, int]:
@@ -129,22 +129,22 @@ def _lengths(row: IndexRow) -> tuple[int, int]:
     return row.token_length, row.mel_length
 
 
-def _shapes(kept: list[IndexRow], config: Config, pins: Pins | None) -> list[Shape]:
+def _shapes(kept: list[IndexRow], config: Config, previous: PreviousPlan | None) -> list[Shape]:
     lengths = [_lengths(row) for row in kept]
     if not config.shapes.pad_to_fixed_length:
         tokens, frames = (round_up(max(column)) for column in zip(*lengths, strict=True))
         return [Shape(tokens=tokens, frames=frames)]
     best = choose_shapes(lengths, config.shapes.buckets)
-    if pins is None or any(fitting_bucket(pins.shapes, *pair) is None for pair in lengths):
+    if previous is None or any(fitting_bucket(previous.shapes, *pair) is None for pair in lengths):
         return best
     frames_only = [frames for _, frames in lengths]
-    loss = fill(frames_only, [s.frames for s in best]) - fill(frames_only, [s.frames for s in pins.shapes])
-    return best if loss > _TOLERATED_LOSS else pins.shapes
+    loss = fill(frames_only, [s.frames for s in best]) - fill(frames_only, [s.frames for s in previous.shapes])
+    return best if loss > _TOLERATED_LOSS else previous.shapes
 
 
-def _speakers(kept: list[IndexRow], pins: Pins | None) -> list[str]:
+def _speakers(kept: list[IndexRow], previous: PreviousPlan | None) -> list[str]:
     """Named speakers; their places are their ids, so known ones keep theirs and new ones follow."""
-    known = pins.speakers if pins else []
+    known = previous.speakers if previous else []
     return [*known, *sorted({row.speaker for row in kept if row.speaker} - set(known))]
 
 

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from xtts.precompute.build.extract import ShardResult
-from xtts.precompute.build.shard_plan import ShardPlan, clip_digest
 from xtts.precompute.build.scan import same_file
-from xtts.shared.system import atomic_files
-from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, digest_of, load_spec, shard_number
-from xtts.shared.config import with_defaults
-from xtts.shared.errors import LockstepError
-from xtts.shared.cache.clip_index import IndexRow, read_index
+from xtts.precompute.build.shard_plan import ShardPlan, clip_digest
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.bucket_shapes import Shape
+from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, digest_of, load_spec, shard_number
+from xtts.shared.cache.clip_index import IndexRow, read_index
+from xtts.shared.config import with_defaults
+from xtts.shared.errors import LockstepError
+from xtts.shared.system import atomic_files
 
 WORK_FOLDER = ".building"
 
@@ -119,7 +119,7 @@ def _settings_of(spec: CacheSpec, shape: Shape, clips: list[IndexRow]) -> str:
     )
 
 
-class Workshop:
+class StagingArea:
     """The folder inside a cache where shards wait until all of them are there."""
 
     def __init__(self, cache: Path) -> None:

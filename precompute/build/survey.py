@@ -7,31 +7,31 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from xtts.precompute.build.cached_mels import StoredMel
 from xtts.precompute.build.changes import corpus_changes, setting_changes, work_ahead
 from xtts.precompute.build.commit import tokenizer_bytes
-from xtts.precompute.corpus.listing import Corpus, read_corpus, spoken_corpus
-from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.build.ledger import check_rejects
+from xtts.precompute.build.scan import CachedRow, recall, same_file, same_strings, scan_clips, start_row
+from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, apply_filters, plan_cache, previous_plan
 from xtts.precompute.build.staging import (
     Finished,
     Prior,
-    Workshop,
+    StagingArea,
     load_prior,
     refuse_foreign_folder,
     shard_settings,
     size_of,
 )
-from xtts.precompute.build.ledger import check_rejects
-from xtts.precompute.build.shard_plan import Pins, Plan, ShardPlan, judge, pins_of, plan_cache
+from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.listing import Corpus, read_corpus, spoken_corpus
 from xtts.precompute.workers.pool import WorkerPool
-from xtts.precompute.workers.progress import Watch
-from xtts.precompute.build.scan import Known, recall, same_file, same_strings, scan_clips, start_row
-from xtts.precompute.build.cached_mels import StoredMel
-from xtts.shared.cache.cache_spec import SPEC_FILE, TOKENIZER_FILE, load_spec, shard_places
-from xtts.shared.config import Config, feature_config, with_defaults
-from xtts.shared.errors import LockstepError
-from xtts.shared.cache.clip_index import IndexRow
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.cache.cache_spec import SPEC_FILE, TOKENIZER_FILE, load_spec, shard_places
+from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.config import Config, feature_config, with_defaults
+from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import Tokenizer, build_tokenizer, load_tokenizer, train_tokenizer
 
 _SCAN_CHUNK = 64
@@ -47,7 +47,7 @@ class Request:
     front_end: FrontEnd
     workers: int
     fresh: bool
-    distrust: frozenset[str] = frozenset()
+    exclude: frozenset[str] = frozenset()
     """Shards that must not be used, whatever they look like."""
 
 
@@ -88,31 +88,31 @@ class Survey:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Past:
+class _Existing:
     """All that earlier builds left."""
 
     prior: Prior | None
-    settled: Mapping[str, Finished]
+    reusable: Mapping[str, Finished]
     """Shards of the finished cache."""
     staged: Mapping[str, Finished]
     """Shards of an interrupted build, which are newer."""
-    known: Mapping[str, Known]
+    cached: Mapping[str, CachedRow]
     lines: list[str]
 
 
-def survey(request: Request, workshop: Workshop, pool: WorkerPool, watch: Watch) -> Survey:
+def survey(request: Request, staging: StagingArea, pool: WorkerPool, progress: Progress) -> Survey:
     """Find out what there is to do, without writing anything."""
     features = feature_config(request.config)
-    past = _look_back(request, workshop, features)
-    rows, plan = scan_and_plan(request, past.known, _pins(past.prior, features), pool, watch)
+    existing = _look_back(request, staging, features)
+    rows, plan = scan_and_plan(request, existing.cached, _previous_plan(existing.prior, features), pool, progress)
     front_end = replace(request.front_end, speakers=tuple(plan.speakers))
     settings = {shard.file: _settings(shard, plan, front_end, features) for shard in plan.shards}
-    there = {**past.settled, **past.staged}
+    there = {**existing.reusable, **existing.staged}
     ready = {s.file: there[s.file] for s in plan.shards if _is_ready(s, there, settings)}
     missing = [shard for shard in plan.shards if shard.file not in ready]
-    stored = _stored(missing, past, request.cache, front_end)
+    stored = _stored(missing, existing, request.cache, front_end)
     clips = sum(len(shard.rows) for shard in missing)
-    changes = [*past.lines, *_changes(past.prior, rows, features)]
+    changes = [*existing.lines, *_changes(existing.prior, rows, features)]
     changes += work_ahead(ready=len(ready), missing=len(missing), clips=clips, stored=len(stored))
     return Survey(
         front_end=front_end, rows=rows, plan=plan, settings=settings, finished=ready, missing=missing, stored=stored,
@@ -121,13 +121,17 @@ def survey(request: Request, workshop: Workshop, pool: WorkerPool, watch: Watch)
 
 
 def scan_and_plan(
-    request: Request, known: Mapping[str, Known], pins: Pins | None, pool: WorkerPool, watch: Watch
+    request: Request,
+    cached: Mapping[str, CachedRow],
+    previous: PreviousPlan | None,
+    pool: WorkerPool,
+    progress: Progress,
 ) -> tuple[list[IndexRow], Plan]:
     """The ledger before extraction, and the place of every clip that it keeps."""
-    scanned = _scan(request.corpus, request.front_end, known, pool, watch)
-    rows = [judge(row, request.config) for row in scanned]
+    scanned = _scan(request.corpus, request.front_end, cached, pool, progress)
+    rows = [apply_filters(row, request.config) for row in scanned]
     check_rejects(rows, request.config, request.corpus.root)
-    return rows, plan_cache(rows, request.config, pins)
+    return rows, plan_cache(rows, request.config, previous)
 
 
 def _tokenizer(corpus: Corpus, config: Config, cache: Path | None) -> Tokenizer:
@@ -168,63 +172,63 @@ def _front_end(root: Path, config: Config, tokenizer: Tokenizer) -> FrontEnd:
     )
 
 
-def _look_back(request: Request, workshop: Workshop, features: Mapping[str, Any]) -> _Past:
+def _look_back(request: Request, staging: StagingArea, features: Mapping[str, Any]) -> _Existing:
     """Collect what a finished cache and an interrupted build can save us."""
     cache, prior, lines = request.cache, None, []
     if request.fresh or not cache.is_dir():
-        return _Past(prior=None, settled={}, staged={}, known={}, lines=[])
+        return _Existing(prior=None, reusable={}, staged={}, cached={}, lines=[])
     unfinished = not (cache / SPEC_FILE).exists()
     if not unfinished:
         try:
             prior = load_prior(cache, _strings(request.corpus))
         except LockstepError as error:
             lines = [f"{error.where}: {error.found}: all of the cache is built anew"]
-    staged = workshop.finished(committing=unfinished)
-    settled = {
+    staged = staging.finished(committing=unfinished)
+    reusable = {
         file: shard
         for file, shard in (prior.shards.items() if prior else ())
-        if file not in request.distrust and size_of(cache / file) == shard.bytes
+        if file not in request.exclude and size_of(cache / file) == shard.bytes
     }
     if staged:
         lines.append(f"an interrupted build left {len(staged)} finished shards")
-    return _Past(prior=prior, settled=settled, staged=staged, known=_known(prior, features), lines=lines)
+    return _Existing(prior=prior, reusable=reusable, staged=staged, cached=_known(prior, features), lines=lines)
 
 
 def _strings(corpus: Corpus) -> dict[str, str]:
     return {string: string for clip in corpus.clips for string in (clip.id, clip.text, clip.source)}
 
 
-def _known(prior: Prior | None, features: Mapping[str, Any]) -> dict[str, Known]:
+def _known(prior: Prior | None, features: Mapping[str, Any]) -> dict[str, CachedRow]:
     if prior is None:
         return {}
     audio, text = prior.same_settings(features, "audio"), prior.same_settings(features, "text")
     rows = (row for row in prior.rows if row.reason != "duplicate id")
-    return {row.id: Known(row=row, audio=audio, text=text) for row in rows}
+    return {row.id: CachedRow(row=row, audio=audio, text=text) for row in rows}
 
 
-def _pins(prior: Prior | None, features: Mapping[str, Any]) -> Pins | None:
+def _previous_plan(prior: Prior | None, features: Mapping[str, Any]) -> PreviousPlan | None:
     same = prior is not None and prior.same_settings(features, "audio", "text", "shapes", "shards", "split")
-    return pins_of(prior.spec) if prior is not None and same else None
+    return previous_plan(prior.spec) if prior is not None and same else None
 
 
 def _scan(
-    corpus: Corpus, front_end: FrontEnd, known: Mapping[str, Known], pool: WorkerPool, watch: Watch
+    corpus: Corpus, front_end: FrontEnd, cached: Mapping[str, CachedRow], pool: WorkerPool, progress: Progress
 ) -> list[IndexRow]:
     """Scan every clip that no earlier build knows; rows come back in the corpus' order."""
     rows, missing = list[IndexRow](), list[int]()
     for at, clip in enumerate(corpus.clips):
         row = start_row(clip, front_end)
-        recalled = recall(row, known.get(row.id))
+        recalled = recall(row, cached.get(row.id))
         rows.append(recalled or row)
         if recalled is None:
             missing.append(at)
-    watch.start("scan", len(missing), 0.0)
+    progress.start("scan", len(missing), 0.0)
     chunks = [missing[i : i + _SCAN_CHUNK] for i in range(0, len(missing), _SCAN_CHUNK)]
-    tasks = ([(at, rows[at], known.get(rows[at].id)) for at in chunk] for chunk in chunks)
+    tasks = ([(at, rows[at], cached.get(rows[at].id)) for at in chunk] for chunk in chunks)
     for scanned in pool.run(partial(scan_clips, front_end), tasks):
         for at, row in scanned:
             rows[at] = same_strings(row, rows[at])
-        watch.advance(len(scanned), 0.0)
+        progress.advance(len(scanned), 0.0)
     return rows
 
 
@@ -243,22 +247,22 @@ def _is_ready(shard: ShardPlan, shards: Mapping[str, Finished], settings: Mappin
     return there is not None and there.holds(shard, settings[shard.file])
 
 
-def _stored(missing: list[ShardPlan], past: _Past, cache: Path, front_end: FrontEnd) -> dict[str, StoredMel]:
+def _stored(missing: list[ShardPlan], existing: _Existing, cache: Path, front_end: FrontEnd) -> dict[str, StoredMel]:
     """Mels of the finished cache that are what decoding the audio again would give."""
-    if past.prior is None or past.prior.spec.mel_dtype != front_end.mel_dtype:
+    if existing.prior is None or existing.prior.spec.mel_dtype != front_end.mel_dtype:
         return {}
-    files = shard_places(past.prior.spec)
+    files = shard_places(existing.prior.spec)
     found = {}
     for row in (row for shard in missing for row in shard.rows):
-        known = past.known.get(row.id)
-        if known is None or not known.audio or known.row.position is None or not same_file(row, known.row):
+        cached = existing.cached.get(row.id)
+        if cached is None or not cached.audio or cached.row.position is None or not same_file(row, cached.row):
             continue
-        old = known.row
+        old = cached.row
         file = files.get((old.split, old.bucket, old.shard))
-        if file is None or file not in past.settled:
+        if file is None or file not in existing.reusable:
             continue  # lost, or not to be trusted
         found[row.id] = StoredMel(
-            path=(cache / file).absolute(), position=known.row.position,
+            path=(cache / file).absolute(), position=cached.row.position,
             audio_sha256=old.audio_sha256, mel_sum=old.mel_sum, mel_square_sum=old.mel_square_sum,
         )  # fmt: skip
     return found

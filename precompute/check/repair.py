@@ -9,12 +9,12 @@ from xtts.precompute.build.build_cache import run_build
 from xtts.precompute.build.cached_mels import StoredMels
 from xtts.precompute.build.extract import mel_of, mel_sums
 from xtts.precompute.build.scan import file_digest
-from xtts.precompute.build.shard_plan import ShardPlan, pins_of
+from xtts.precompute.build.shard_plan import ShardPlan, previous_plan
 from xtts.precompute.build.survey import Request, scan_and_plan
 from xtts.precompute.check.against_corpus import cache_request, check_corpus
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.workers.pool import WorkerPool
-from xtts.precompute.workers.progress import Watch
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
 from xtts.shared.cache.clip_index import REJECTED, IndexRow, index_bytes
@@ -23,24 +23,24 @@ from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.system import atomic_files
 
 
-def repair_cache(cache: Path, data: Path, findings: Iterable[Finding], *, workers: int, watch: Watch) -> None:
+def repair_cache(cache: Path, data: Path, findings: Iterable[Finding], *, workers: int, progress: Progress) -> None:
     """Make the files again that `findings` names, from the corpus as it was; a `LockstepError` when it has changed."""
     spec = load_spec(cache)
     request = cache_request(cache, spec, data, workers=workers, limit=spec.index_rows)
     broken = {finding.file for finding in findings}
     if INDEX_FILE in broken:
-        _recover_index(cache, spec, request, watch)
+        _recover_index(cache, spec, request, progress)
     changed = check_corpus(cache, request)
     if changed:
         found = f"{len(changed)} clips changed since the cache was built, the first is {changed[0].where}"
         raise LockstepError(str(data), found=found, fix=build_command(cache), exit_code=1)
-    run_build(replace(request, distrust=frozenset(broken)), watch)
+    run_build(replace(request, exclude=frozenset(broken)), progress)
 
 
-def _recover_index(cache: Path, spec: CacheSpec, request: Request, watch: Watch) -> None:
+def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Progress) -> None:
     """Write `index.parquet` again from a scan of the corpus and the records themselves."""
     with WorkerPool(request.workers) as pool:
-        rows, plan = scan_and_plan(request, {}, pins_of(spec), pool, watch)
+        rows, plan = scan_and_plan(request, {}, previous_plan(spec), pool, progress)
     outcomes = {row.id: row for shard in plan.shards for row in _outcomes(cache, spec, shard, request)}
     index = index_bytes([row if row.status == REJECTED else outcomes[row.id] for row in rows])
     if hashlib.sha256(index).hexdigest() != spec.index_sha256:

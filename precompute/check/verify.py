@@ -65,12 +65,12 @@ def _check_all(cache: Path, *, threads: int, every_digest: bool) -> list[Finding
     except LockstepError as error:
         return [*findings, Finding(file=INDEX_FILE, where=INDEX_FILE, found=error.found)]
     findings += _check_index(spec, rows)
-    places, distrust = _places(spec, rows), every_digest or any(f.file == INDEX_FILE for f in findings)
+    places, exclude = _places(spec, rows), every_digest or any(f.file == INDEX_FILE for f in findings)
 
     def check(part: tuple[Bucket, Shard]) -> list[Finding]:
         bucket, shard = part
         rows = places.get(shard.file, [])
-        return list(_check_shard(cache, spec, bucket, shard, rows, every_digest=distrust))
+        return list(_check_shard(cache, spec, bucket, shard, rows, every_digest=exclude))
 
     with ThreadPoolExecutor(threads) as pool:
         for found in pool.map(check, _shards(spec)):

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from xtts.precompute.check.verify import Finding, verify_cache
-from xtts.precompute.workers.progress import Watch
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
 
@@ -24,13 +24,13 @@ class VerifyRequest:
     workers: int
 
 
-def run_verify(request: VerifyRequest, *, as_json: bool, watch: Watch, echo: Callable[[str], None]) -> int:
+def run_verify(request: VerifyRequest, *, as_json: bool, progress: Progress, echo: Callable[[str], None]) -> int:
     """Check, repair if asked, report; returns the exit code."""
     if request.against is None and (request.deep is not None or request.repair):
         option = "--repair" if request.repair else "--deep"
         raise LockstepError(option, found="no corpus to work from", expected=f"{option} --against DATA")
     try:
-        findings, code = _check(request, watch), None
+        findings, code = _check(request, progress), None
     except LockstepError as error:
         if not as_json:
             raise
@@ -46,16 +46,16 @@ def run_verify(request: VerifyRequest, *, as_json: bool, watch: Watch, echo: Cal
     return code
 
 
-def _check(request: VerifyRequest, watch: Watch) -> list[Finding]:
+def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
     check = partial(verify_cache, request.cache, threads=request.workers, every_digest=request.against is not None)
     findings = check()
     if request.repair and findings and request.against is not None:
         from xtts.precompute.check.repair import repair_cache
 
         for finding in findings:
-            watch.say(str(finding))
-        repair_cache(request.cache, request.against, findings, workers=request.workers, watch=watch)
-        watch.say(f"{len({finding.file for finding in findings})} files repaired")
+            progress.say(str(finding))
+        repair_cache(request.cache, request.against, findings, workers=request.workers, progress=progress)
+        progress.say(f"{len({finding.file for finding in findings})} files repaired")
         findings = check()
     if request.against is None or findings:
         return findings

@@ -14,7 +14,7 @@ import numpy as np
 from xtts.precompute.view.cached_clips import CachedClip, CachedClips
 from xtts.precompute.view.histogram import HEIGHT, WIDTH, Histogram, draw_histogram
 from xtts.precompute.view.inspect_clip import sound_bytes
-from xtts.precompute.workers.progress import Watch
+from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import LOUDEST, MEL_COLOURS
@@ -78,16 +78,16 @@ class ClipCard:
     """How much of a long clip is shown."""
 
 
-def write_report(cache: Path, out: Path, *, seed: int, watch: Watch) -> str:
+def write_report(cache: Path, out: Path, *, seed: int, progress: Progress) -> str:
     """Write the page; returns what to print. The same cache and seed give the same bytes."""
-    page = report_page(CachedClips(cache), seed=seed, watch=watch).encode()
+    page = report_page(CachedClips(cache), seed=seed, progress=progress).encode()
     with disk_errors_explained(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_bytes(page)
     return f"{out}: {len(page) / 2**20:.1f} MiB"
 
 
-def report_page(clips: CachedClips, *, seed: int, watch: Watch) -> str:
+def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
     """The page. Every value goes through the template's escaping: texts and ids are other people's data."""
     import jinja2
 
@@ -106,7 +106,7 @@ def report_page(clips: CachedClips, *, seed: int, watch: Watch) -> str:
         buckets=bucket_lines(kept, spec), rejects=reject_lines(clips.rows), notes=note_counts(kept),
         left_out=Counter(c for row in kept for c in row.left_out).most_common(40),
         speakers=speaker_lines(kept)[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers),
-        cards=list(clip_cards(clips, kept, seed=seed, watch=watch)),
+        cards=list(clip_cards(clips, kept, seed=seed, progress=progress)),
     )  # fmt: skip
 
 
@@ -178,13 +178,13 @@ def speaker_lines(kept: Iterable[IndexRow]) -> list[SpeakerLine]:
     return sorted(lines, key=lambda line: (-line.clips, line.name))
 
 
-def clip_cards(clips: CachedClips, kept: Sequence[IndexRow], *, seed: int, watch: Watch) -> Iterable[ClipCard]:
+def clip_cards(clips: CachedClips, kept: Sequence[IndexRow], *, seed: int, progress: Progress) -> Iterable[ClipCard]:
     """A few clips drawn by the seed, in the order of their ids."""
     drawn = random.Random(seed).sample(sorted(kept, key=lambda row: row.id), min(CLIPS_SHOWN, len(kept)))
-    watch.start("clips", len(drawn), 0.0)
+    progress.start("clips", len(drawn), 0.0)
     for row in sorted(drawn, key=lambda row: row.id):
         yield _card(clips.read(row), clips.spec.mel_profile)
-        watch.advance(1, row.seconds or 0.0)
+        progress.advance(1, row.seconds or 0.0)
 
 
 def _card(clip: CachedClip, profile: MelProfile) -> ClipCard:

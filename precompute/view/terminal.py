@@ -18,7 +18,7 @@ _PLAIN_SECONDS = 10.0
 
 
 class Display:
-    """A `Watch` that draws: clips, clips/s, times real time, time left."""
+    """A `Progress` that draws: clips, clips/s, times real time, time left."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class Watch(Protocol):
+class Progress(Protocol):
     """Receives the state of a job; the command line draws it, tests ignore it."""
 
     def say(self, text: str) -> None:
@@ -16,7 +16,7 @@ class Watch(Protocol):
         """So many clips of it were done just now."""
 
 
-class Silence:
+class NullProgress:
     """Watches without a word."""
 
     def say(self, text: str) -> None:

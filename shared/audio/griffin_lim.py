@@ -33,8 +33,8 @@ def reconstruct(mel: np.ndarray, profile: MelProfile) -> np.ndarray:
     )
     start = profile.padding_samples
     samples: np.ndarray = padded[start : start + shortest_samples(len(mel), profile)]
-    audible: np.ndarray = np.clip(samples, -1.0, 1.0)
-    return audible.astype(np.float32)
+    clipped: np.ndarray = np.clip(samples, -1.0, 1.0)
+    return clipped.astype(np.float32)
 
 
 def linear_magnitude(mel: np.ndarray, profile: MelProfile) -> np.ndarray:

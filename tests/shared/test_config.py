@@ -58,6 +58,17 @@ def test_a_wrong_assignment_is_explained_with_its_place(assignment, message):
     assert str(error.value).startswith(f"--set {assignment}")
 
 
+def test_a_key_of_an_older_version_is_read_under_its_name_of_today(tmp_path, capsys):
+    (tmp_path / "old.yaml").write_text("training:\n  level_batches: false\n")
+    config = load_config("tiny", overlays=[str(tmp_path / "old.yaml")])
+    assert not config.training.constant_frames_per_batch
+    told = "training.level_batches is now called training.constant_frames_per_batch"
+    assert capsys.readouterr().err == f"warning: {tmp_path / 'old.yaml'}: {told}\n"
+    assert "constant_frames_per_batch: false" in dump_config(config)
+    with pytest.raises(LockstepError, match=r"training\.constant_frames_per_batch = 'no clips'"):
+        load_config("tiny", assignments=["training.level_batches=no clips"])
+
+
 def test_a_wrong_file_is_explained(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("training:\n  batch_size: 4\n  batch_size: 5\n")

@@ -32,7 +32,11 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
     tallest = max(spec.buckets[number].frames for number in training_buckets(spec))
     sizes = {}
     for number, bucket in enumerate(spec.buckets):
-        level = training.batch_size * tallest // bucket.frames if training.level_batches else training.batch_size
+        level = (
+            training.batch_size * tallest // bucket.frames
+            if training.constant_frames_per_batch
+            else training.batch_size
+        )
         trained, held_out = bucket.clips("train"), bucket.clips("validation")
         if 0 < trained < micro:
             raise LockstepError(

@@ -77,8 +77,8 @@ def padded_mels(raw: tf.Tensor, mel_length: tf.Tensor, spec: CacheSpec) -> tf.Te
     bits = {tf.float16: tf.int16, tf.float32: tf.int32}[dtype]  # decoding to a fixed length knows no float16
     mel = tf.io.decode_raw(raw, bits, fixed_length=tf.reduce_max(tf.strings.length(raw)))
     mel = tf.reshape(tf.bitcast(mel, dtype), [tf.shape(raw)[0], -1, spec.mel_channels])
-    audible = tf.sequence_mask(mel_length, tf.shape(mel)[1])[..., tf.newaxis]
-    return tf.where(audible, mel, tf.constant(mel_profile(spec.profile["name"]).silence, dtype))
+    frame_mask = tf.sequence_mask(mel_length, tf.shape(mel)[1])[..., tf.newaxis]
+    return tf.where(frame_mask, mel, tf.constant(mel_profile(spec.profile["name"]).silence, dtype))
 
 
 def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> BucketOrder:

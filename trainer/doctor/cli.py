@@ -53,13 +53,13 @@ def examine(
         from xtts.trainer.doctor.subject import load_subject
 
         subject = load_subject(config, assignments, flags, cache)
-        with _progress() as watch:
+        with _progress() as progress:
             _start_tensorflow()
             from xtts.trainer.doctor.examination import examine as run_examination
             from xtts.trainer.engine.failures import explained
 
             with explained(f"examining {cache}", repair_command(cache)):
-                report = run_examination(subject, count=steps, search=search, watch=watch)
+                report = run_examination(subject, count=steps, search=search, progress=progress)
         _show(report, as_json)
         if overlay is not None:
             written = write_overlay(overlay, report.findings)
@@ -117,13 +117,13 @@ def profile(
         from xtts.trainer.doctor.subject import load_subject
 
         subject = load_subject(config, assignments, flags, cache)
-        with _progress() as watch:
+        with _progress() as progress:
             _start_tensorflow()
             from xtts.trainer.doctor.user_code.profile import profile_steps, report_of
             from xtts.trainer.doctor.workload import Workload
             from xtts.trainer.engine.failures import explained
 
-            watch(f"compiling, then profiling {steps} steps")
+            progress(f"compiling, then profiling {steps} steps")
             with explained(f"profiling {cache}", repair_command(cache)):
                 report = report_of(profile_steps(Workload(subject), steps, out), steps)
         _show(report, as_json, advice=False)

@@ -28,16 +28,16 @@ from xtts.trainer.system.device import accelerator
 
 _LOADED_BATCHES = 10
 """Batches loaded where no steps are asked for."""
-Watch = Callable[[str], None]
+Progress = Callable[[str], None]
 """Told what is being done."""
 
 
-def examine(subject: Subject, *, count: int, search: bool, watch: Watch) -> Report:
+def examine(subject: Subject, *, count: int, search: bool, progress: Progress) -> Report:
     """Measure everything; `count` 0 compiles and runs no step, `search` looks for the largest batch."""
     asked, free = count > 0, free_host_bytes()
-    watch("tracing the steps")
+    progress("tracing the steps")
     workload = Workload(subject)
-    watch("looking at the machine")
+    progress("looking at the machine")
     speed = read_speed(
         subject.cache / s.file for bucket in subject.spec.buckets for s in bucket.train + bucket.validation
     )
@@ -45,14 +45,14 @@ def examine(subject: Subject, *, count: int, search: bool, watch: Watch) -> Repo
     if not _compiles(machine):
         count, search = 0, False
     with explained("compiling and running the steps", compile_fix()):
-        measured = _measure_steps(workload, count, search, watch)
+        measured = _measure_steps(workload, count, search, progress)
     times, figures = measured.times, measured.figures
-    watch("reading batches")
+    progress("reading batches")
     named = data_sets(subject)
     datasets = {name: dataset for name, (_, dataset) in named.items()}
     read = shapes(datasets, {name: workload.signatures[number] for name, (number, _) in named.items()})
     loads = load_times({n: training_data(subject, n) for n in subject.training_buckets}, batch_counts(subject, count))
-    watch("walking the graphs")
+    progress("walking the graphs")
     report = Report()
     report.add("environment", machine)
     # What fits into memory comes first: of two findings on one setting the overlay takes the first one's advice.
@@ -87,19 +87,19 @@ class Measured:
     pause_seconds: dict[str, float] = field(default_factory=dict)
 
 
-def _measure_steps(workload: Workload, count: int, search: bool, watch: Watch) -> Measured:
+def _measure_steps(workload: Workload, count: int, search: bool, progress: Progress) -> Measured:
     """Compile and run `count` steps and what happens between them; steps that do not fit into memory are not run."""
     if not (count or search):
         return Measured()
-    watch(f"estimating the memory of a step{', looking for the largest batch' * search}: XLA compiles it for that")
+    progress(f"estimating the memory of a step{', looking for the largest batch' * search}: XLA compiles it for that")
     fit, most = memory(workload, available_bytes(), search=search)
     if not count or fit[1]:
         return Measured(fit=[fit], most=most)
-    watch(f"compiling {len(workload.loop.sizes)} steps and running {count}")
+    progress(f"compiling {len(workload.loop.sizes)} steps and running {count}")
     times = run_steps(workload, count)
-    watch("counting and measuring FLOP/s")
+    progress("counting and measuring FLOP/s")
     figures = measure_arithmetic(workload, times)
-    watch("measuring validation, samples and a checkpoint")
+    progress("measuring validation, samples and a checkpoint")
     return Measured(fit=[fit], most=most, times=times, figures=figures, pause_seconds=measure_pauses(workload))
 
 

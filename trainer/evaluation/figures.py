@@ -50,7 +50,7 @@ def distance_table(spoken: Sequence[np.ndarray], recordings: Sequence[np.ndarray
     return np.array([warped_distances(cepstra(mel), wanted) for mel in spoken])
 
 
-def judge(
+def score_sentences(
     distances: np.ndarray, frames: Sequence[int], own: Sequence[int], recorded: np.ndarray, lengths: Sequence[int],
     clip_ids: Sequence[str],
 ) -> list[Sentence]:  # fmt: skip
@@ -78,7 +78,7 @@ def judge(
 def best_wrong(
     own: Sequence[int], recorded: np.ndarray, lengths: Sequence[int], clip_ids: Sequence[str]
 ) -> list[Sentence]:
-    """What a system would score that says, for each sentence, the most similar of the others; as in `judge`."""
+    """What a system would score that says, for each sentence, the most similar of the others."""
     others = recorded.copy()
     others[np.arange(len(own)), list(own)] = np.inf
     return [

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manner:
+class SynthesisOptions:
     """Settings of one synthesis; only `steps` is part of the compiled program."""
 
     steps: int = 10

@@ -15,7 +15,7 @@ import tensorflow as tf
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import ModelConfig
 from xtts.trainer.model.alignment import gaussian_scores, round_durations, search_durations
-from xtts.trainer.model.layers import glorot, keep_valid, length_mask
+from xtts.trainer.model.layers import apply_mask, glorot, length_mask
 from xtts.trainer.model.losses import duration_deviance, sum_of_squares
 from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder
 from xtts.trainer.model.random_numbers import fold_seed
@@ -44,10 +44,10 @@ class AlignedClips(NamedTuple):
 
     target: tf.Tensor
     """float32[B, T, M], the mel in normalised units."""
-    audible: tf.Tensor
+    frame_mask: tf.Tensor
     """bool[B, T, 1], true inside a clip."""
     scored: tf.Tensor
-    """bool[B, T, 1], the audible frames that prior and flow count: not those that the latents can tell."""
+    """bool[B, T, 1], the frame_mask frames that prior and flow count: not those that the latents can tell."""
     text: tf.Tensor
     """[B, T, D], what the decoder is told of the text in each frame."""
     speaker: tf.Tensor | None
@@ -119,22 +119,22 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         encodings = self.encoder(tokens, valid, speaker, voice, seed)
         return encodings, self.mean_projection(encodings)
 
-    def listen(self, mel: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
+    def encode_reference(self, mel: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
         """The voice of recordings, of a model with latents: [B, N, D].
 
         mel: [B, F, M], natural-log magnitude, F at most `voice_frames` as in training, mel_length: int32[B]
         """
         if self.reference is None:
-            raise ValueError("a model with voice_latents = 0 does not listen")
-        audible = length_mask(mel_length, mel.shape[1])
-        return self.reference(self.normalise(mel, audible), audible, None)
+            raise ValueError("a model with voice_latents = 0 encodes no reference")
+        frame_mask = length_mask(mel_length, mel.shape[1])
+        return self.reference(self.normalise(mel, frame_mask), frame_mask, None)
 
-    def normalise(self, mel: tf.Tensor, audible: tf.Tensor) -> tf.Tensor:
+    def normalise(self, mel: tf.Tensor, frame_mask: tf.Tensor) -> tf.Tensor:
         """Natural-log magnitude to the units of the flow, zero outside the clip: float32[B, T, M].
 
         mel: [B, T, M] as stored; all of the model is fed from here, so that float16 goes no further.
         """
-        return keep_valid((tf.cast(mel, tf.float32) - self.mel_mean) / self.mel_deviation, audible)
+        return apply_mask((tf.cast(mel, tf.float32) - self.mel_mean) / self.mel_deviation, frame_mask)
 
     def align(
         self,
@@ -211,18 +211,18 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         the durations count for all tokens, since nothing of them reaches the latents.
         """
         valid = length_mask(token_length, tokens.shape[1])
-        audible = length_mask(mel_length, mel.shape[1])
-        target = self.normalise(mel, audible)
-        voice, scored = None, audible
+        frame_mask = length_mask(mel_length, mel.shape[1])
+        target = self.normalise(mel, frame_mask)
+        voice, scored = None, frame_mask
         if self.reference is not None:
             voice, told = self.reference.hear(target, mel_length, speaker, fold_seed(dropout_seed, 2))
-            scored = audible & ~told
+            scored = frame_mask & ~told
         encodings, mean = self.encode(tokens, valid, speaker, voice, fold_seed(dropout_seed, 0))
         durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
-        expected, text = self.decoder.spread_text(encodings, mean, durations, mel.shape[1])
+        expected, text = self.decoder.regulate_length(encodings, mean, durations, mel.shape[1])
         predicted = self.duration_predictor(tf.stop_gradient(encodings), valid, fold_seed(dropout_seed, 1))
         return AlignedClips(
-            target=target, audible=audible, scored=scored, text=text, speaker=speaker, voice=voice,
+            target=target, frame_mask=frame_mask, scored=scored, text=text, speaker=speaker, voice=voice,
             prior=0.5 * sum_of_squares(target - expected, scored),
             duration=duration_deviance(predicted, durations, valid),
         )  # fmt: skip
@@ -232,12 +232,12 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
 
         noise: float32[B, T, M], standard normal, time: float32[B] in 0..1.
         """
-        noise = keep_valid(noise, clips.audible)
+        noise = apply_mask(noise, clips.frame_mask)
         # Optimal-transport path (Matcha-TTS, eq. 3): noise at time 0, the mel (nearly) at time 1.
         moment = time[:, tf.newaxis, tf.newaxis]
         noisy = (1.0 - (1.0 - SIGMA_MIN) * moment) * noise + moment * clips.target
         condition = self.decoder.condition(time, clips.speaker, clips.voice)
-        field = self.decoder(noisy, clips.text, clips.audible, condition)
+        field = self.decoder(noisy, clips.text, clips.frame_mask, condition)
         return sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.scored)
 
     def generate(
@@ -257,32 +257,32 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
 
         tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal, T = frames,
         temperature: float32[], scale of the noise, speed: float32[], 2.0 speaks twice as fast, speaker: int32[B],
-        voice: [B, N, D] of `listen`.
+        voice: [B, N, D] of `encode_reference`.
         `steps` Euler steps. A clip longer than T frames is cut there; mel_length and durations tell its full length.
         """
         valid = length_mask(token_length, tokens.shape[1])
         encodings, mean = self.encode(tokens, valid, speaker, voice, None)
         # No token lasts longer than the whole shape: an untrained predictor must not overflow the exponential.
         log_frames = tf.minimum(self.duration_predictor(encodings, valid, None), math.log(frames))
-        exact = keep_valid(tf.maximum(tf.exp(log_frames) / speed, 1.0), valid[..., 0])
+        exact = apply_mask(tf.maximum(tf.exp(log_frames) / speed, 1.0), valid[..., 0])
         durations = round_durations(exact)
         mel_length = tf.reduce_sum(durations, axis=1)
-        audible = length_mask(mel_length, frames)
-        _, text = self.decoder.spread_text(encodings, mean, durations, frames)
-        start = keep_valid(noise * temperature, audible)
-        mel = self._solve(start, text, audible, lambda time: self.decoder.condition(time, speaker, voice), steps)
-        mel = tf.where(audible, mel * self.mel_deviation + self.mel_mean, self.silence)
+        frame_mask = length_mask(mel_length, frames)
+        _, text = self.decoder.regulate_length(encodings, mean, durations, frames)
+        start = apply_mask(noise * temperature, frame_mask)
+        mel = self._solve(start, text, frame_mask, lambda time: self.decoder.condition(time, speaker, voice), steps)
+        mel = tf.where(frame_mask, mel * self.mel_deviation + self.mel_mean, self.silence)
         return mel, mel_length, durations
 
     def _solve(
-        self, start: tf.Tensor, text: tf.Tensor, audible: tf.Tensor,
+        self, start: tf.Tensor, text: tf.Tensor, frame_mask: tf.Tensor,
         condition: Callable[[tf.Tensor], tf.Tensor], steps: int,
     ) -> tf.Tensor:  # fmt: skip
         """Follow the vector field from noise at time 0 to a normalised mel at time 1: float32[B, T, M]."""
 
         def advance(step: tf.Tensor, mel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             time = tf.fill([start.shape[0]], tf.cast(step, tf.float32) / steps)
-            field = self.decoder(mel, text, audible, condition(time))
+            field = self.decoder(mel, text, frame_mask, condition(time))
             return step + 1, mel + field / steps
 
         _, mel = tf.while_loop(lambda step, _: step < steps, advance, (0, start), maximum_iterations=steps)

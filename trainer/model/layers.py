@@ -26,7 +26,7 @@ def length_mask(length: tf.Tensor, size: int) -> tf.Tensor:
     return (tf.range(size) < length[:, tf.newaxis])[..., tf.newaxis]
 
 
-def keep_valid(x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+def apply_mask(x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
     """`x` with zeros outside the clip: a choice, not a product, so that even NaN stays out."""
     return tf.where(valid, x, tf.zeros([], x.dtype))
 
@@ -62,27 +62,29 @@ class SelfAttention(keras.layers.Layer):  # type: ignore[misc]
     def __init__(self, width: int, heads: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str) -> None:
         super().__init__(dtype=dtype, name=name)
         self.width, self.heads = width, heads
-        self.inward = keras.layers.Dense(
-            3 * width, use_bias=False, kernel_initializer=glorot(seeds), dtype=dtype, name="inward"
+        self.qkv = keras.layers.Dense(
+            3 * width, use_bias=False, kernel_initializer=glorot(seeds), dtype=dtype, name="qkv"
         )
-        self.outward = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="outward")
+        self.output_projection = keras.layers.Dense(
+            width, kernel_initializer=glorot(seeds), dtype=dtype, name="output_projection"
+        )
 
     def build(self) -> None:
         """Create the weights."""
-        self.inward.build((None, self.width))
-        self.outward.build((None, self.width))
+        self.qkv.build((None, self.width))
+        self.output_projection.build((None, self.width))
 
     def call(self, x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
         """x: [B, L, D], valid: bool[B, L, 1] -> [B, L, D]."""
         batch, tokens, width = x.shape
         head_width = width // self.heads
-        heads = tf.reshape(self.inward(x), [batch, tokens, 3, self.heads, head_width])
+        heads = tf.reshape(self.qkv(x), [batch, tokens, 3, self.heads, head_width])
         query, key, value = tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
         # Finite, so that a blank clip, whose keys are all masked, gets an even softmax and not NaN.
         bias = tf.where(tf.transpose(valid, [0, 2, 1])[:, tf.newaxis], 0.0, -1e9)
         weights = tf.nn.softmax(attention_logits(rotate(query), rotate(key)) + bias)
         mixed = tf.matmul(tf.cast(weights, value.dtype), value)
-        return self.outward(tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [batch, tokens, width]))
+        return self.output_projection(tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [batch, tokens, width]))
 
 
 class TransformerBlock(keras.layers.Layer):  # type: ignore[misc]
@@ -95,22 +97,22 @@ class TransformerBlock(keras.layers.Layer):  # type: ignore[misc]
         self.width, self.hidden, self.rate = width, expansion * width, rate
         self.attention_norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="attention_norm")
         self.attention = SelfAttention(width, heads, seeds, dtype=dtype, name="attention")
-        self.widen_norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="widen_norm")
-        self.widen = keras.layers.Dense(self.hidden, kernel_initializer=glorot(seeds), dtype=dtype, name="widen")
-        self.narrow = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="narrow")
+        self.ffn_norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="ffn_norm")
+        self.ffn_in = keras.layers.Dense(self.hidden, kernel_initializer=glorot(seeds), dtype=dtype, name="ffn_in")
+        self.ffn_out = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="ffn_out")
 
     def build(self) -> None:
         """Create the weights."""
-        for layer in (self.attention_norm, self.widen_norm, self.widen):
+        for layer in (self.attention_norm, self.ffn_norm, self.ffn_in):
             layer.build((None, self.width))
         self.attention.build()
-        self.narrow.build((None, self.hidden))
+        self.ffn_out.build((None, self.hidden))
 
     def call(self, x: tf.Tensor, valid: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
         """x: [B, L, D], valid: bool[B, L, 1], seed: int32[2] | None -> [B, L, D]."""
         x += dropout(self.attention(self.attention_norm(x), valid), self.rate, fold_seed(seed, 0))
-        hidden = tf.nn.gelu(self.widen(self.widen_norm(x)), approximate=True)
-        return x + dropout(self.narrow(hidden), self.rate, fold_seed(seed, 1))
+        hidden = tf.nn.gelu(self.ffn_in(self.ffn_norm(x)), approximate=True)
+        return x + dropout(self.ffn_out(hidden), self.rate, fold_seed(seed, 1))
 
 
 class ConvolutionBlock(keras.layers.Layer):  # type: ignore[misc]
@@ -136,7 +138,7 @@ class ConvolutionBlock(keras.layers.Layer):  # type: ignore[misc]
 
     def call(self, x: tf.Tensor, valid: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
         """x: [B, L, D], valid: bool[B, L, 1], seed: int32[2] | None -> [B, L, out]."""
-        hidden = self.norm(tf.nn.silu(self.convolution(keep_valid(x, valid))))
+        hidden = self.norm(tf.nn.silu(self.convolution(apply_mask(x, valid))))
         hidden = dropout(hidden, self.rate, seed)
         return x + hidden if self.width == self.out else hidden
 
@@ -208,20 +210,20 @@ class DecoderBlock(keras.layers.Layer):  # type: ignore[misc]
         self.width, self.hidden = width, expansion * width
         self.depthwise = DepthwiseConvolution(width, kernel, seeds, dtype=dtype, name="depthwise")
         self.norm = AdaptiveNorm(width, condition_width, gated=True, dtype=dtype, name="norm")
-        self.widen = keras.layers.Dense(self.hidden, kernel_initializer=glorot(seeds), dtype=dtype, name="widen")
-        self.narrow = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="narrow")
+        self.ffn_in = keras.layers.Dense(self.hidden, kernel_initializer=glorot(seeds), dtype=dtype, name="ffn_in")
+        self.ffn_out = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="ffn_out")
 
     def build(self) -> None:
         """Create the weights."""
         self.depthwise.build()
         self.norm.build()
-        self.widen.build((None, self.width))
-        self.narrow.build((None, self.hidden))
+        self.ffn_in.build((None, self.width))
+        self.ffn_out.build((None, self.hidden))
 
     def call(self, x: tf.Tensor, valid: tf.Tensor, condition: tf.Tensor) -> tf.Tensor:
         """x: [B, T, D], valid: bool[B, T, 1], condition: [B, C] -> [B, T, D]."""
-        hidden, gate = self.norm(self.depthwise(keep_valid(x, valid)), condition)
-        hidden = self.narrow(tf.nn.gelu(self.widen(hidden), approximate=True))
+        hidden, gate = self.norm(self.depthwise(apply_mask(x, valid)), condition)
+        hidden = self.ffn_out(tf.nn.gelu(self.ffn_in(hidden), approximate=True))
         return x + gate * hidden
 
 

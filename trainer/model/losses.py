@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from xtts.trainer.model.layers import keep_valid
+from xtts.trainer.model.layers import apply_mask
 
 
 def duration_deviance(log_frames: tf.Tensor, durations: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
@@ -16,9 +16,9 @@ def duration_deviance(log_frames: tf.Tensor, durations: tf.Tensor, valid: tf.Ten
     # about 1% off after 1,000.
     error = tf.math.log(tf.maximum(tf.cast(durations, tf.float32), 1.0)) - log_frames
     deviance = 2.0 * (tf.math.expm1(error) - error)
-    return tf.reduce_sum(keep_valid(deviance, valid[..., 0]), axis=1)
+    return tf.reduce_sum(apply_mask(deviance, valid[..., 0]), axis=1)
 
 
 def sum_of_squares(error: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
     """error: float32[B, N, D], valid: bool[B, N, 1] -> float32[B]; what lies outside counts as 0, NaN too."""
-    return tf.reduce_sum(tf.square(keep_valid(error, valid)), axis=[1, 2])
+    return tf.reduce_sum(tf.square(apply_mask(error, valid)), axis=[1, 2])

@@ -18,8 +18,8 @@ from xtts.trainer.model.layers import (
     Seeds,
     TimeEmbedding,
     TransformerBlock,
+    apply_mask,
     glorot,
-    keep_valid,
 )
 from xtts.trainer.model.random_numbers import fold_seed
 from xtts.trainer.model.reference_encoder import CrossAttention
@@ -77,7 +77,7 @@ class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
     ) -> tf.Tensor:
         """tokens: int32[B, L], valid: bool[B, L, 1], speaker: int32[B], voice: [B, N, D'] -> [B, L, D], zero outside.
 
-        `speaker` and `voice` are None in a model that does not listen to them.
+        `speaker` and `voice` are None in a model without them.
         """
         # Whatever stands in the padding is replaced before the look-up: an id beyond the table is an error on a CPU.
         x = self.embedding(tf.where(valid[..., 0], tokens, 0))
@@ -89,7 +89,7 @@ class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
             x += self.voice(x, voice)
         for i, block in enumerate(self.blocks, len(self.prenet)):
             x = block(x, valid, fold_seed(seed, i))
-        return keep_valid(self.norm(x), valid)
+        return apply_mask(self.norm(x), valid)
 
 
 class DurationPredictor(keras.layers.Layer):  # type: ignore[misc]
@@ -131,7 +131,7 @@ class DurationPredictor(keras.layers.Layer):  # type: ignore[misc]
 PLACE_FEATURES = 4
 
 
-def place_features(first: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+def position_features(first: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
     """Where in its token a frame lies, and how long that token is; zero where no token is.
 
     first, lengths: int32[B, T], first frame and frames of the token -> float32[B, T, 4]
@@ -195,7 +195,7 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         self.norm.build()
         self.output_projection.build((None, self.width))
 
-    def spread_text(
+    def regulate_length(
         self, encodings: tf.Tensor, mean: tf.Tensor, durations: tf.Tensor, frames: int
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Means and text of the frames, T = frames, from those of the tokens, zero where no token is.
@@ -206,11 +206,11 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         values = tf.concat([mean, tf.cast(text, tf.float32)], axis=-1)
         spread = tf.matmul(duration_path(durations, frames), values)
         aligned, text = tf.split(spread, [self.mel_channels, self.width], axis=-1)
-        places = self.place_projection(place_features(*frame_places(durations, frames)))
+        places = self.place_projection(position_features(*frame_places(durations, frames)))
         return aligned, tf.cast(text, encodings.dtype) + places
 
     def condition(self, time: tf.Tensor, speaker: tf.Tensor | None, voice: tf.Tensor | None) -> tf.Tensor:
-        """What the adaptive norms listen to: time float32[B] in 0..1, speaker int32[B], voice [B, N, D'] -> [B, D]."""
+        """What conditions the adaptive norms: time float32[B] in 0..1, speaker int32[B], voice [B, N, D'] -> [B, D]."""
         condition = self.time_embedding(time)
         if self.speaker is not None:
             condition += self.speaker(speaker)

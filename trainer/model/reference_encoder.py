@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from xtts.shared.config import ModelConfig
-from xtts.trainer.model.layers import ConvolutionBlock, Seeds, attention_logits, glorot, keep_valid, length_mask
+from xtts.trainer.model.layers import ConvolutionBlock, Seeds, apply_mask, attention_logits, glorot, length_mask
 from xtts.trainer.model.random_numbers import fold_seed
 
 
@@ -29,14 +29,16 @@ class CrossAttention(keras.layers.Layer):  # type: ignore[misc]
         self.memory = keras.layers.Dense(
             2 * width, use_bias=False, kernel_initializer=glorot(seeds), dtype=dtype, name="memory"
         )
-        self.outward = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="outward")
+        self.output_projection = keras.layers.Dense(
+            width, kernel_initializer=glorot(seeds), dtype=dtype, name="output_projection"
+        )
 
     def build(self) -> None:
         """Create the weights."""
         self.norm.build((None, self.width))
         self.query.build((None, self.width))
         self.memory.build((None, self.memory_width))
-        self.outward.build((None, self.width))
+        self.output_projection.build((None, self.width))
 
     def call(self, x: tf.Tensor, memory: tf.Tensor, valid: tf.Tensor | None = None) -> tf.Tensor:
         """x: [B, L, D], memory: [B, N, D'], valid: bool[B, N, 1], what of the memory counts -> [B, L, D]."""
@@ -47,7 +49,7 @@ class CrossAttention(keras.layers.Layer):  # type: ignore[misc]
             # Finite, so that a recording of no frames gets an even softmax and not NaN.
             scores += tf.where(tf.transpose(valid, [0, 2, 1])[:, tf.newaxis], 0.0, -1e9)
         mixed = tf.matmul(tf.cast(tf.nn.softmax(scores), value.dtype), value)
-        return self.outward(tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, x.shape[1], self.width]))
+        return self.output_projection(tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, x.shape[1], self.width]))
 
     def _split(self, x: tf.Tensor, parts: int) -> list[tf.Tensor]:
         """[B, N, parts D] -> [B, heads, N, D / heads], `parts` of them."""
@@ -65,21 +67,21 @@ class ResamplerBlock(keras.layers.Layer):  # type: ignore[misc]
         super().__init__(dtype=dtype, name=name)
         self.width, self.hidden = width, expansion * width
         self.attention = CrossAttention(width, width, heads, seeds, dtype=dtype, name="attention")
-        self.widen_norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="widen_norm")
-        self.widen = keras.layers.Dense(self.hidden, kernel_initializer=glorot(seeds), dtype=dtype, name="widen")
-        self.narrow = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="narrow")
+        self.ffn_norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="ffn_norm")
+        self.ffn_in = keras.layers.Dense(self.hidden, kernel_initializer=glorot(seeds), dtype=dtype, name="ffn_in")
+        self.ffn_out = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="ffn_out")
 
     def build(self) -> None:
         """Create the weights."""
-        for layer in (self.widen_norm, self.widen):
+        for layer in (self.ffn_norm, self.ffn_in):
             layer.build((None, self.width))
         self.attention.build()
-        self.narrow.build((None, self.hidden))
+        self.ffn_out.build((None, self.hidden))
 
     def call(self, latents: tf.Tensor, heard: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
         """latents: [B, N, D], heard: [B, F, D], valid: bool[B, F, 1] -> [B, N, D]."""
         latents += self.attention(latents, heard, valid)
-        return latents + self.narrow(tf.nn.gelu(self.widen(self.widen_norm(latents)), approximate=True))
+        return latents + self.ffn_out(tf.nn.gelu(self.ffn_in(self.ffn_norm(latents)), approximate=True))
 
 
 class ReferenceEncoder(keras.layers.Layer):  # type: ignore[misc]
@@ -89,7 +91,9 @@ class ReferenceEncoder(keras.layers.Layer):  # type: ignore[misc]
         super().__init__(dtype=dtype, name="reference")
         width, self.width = config.voice_width, config.voice_width
         self.latents, self.mel_channels, self.most_frames = config.voice_latents, mel_channels, config.voice_frames
-        self.inward = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="inward")
+        self.input_projection = keras.layers.Dense(
+            width, kernel_initializer=glorot(seeds), dtype=dtype, name="input_projection"
+        )
         self.convolutions = [
             ConvolutionBlock(
                 width, width, config.voice_kernel, config.dropout, seeds, dtype=dtype, name=f"convolution_{i}"
@@ -106,7 +110,7 @@ class ReferenceEncoder(keras.layers.Layer):  # type: ignore[misc]
 
     def build(self) -> None:
         """Create the weights."""
-        self.inward.build((None, self.mel_channels))
+        self.input_projection.build((None, self.mel_channels))
         blocks: list[keras.layers.Layer] = [*self.convolutions, *self.blocks]
         for block in blocks:
             block.build()
@@ -116,10 +120,10 @@ class ReferenceEncoder(keras.layers.Layer):  # type: ignore[misc]
 
     def call(self, mel: tf.Tensor, valid: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
         """mel: float32[B, F, M], normalised, valid: bool[B, F, 1], seed: int32[2] | None -> [B, N, D]."""
-        x = self.inward(keep_valid(mel, valid))
+        x = self.input_projection(apply_mask(mel, valid))
         for i, block in enumerate(self.convolutions):
             x = block(x, valid, fold_seed(seed, i))
-        heard = self.heard_norm(keep_valid(x, valid))
+        heard = self.heard_norm(apply_mask(x, valid))
         # Not tf.broadcast_to, whose gradient has shapes that no graph knows beforehand.
         latents = tf.tile(tf.convert_to_tensor(self.queries)[tf.newaxis], [mel.shape[0], 1, 1])
         for block in self.blocks:
@@ -178,7 +182,7 @@ def crop_reference(mel: tf.Tensor, mel_length: tf.Tensor, most_frames: int, seed
     frames = max(min(most_frames, mel.shape[1] // 2), 1)
     places = tf.minimum(start[:, tf.newaxis] + tf.range(frames), mel.shape[1] - 1)
     crop = tf.gather(mel, places, batch_dims=1)
-    return Crop(keep_valid(crop, length_mask(length, frames)), start, length)
+    return Crop(apply_mask(crop, length_mask(length, frames)), start, length)
 
 
 def choose_references(

@@ -17,6 +17,11 @@ from xtts.shared.system.atomic_files import move, sync_file
 from xtts.trainer.engine.schedule import decay_start
 
 FORMAT_VERSION = 1
+_RENAMED = (
+    ("/attention/inward/", "/attention/qkv/"), ("/inward/", "/input_projection/"), ("/outward/", "/output_projection/"),
+    ("/widen_norm/", "/ffn_norm/"), ("/widen/", "/ffn_in/"), ("/narrow/", "/ffn_out/"),
+)  # fmt: skip
+"""Layers of version 0.1 by their names of today, in this order."""
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
 _META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progress")
@@ -168,9 +173,16 @@ def load_arrays(checkpoint: Path) -> dict[str, np.ndarray]:
             if hashlib.file_digest(state, "sha256").hexdigest() != meta.get("sha256"):
                 raise LockstepError(str(checkpoint / STATE_FILE), found="damaged (digest differs)", fix=fix)
         with np.load(checkpoint / STATE_FILE, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+            return {_current_name(name): arrays[name] for name in arrays.files}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise LockstepError(str(checkpoint / STATE_FILE), found=f"cannot be read ({error})", fix=fix) from None
+
+
+def _current_name(name: str) -> str:
+    """What an array of an older checkpoint is called now."""
+    for old, new in _RENAMED:
+        name = name.replace(old, new)
+    return name
 
 
 def check_weights(checkpoint: Path, identity: dict[str, Any]) -> None:

@@ -13,13 +13,13 @@ from xtts.shared.cache.cache_spec import TOKENIZER_FILE, CacheSpec
 from xtts.shared.config import TrainingConfig
 from xtts.shared.text.tokenizer import load_tokenizer
 from xtts.trainer.data.dataset import Batch, batch_signature
-from xtts.trainer.evaluation.figures import Figures, distance_table, judge, mean_figures
+from xtts.trainer.evaluation.figures import Figures, distance_table, mean_figures, score_sentences
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, shard_clips
-from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.reference_encoder import crop_reference
 
-MANNER = Manner()
+DEFAULT_OPTIONS = SynthesisOptions()
 """As `xtts-synth` speaks where nothing else is asked for."""
 
 
@@ -100,7 +100,7 @@ class Samples:
         said = distance_table([sample.mel for sample in samples], recordings)
         lengths, ids = [len(mel) for mel in recordings], [clip.clip_id for clip in self.clips]
         frames = [sample.frames for sample in samples]
-        return mean_figures(judge(said, frames, range(len(ids)), self._recorded, lengths, ids))
+        return mean_figures(score_sentences(said, frames, range(len(ids)), self._recorded, lengths, ids))
 
     def _generate(self, *batch: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(mel float32[B, T, M], mel_length int32[B], durations int32[B, L] of the recordings)."""
@@ -110,12 +110,19 @@ class Samples:
         if self.model.reference is not None:  # as `xtts-synth evaluate`: the own recording could tell what is said
             crop = crop_reference(recorded, mel_length, self.model.config.voice_frames, None)
             others = [another_recording(self.clips, place) for place in range(len(self.clips))]
-            voice = self.model.listen(tf.gather(crop.mel, others), tf.gather(crop.length, others))
-        noise = tf.random.stateless_normal(recorded.shape, [MANNER.seed, 0])
+            voice = self.model.encode_reference(tf.gather(crop.mel, others), tf.gather(crop.length, others))
+        noise = tf.random.stateless_normal(recorded.shape, [DEFAULT_OPTIONS.seed, 0])
         mel, frames, _ = self.model.generate(
-            tokens, token_length, frames=recorded.shape[1], noise=noise, steps=MANNER.steps,
-            temperature=tf.constant(MANNER.temperature), speed=tf.constant(MANNER.speed), speaker=speaker, voice=voice,
-        )  # fmt: skip
+            tokens,
+            token_length,
+            frames=recorded.shape[1],
+            noise=noise,
+            steps=DEFAULT_OPTIONS.steps,
+            temperature=tf.constant(DEFAULT_OPTIONS.temperature),
+            speed=tf.constant(DEFAULT_OPTIONS.speed),
+            speaker=speaker,
+            voice=voice,
+        )
         return mel, frames, self.model.align(tokens, recorded, token_length, mel_length, speaker=speaker)
 
 

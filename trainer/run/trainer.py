@@ -176,7 +176,7 @@ class Trainer:
             if self.best.note(self.step, total) and self.step:
                 self.save()
 
-    def listen(self) -> None:
+    def speak_samples(self) -> None:
         """Speak the fixed sentences under the averaged weights, and show how they sound; nothing after a signal."""
         if self.samples.empty or self.stop:
             return
@@ -240,7 +240,7 @@ class Trainer:
             while self.step < training.steps and not (self.stop or self.stale or self.loop.exhausted):
                 self.advance()
                 if self._due(training.samples_every or training.steps):
-                    self.listen()
+                    self.speak_samples()
                 if self._due(training.validate_every):
                     self.validate()
                 if self.stop or self._due(training.checkpoint_every) or self.step == decay_start(training):

@@ -55,17 +55,17 @@ def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | Non
           speaker_wav: Path | None) -> None:  # fmt: skip
     """Speak TEXT; this command needs no name."""
     with reported():
-        from xtts.trainer.evaluation.synthesis_options import Manner
+        from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
         from xtts.trainer.synth.speak_command import Request
         from xtts.trainer.synth.speak_command import speak as speak_request
 
         if file is not None and out is None:
             raise LockstepError("--file", found="no -o", expected="-o FOLDER for 0001.wav and so on")
-        manner = Manner(steps=steps, temperature=temperature, speed=speed, seed=seed)
+        options = SynthesisOptions(steps=steps, temperature=temperature, speed=speed, seed=seed)
         speak_request(
             Request(
                 checkpoint=checkpoint, words=text, file=file, out=out or Path("out.wav"), mel_out=mel_out,
-                vocoder=vocoder, speaker=speaker, speaker_wav=speaker_wav, manner=manner,
+                vocoder=vocoder, speaker=speaker, speaker_wav=speaker_wav, options=options,
             )
         )  # fmt: skip
 
@@ -83,14 +83,14 @@ def evaluate(checkpoint: Path, cache: Path | None, split: "Split", limit: int, j
              temperature: float, seed: int) -> None:  # fmt: skip
     """Compare held-out sentences, spoken, with the recordings of all of them."""
     with reported():
-        from xtts.trainer.evaluation.synthesis_options import Manner
+        from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
         from xtts.trainer.synth.evaluate import EvaluationRequest
         from xtts.trainer.synth.evaluate import evaluate as run_evaluation
 
-        manner = Manner(steps=steps, temperature=temperature, seed=seed)
+        options = SynthesisOptions(steps=steps, temperature=temperature, seed=seed)
         run_evaluation(
             EvaluationRequest(
-                checkpoint=checkpoint, cache=cache, split=split, limit=limit, json_file=json_file, manner=manner
+                checkpoint=checkpoint, cache=cache, split=split, limit=limit, json_file=json_file, options=options
             )
         )
 

@@ -18,9 +18,9 @@ from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import Split
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.figures import Sentence, best_wrong, distance_table, judge, mean_figures
+from xtts.trainer.evaluation.figures import Sentence, best_wrong, distance_table, mean_figures, score_sentences
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, read_clips
-from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.synth.output_files import check_file, write_whole
 from xtts.trainer.synth.voice_source import Source, open_source
@@ -42,7 +42,7 @@ class EvaluationRequest:
     split: Split
     limit: int
     json_file: Path | None
-    manner: Manner
+    options: SynthesisOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ def evaluate(request: EvaluationRequest) -> Evaluation:
     console, began = Console(width=None if os.isatty(1) else 120), time.perf_counter()
     own = spread(len(clips), request.limit)
     console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[request.split]}", highlight=False)
-    spoken = speak_clips(source, clips, own, request.manner)
+    spoken = speak_clips(source, clips, own, request.options)
     console.print("vocoding their recordings", highlight=False)
     profile = source.voice.mel_profile
     vocoded = [_vocode(clips[i].mel, profile) for i in own]
@@ -103,17 +103,19 @@ def competing_clips(cache: Path, voice: Voice, split: Split) -> list[Clip]:
     return clips
 
 
-def speak_clips(source: Source, clips: Sequence[Clip], own: Sequence[int], manner: Manner) -> "list[Utterance]":
+def speak_clips(
+    source: Source, clips: Sequence[Clip], own: Sequence[int], options: SynthesisOptions
+) -> "list[Utterance]":
     """The sentences at the places `own`; a model with voice latents listens to another recording of their speaker."""
     with tensorflow_import():
         from xtts.trainer.synth.speaker import Speaker
 
-    speaker = Speaker(source, manner)
+    speaker = Speaker(source, options)
     spoken = []
     for place in own:
         clip = clips[place]
         if source.model.voice_latents:
-            speaker.imitate(clips[another_recording(clips, place)].mel)
+            speaker.encode_reference(clips[another_recording(clips, place)].mel)
         utterance = speaker.speak(clip.ids, speaker=clip.speaker, number=0)
         spoken.append(utterance)
         if not np.isfinite(utterance.mel).all():
@@ -136,8 +138,8 @@ def compare(
     said = distance_table([utterance.mel for utterance in spoken], recordings)
     again = distance_table(vocoded, recordings)
     return {
-        SYNTHESISED: judge(said, [utterance.frames for utterance in spoken], own, recorded, lengths, ids),
-        VOCODED: judge(again, [len(mel) for mel in vocoded], own, recorded, lengths, ids),
+        SYNTHESISED: score_sentences(said, [utterance.frames for utterance in spoken], own, recorded, lengths, ids),
+        VOCODED: score_sentences(again, [len(mel) for mel in vocoded], own, recorded, lengths, ids),
         WRONG: best_wrong(own, recorded, lengths, ids),
     }
 
@@ -161,7 +163,7 @@ def _report(request: EvaluationRequest, done: Evaluation) -> dict[str, Any]:
         "checkpoint": str(done.source.checkpoint),
         "cache": str(done.cache),
         "split": request.split,
-        "manner": asdict(request.manner),
+        "options": asdict(request.options),
         "spoken": len(done.own),
         "recordings": len(done.clips),
         "systems": {

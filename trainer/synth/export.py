@@ -65,13 +65,13 @@ def _save_model(source: Source, folder: Path, steps: int) -> None:
 
     tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2]
     (, speaker: int32[1] or voice: float32[1, N, D]) -> mel: float32[1, T, M], natural-log magnitude, and mel_length:
-    int32[1], more than T where the shape was too short. A model with voice latents has the signature `listen` too,
-    reference: float32[1, F, M] and reference_length: int32[1] -> voice: float32[1, N, D].
+    int32[1], more than T where the shape was too short. A model with voice latents has another one, `encode_reference`:
+    reference float32[1, F, M] and reference_length: int32[1] -> voice: float32[1, N, D].
     """
     with tensorflow_import():
         import tensorflow as tf
 
-        from xtts.trainer.synth.speaker import generate_signature, generator, listen_signature, load_model
+        from xtts.trainer.synth.speaker import generate_signature, generator, load_model, reference_signature
 
     model = load_model(source)
     module = tf.Module()
@@ -84,8 +84,10 @@ def _save_model(source: Source, folder: Path, steps: int) -> None:
         )
         signatures[name(shape)] = speak.get_concrete_function()
     if source.model.voice_latents:
-        listen = tf.function(lambda *heard: {"voice": model.listen(*heard)}, input_signature=listen_signature(source))
-        signatures["listen"] = listen.get_concrete_function()
+        encode_reference = tf.function(
+            lambda *heard: {"voice": model.encode_reference(*heard)}, input_signature=reference_signature(source)
+        )
+        signatures["encode_reference"] = encode_reference.get_concrete_function()
     signatures["serving_default"] = signatures[name(source.voice.ladder[-1])]
     tf.saved_model.save(module, str(folder), signatures)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.text_normalization import expand
-from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.input_texts import Text, check_speakable, read_texts
 from xtts.trainer.synth.output_files import check_file, check_folder, write_mel, write_wav
 from xtts.trainer.synth.reference_recording import read_recording
@@ -33,7 +33,7 @@ class Request:
     vocoder: str
     speaker: str | None
     speaker_wav: Path | None
-    manner: Manner
+    options: SynthesisOptions
 
 
 def speak(request: Request) -> None:
@@ -82,9 +82,9 @@ def _narrator(request: Request, source: Source, recording: np.ndarray | None) ->
         from xtts.trainer.synth.speaker import Speaker
 
     vocoder = make_vocoder(request.vocoder, source.voice.mel_profile, warn)
-    speaker = Speaker(source, request.manner)
+    speaker = Speaker(source, request.options)
     if recording is not None:
-        speaker.imitate(recording)
+        speaker.encode_reference(recording)
     return Narrator(speaker, vocoder, speaker_number=source.speaker_number(request.speaker))
 
 

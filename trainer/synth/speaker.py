@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.synth.reference_recording import split_crops
@@ -62,7 +62,7 @@ def load_model(source: Source) -> AcousticModel:
 
 
 def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
-    """The locked signature of one shape: tokens int32[1, L], the scalars of a `Manner`, and who speaks.
+    """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, and who speaks.
 
     That is nothing in a model of one voice, speaker int32[1] or voice float32[1, N, D].
     """
@@ -77,7 +77,7 @@ def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
     return parts
 
 
-def listen_signature(source: Source) -> list[tf.TensorSpec]:
+def reference_signature(source: Source) -> list[tf.TensorSpec]:
     """The locked signature of listening: reference float32[1, F, M] and reference_length int32[1]."""
     shape = [1, source.model.voice_frames, source.voice.mel_profile.mel_channels]
     return [tf.TensorSpec(shape, tf.float32, "reference"), tf.TensorSpec([1], tf.int32, "reference_length")]
@@ -106,33 +106,33 @@ def generator(model: AcousticModel, frames: int, steps: int) -> Callable[..., Ge
 
 
 class Speaker:
-    """Speaks token sequences with one checkpoint; one with voice latents has to `imitate` a recording first."""
+    """Speaks token sequences with one checkpoint; one with voice latents needs `encode_reference` first."""
 
-    def __init__(self, source: Source, manner: Manner) -> None:
-        self.source, self.voice, self.manner = source, source.voice, manner
+    def __init__(self, source: Source, options: SynthesisOptions) -> None:
+        self.source, self.voice, self.options = source, source.voice, options
         self.model = load_model(source)
         self.clock = Clock()
         self._traced: dict[Shape, Callable[..., Generated]] = {}
         self._ready: dict[Shape, Callable[..., Generated]] = {}
         self._latents: tf.Tensor | None = None
         # Traced before all others: XLA's cache knows a function by its place in the program.
-        self._listen = self._trace_listening() if source.model.voice_latents else None
+        self._encode_reference = self._trace_reference_encoder() if source.model.voice_latents else None
 
     @property
     def compiled_shapes(self) -> list[Shape]:
         """The shapes in use so far, each compiled or loaded once."""
         return list(self._ready)
 
-    def imitate(self, mel: np.ndarray) -> None:
+    def encode_reference(self, mel: np.ndarray) -> None:
         """Speak with the voice of a recording from now on, the mean of what its crops tell; mel: float32[T, M]."""
-        if self._listen is None:
+        if self._encode_reference is None:
             raise LockstepError(str(self.source.checkpoint), found="a model without voice latents, which imitates none")
         frames = self.source.model.voice_frames
         heard = []
         for crop in split_crops(mel, frames):
             padded = np.full([1, frames, mel.shape[1]], self.voice.mel_profile.silence, np.float32)
             padded[0, : len(crop)] = crop
-            heard.append(self._listen(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
+            heard.append(self._encode_reference(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
         self._latents = tf.constant(np.mean(heard, axis=0))
 
     def speak(self, ids: Sequence[int], *, speaker: int, number: int) -> Utterance:
@@ -140,8 +140,8 @@ class Speaker:
 
         The smallest shape that holds the tokens is tried first, then the smallest that holds the frames they ask for.
         """
-        if self._listen is not None and self._latents is None:
-            raise LockstepError(str(self.source.checkpoint), found="no voice yet", expected="a recording to imitate")
+        if self._encode_reference is not None and self._latents is None:
+            raise LockstepError(str(self.source.checkpoint), found="no voice yet", expected="a reference recording")
         fitting = [shape for shape in self.voice.ladder if shape.tokens >= len(ids)]
         shape = fitting[0]
         while True:
@@ -174,15 +174,17 @@ class Speaker:
 
     def _trace(self, shape: Shape) -> Callable[..., Generated]:
         function = tf.function(
-            generator(self.model, shape.frames, self.manner.steps),
+            generator(self.model, shape.frames, self.options.steps),
             input_signature=generate_signature(self.source, shape.tokens),
             jit_compile=True,
         )
         traced: Callable[..., Generated] = function.get_concrete_function()
         return traced
 
-    def _trace_listening(self) -> Callable[..., tf.Tensor]:
-        function = tf.function(self.model.listen, input_signature=listen_signature(self.source), jit_compile=True)
+    def _trace_reference_encoder(self) -> Callable[..., tf.Tensor]:
+        function = tf.function(
+            self.model.encode_reference, input_signature=reference_signature(self.source), jit_compile=True
+        )
         traced: Callable[..., tf.Tensor] = function.get_concrete_function()
         return traced
 
@@ -192,9 +194,9 @@ class Speaker:
         values: list[tf.Tensor] = [
             tf.constant(tokens),
             tf.constant([len(ids)], tf.int32),
-            tf.constant(self.manner.temperature, tf.float32),
-            tf.constant(self.manner.speed, tf.float32),
-            tf.constant([self.manner.seed, number], tf.int32),
+            tf.constant(self.options.temperature, tf.float32),
+            tf.constant(self.options.speed, tf.float32),
+            tf.constant([self.options.seed, number], tf.int32),
         ]
         if self.source.speaker_table:
             values.append(tf.constant([speaker], tf.int32))

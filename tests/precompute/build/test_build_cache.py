@@ -9,19 +9,19 @@ import pytest
 import soundfile
 
 from xtts.precompute.build.build_cache import BuildReport, build_cache
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
+from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.clip_index import IndexRow, read_index
+from xtts.shared.cache.records import parse_example, unframe
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.shared.cache.clip_index import IndexRow, read_index
 from xtts.shared.system.folder_lock import exclusive
-from xtts.shared.audio.mel import log_mel
-from xtts.shared.cache.records import parse_example, unframe
 
 
 def build(corpus: Path, cache: Path, config: Config, workers: int = 1, **options: object) -> BuildReport:
-    return build_cache(corpus, cache, config, workers=workers, watch=Silence(), **options)
+    return build_cache(corpus, cache, config, workers=workers, progress=NullProgress(), **options)
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -195,9 +195,9 @@ def test_a_second_builder_is_refused(corpus, tiny_config, tmp_path):
 
 
 def test_a_clip_that_changes_meanwhile_is_noticed(corpus, tiny_config, tmp_path, monkeypatch):
-    def plan_and_touch(rows, config, pins):
+    def plan_and_touch(rows, config, previous):
         os.utime(corpus / "wavs" / "tone-0003.wav", ns=(1, 1))
-        return plan_cache(rows, config, pins)
+        return plan_cache(rows, config, previous)
 
     from xtts.precompute.build.shard_plan import plan_cache
 

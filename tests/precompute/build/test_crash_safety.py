@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
@@ -37,7 +37,7 @@ def corpus(tone_corpus, tmp_path_factory) -> Path:
 def whole(corpus, config, tmp_path_factory) -> dict[str, bytes]:
     """The cache of a build that nobody disturbed."""
     cache = tmp_path_factory.mktemp("whole") / "cache"
-    build_cache(corpus, cache, config, workers=1, watch=Silence())
+    build_cache(corpus, cache, config, workers=1, progress=NullProgress())
     return tree(cache)
 
 
@@ -127,7 +127,7 @@ def test_too_little_space_is_said_before_anything_is_written(corpus, config, tmp
     usage = type("Usage", (), {"free": 1000})
     monkeypatch.setattr("xtts.precompute.workers.stopping.shutil.disk_usage", lambda _: usage)
     with pytest.raises(LockstepError, match="0 MiB free, expected 1 MiB for the new shards") as caught:
-        build_cache(corpus, tmp_path / "cache", config, workers=1, watch=Silence())
+        build_cache(corpus, tmp_path / "cache", config, workers=1, progress=NullProgress())
     assert caught.value.exit_code == 1
     assert not any((tmp_path / "cache").rglob("*.tfrecord"))
 
@@ -174,7 +174,7 @@ def interrupted(corpus: Path, cache: Path, config: Config, call: int) -> bool:
     with pytest.MonkeyPatch.context() as patch:
         crash_at(patch, call)
         try:
-            build_cache(corpus, cache, config, workers=1, watch=Silence())
+            build_cache(corpus, cache, config, workers=1, progress=NullProgress())
         except Crash:
             return True
     return False
@@ -196,13 +196,13 @@ def test_every_step_of_a_rebuild_may_be_the_last(corpus, config, whole, tmp_path
     before = load_config("tiny", flags={**SETTINGS, "text.add_blank": True, "shapes.buckets": 3})
     for call in range(1, 200, 4):
         cache = tmp_path / f"cache-{call}"
-        build_cache(corpus, cache, before, workers=1, watch=Silence())
+        build_cache(corpus, cache, before, workers=1, progress=NullProgress())
         good = tree(cache)
         died = interrupted(corpus, cache, config, call)
         if died and (cache / "cache.json").exists():
             spec = load_spec(cache)  # the old cache or the new one, whole
             assert tree(cache).items() >= (good if len(spec.buckets) == 3 else whole).items()
-        report = build_cache(corpus, cache, config, workers=1, watch=Silence())
+        report = build_cache(corpus, cache, config, workers=1, progress=NullProgress())
         assert tree(cache) == whole
         if not died:
             assert call > 40

@@ -9,19 +9,19 @@ import pytest
 import soundfile
 
 from xtts.precompute.build.build_cache import BuildReport, build_cache, explain_build
-from xtts.precompute.workers.progress import Silence
 from xtts.precompute.build.survey import make_request
 from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec, spec_bytes
+from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.shared.cache.clip_index import read_index
 
 FLAGS = {"shapes.buckets": 3, "split.validation_fraction": 0.2, "shards.shard_mb": 1}
 
 
-class Listener(Silence):
+class Listener(NullProgress):
     """Remembers what was said."""
 
     def __init__(self) -> None:
@@ -55,8 +55,8 @@ def config(**flags: object) -> Config:
 
 
 def build(place: Path, settings: Config, cache: str = "cache", **options: object) -> tuple[BuildReport, Listener]:
-    watch = Listener()
-    return build_cache(place / "corpus", place / cache, settings, workers=1, watch=watch, **options), watch
+    progress = Listener()
+    return build_cache(place / "corpus", place / cache, settings, workers=1, progress=progress, **options), progress
 
 
 def shards(cache: Path) -> dict[str, bytes]:
@@ -83,10 +83,10 @@ def test_one_changed_wav_rewrites_one_shard_and_decodes_one_clip(place):
     path = place / "corpus" / "wavs" / "tone-0007.wav"
     samples, rate = soundfile.read(path)
     soundfile.write(path, samples[::-1], rate)
-    report, watch = build(place, config())
+    report, progress = build(place, config())
     assert len(changed_shards(before, place / "cache")) == report.written_shards == 1
-    assert "1 clip with other audio (tone-0007)" in watch.lines
-    assert any("1 of them from audio and" in line for line in watch.lines)
+    assert "1 clip with other audio (tone-0007)" in progress.lines
+    assert any("1 of them from audio and" in line for line in progress.lines)
     assert verify_cache(place / "cache", threads=1) == []
     fresh, _ = build(place, config(), "fresh")
     assert shards(place / "cache") == shards(place / "fresh")
@@ -96,23 +96,23 @@ def test_one_changed_wav_rewrites_one_shard_and_decodes_one_clip(place):
 def test_one_changed_transcript_rewrites_one_shard_and_decodes_nothing(place, monkeypatch):
     before = shards(place / "cache")
     replace_line(place / "corpus", 4, "tone-0004|other words")
-    report, watch = build(place, config())
+    report, progress = build(place, config())
     assert len(changed_shards(before, place / "cache")) == report.written_shards == 1
-    assert "1 clip with another transcript (tone-0004)" in watch.lines
-    assert any(", 0 of them from audio and" in line for line in watch.lines)
+    assert "1 clip with another transcript (tone-0004)" in progress.lines
+    assert any(", 0 of them from audio and" in line for line in progress.lines)
 
 
 def test_one_added_and_one_removed_clip_rewrite_their_shards_alone(place):
     before = shards(place / "cache")
     replace_line(place / "corpus", 30, None)
-    report, watch = build(place, config())
+    report, progress = build(place, config())
     assert len(changed_shards(before, place / "cache")) == report.written_shards == 1
-    assert "1 clip removed (tone-0030)" in watch.lines
+    assert "1 clip removed (tone-0030)" in progress.lines
     before = shards(place / "cache")
     shutil.copy(place / "corpus" / "wavs" / "tone-0030.wav", place / "corpus" / "wavs" / "new.wav")
     replace_line(place / "corpus", 3, "tone-0003|some words\nnew|a new clip")
-    report, watch = build(place, config())
-    assert "1 clip added (new)" in watch.lines
+    report, progress = build(place, config())
+    assert "1 clip added (new)" in progress.lines
     assert len(changed_shards(before, place / "cache")) == report.written_shards <= 2
     assert verify_cache(place / "cache", threads=1) == []
 
@@ -143,17 +143,17 @@ def test_other_settings_reuse_the_stored_mels(place, flags, line):
         stat = path.stat()
         path.write_bytes(b"\0" * stat.st_size)
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    report, watch = build(place, config(**flags))
-    assert any(said.startswith(line) for said in watch.lines)
+    report, progress = build(place, config(**flags))
+    assert any(said.startswith(line) for said in progress.lines)
     assert report.spec.statistics.clips == 150
     assert shards(place / "cache") == shards(place / "fresh")
     assert (place / "cache" / "cache.json").read_bytes() == (place / "fresh" / "cache.json").read_bytes()
 
 
 def test_another_profile_computes_all_mels_anew(place):
-    report, watch = build(place, config(audio__profile="tacotron2"))
-    assert "audio.profile: hifigan -> tacotron2: all mels are computed anew" in watch.lines
-    assert watch.stages == {"scan": 150, "features": 150}
+    report, progress = build(place, config(audio__profile="tacotron2"))
+    assert "audio.profile: hifigan -> tacotron2: all mels are computed anew" in progress.lines
+    assert progress.stages == {"scan": 150, "features": 150}
     assert report.kept_shards == 0
     build(place, config(audio__profile="tacotron2"), "fresh")
     assert shards(place / "cache") == shards(place / "fresh")
@@ -190,11 +190,11 @@ def test_dry_run_explains_and_writes_nothing(place):
     before = {p: p.stat().st_mtime_ns for p in place.rglob("*")}
     replace_line(place / "corpus", 4, "tone-0004|other words")
     before[place / "corpus" / "metadata.csv"] = (place / "corpus" / "metadata.csv").stat().st_mtime_ns
-    watch = Listener()
+    progress = Listener()
     for cache in ("cache", "nowhere"):
-        explain_build(make_request(place / "corpus", place / cache, config(), workers=1), watch)
-    assert "1 clip with another transcript (tone-0004)" in watch.lines
-    assert watch.lines[-1].endswith("0 from stored mels), 0 are kept")
+        explain_build(make_request(place / "corpus", place / cache, config(), workers=1), progress)
+    assert "1 clip with another transcript (tone-0004)" in progress.lines
+    assert progress.lines[-1].endswith("0 from stored mels), 0 are kept")
     assert {p: p.stat().st_mtime_ns for p in place.rglob("*")} == before
 
 
@@ -216,9 +216,9 @@ def test_a_setting_that_is_newer_than_the_cache_counts_as_its_default(place):
     audio = {key: value for key, value in spec.features["audio"].items() if key == "profile"}
     older = spec.model_copy(update={"features": {**spec.features, "audio": audio}})
     (place / "cache" / "cache.json").write_bytes(spec_bytes(older))
-    report, watch = build(place, config())
+    report, progress = build(place, config())
     assert report.written_shards == 0
-    assert watch.stages == {"scan": 0, "features": 0}
+    assert progress.stages == {"scan": 0, "features": 0}
     assert load_spec(place / "cache") == spec
 
 

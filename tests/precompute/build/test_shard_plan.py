@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from xtts.precompute.build.shard_plan import Pins, clip_digest, judge, plan_cache, validation_ids
+from xtts.precompute.build.shard_plan import PreviousPlan, apply_filters, clip_digest, plan_cache, validation_ids
+from xtts.shared.cache.bucket_shapes import Shape
+from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
-from xtts.shared.cache.clip_index import IndexRow
-from xtts.shared.cache.bucket_shapes import Shape
 
 
 def row(name: str, tokens: int = 20, frames: int = 100, speaker: str = "") -> IndexRow:
@@ -52,8 +52,8 @@ def test_one_clip_more_touches_one_shard():
     small = load_config("tiny", flags={"shards.shard_mb": 1})
     before = plan_cache(rows(800), small, None)
     counts = {(s.split, s.bucket): s.shards for s in before.shards}
-    pins = Pins(shapes=before.shapes, speakers=[], shard_counts=counts)
-    after = plan_cache([*rows(800), row("newcomer")], small, pins)
+    previous = PreviousPlan(shapes=before.shapes, speakers=[], shard_counts=counts)
+    after = plan_cache([*rows(800), row("newcomer")], small, previous)
     old = {shard.file: [r.id for r in shard.rows] for shard in before.shards}
     new = {shard.file: [r.id for r in shard.rows] for shard in after.shards}
     assert len(old) > 20
@@ -85,22 +85,24 @@ def test_without_fixed_lengths_there_is_one_bucket():
 
 
 def test_pinned_heights_stay_while_they_fit():
-    pins = Pins(shapes=[Shape(tokens=48, frames=320), Shape(tokens=48, frames=576)], speakers=[], shard_counts={})
-    assert plan_cache(rows(300), config(buckets=2), pins).shapes == pins.shapes
-    assert plan_cache([*rows(300), row("x", 20, 577)], config(buckets=2), pins).shapes != pins.shapes
-    assert plan_cache([*rows(300), row("x", 49, 500)], config(buckets=2), pins).shapes != pins.shapes
+    previous = PreviousPlan(
+        shapes=[Shape(tokens=48, frames=320), Shape(tokens=48, frames=576)], speakers=[], shard_counts={}
+    )
+    assert plan_cache(rows(300), config(buckets=2), previous).shapes == previous.shapes
+    assert plan_cache([*rows(300), row("x", 20, 577)], config(buckets=2), previous).shapes != previous.shapes
+    assert plan_cache([*rows(300), row("x", 49, 500)], config(buckets=2), previous).shapes != previous.shapes
 
 
 def test_pinned_heights_that_waste_much_are_chosen_anew():
-    pins = Pins(shapes=[Shape(tokens=48, frames=2000)], speakers=[], shard_counts={})
-    assert plan_cache(rows(300), config(buckets=2), pins).shapes != pins.shapes
+    previous = PreviousPlan(shapes=[Shape(tokens=48, frames=2000)], speakers=[], shard_counts={})
+    assert plan_cache(rows(300), config(buckets=2), previous).shapes != previous.shapes
 
 
 def test_known_speakers_keep_their_ids():
     speakers = [row("a", speaker="zoe"), row("b", speaker="ann"), row("c", speaker="bob")]
     assert plan_cache(speakers, config(), None).speakers == ["ann", "bob", "zoe"]
-    pins = Pins(shapes=[Shape(tokens=24, frames=104)], speakers=["zoe"], shard_counts={})
-    assert plan_cache(speakers, config(), pins).speakers == ["zoe", "ann", "bob"]
+    previous = PreviousPlan(shapes=[Shape(tokens=24, frames=104)], speakers=["zoe"], shard_counts={})
+    assert plan_cache(speakers, config(), previous).speakers == ["zoe", "ann", "bob"]
     assert plan_cache([row("a")], config(), None).speakers == []
 
 
@@ -115,16 +117,16 @@ def test_known_speakers_keep_their_ids():
     ],
 )
 def test_lengths_are_judged(tokens, frames, reason, detail):
-    judged = judge(row("a", tokens, frames), config(max_text_length=50, max_mel_frames=300))
-    assert (judged.status, judged.reason, judged.detail) == ("rejected" if reason else "kept", reason, detail)
+    filtered = apply_filters(row("a", tokens, frames), config(max_text_length=50, max_mel_frames=300))
+    assert (filtered.status, filtered.reason, filtered.detail) == ("rejected" if reason else "kept", reason, detail)
 
 
 def test_without_caps_only_the_absurd_is_too_long():
-    assert judge(row("a", 20, 2**16), config()).reason is None
-    assert judge(row("a", 20, 2**16 + 1), config()).reason == "too long audio"
-    assert judge(row("a", 2**16 + 1, 2**16), config()).reason == "too long text"
+    assert apply_filters(row("a", 20, 2**16), config()).reason is None
+    assert apply_filters(row("a", 20, 2**16 + 1), config()).reason == "too long audio"
+    assert apply_filters(row("a", 2**16 + 1, 2**16), config()).reason == "too long text"
 
 
 def test_what_the_scan_rejected_stays_rejected():
     scanned = replace(row("a"), status="rejected", reason="missing audio", mel_length=None)
-    assert judge(scanned, config()) == scanned
+    assert apply_filters(scanned, config()) == scanned

@@ -17,7 +17,7 @@ import soundfile
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.check.verify_command import VerifyRequest, run_verify
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec, spec_bytes
 from xtts.shared.cache.clip_index import index_bytes, read_index
 from xtts.shared.errors import LockstepError
@@ -42,7 +42,7 @@ def check(place: Path, *, deep: int | None = None, repair: bool = False) -> tupl
     request = VerifyRequest(
         cache=place / "cache", against=place / "corpus", deep=deep, repair=repair, workers=1
     )  # fmt: skip
-    code = run_verify(request, as_json=False, watch=Silence(), echo=lines.append)
+    code = run_verify(request, as_json=False, progress=NullProgress(), echo=lines.append)
     return code, lines
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import digest_of, load_spec
 from xtts.shared.cache.clip_index import REASONS, index_bytes, read_index
 from xtts.shared.cache.quick_check import quick_check
@@ -79,7 +79,7 @@ def test_a_spec_that_is_no_spec(cache, data, tiny_corpus, tiny_config):
     (cache / "cache.json").write_bytes(data)
     with pytest.raises(LockstepError, match=r"cache\.json: (cannot be read|format version|edited)"):
         load_spec(cache)
-    build_cache(tiny_corpus, cache, tiny_config, workers=1, watch=Silence())
+    build_cache(tiny_corpus, cache, tiny_config, workers=1, progress=NullProgress())
     assert verify_cache(cache, threads=1) == []
 
 
@@ -107,7 +107,7 @@ def test_rows_that_point_nowhere_do_not_crash_a_build(cache, tiny_corpus, tiny_c
     (cache / "index.parquet").write_bytes(data)
     forge(cache, lambda f: f.update(index_sha256=hashlib.sha256(data).hexdigest()))
     assert "names a shard that the cache does not have" in "\n".join(map(str, verify_cache(cache, threads=1)))
-    build_cache(tiny_corpus, cache, tiny_config, workers=1, watch=Silence())
+    build_cache(tiny_corpus, cache, tiny_config, workers=1, progress=NullProgress())
     assert verify_cache(cache, threads=1) == []
 
 
@@ -176,7 +176,7 @@ def fuzz(folder: Path, metadata: bytes, audio: bytes, name: str) -> str:
     config = load_config("tiny", flags={"shapes.max_reject_fraction": 1.0})
     message = ""
     try:
-        build_cache(folder / "corpus", folder / "cache", config, workers=1, watch=Silence())
+        build_cache(folder / "corpus", folder / "cache", config, workers=1, progress=NullProgress())
     except LockstepError as error:
         message = str(error)
     event(re.sub(r".*: |[0-9]+|\(.*?\)|'.*'", "", message)[:40] or "built")

@@ -14,7 +14,7 @@ from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.corpus import listing as corpus_module
 from xtts.precompute.corpus.listing import read_corpus
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
@@ -59,7 +59,7 @@ def test_whole_recordings_are_clips(tmp_path, name):
     )
     assert read_corpus(path) == read_corpus(path.parent)
     cache = tmp_path / "cache"
-    build_cache(path.parent, cache, load_config("tiny"), workers=1, watch=Silence())
+    build_cache(path.parent, cache, load_config("tiny"), workers=1, progress=NullProgress())
     assert verify_cache(cache, threads=1) == []
     assert load_spec(cache).speakers == ["ann"]
     rows = read_index(cache / "index.parquet")

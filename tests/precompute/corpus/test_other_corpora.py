@@ -12,7 +12,7 @@ from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.corpus.listing import read_corpus
 from xtts.precompute.view.terminal import build_summary
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import IndexRow, read_index
 from xtts.shared.cache.records import parse_example, unframe
@@ -25,7 +25,7 @@ def noise(seconds: float = 1.0, rate: int = 22_050) -> np.ndarray:
 
 
 def build(data: Path, cache: Path, **flags: object) -> dict[str, IndexRow]:
-    build_cache(data, cache, load_config("tiny", flags=flags), workers=1, watch=Silence())
+    build_cache(data, cache, load_config("tiny", flags=flags), workers=1, progress=NullProgress())
     assert verify_cache(cache, threads=1) == []
     return {row.id: row for row in read_index(cache / "index.parquet")}
 
@@ -139,7 +139,7 @@ def test_numbers_become_words_only_without_a_normalised_column(tmp_path):
     metadata = tmp_path / "corpus" / "metadata.csv"
     metadata.write_text("a|Dr. No has 12 boats\nb|no 5|no 5 b\nc|none\n")
     config, cache = load_config("tiny"), tmp_path / "cache"
-    report = build_cache(tmp_path / "corpus", cache, config, workers=1, watch=Silence())
+    report = build_cache(tmp_path / "corpus", cache, config, workers=1, progress=NullProgress())
     rows = {row.id: row for row in read_index(cache / "index.parquet")}
     assert [rows[name].text for name in "abc"] == ["Doctor No has twelve boats", "no 5 b", "none"]
     assert [rows[name].notes for name in "abc"] == ["no normalised column", "", "no normalised column"]

@@ -23,7 +23,7 @@ from xtts.precompute.view.html_report import (
     speaker_lines,
     write_report,
 )
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.clip_index import KEPT
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -65,13 +65,13 @@ def hostile_cache(tmp_path_factory, tone_corpus):
     soundfile.write(corpus / "wavs" / "tone-0006.wav", samples, 16_000)
     (corpus / "metadata.csv").write_text("\n".join(lines) + "\n")
     config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.5, "shapes.buckets": 2})
-    build_cache(corpus, folder / "features", config, workers=1, watch=Silence())
+    build_cache(corpus, folder / "features", config, workers=1, progress=NullProgress())
     return folder / "features"
 
 
 @pytest.fixture(scope="module")
 def hostile_page(hostile_cache):
-    return report_page(CachedClips(hostile_cache), seed=0, watch=Silence())
+    return report_page(CachedClips(hostile_cache), seed=0, progress=NullProgress())
 
 
 def test_the_corpus_is_text_and_nothing_else(hostile_page):
@@ -127,7 +127,7 @@ def test_the_same_seed_gives_the_same_bytes(tiny_cache, tmp_path, monkeypatch):
     monkeypatch.setattr(report, "CLIPS_SHOWN", 2)
     names = [tmp_path / name for name in ("a.html", "b.html", "c.html")]
     for name, seed in zip(names, (0, 0, 1), strict=True):
-        assert str(name) in write_report(tiny_cache, name, seed=seed, watch=Silence())
+        assert str(name) in write_report(tiny_cache, name, seed=seed, progress=NullProgress())
     pages = [name.read_bytes() for name in names]
     assert pages[0] == pages[1] != pages[2]
     assert len(pages[0]) < 10 * 2**20
@@ -136,8 +136,8 @@ def test_the_same_seed_gives_the_same_bytes(tiny_cache, tmp_path, monkeypatch):
 def test_records_of_their_own_length_need_no_padding(tone_corpus, tmp_path):
     corpus = tone_corpus(tmp_path / "corpus", 3, seconds=(0.3, 0.6))
     config = load_config("tiny", flags={"shapes.pad_to_fixed_length": False})
-    build_cache(corpus, tmp_path / "features", config, workers=1, watch=Silence())
-    page = report_page(CachedClips(tmp_path / "features"), seed=0, watch=Silence())
+    build_cache(corpus, tmp_path / "features", config, workers=1, progress=NullProgress())
+    page = report_page(CachedClips(tmp_path / "features"), seed=0, progress=NullProgress())
     assert "Stored at their own length" in page
     assert page.count("<audio") == 3
 
@@ -145,8 +145,8 @@ def test_records_of_their_own_length_need_no_padding(tone_corpus, tmp_path):
 def test_a_long_clip_is_shown_in_part(tone_corpus, tmp_path):
     corpus = tone_corpus(tmp_path / "corpus", 1, seconds=(16.0, 16.5))
     config = load_config("tiny", flags={"split.validation_fraction": 0.0})
-    build_cache(corpus, tmp_path / "features", config, workers=1, watch=Silence())
-    page = report_page(CachedClips(tmp_path / "features"), seed=0, watch=Silence())
+    build_cache(corpus, tmp_path / "features", config, workers=1, progress=NullProgress())
+    page = report_page(CachedClips(tmp_path / "features"), seed=0, progress=NullProgress())
     assert "(the first 15 s here)" in page
     (sound,) = [link for link in Page(page).links if "audio" in link[:12]]
     assert soundfile.info(io.BytesIO(base64.b64decode(sound.partition(",")[2]))).duration == pytest.approx(15, abs=0.02)
@@ -159,7 +159,7 @@ def test_a_cache_without_its_shards_is_refused(tiny_cache, tmp_path):
     with pytest.raises(
         LockstepError, match=r"tfrecord \(tone-\d+\): missing, .*verify --cache .* --against .* --repair"
     ):
-        write_report(tmp_path / "features", tmp_path / "report.html", seed=0, watch=Silence())
+        write_report(tmp_path / "features", tmp_path / "report.html", seed=0, progress=NullProgress())
     assert not (tmp_path / "report.html").exists()
 
 

@@ -16,7 +16,7 @@ from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.cli import main
 from xtts.precompute.view.cached_clips import CachedClips, file_name, nearest_row, plain
 from xtts.precompute.view.inspect_clip import draw_clip, inspect_clip
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.audio.decode import decode
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
@@ -96,7 +96,7 @@ def test_a_rejected_clip_prints_its_reason(tone_corpus, tmp_path):
     corpus = tone_corpus(tmp_path / "corpus", 6)
     (corpus / "wavs" / "tone-0002.wav").unlink()
     config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.5})
-    build_cache(corpus, tmp_path / "features", config, workers=1, watch=Silence())
+    build_cache(corpus, tmp_path / "features", config, workers=1, progress=NullProgress())
     told = inspect_clip(tmp_path / "features", "tone-0002", tmp_path / "out")
     assert told.startswith("tone-0002: rejected, missing audio (")
     assert not (tmp_path / "out").exists()

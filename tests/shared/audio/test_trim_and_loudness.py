@@ -4,7 +4,7 @@ import soundfile
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.audio.trim_and_loudness import integrated_loudness, set_loudness, trim_silence
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
@@ -64,7 +64,9 @@ def test_a_cache_of_trimmed_and_levelled_clips(tmp_path):
     soundfile.write(tmp_path / "corpus" / "wavs" / "mute.wav", silence(1.0), RATE)
     (tmp_path / "corpus" / "metadata.csv").write_text("\n".join([*lines, "mute|some words"]))
     flags = {"audio.trim_silence_db": 40.0, "audio.loudness_lufs": -20.0, "shapes.max_reject_fraction": 0.2}
-    build_cache(tmp_path / "corpus", tmp_path / "cache", load_config("tiny", flags=flags), workers=1, watch=Silence())
+    build_cache(
+        tmp_path / "corpus", tmp_path / "cache", load_config("tiny", flags=flags), workers=1, progress=NullProgress()
+    )
     rows = {row.id: row for row in read_index(tmp_path / "cache" / "index.parquet")}
     assert (rows["mute"].reason, rows["mute"].detail) == ("empty audio", "only digital silence")
     kept = [row for row in rows.values() if row.reason is None]

@@ -13,7 +13,7 @@ import soundfile
 from xtts.precompute.build.build_cache import BuildReport, build_cache
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -49,7 +49,7 @@ def corpus(tmp_path) -> Path:
 def build(data: Path, cache: Path, *, workers: int = 1, fresh: bool = False, **flags: object) -> BuildReport:
     settings = {"text.tokenizer": "bpe", "text.bpe_vocabulary": 64, **flags}
     config = load_config("tiny", flags=settings)
-    report = build_cache(data, cache, config, workers=workers, watch=Silence(), fresh=fresh)
+    report = build_cache(data, cache, config, workers=workers, progress=NullProgress(), fresh=fresh)
     assert verify_cache(cache, threads=1) == []
     return report
 

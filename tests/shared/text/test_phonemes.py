@@ -11,7 +11,7 @@ import pytest
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.workers.pool import WorkerPool
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
@@ -77,7 +77,7 @@ def test_a_cache_of_phonemes(tiny_corpus, tmp_path):
     config = load_config(
         "tiny", flags={"text.tokenizer": "phonemes", "text.add_blank": True, "shapes.max_reject_fraction": 0.9}
     )
-    build_cache(tiny_corpus, tmp_path / "cache", config, workers=1, watch=Silence())
+    build_cache(tiny_corpus, tmp_path / "cache", config, workers=1, progress=NullProgress())
     assert verify_cache(tmp_path / "cache", threads=1) == []
     assert load_spec(tmp_path / "cache").vocabulary == len(PHONEMES)
     row = next(row for row in read_index(tmp_path / "cache" / "index.parquet") if row.reason is None)

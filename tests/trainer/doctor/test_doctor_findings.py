@@ -158,7 +158,7 @@ def test_where_xla_does_not_compile_the_rest_is_examined(subject, monkeypatch):
     monkeypatch.setattr(environment_module, "_xla", lambda: ([fact], [broken]))
     monkeypatch.setattr(examination, "run_steps", lambda *_: pytest.fail("a step was compiled"))
     monkeypatch.setattr(examination, "memory", lambda *_, **__: pytest.fail("a step was compiled"))
-    report = examination.examine(subject, count=4, search=True, watch=lambda _: None)
+    report = examination.examine(subject, count=4, search=True, progress=lambda _: None)
     assert [finding.what for finding in report.findings] == [broken.what]
     facts = {section.name: {fact.name: fact for fact in section.facts} for section in report.sections}
     assert facts["steps"]["not run"].text == "XLA does not compile here"

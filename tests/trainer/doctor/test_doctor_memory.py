@@ -203,7 +203,7 @@ def test_the_largest_batch_of_the_micro_model(tiny_cache, micro, monkeypatch, me
     monkeypatch.setattr(examination, "available_bytes", lambda: 4 << 30)
     # What shuffling is held against is asked for before a step has taken its part.
     monkeypatch.setattr(examination, "free_host_bytes", lambda: asked.append(len(estimated)) or 8 << 30)
-    report = examination.examine(subject, count=1, search=True, watch=lambda _: None)
+    report = examination.examine(subject, count=1, search=True, progress=lambda _: None)
     facts = {fact.name: fact for section in report.sections for fact in section.facts}
     assert (len(estimated), asked) == (1, [0])
     assert 1 << 18 < estimated[0] < 1 << 24

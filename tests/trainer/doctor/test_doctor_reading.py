@@ -66,7 +66,7 @@ def slow_reads(monkeypatch):
 def test_a_shard_on_a_slow_reader(subject, slow_reads):
     shard = subject.spec.buckets[1].train[0].file
     slow_reads(lambda path: 0.3 * (path == subject.cache / shard))
-    (finding,) = examine(subject, count=0, search=False, watch=lambda doing: None).findings
+    (finding,) = examine(subject, count=0, search=False, progress=lambda doing: None).findings
     assert finding.section == "environment"
     assert finding.what.startswith(f"slow to read: {shard} at 0.")
     assert finding.cause == "what holds it is throttled, fails in places, or is slower than what holds the others"

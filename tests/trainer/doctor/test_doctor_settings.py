@@ -8,7 +8,7 @@ import pytest
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.build.shard_plan import plan_cache, stored_bytes
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import Bucket, Shard
 from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.cache.stats import corpus_stats
@@ -121,7 +121,7 @@ def test_settings_of_the_input_pipeline(subject, configured):
 
     assert found(configured()) == []
     assert found(configured(), free_memory=600 << 20) == []
-    assert found(configured("training.level_batches=false")) == ["training.level_batches"]
+    assert found(configured("training.constant_frames_per_batch=false")) == ["training.constant_frames_per_batch"]
     off = configured("data.prefetch_to_device=false")
     assert found(off, gpu=True) == ["data.prefetch_to_device"]
     assert found(off) == []
@@ -177,6 +177,8 @@ def test_little_memory_for_shuffling_mixes_shards_as_well(ljspeech_spec):
 
 def test_clips_at_their_own_lengths_are_unusable(tiny_corpus, tmp_path, micro):
     flags = {"shapes.pad_to_fixed_length": False, "shapes.buckets": 1}
-    build_cache(tiny_corpus, tmp_path / "features", load_config("tiny", flags=flags), workers=1, watch=Silence())
+    build_cache(
+        tiny_corpus, tmp_path / "features", load_config("tiny", flags=flags), workers=1, progress=NullProgress()
+    )
     with pytest.raises(LockstepError, match=r"expected shapes\.pad_to_fixed_length: true; run xtts-"):
         load_subject(["tiny"], micro, {}, tmp_path / "features")

@@ -11,7 +11,7 @@ import tensorflow as tf
 from rich.console import Console
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
@@ -33,7 +33,7 @@ def caches(tmp_path_factory, tiny_corpus):
     folder = tmp_path_factory.mktemp("dynamic")
     for name, fixed in (("own", False), ("padded", True)):
         flags = {"shapes.pad_to_fixed_length": fixed, "shapes.buckets": 1, "split.validation_fraction": 0.1}
-        build_cache(tiny_corpus, folder / name, load_config("tiny", flags=flags), workers=1, watch=Silence())
+        build_cache(tiny_corpus, folder / name, load_config("tiny", flags=flags), workers=1, progress=NullProgress())
     return folder / "own", folder / "padded"
 
 

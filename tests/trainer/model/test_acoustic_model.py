@@ -50,7 +50,7 @@ def test_sizes(name, millions):
 def test_weight_decay_is_for_matrices():
     names = {variable.path.split("/", 1)[1]: decays(variable) for variable in small_model().trainable_variables}
     assert names["decoder/block_0/depthwise/kernel"]
-    assert names["text_encoder/block_0/attention/inward/kernel"]
+    assert names["text_encoder/block_0/attention/qkv/kernel"]
     assert not names["text_encoder/tokens/embeddings"]
     assert {name.rsplit("/", 1)[1] for name, decay in names.items() if not decay} == {
         "bias", "gamma", "beta", "embeddings",

@@ -80,13 +80,13 @@ def decoder(request):
 
 def test_frame_places_are_exact_beyond_the_bits_of_tf32(decoder, monkeypatch):
     features = []
-    made = networks.place_features
-    monkeypatch.setattr(networks, "place_features", lambda *place: features.append(made(*place)) or features[0])
+    made = networks.position_features
+    monkeypatch.setattr(networks, "position_features", lambda *place: features.append(made(*place)) or features[0])
     monkeypatch.setattr(tf, "matmul", tf32_matmul)
     durations = np.full([1, 1_500], 5)
     durations[0, 7], frames = 2_049, 1_499 * 5 + 2_049
     encodings, mean = tf.zeros([1, 1_500, 8], decoder.compute_dtype), tf.zeros([1, 1_500, 4])
-    decoder.spread_text(encodings, mean, tf.constant(durations, tf.int32), frames)
+    decoder.regulate_length(encodings, mean, tf.constant(durations, tf.int32), frames)
     offset = np.concatenate([np.arange(length) for length in durations[0]])
     length = np.repeat(durations[0], durations[0]).astype(float)
     angle = np.pi * (offset + 0.5) / length
@@ -97,7 +97,7 @@ def test_frame_places_are_exact_beyond_the_bits_of_tf32(decoder, monkeypatch):
 def test_no_product_takes_frame_indices(decoder):
     """From the durations a product is reached only through a comparison, or an angle and a logarithm."""
     specs = [((2, 6, 8), decoder.compute_dtype), ((2, 6, 4), tf.float32), ((2, 6), tf.int32)]
-    traced = tf.function(decoder.spread_text).get_concrete_function(*(tf.TensorSpec(*spec) for spec in specs), 40)
+    traced = tf.function(decoder.regulate_length).get_concrete_function(*(tf.TensorSpec(*spec) for spec in specs), 40)
     products = [op for op in traced.graph.get_operations() if "MatMul" in op.type]
     assert len(products) == 3  # the text's projection, the path, the projection of the place
     ends = {"GreaterEqual", "Less", "Greater", "Cos", "Sin", "Log", "Shape", "StridedSlice"}

@@ -37,6 +37,19 @@ def test_arrays_come_back_as_they_were(tmp_path):
     assert json.loads((path / "checkpoint.json").read_text())["progress"] == {"best": 1.5}
 
 
+def test_layers_of_an_older_checkpoint_are_found_under_their_names_of_today(tmp_path):
+    older = (
+        "text_encoder/block_0/attention/inward",
+        "reference_encoder/inward",
+        "block_0/widen_norm",
+        "block_0/narrow",
+    )
+    arrays = load_arrays(save(tmp_path, 1, **{f"weights/{name}/kernel": np.zeros(1) for name in older}))
+    today = ("text_encoder/block_0/attention/qkv", "reference_encoder/input_projection", "block_0/ffn_norm",
+             "block_0/ffn_out")  # fmt: skip
+    assert list(arrays) == [f"weights/{name}/kernel" for name in today]
+
+
 def test_the_newest_is_found_by_number_in_a_run_folder_and_by_name(tmp_path):
     for step in (5, 90, 100):
         save(tmp_path / "checkpoints", step)

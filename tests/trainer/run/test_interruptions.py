@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import Silence
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.config_files import load_config
 from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
 
@@ -31,7 +31,7 @@ def one_shape(tmp_path_factory, tiny_corpus):
     """A cache of one shape without held-out clips: two compiled functions less at every start."""
     cache = tmp_path_factory.mktemp("one") / "features"
     settings = {"shapes.buckets": 1, "split.validation_fraction": 0.0}
-    build_cache(tiny_corpus, cache, load_config("tiny", flags=settings), workers=1, watch=Silence())
+    build_cache(tiny_corpus, cache, load_config("tiny", flags=settings), workers=1, progress=NullProgress())
     return cache
 
 

@@ -15,7 +15,7 @@ from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation import cepstral_distortion as cepstra_module
 from xtts.trainer.evaluation.cepstral_distortion import DECIBELS, cepstra, warped_distances
-from xtts.trainer.evaluation.figures import best_wrong, distance_table, judge, mean_figures
+from xtts.trainer.evaluation.figures import best_wrong, distance_table, mean_figures, score_sentences
 from xtts.trainer.evaluation.held_out_clips import read_clips
 from xtts.trainer.synth.evaluate import spread
 from xtts.trainer.synth.voice_source import open_source
@@ -76,7 +76,7 @@ def test_retrieval_and_relative_distortion():
     ids, lengths = ["a", "b", "c"], [100, 80, 120]
     recorded = np.array([[0, 4, 8], [4, 0, 2], [8, 2, 0]], float)
     distances = np.array([[1, 5, 9], [3, 1.5, 1], [9, 9, 1]], float)
-    first, second, third = judge(distances, [110, 80, 90], [0, 1, 2], recorded, lengths, ids)
+    first, second, third = score_sentences(distances, [110, 80, 90], [0, 1, 2], recorded, lengths, ids)
     assert (first.nearest, second.nearest, third.nearest) == ("a", "c", "c")
     assert [s.retrieved for s in (first, second, third)] == [True, False, True]
     assert [s.relative_mcd for s in (first, second, third)] == [1 / 4, 1.5 / 2, 1 / 2]
@@ -94,7 +94,7 @@ def test_noisy_copies_find_their_originals_among_all():
     copies = [mel + np.random.default_rng(5).normal(0, 0.3, mel.shape).astype(np.float32) for mel in originals[1:4]]
     recorded = distance_table(originals[1:4], originals)
     said = distance_table(copies, originals)
-    sentences = judge(said, [24, 28, 35], [1, 2, 3], recorded, [30, 24, 28, 35, 24], list("vwxyz"))
+    sentences = score_sentences(said, [24, 28, 35], [1, 2, 3], recorded, [30, 24, 28, 35, 24], list("vwxyz"))
     assert mean_figures(sentences).retrieval_at_1 == 1.0
     assert mean_figures(sentences).relative_mcd < 0.5
 

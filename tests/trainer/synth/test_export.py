@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.export import ExportRequest, export
 from xtts.trainer.synth.voice_source import open_source
 
@@ -61,7 +61,7 @@ def test_stock_tensorflow_speaks_as_the_command_does(exported, finished_run):
     assert len(signatures) == len(source.voice.ladder) + 1
     assert mel.shape == (1, largest.frames, 80)
     # Without noise, since XLA draws other numbers from a seed than plain TensorFlow.
-    speaker = Speaker(source, Manner(steps=2, temperature=0.0))
+    speaker = Speaker(source, SynthesisOptions(steps=2, temperature=0.0))
     expected, frames = speaker._run(largest, ids.tolist(), 0, 0)
     assert mel_length[0] == frames
     np.testing.assert_allclose(mel[0], expected, atol=1e-3)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from xtts.shared.errors import LockstepError
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording
-from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.run.checkpoint import describe, save_checkpoint
 from xtts.trainer.synth.export import ExportRequest, export
 from xtts.trainer.synth.reference_recording import read_recording, split_crops
@@ -18,7 +18,7 @@ from xtts.trainer.synth.speak_command import Request, speak
 from xtts.trainer.synth.speaker import Speaker
 from xtts.trainer.synth.voice_source import open_source
 
-MANNER = Manner(steps=2, temperature=0.0, speed=4.0)
+DEFAULT_OPTIONS = SynthesisOptions(steps=2, temperature=0.0, speed=4.0)
 FRAMES = 64
 
 
@@ -44,7 +44,7 @@ def source(run):
 
 @pytest.fixture(scope="module")
 def speaker(source):
-    return Speaker(source, MANNER)
+    return Speaker(source, DEFAULT_OPTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -61,18 +61,18 @@ def recordings(tmp_path_factory):
 def request(run, out, *, speaker=None, speaker_wav=None):
     return Request(
         checkpoint=run, words="a word", file=None, out=out / "out.wav", mel_out=out / "mel.npy", vocoder="griffinlim",
-        speaker=speaker, speaker_wav=speaker_wav, manner=MANNER,
+        speaker=speaker, speaker_wav=speaker_wav, options=DEFAULT_OPTIONS,
     )  # fmt: skip
 
 
 def test_the_recording_decides_the_voice(run, source, speaker, recordings, tmp_path):
-    with pytest.raises(LockstepError, match="no voice yet, expected a recording to imitate"):
+    with pytest.raises(LockstepError, match="no voice yet, expected a reference recording"):
         speaker.speak([3, 4], speaker=0, number=0)
     ids, spoken = source.voice.symbol_table.encode("a word").ids, {}
     for name in ("low", "high"):
         mel = read_recording(recordings / f"{name}.wav", source)
         assert len(mel) == int(2.5 * 22_050) // 256
-        speaker.imitate(mel)
+        speaker.encode_reference(mel)
         spoken[name] = speaker.speak(ids, speaker=0, number=0)
     frames = min(len(utterance.mel) for utterance in spoken.values())
     assert np.abs(spoken["low"].mel[:frames] - spoken["high"].mel[:frames]).mean() > 1e-2
@@ -89,19 +89,19 @@ def test_the_voice_is_the_mean_of_the_crops(speaker):
     assert [len(crop) for crop in split_crops(mel[:20], FRAMES)] == [20]
     latents = []
     for crop in crops:
-        speaker.imitate(crop)
+        speaker.encode_reference(crop)
         latents.append(speaker._latents.numpy())
-    speaker.imitate(mel)
+    speaker.encode_reference(mel)
     np.testing.assert_allclose(speaker._latents, np.mean(latents, axis=0), atol=1e-6)
     assert latents[0].shape == (1, 4, 16)
 
 
 def test_stock_tensorflow_listens_and_speaks(source, speaker, run, tmp_path):
-    export(ExportRequest(checkpoint=run, out=tmp_path / "exported", steps=MANNER.steps))
+    export(ExportRequest(checkpoint=run, out=tmp_path / "exported", steps=DEFAULT_OPTIONS.steps))
     signatures = tf.saved_model.load(str(tmp_path / "exported/model")).signatures
     crop = np.random.default_rng(1).normal(-5, 2, [1, FRAMES, 80]).astype(np.float32)
-    voice = signatures["listen"](reference=tf.constant(crop), reference_length=tf.constant([FRAMES]))["voice"]
-    speaker.imitate(crop[0])
+    voice = signatures["encode_reference"](reference=tf.constant(crop), reference_length=tf.constant([FRAMES]))["voice"]
+    speaker.encode_reference(crop[0])
     np.testing.assert_allclose(voice, speaker._latents, atol=1e-5)
     shape = source.voice.ladder[0]
     spoken = signatures[f"speak_{shape.tokens}_{shape.frames}"](

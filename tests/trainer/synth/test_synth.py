@@ -14,7 +14,7 @@ import soundfile
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import Manner
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape, Voice
 from xtts.trainer.synth.input_texts import Text
 from xtts.trainer.synth.sentences import split_text
@@ -85,7 +85,7 @@ def narrator(finished_run):
     def loudness(mel):
         return np.repeat(mel.mean(axis=1), HIFIGAN.hop_samples).astype(np.float32) / 100
 
-    return Narrator(Speaker(open_source(finished_run[0]), Manner(steps=2)), loudness, speaker_number=0)
+    return Narrator(Speaker(open_source(finished_run[0]), SynthesisOptions(steps=2)), loudness, speaker_number=0)
 
 
 def say(narrator, words):

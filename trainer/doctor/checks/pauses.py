@@ -35,7 +35,7 @@ def measure_pauses(workload: Workload) -> dict[str, float]:
         folder = RunFolder(Path(name))
         reporter = Reporter(folder, Console(quiet=True), total_steps=1, log_every=1, buckets=0)
 
-        def listen() -> None:
+        def speak() -> None:
             reporter.samples(0, samples, samples.speak(), began=time.perf_counter())
 
         def save() -> None:
@@ -46,7 +46,7 @@ def measure_pauses(workload: Workload) -> dict[str, float]:
         if not validation.empty:
             pauses["training.validate_every"] = validation.run
         if not samples.empty:
-            pauses["training.samples_every"] = listen
+            pauses["training.samples_every"] = speak
         seconds = {setting: _second_time(pause) for setting, pause in pauses.items()}
         reporter.close()
     return seconds

@@ -28,9 +28,9 @@ _MOST_SHUFFLING = 0.5
 """Share of the free memory that shuffled blocks may take beside everything else."""
 _LEVEL_OFF = Finding(
     section="config",
-    what="training.level_batches is off: steps of short buckets do less work",
+    what="training.constant_frames_per_batch is off: steps of short buckets do less work",
     cause="every bucket has the same batch size",
-    setting="training.level_batches",
+    setting="training.constant_frames_per_batch",
     value=True,
 )
 _PREFETCH_OFF = Finding(
@@ -183,7 +183,7 @@ def reading(config: Config, spec: CacheSpec, sizes: dict[int, int], *, free_memo
     stored = sum(shard.bytes for bucket in spec.buckets for shard in bucket.train)
     shuffling = min(config.data.shuffle_memory_mb << 20, 2 * stored)  # a clip is in two blocks at most
     level = level_gain(config, spec, sizes)
-    leveled = "leveled" if config.training.level_batches else "not leveled"
+    leveled = "leveled" if config.training.constant_frames_per_batch else "not leveled"
     mixed = one_shard_share(config, spec)
     fact = Fact(
         name="reading", value={"shuffle_bytes": shuffling, "one_shard_share": mixed, "level_gain": level},
@@ -222,7 +222,7 @@ def _shuffling(shuffling: int, free_memory: int) -> Finding:
 
 def level_gain(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> float:
     """Frames of a mean step with leveled batches, as a multiple of those as configured."""
-    training = config.training.model_copy(update={"level_batches": True})
+    training = config.training.model_copy(update={"constant_frames_per_batch": True})
     return _mean_frames(spec, batch_sizes(spec, training)) / _mean_frames(spec, sizes)
 
 

@@ -22,7 +22,7 @@ _HERE = os.path.dirname(__file__)
 
 
 @contextmanager
-def foreign(where: str) -> Iterator[None]:
+def user_errors(where: str) -> Iterator[None]:
     """Show the traceback of the user's own code, and say that it could not be examined.
 
     What that code prints goes to stderr: stdout is the report's.
@@ -45,7 +45,7 @@ def load_target(target: str) -> Any:  # noqa: ANN401 - whatever the user's modul
     if not (module_name and colon and name) or module_name.startswith("."):
         raise LockstepError(target, found="not MODULE:NAME", expected="as in my_training:one_step")
     sys.path.insert(0, "")
-    with foreign(target):
+    with user_errors(target):
         try:
             module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
@@ -94,7 +94,7 @@ def examine_graph(target: str) -> Report:
     found = load_target(target)
     report = Report()
     if not isinstance(found, POLYMORPHIC | tf.data.Dataset) and not hasattr(found, "graph") and callable(found):
-        with foreign(target):
+        with user_errors(target):
             found = found()
     if isinstance(found, tf.data.Dataset):
         report.add("graph", _data_set_result(target, found))
@@ -126,5 +126,5 @@ def _traced(target: str, function: Any) -> Any:  # noqa: ANN401 - what tf.functi
         raise LockstepError(
             target, found=f"cannot be traced without arguments ({names})", fix="give it an input_signature"
         )
-    with foreign(target):
+    with user_errors(target):
         return function.get_concrete_function()

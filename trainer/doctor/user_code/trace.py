@@ -17,7 +17,7 @@ import tensorflow as tf
 from xtts.shared.errors import LockstepError
 from xtts.trainer.doctor.finding import Fact, Finding, Report
 from xtts.trainer.doctor.user_code.arguments import Form, Forms, change_kind, differences
-from xtts.trainer.doctor.user_code.load import ONE_CALL, POLYMORPHIC, driver_of, foreign, load_target
+from xtts.trainer.doctor.user_code.load import ONE_CALL, POLYMORPHIC, driver_of, load_target, user_errors
 
 _FIXES = {
     "value": "pass tf.constant({name}) or give input_signature: every Python value is a constant of a trace of its own",
@@ -186,7 +186,7 @@ def watch_calls(target: str, calls: int) -> Report:
     """Call what MODULE:NAME names `calls` times, and report what was traced again."""
     step = driver_of(target, load_target(target))
     watch = TraceWatch()
-    with foreign(target), watch.watching():
+    with user_errors(target), watch.watching():
         for number in range(calls):
             watch.round = number
             _refuse_unrun(target, step(number))
