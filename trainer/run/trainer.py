@@ -118,6 +118,8 @@ class Trainer:
         # A run that was stopped before a validation that was due makes up for it.
         due = self._due(self.training.validate_every)
         self.validate(record=due and not self.plan.folder.has_metrics("validation", self.step))
+        if not self.stop:
+            self.reporter.say("training begins")
         self._left_loop = time.perf_counter()
 
     def _compiled(self, name: str) -> Compiled | None:

@@ -82,7 +82,7 @@ def test_a_signal_saves_and_says_how_to_continue(start, tmp_path, number, settin
     folder = tmp_path / "run"
     process = start(folder, "training.steps=100000", *settings)
     if settings:  # one call of minutes: nothing is saved or told before its end
-        assert any("compiled samples" in line for line in process.stdout)
+        assert any("training begins" in line for line in process.stdout)
         time.sleep(2)
     else:
         wait_until(lambda: newest(folder) >= 2, process)
