@@ -6,7 +6,7 @@
 The first form measures, and leaves FILE.json, FILE.md (the table, then every benchmark's own) and the pictures beside
 it; with --only the figures of the others stay. --data names a small corpus of real recordings for overtrain.py, which
 needs pocketsphinx; without it that one is left out. The second form measures nothing: it keeps the figures of such a
-file, and writes the parts of README.md that stand between marks and the pictures in docs/ from them.
+file, and writes the parts of README.md and docs/benchmarks.md that stand between marks, and the pictures in docs/.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pictures import draw
-from readme import bench_lines, with_parts
+from readme import DOCUMENTS, bench_lines, with_parts
 from report import machine, version, write_json
 
 ROOT = Path(__file__).parents[1]
@@ -48,7 +48,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="less of everything: indicative, under ten minutes")
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=BENCHMARKS, metavar="NAME")
     parser.add_argument("--data", type=Path, metavar="DIR", help=f"a small corpus of real recordings, for {NEEDS_DATA}")
-    parser.add_argument("--readme", action="store_true", help="write the README's parts from --out, measure nothing")
+    parser.add_argument(
+        "--readme", action="store_true", help="write the parts of README and docs from --out, measure nothing"
+    )
     parser.add_argument("--out", type=Path, help="the JSON file")
     options = parser.parse_args()
     if options.out is None:
@@ -59,7 +61,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def publish(file: Path) -> None:
-    """Keep the figures of a full run with their picture, and write what the README says of them."""
+    """Keep the figures of a full run with their picture, and write what README and docs say of them."""
     if not file.is_file():
         sys.exit(f"--out {file}: no such file; measure first, without --readme")
     if json.loads(file.read_text(encoding="utf-8"))["quick"]:
@@ -67,9 +69,10 @@ def publish(file: Path) -> None:
     for found, kept in ((file, RESULTS), (file.with_name(PICTURE), ROOT / "docs" / PICTURE)):
         if found.is_file() and found.resolve() != kept:
             shutil.copyfile(found, kept)
-    figures, readme = json.loads(RESULTS.read_text(encoding="utf-8")), ROOT / "README.md"
+    figures = json.loads(RESULTS.read_text(encoding="utf-8"))
     draw(figures, ROOT / "docs")
-    readme.write_text(with_parts(readme.read_text(encoding="utf-8"), figures), encoding="utf-8")
+    for document in (ROOT / name for name in DOCUMENTS):
+        document.write_text(with_parts(document.read_text(encoding="utf-8"), figures), encoding="utf-8")
 
 
 def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:

@@ -1,30 +1,78 @@
-"""The parts of README.md that are written from figures, each between its marks: the same lines a benchmark prints."""
+"""The parts of README.md and docs/benchmarks.md that are written from figures, each in the file that has its marks."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from report import table_lines
+from gains import gain_rows
+from report import section_lines, table_lines
 from summary import summarise
 
 Figures = Mapping[str, Any]
+DOCUMENTS = ("README.md", "docs/benchmarks.md")
 
 
-def with_parts(readme: str, figures: Figures) -> str:
-    """The README with every part that the figures have made anew."""
+def with_parts(document: str, figures: Figures) -> str:
+    """The document with every part that has marks in it and that the figures have, written anew."""
     for name, write in PARTS.items():
-        before, begin, rest = readme.partition(f"<!-- {name}: begin -->\n")
+        before, begin, rest = document.partition(f"<!-- {name}: begin -->\n")
         _, end, after = rest.partition(f"<!-- {name}: end -->")
         if begin and end and (lines := write(figures)):
-            readme = "".join([before, begin, *(f"{line}\n" for line in lines), end, after])
-    return readme
+            document = "".join([before, begin, *(f"{line}\n" for line in lines), end, after])
+    return document
 
 
 def bench_lines(figures: Figures) -> list[str]:
     """The table of every ratio, below a line that tells the machine."""
-    described = figures["machine"]
     quick = "; a quick run: little of everything, indicative only" if figures["quick"] else ""
-    head = f"{described['processor']}, {described['cores']} cores, Python {described['python']}{quick}."
-    return [head, "", *table_lines(summarise(figures))]
+    return [f"{_machine(figures)}{quick}.", "", *table_lines(summarise(figures))]
+
+
+def gain_lines(figures: Figures) -> list[str]:
+    """What a user gains, a row each, below a line that tells the machine."""
+    head = f"{_machine(figures)}, TensorFlow {figures['machine']['versions']['tensorflow']}:"
+    return [head, "", *table_lines(gain_rows(figures))]
+
+
+def _machine(figures: Figures) -> str:
+    described = figures["machine"]
+    return f"{described['processor']}, {described['cores']} cores, Python {described['python']}"
+
+
+def training_lines(training: Figures) -> list[str]:
+    """Every section of the training benchmark, with all that it measured."""
+    lines = [line for name, section in training["sections"].items() for line in section_lines(name, section)]
+    return lines[:-1]
+
+
+def precompute_lines(precompute: Figures) -> list[str]:
+    """Stage 1 beside the others, the median of the rounds."""
+    kept = ("seconds", "clips_per_second", "times_lockstep", "cpu_seconds", "mib_written")
+    rows = [
+        {"what": name} | {key: row[key] for key in kept} for name, row in precompute["contestants"].items()
+    ]  # fmt: skip
+    head = f"{precompute['clips']:,} clips, {precompute['workers']} processes, median of {precompute['rounds']} rounds:"
+    return [head, "", *table_lines(rows)]
+
+
+def step_cost_lines(cost: Figures) -> list[str]:
+    """A training step by model size."""
+    shape = f"{cost['batch_size']} clips of {cost['tokens']} tokens and {cost['frames']} frames"
+    return [f"One step on {shape}, median of {cost['rounds']} rounds:", "", *table_lines(cost["table"])]
+
+
+def voices_lines(voices: Figures) -> list[str]:
+    """How near each synthesised voice is to every voice of the corpus."""
+    head = f"{voices['training_clips']} training clips, {voices['steps']} steps, {voices['sentences']} sentences."
+    return [f"{head} {voices['title']}:", "", *table_lines(voices["table"])]
+
+
+def overtrain_lines(overtrain: Figures) -> list[str]:
+    """A few real clips, over-trained and spoken back, as a recogniser hears them."""
+    rows = [
+        {"what": name, "character error": f"{percent:.1f}%"}
+        for name, percent in overtrain["character_error_percent"].items()
+    ]
+    return [f"{overtrain['clips']} real clips, {overtrain['step']:,} steps:", "", *table_lines(rows)]
 
 
 def rebuild_lines(rebuild: Figures) -> list[str]:
@@ -70,8 +118,14 @@ def _of(name: str, write: Callable[[Figures], list[str]]) -> Callable[[Figures],
 
 
 PARTS: dict[str, Callable[[Figures], list[str]]] = {
+    "gains": gain_lines,
     "bench": bench_lines,
+    "precompute": _of("precompute", precompute_lines),
     "rebuild": _of("rebuild", rebuild_lines),
+    "training": _of("training", training_lines),
+    "step-cost": _of("step_cost", step_cost_lines),
     "speech": _of("speech", speech_lines),
+    "voices": _of("voices", voices_lines),
+    "overtrain": _of("overtrain", overtrain_lines),
 }
 """By the name in the marks."""

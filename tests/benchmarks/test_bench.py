@@ -30,16 +30,37 @@ def figures():
     return json.loads((ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8"))
 
 
-def test_the_readme_says_what_the_benchmarks_measured(bench, figures):
-    from readme import PARTS
+def test_readme_and_docs_say_what_the_benchmarks_measured(bench, figures):
+    from readme import DOCUMENTS, PARTS
 
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    documents = {name: (ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS}
+    everything = "".join(documents.values())
     for name, write in PARTS.items():
-        assert readme.count(f"<!-- {name}: begin -->") == readme.count(f"<!-- {name}: end -->") == 1
+        assert everything.count(f"<!-- {name}: begin -->") == everything.count(f"<!-- {name}: end -->") == 1
         assert len(write(figures)) > 4, f"no figures for the part {name}"
-    assert bench.with_parts(readme, figures) == readme
+    for name, text in documents.items():
+        assert bench.with_parts(text, figures) == text, f"{name}: run python benchmarks/bench.py --readme"
     assert not figures["quick"]
     assert set(bench.BENCHMARKS) <= set(figures)
+
+
+def test_the_readme_has_six_rows_of_what_a_user_gains(bench, figures):
+    from gains import gain_rows
+
+    rows = gain_rows(figures)
+    assert len(rows) == 6
+    slow, fast = figures["training"]["sections"]["a"]["table"][:2]
+    assert rows[0]["gain"] == f"{slow['mean_seconds'] / fast['mean_seconds']:.0f}x"
+    ours, *others = figures["training"]["sections"]["c"]["table"]
+    best = max(
+        row["examples_per_second"] for row in others if row["pipeline"] in ("tf.numpy_function", "from_generator")
+    )
+    assert rows[1]["gain"] == f"{ours['examples_per_second'] / best:.1f}x"
+    seconds = figures["rebuild"]["seconds"]
+    assert rows[4]["gain"] == f"{seconds['from nothing'] / seconds['one recording changed']:.0f}x"
+    assert rows[5]["gain"] == f"{figures['speech']['systems']['synthesised']['retrieved']} of 53 retrieved"
+    assert [row["corpus"] for row in rows].count("spoken by espeak-ng") == 2
+    assert len(gain_rows({"training": figures["training"]})) == 3
 
 
 def test_a_part_is_written_between_its_marks_alone(bench, summarise, figures):

@@ -4,6 +4,9 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+HELP = "docs/troubleshooting.md"
+"""Has a section for every finding, by its name."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
@@ -20,6 +23,8 @@ class Fact:
 class Finding:
     """Something that costs speed or clips, and what mends it."""
 
+    name: str
+    """The anchor of its section in `HELP`."""
     section: str
     what: str
     cause: str
@@ -37,6 +42,11 @@ class Finding:
         """What to do, in one line."""
         change = f"set {self.setting} to {as_yaml(self.value)}" if self.setting else ""
         return "; ".join(part for part in (change, self.fix) if part)
+
+    @property
+    def help(self) -> str:
+        """Where it is explained."""
+        return f"{HELP}#{self.name}"
 
 
 Result = tuple[list[Fact], list[Finding]]
@@ -83,7 +93,7 @@ class Report:
             section.name: {"healthy": section.healthy, "facts": {fact.name: fact.value for fact in section.facts}}
             for section in self.sections
         }
-        advice = [{**asdict(finding), "remedy": finding.remedy} for finding in self.findings]
+        advice = [{**asdict(finding), "remedy": finding.remedy, "help": finding.help} for finding in self.findings]
         return {"healthy": not advice, "sections": sections, "advice": advice}
 
 

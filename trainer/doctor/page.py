@@ -57,7 +57,8 @@ def _grid() -> Table:
 def _advice(number: int, finding: Finding) -> Table:
     grid = _grid()
     grid.add_row(f"{number}. {finding.section}", f"[bold]{escape(finding.what)}[/bold]")
-    for name, text in (("cause", finding.cause), ("do", finding.remedy), ("gain", finding.gain)):
+    told = (("cause", finding.cause), ("do", finding.remedy), ("gain", finding.gain), ("help", finding.help))
+    for name, text in told:
         if text:
             grid.add_row(f"   {name}", escape(text))
     return grid

@@ -127,10 +127,16 @@ def test_flops_are_counted_in_xlas_program(body, signature, flops):
 
 
 def test_the_overlay_holds_each_setting_once(tmp_path):
-    first = Finding(section="config", what="too small", cause="", setting="training.batch_size", value=8)
-    second = Finding(section="config", what="too large", cause="", setting="training.batch_size", value=2)
-    cap = Finding(section="config", what="a cap", cause="", setting="shapes.max_mel_frames", value=None)
-    other = Finding(section="graph", what="no setting", cause="", fix="write it anew")
+    first = Finding(
+        name="batch-of-one", section="config", what="too small", cause="", setting="training.batch_size", value=8
+    )
+    second = Finding(
+        name="out-of-memory", section="config", what="too large", cause="", setting="training.batch_size", value=2
+    )
+    cap = Finding(
+        name="clips-rejected", section="config", what="a cap", cause="", setting="shapes.max_mel_frames", value=None
+    )
+    other = Finding(name="python-in-the-graph", section="graph", what="no setting", cause="", fix="write it anew")
     text = overlay([first, cap, second, other])
     (tmp_path / "more.yaml").write_text(text)
     merged = load_config("tiny", overlays=[str(tmp_path / "more.yaml")])
@@ -153,7 +159,8 @@ def test_a_gpu_that_tensorflow_does_not_see(monkeypatch, tmp_path, only):
 
 
 def test_where_xla_does_not_compile_the_rest_is_examined(subject, monkeypatch):
-    broken = Finding(section="environment", what="XLA does not compile here: no ptxas", cause="", fix="install it")
+    what = "XLA does not compile here: no ptxas"
+    broken = Finding(name="xla-fails", section="environment", what=what, cause="", fix="install it")
     fact = Fact(name="xla", value={"works": False, "seconds": 0.1}, text="fails: no ptxas")
     monkeypatch.setattr(environment_module, "_xla", lambda: ([fact], [broken]))
     monkeypatch.setattr(examination, "run_steps", lambda *_: pytest.fail("a step was compiled"))

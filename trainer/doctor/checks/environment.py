@@ -117,6 +117,7 @@ def _devices() -> Result:
         return facts, []
     return facts, [
         Finding(
+            name="gpu-not-seen",
             section="environment",
             what=f"TensorFlow sees no GPU, though {card['name']} is here with driver {card['driver_version']}",
             cause="TensorFlow's CUDA libraries are not installed or do not load",
@@ -140,7 +141,8 @@ def _xla() -> Result:
         return [fact], []
     fix = f"check TF_XLA_FLAGS and XLA_FLAGS ({os.environ.get('TF_XLA_FLAGS', '')} {os.environ.get('XLA_FLAGS', '')})"
     what = f"XLA does not compile here: {problem}"
-    return [fact], [Finding(section="environment", what=what, cause="driver, CUDA libraries or XLA's flags", fix=fix)]
+    cause = "driver, CUDA libraries or XLA's flags"
+    return [fact], [Finding(name="xla-fails", section="environment", what=what, cause=cause, fix=fix)]
 
 
 def _disk(cache: Path, speed: ReadSpeed) -> Result:
@@ -156,7 +158,8 @@ def _disk(cache: Path, speed: ReadSpeed) -> Result:
     if free >= _ENOUGH_DISK_BYTES:
         return facts, []
     what = f"{free / 2**20:,.0f} MiB left on the disk of {cache}"
-    finding = Finding(section="environment", what=what, cause="a run keeps several checkpoints", fix="free some space")
+    cause = "a run keeps several checkpoints"
+    finding = Finding(name="disk-full", section="environment", what=what, cause=cause, fix="free some space")
     return facts, [finding]
 
 
@@ -191,6 +194,7 @@ def _slow_shards(cache: Path, speed: ReadSpeed) -> list[Finding]:
     named = ", ".join(f"{path.relative_to(cache)} at {best[path].speed / 2**20:.2g} MiB/s" for path in slow)
     return [
         Finding(
+            name="slow-shard",
             section="environment",
             what=f"slow to read: {named}; a typical shard is read at {best[typical].speed / 2**20:,.0f} MiB/s",
             cause="what holds it is throttled, fails in places, or is slower than what holds the others",

@@ -92,6 +92,7 @@ def function_check(functions: Mapping[str, tf.Graph], *, static: bool = True) ->
 
 def _python_finding(where: str, kind: str, name: str) -> Finding:
     return Finding(
+        name="python-in-the-graph",
         section="graph",
         what=f"{where}: {kind} {name} calls Python for every batch",
         cause="py_function, numpy_function and from_generator hold Python's lock, and XLA cannot compile them",
@@ -103,6 +104,7 @@ def _python_finding(where: str, kind: str, name: str) -> Finding:
 def _shape_finding(where: str, what: str, name: str, count: int) -> Finding:
     more = f", and {count - 1} more ops" if count > 1 else ""
     return Finding(
+        name="unknown-shape",
         section="graph",
         what=f"{where}: {what} at {name}{more}",
         cause="a dimension that is None in the signature, or depends on values: each new size is compiled anew",

@@ -93,6 +93,7 @@ def _slow_loading(times: LoadTimes, steadiness: str, step_seconds: float | None)
     else:
         gain = f"{times.mean / _GOOD_SECONDS:.1f} times the batches a second at 100 ms a batch"
     return Finding(
+        name="slow-loading",
         section="data",
         what=f"loading is slow: {1000 * times.mean:.0f} ms a batch, p95 {1000 * times.p95:.0f} ms, {steadiness}",
         cause="the disk or network that holds the cache, or other work on the processor, is slower than the step",
@@ -114,6 +115,7 @@ def disk_demand(read_bytes_per_second: float, batch_bytes: float, cache_bytes: i
     if fits or needed <= read_bytes_per_second:
         return [fact], []
     finding = Finding(
+        name="slow-disk",
         section="data",
         what=f"the steps ask {needed / 2**20:,.0f} MiB/s of a disk that reads {read_bytes_per_second / 2**20:,.0f}",
         cause="the cache is larger than the free memory, so that every epoch reads the disk",

@@ -145,6 +145,7 @@ def memory(workload: Workload, free: int | None, *, search: bool) -> tuple[Resul
 def _too_large(what: str, fitting: int) -> Finding:
     if not fitting:
         return Finding(
+            name="out-of-memory",
             section="config",
             what=what,
             cause="it is too large even with one clip a micro-batch, so that no batch setting helps",
@@ -152,6 +153,7 @@ def _too_large(what: str, fitting: int) -> Finding:
             gain=_RUNS,
         )
     return Finding(
+        name="out-of-memory",
         section="config",
         what=what,
         cause="training.batch_size is too large for the memory",

@@ -78,6 +78,7 @@ def pauses(seconds: Mapping[str, float], training: TrainingConfig, *, step_secon
     room = max(_TOLERATED * step_seconds / (1 - _TOLERATED) - others, _TOLERATED * step_seconds / 2)
     steps = -(-int(seconds[setting] / room + 1) // 50) * 50
     finding = Finding(
+        name="long-pauses",
         section="steps",
         what=f"{share:.1%} of a run passes outside its training loop",
         cause=f"{_NAMES[setting]} takes {seconds[setting]:.1f} s every {every[setting]:,} steps of "

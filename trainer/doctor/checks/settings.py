@@ -27,6 +27,7 @@ _USUAL_BATCH = 8
 _MOST_SHUFFLING = 0.5
 """Share of the free memory that shuffled blocks may take beside everything else."""
 _LEVEL_OFF = Finding(
+    name="uneven-batches",
     section="config",
     what="training.constant_frames_per_batch is off: steps of short buckets do less work",
     cause="every bucket has the same batch size",
@@ -34,6 +35,7 @@ _LEVEL_OFF = Finding(
     value=True,
 )
 _PREFETCH_OFF = Finding(
+    name="prefetch-off",
     section="config",
     what="data.prefetch_to_device is off",
     cause="every step waits for its batch to be copied into the GPU's memory",
@@ -49,6 +51,7 @@ def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
     text = f"{len(differences)} settings differ from the cache" if differences else "the settings of the cache"
     findings = [
         Finding(
+            name="other-cache-settings",
             section="config",
             what=f"{key} is {as_yaml(wanted)}, the cache was built with {as_yaml(built)}",
             cause="shapes and features are fixed when the cache is built; xtts-train refuses to start",
@@ -69,6 +72,7 @@ def caps(rows: Sequence[IndexRow], config: Config) -> Result:
     text = ", ".join(f"{name} rejects {cap.rejected:,} of {cap.clips:,} clips" for name, cap in effects.items())
     findings = [
         Finding(
+            name="clips-rejected",
             section="config",
             what=f"shapes.{name} {cap.limit} rejects {cap.rejected:,} of {cap.clips:,} clips ({cap.share:.1%})",
             cause=f"the longest clip has {cap.longest}; nothing is cut, so a clip above the cap is left out whole",
@@ -95,6 +99,7 @@ def padding(rows: Sequence[IndexRow], spec: CacheSpec) -> Result:
     if enough <= used or gain < _WORTHWHILE_FILL:
         return [fact], []
     finding = Finding(
+        name="padding",
         section="config",
         what=f"{1 - now:.0%} of every step is padding",
         cause=f"{used} bucket heights for lengths that differ this much",
@@ -136,6 +141,7 @@ def batches(
 def _batch_of_one(better: int, ceiling_share: float | None) -> Finding:
     reached = f"the steps reach {ceiling_share:.1%} of this device's matrix product" if ceiling_share else ""
     return Finding(
+        name="batch-of-one",
         section="config",
         what="training.batch_size is 1: a step works on a single clip",
         cause="the weights are read, and the optimizer runs, once for every clip; small products fill no device",
@@ -169,6 +175,7 @@ def _blank_clips(config: Config, spec: CacheSpec, blank: float, most: int | None
     every = config.training.validate_every * 4
     smaller = cost(best) < 0.5 * blank
     return Finding(
+        name="blank-clips",
         section="config",
         what=f"blank clips in validation batches take {blank:.0%} of the training time",
         cause="the batch sizes do not divide the validation split, so that its last batches are filled up",
@@ -211,6 +218,7 @@ def one_shard_share(config: Config, spec: CacheSpec) -> float:
 
 def _shuffling(shuffling: int, free_memory: int) -> Finding:
     return Finding(
+        name="shuffle-memory",
         section="config",
         what=f"shuffled blocks take {shuffling / free_memory:.0%} of the free memory",
         cause="every bucket keeps a block being read and one in use",

@@ -32,6 +32,7 @@ def _form(part: tf.Tensor | tf.TensorSpec) -> str:
 def _mismatch(name: str, found: list[str], expected: list[str]) -> Finding:
     pairs = [f"{have}, locked to {want}" for have, want in zip(found, expected, strict=False) if have != want]
     return Finding(
+        name="wrong-shape",
         section="shapes",
         what=f"{name}: " + (pairs[0] if pairs else f"{len(found)} tensors, locked to {len(expected)}"),
         cause="the batch is not of the signature that its step was compiled for",

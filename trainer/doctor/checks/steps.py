@@ -117,6 +117,7 @@ def input_wait(times: StepTimes) -> Result:
     if share <= _TOLERATED_WAIT:
         return [fact], []
     finding = Finding(
+        name="input-wait",
         section="data",
         what=f"steps wait {share:.0%} of their time for a batch",
         cause="loading does not keep up with the steps, so that the device stands idle between them",
@@ -137,6 +138,7 @@ def host_entry(times: StepTimes, training: TrainingConfig) -> Result:
     if share <= _TOLERATED_ENTRY:
         return [fact], []
     finding = Finding(
+        name="host-calls",
         section="steps",
         what=f"entering the graph takes {share:.0%} of the time",
         cause=f"Python is entered for every {length} steps",
@@ -190,6 +192,7 @@ def arithmetic(figures: Arithmetic) -> Result:
     if ratio < _FASTER_PRECISION[other] or (other == "bfloat16" and not figures.gpu):
         return [fact], []
     finding = Finding(
+        name="slower-precision",
         section="steps",
         what=f"{other} is the faster precision on this device",
         cause=f"a matrix product reaches {ceilings[used] / 1e9:,.0f} GFLOP/s in {used}, "

@@ -234,6 +234,7 @@ def _finding(group: list[Retrace], quick: list[float]) -> Finding:
     if quick:
         gain += f", one that is not {1000 * float(np.mean(quick)):.1f} ms"
     return Finding(
+        name="retracing",
         section="trace",
         what=f"{first.function} {what}",
         cause=cause,

@@ -1,0 +1,131 @@
+"""Writes docs/configuration.md from shared/config.py and configs/: `python docs/make_configuration.py`."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from xtts.shared.config import FEATURE_SECTIONS, Config
+from xtts.shared.config_files import OVERLAYS, load_config, packaged_configs
+
+ROOT = Path(__file__).parents[1]
+PAGE = Path(__file__).with_name("configuration.md")
+COMMAND = "python docs/make_configuration.py"
+HEAD = f"""# Configuration
+
+<!-- Written by `{COMMAND}` from shared/config.py and configs/: change those, then run it again. -->
+
+A run is described by one YAML file with the sections below. An unknown key, a wrong type or an impossible combination
+is an error that names the key and the nearest known one. The resolved configuration is saved with every cache
+(`cache.json`) and every run (`config.yaml`).
+
+Later settings win over earlier ones:
+
+1. the defaults below;
+2. `--config NAME`, a file or a name in `configs/`; `model.size` brings the other `model` keys of that size;
+3. every further `--config FILE`, an overlay such as `gpu/rtx4090` or the file that `xtts-doctor --apply FILE` writes;
+4. the short options: `--batch-size` (`training.batch_size`), `--max-text-length` and `--max-mel-frames` (`shapes`),
+   `--model-size` (`model.size`), `--pad-to-fixed-length` or `--enable-static-shapes` (`shapes.pad_to_fixed_length`);
+5. `--set section.key=value`, repeatable.
+
+With make: `make train CONFIG=normal GPU=rtx4090 TRAIN_ARGS='--set training.seed=7'`.
+
+The sections {", ".join(f"`{name}`" for name in FEATURE_SECTIONS)} decide the bytes of a cache: changing one of their
+keys means building the cache again, which does only the work that the change asks for.
+"""
+_SIZE_ORDER = ("tiny", "small", "normal", "big")
+
+
+def page() -> str:
+    """The whole page."""
+    schema = Config.model_json_schema()
+    sections = {name: schema["$defs"][part["$ref"].rpartition("/")[2]] for name, part in _references(schema).items()}
+    parts = [HEAD]
+    for name, section in sections.items():
+        lines = _model_table(section) if name == "model" else _table(section)
+        parts.append("\n".join([f"## {name}", "", one_line(section["description"]), "", *lines, ""]))
+    parts.append("\n".join(_files()))
+    return "\n".join(parts)
+
+
+def _references(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The `$ref` of each section; one that has a default stands beside it."""
+    return {name: part if "$ref" in part else part["allOf"][0] for name, part in schema["properties"].items()}
+
+
+def _table(section: dict[str, Any]) -> list[str]:
+    rows = [
+        (f"`{key}`", type_text(field), value_text(field.get("default")), one_line(field["description"]))
+        for key, field in section["properties"].items()
+    ]
+    return _markdown(("key", "type", "default", "meaning and unit"), rows)
+
+
+def _model_table(section: dict[str, Any]) -> list[str]:
+    """Models have no defaults but sizes: a column each."""
+    sizes = {size: load_config(size).model.model_dump() for size in _sizes()}
+    rows = [
+        (
+            f"`{key}`",
+            type_text(field),
+            *(value_text(values[key]) for values in sizes.values()),
+            one_line(field["description"]),
+        )
+        for key, field in section["properties"].items()
+    ]
+    return _markdown(("key", "type", *sizes, "meaning and unit"), rows)
+
+
+def _sizes() -> list[str]:
+    return sorted(packaged_configs(), key=_SIZE_ORDER.index)
+
+
+def _files() -> list[str]:
+    """What each file in configs/ sets besides the model."""
+    rows = []
+    for name in [*_sizes(), *packaged_configs(OVERLAYS)]:
+        tree = yaml.safe_load((ROOT / "configs" / f"{name}.yaml").read_text(encoding="utf-8"))
+        settings = [
+            f"`{section}.{key}: {value}`"
+            for section, values in tree.items()
+            if section != "model"
+            for key, value in values.items()
+        ]
+        rows.append((f"`{name}`", ", ".join(settings)))
+    return ["## Files in configs/", "", "What they set besides `model`:", "", *_markdown(("name", "sets"), rows), ""]
+
+
+def type_text(field: dict[str, Any]) -> str:
+    """A JSON schema's type and bounds in words."""
+    if "anyOf" in field:
+        return " or ".join(type_text(part) for part in field["anyOf"])
+    if "enum" in field:
+        return " or ".join(f"`{value}`" for value in field["enum"])
+    kind = {"boolean": "true or false", "null": "null"}.get(field["type"], field["type"])
+    least, above = field.get("minimum"), field.get("exclusiveMinimum")
+    most, below = field.get("maximum"), field.get("exclusiveMaximum")
+    bounds = [
+        f"{sign} {bound:g}" if abs(bound) < 1e4 else f"{sign} {bound:,}"
+        for sign, bound in (("≥", least), (">", above), ("≤", most), ("<", below))
+        if bound is not None
+    ]
+    return " ".join([kind, ", ".join(bounds)]).strip()
+
+
+def value_text(value: object) -> str:
+    """A value as it stands in YAML."""
+    return f"`{yaml.safe_dump(value).partition(chr(10))[0]}`"
+
+
+def one_line(text: str) -> str:
+    """A docstring as a cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    lines = [head, ("---",) * len(head), *rows]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
