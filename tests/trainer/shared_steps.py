@@ -3,10 +3,9 @@
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from xtts.trainer.doctor import workload
+from xtts.trainer.engine import engine
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.train_step import UPDATE, Steps
-from xtts.trainer.run import trainer as run
 
 SCHEDULE = {
     "steps", "epochs", "patience", "learning_rate", "warmup_steps", "decay_fraction", "final_learning_rate_share",
@@ -66,9 +65,7 @@ def shared_steps():
     """Inside this, the trainer and the doctor take over the steps that they compiled in this process."""
     kept = Kept()
     with (
-        patch.object(run, "TrainState", kept.state),
-        patch.object(run, "Steps", kept.steps),
-        patch.object(workload, "TrainState", kept.state),
-        patch.object(workload, "Steps", kept.steps),
+        patch.object(engine, "TrainState", kept.state),
+        patch.object(engine, "Steps", kept.steps),
     ):
         yield

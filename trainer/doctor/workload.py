@@ -6,9 +6,7 @@ import tensorflow as tf
 
 from xtts.trainer.data.dataset import bucket_order, signatures, training_batches, validation_batches
 from xtts.trainer.doctor.subject import Subject
-from xtts.trainer.engine.train_state import TrainState
-from xtts.trainer.engine.train_step import Steps
-from xtts.trainer.engine.training_loop import TrainingLoop
+from xtts.trainer.engine.engine import build_engine
 
 _OPENING_STEPS = 8
 """Steps for each bucket, at most, until every bucket has been drawn once."""
@@ -32,19 +30,12 @@ def data_sets(subject: Subject) -> dict[str, tuple[int, tf.data.Dataset]]:
 
 
 class Workload:
-    """The steps and the loop.
-
-    Built in the order in which the trainer builds them: XLA's cache knows a step by the number of its trace, so that
-    the run that follows finds what was compiled here.
-    """
+    """The engine, built as the trainer builds it, so that the run that follows finds what was compiled here."""
 
     def __init__(self, subject: Subject) -> None:
-        spec, config = subject.spec, subject.config
         self.subject, self.signatures = subject, signatures(subject.spec, subject.sizes)
-        self.state = TrainState(config, spec)
-        self.steps = Steps(self.state.model, self.state.optimizer, config.training, self.state.step)
-        self.steps.trace(self.signatures, training=subject.training_buckets, validation=subject.validation_buckets)
-        self.loop = TrainingLoop(subject.cache, spec, config, subject.sizes, self.steps, self.state.position)
+        engine = build_engine(subject.cache, subject.spec, subject.config, subject.sizes)
+        self.state, self.steps, self.loop, self.validation = engine.state, engine.steps, engine.loop, engine.validation
 
     def prepare(self) -> float:
         """Compile every step and open every iterator; gives the seconds of compiling alone.

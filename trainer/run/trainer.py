@@ -6,19 +6,17 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-import tensorflow as tf
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.batch_sizes import training_buckets, validation_buckets
-from xtts.trainer.data.dataset import signatures
+from xtts.trainer.data.batch_sizes import validation_buckets
 from xtts.trainer.engine.compiler import Compiled, Compiler
 from xtts.trainer.engine.dynamic_baseline import WARNING as DYNAMIC_WARNING
-from xtts.trainer.engine.dynamic_baseline import loop_kinds
+from xtts.trainer.engine.engine import build_engine
 from xtts.trainer.engine.failures import compile_fix, explained
 from xtts.trainer.engine.schedule import decay_start, next_mark
 from xtts.trainer.engine.train_state import TrainState
-from xtts.trainer.engine.train_step import LOSSES, UPDATE, Steps, training_step, validation_step
+from xtts.trainer.engine.train_step import LOSSES, UPDATE, training_step, validation_step
 from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.checkpoint import (
     describe,
@@ -48,27 +46,15 @@ class Trainer:
 
     def __init__(self, plan: RunPlan, console: Console, compiler: Compiler) -> None:
         self.plan, self.training, self._compiler = plan, plan.config.training, compiler
-        self.state = TrainState(plan.config, plan.spec)
-        self.steps = Steps(self.state.model, self.state.optimizer, self.training, self.state.step)
-        closed_set = signatures(plan.spec, plan.sizes)
-        self.steps.trace(
-            closed_set, training=training_buckets(plan.spec), validation=validation_buckets(plan.spec),
-            traced=compiler.submit,
+        engine = build_engine(
+            plan.cache, plan.spec, plan.config, plan.sizes, restore=self._restore, compiler=compiler
         )  # fmt: skip
-        self._exchange = tf.function(self.state.optimizer.exchange_averages, input_signature=[], jit_compile=True)
-        self._exchange.get_concrete_function()
+        self.state, self.steps, self.loop, self.validation = engine.state, engine.steps, engine.loop, engine.validation
+        self._exchange = engine.exchange_averages
         self.identity = describe(plan.config, plan.spec)
         self.best = Best()
         if plan.resume:
-            self.state.restore(load_arrays(plan.resume))
             self.best = Best.from_json(read_meta(plan.resume)["progress"]["best_validation"])
-        elif plan.init_from:
-            self.state.restore_weights(load_arrays(plan.init_from))
-        if UPDATE in self.steps.compile_calls:  # it writes the weights, and therefore comes after they are restored
-            compiler.submit(UPDATE, self.steps.compile_calls[UPDATE])
-        loop, validation = loop_kinds(plan.spec)
-        self.loop = loop(plan.cache, plan.spec, plan.config, plan.sizes, self.steps, self.state.position)
-        self.validation = validation(plan.cache, plan.spec, plan.sizes, self.steps, self.loop.stop)
         self.samples = Samples(self.state.model, plan.cache, plan.spec, self.training)
         self.step = int(self.state.step.numpy())
         self._prepare_folder(console)
@@ -88,6 +74,12 @@ class Trainer:
         self._left_loop = math.nan
         self._names = clip_namer(plan.cache, "train")
         self._held_out = clip_namer(plan.cache, "validation")
+
+    def _restore(self, state: TrainState) -> None:
+        if self.plan.resume:
+            state.restore(load_arrays(self.plan.resume))
+        elif self.plan.init_from:
+            state.restore_weights(load_arrays(self.plan.init_from))
 
     def _prepare_folder(self, console: Console) -> None:
         folder = self.plan.folder

@@ -11,7 +11,6 @@ from xtts.shared.config import TrainingConfig
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 from xtts.trainer.doctor.workload import Workload
 from xtts.trainer.engine.schedule import host_marks
-from xtts.trainer.engine.validation_loop import ValidationLoop
 from xtts.trainer.run.checkpoint import describe, save_checkpoint
 from xtts.trainer.run.reporter import Reporter
 from xtts.trainer.run.run_folder import RunFolder
@@ -28,8 +27,7 @@ _NAMES = {
 
 def measure_pauses(workload: Workload) -> dict[str, float]:
     """Seconds of each pause by the setting that says how often it comes; files go to a folder that is removed."""
-    subject, state = workload.subject, workload.state
-    validation = ValidationLoop(subject.cache, subject.spec, subject.sizes, workload.steps, workload.loop.stop)
+    subject, state, validation = workload.subject, workload.state, workload.validation
     samples = Samples(state.model, subject.cache, subject.spec, subject.config.training)
     with tempfile.TemporaryDirectory(prefix="lockstep-doctor-") as name:
         folder = RunFolder(Path(name))

@@ -1,0 +1,59 @@
+"""Model, optimizer, steps and loops, built in the one order that the trainer and the doctor share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import tensorflow as tf
+
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.config import Config
+from xtts.trainer.data.batch_sizes import training_buckets, validation_buckets
+from xtts.trainer.data.dataset import signatures
+from xtts.trainer.engine.compiler import Compiler
+from xtts.trainer.engine.dynamic_baseline import loop_kinds
+from xtts.trainer.engine.train_state import TrainState
+from xtts.trainer.engine.train_step import UPDATE, Steps
+from xtts.trainer.engine.training_loop import TrainingLoop
+from xtts.trainer.engine.validation_loop import ValidationLoop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """What trains a model on a cache."""
+
+    state: TrainState
+    steps: Steps
+    loop: TrainingLoop
+    validation: ValidationLoop
+    exchange_averages: tf.types.experimental.PolymorphicFunction
+    """Swaps the weights and their averages."""
+
+
+def build_engine(
+    cache: Path, spec: CacheSpec, config: Config, sizes: dict[int, int], *,
+    restore: Callable[[TrainState], None] = lambda state: None, compiler: Compiler | None = None,
+) -> Engine:  # fmt: skip
+    """Trace every step, put a checkpoint's state in place, open the input pipelines.
+
+    sizes: B by bucket number. compiler: compiles the steps while the next ones are traced; without one nothing is
+    compiled yet. XLA's cache finds a step by the number of its trace: all is built in the same order in every process,
+    and `restore`, which differs between a new and a resumed run, comes after the traces.
+    """
+    state = TrainState(config, spec)
+    steps = Steps(state.model, state.optimizer, config.training, state.step)
+    steps.trace(
+        signatures(spec, sizes), training=training_buckets(spec), validation=validation_buckets(spec),
+        traced=compiler.submit if compiler else lambda name, call: None,
+    )  # fmt: skip
+    exchange = tf.function(state.optimizer.exchange_averages, input_signature=[], jit_compile=True)
+    exchange.get_concrete_function()
+    restore(state)
+    if compiler and UPDATE in steps.compile_calls:  # it writes the weights: not before they are restored
+        compiler.submit(UPDATE, steps.compile_calls[UPDATE])
+    training, validation = loop_kinds(spec)
+    loop = training(cache, spec, config, sizes, steps, state.position)
+    return Engine(
+        state=state, steps=steps, loop=loop, validation=validation(cache, spec, sizes, steps, loop.stop),
+        exchange_averages=exchange,
+    )  # fmt: skip
