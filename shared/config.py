@@ -198,7 +198,7 @@ class TrainingConfig(Section):
     ema_decay: Decay = 0.995
     """Decay of the averaged weights that validation and export use."""
     duration_loss_weight: NonNegativeFloat = 1.0
-    """Weight of the log-duration loss beside the prior and flow losses."""
+    """Weight of the duration loss (gamma deviance) beside the prior and flow losses."""
     max_bad_steps: PositiveInt = 20
     """Consecutive non-finite updates (each one skipped) after which the run stops."""
     steps_per_call: PositiveInt = 50

@@ -273,6 +273,6 @@ def relaxed(body: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     return cast(Callable[..., tf.Tensor], tf.function(body, jit_compile=True, autograph=False))
 
 
-def loss_weights(training: TrainingConfig) -> tf.Tensor:
-    """float32[3]: the weights of `LOSSES` in the total."""
-    return tf.constant([1.0, 1.0, training.duration_loss_weight])
+def loss_weights(training: TrainingConfig) -> tuple[float, ...]:
+    """The weights of `LOSSES` in the total."""
+    return (1.0, 1.0, training.duration_loss_weight)

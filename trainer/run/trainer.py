@@ -16,7 +16,7 @@ from xtts.trainer.engine.engine import build_engine
 from xtts.trainer.engine.failures import compile_fix, explained
 from xtts.trainer.engine.schedule import decay_start, next_mark
 from xtts.trainer.engine.train_state import TrainState
-from xtts.trainer.engine.train_step import LOSSES, UPDATE, training_step, validation_step
+from xtts.trainer.engine.train_step import LOSSES, UPDATE, loss_weights, training_step, validation_step
 from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.checkpoint import (
     describe,
@@ -163,8 +163,7 @@ class Trainer:
                 f"validation at step {self.step}: {len(bad)} of {len(self.validation.batches)} batches not finite, "
                 f"left out; clips of the first: {', '.join(self._held_out(*bad[0]))}"
             )
-        weights = {"duration": self.training.duration_loss_weight}
-        total = sum(weights.get(name, 1.0) * losses[name] for name in LOSSES)
+        total = sum(weight * losses[name] for name, weight in zip(LOSSES, loss_weights(self.training), strict=True))
         if record:
             self.reporter.validation(self.step, losses, total, skipped=len(bad))
             if self.best.note(self.step, total) and self.step:
