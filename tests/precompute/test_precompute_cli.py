@@ -96,7 +96,9 @@ def test_a_corpus_of_rejects_exits_with_1(tmp_path):
 
 def test_neither_tensorflow_nor_librosa_is_imported(tiny_corpus, tmp_path):
     code = (
-        "import sys; from pathlib import Path; from xtts.precompute import build, verify, against, display, cli;"
+        "import sys; from pathlib import Path; from xtts.precompute import cli;"
+        "from xtts.precompute.build import build_cache; from xtts.precompute.check import verify, against_corpus;"
+        "from xtts.precompute.view import terminal;"
         "print([m for m in ('tensorflow', 'librosa', 'numba', 'torch') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -105,7 +107,7 @@ def test_neither_tensorflow_nor_librosa_is_imported(tiny_corpus, tmp_path):
 
 def test_workers_import_neither_rich_nor_pydantic():
     code = (
-        "import sys; from xtts.precompute import extract, scan, pool;"
+        "import sys; from xtts.precompute.build import extract, scan; from xtts.precompute.workers import pool;"
         "print([m for m in ('tensorflow', 'librosa', 'rich', 'pydantic', 'pyarrow') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

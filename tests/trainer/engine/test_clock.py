@@ -113,7 +113,7 @@ def test_a_stop_takes_effect_within_one_step(make_loop, trainer):
     thread.join()
     assert ended - set_at[0] < 2 * SLEEP
     done = len(result.metrics)
-    assert 2 <= done <= 5
+    assert 1 <= done <= 5
     assert all(len(part) == done for part in (result.seconds, result.buckets, result.offsets))
     assert int(trainer.state.step.numpy()) == steps + done
     assert len(loop.run(3).metrics) == 3  # the next call does not remember it

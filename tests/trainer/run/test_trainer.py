@@ -58,9 +58,10 @@ def test_the_loss_falls(run_train, read_steps, tmp_path):
         "training.validate_every=120", "training.checkpoint_every=120", "training.warmup_steps=10",
     )  # fmt: skip
     losses = [line["loss"] for line in read_steps(tmp_path / "run")]
-    first, last = (line["loss"] for line in read_steps(tmp_path / "run", "validation"))
+    first, last = read_steps(tmp_path / "run", "validation")
     assert np.mean(losses[-20:]) < 0.6 * np.mean(losses[:20])
-    assert last < first
+    for name in ("prior", "flow"):  # the tones' random letters tell nothing of the durations of clips held out
+        assert last[name] < first[name]
 
 
 def test_another_batch_size_goes_on_at_the_same_clips(finished_run, run_train, tmp_path):

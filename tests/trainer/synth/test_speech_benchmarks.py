@@ -10,7 +10,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 DEAF_RECOGNISER = """
 class Decoder:
     def __init__(self, *, samprate, cmn, loglevel):
