@@ -15,12 +15,11 @@ from training_pipelines import PIPELINES, Job, measure, take_from, write_job
 from training_steps import StepBench
 
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec
-from xtts.shared.cache.records import parse_example, unframe
+from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.config_files import dump_config
 from xtts.trainer.data.clip_order import BucketOrder
 from xtts.trainer.data.dataset import bucket_order, parser, training_batches
 
-_LARGEST_RECORD_BYTES = 1 << 28
 Turn = dict[str, float | None]
 """What `measure` gives."""
 _NEEDS = {"torch DataLoader": "torch"}
@@ -80,10 +79,8 @@ def write_npy(corpus: Path, cache: Path, folder: Path) -> Path:
         return folder
     folder.mkdir(parents=True, exist_ok=True)
     spec = load_spec(cache)
-    for shard in (shard for bucket in spec.buckets for shard in bucket.train):
-        data = memoryview((cache / shard.file).read_bytes())
-        for payload in unframe(data, limit_bytes=_LARGEST_RECORD_BYTES):
-            record = parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
+    for bucket in spec.buckets:
+        for _, record in (clip for shard in bucket.train for clip in read_shard(cache / shard.file, spec, bucket)):
             np.save(folder / f"{record.clip_id}.npy", record.mel[: record.mel_length].astype(np.float32))
     (folder / "metadata.csv").write_bytes((corpus / "metadata.csv").read_bytes())
     return folder

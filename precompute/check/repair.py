@@ -18,7 +18,8 @@ from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
 from xtts.shared.cache.clip_index import REJECTED, IndexRow, index_bytes
-from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
+from xtts.shared.cache.records import CorruptRecord, Record
+from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.system import atomic_files
 
@@ -71,11 +72,9 @@ def _outcomes(cache: Path, spec: CacheSpec, shard: ShardPlan, request: Request) 
 
 
 def _read_records(cache: Path, spec: CacheSpec, shard: ShardPlan) -> Iterator[tuple[str, tuple[int, str, Record]]]:
-    limit = spec.record_bytes_limit(spec.buckets[shard.bucket])
     try:
-        data = (cache / shard.file).read_bytes()
-        for position, payload in enumerate(unframe(memoryview(data), limit_bytes=limit)):
-            record = parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
+        stored = read_shard(cache / shard.file, spec, spec.buckets[shard.bucket])
+        for position, (payload, record) in enumerate(stored):
             yield record.clip_id, (position, hashlib.sha256(payload).hexdigest(), record)
     except (OSError, CorruptRecord) as error:
         found, fix = f"unreadable as well as {INDEX_FILE} ({error})", build_command(cache, fresh=True)

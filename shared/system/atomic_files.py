@@ -31,8 +31,12 @@ def move_all(places: Iterable[tuple[Path, Path]]) -> None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a whole small file beside its place, sync it and rename it."""
+    """Write a whole small file beside its place, sync it and rename it; an OSError leaves nothing beside it."""
     beside = path.with_name(path.name + ".part")
-    beside.write_bytes(data)
-    sync_file(beside)
-    move(beside, path)
+    try:
+        beside.write_bytes(data)
+        sync_file(beside)
+        move(beside, path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise

@@ -8,7 +8,8 @@ import numpy as np
 
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE, Bucket, CacheSpec, Shard, Split, load_spec
 from xtts.shared.cache.quick_check import shard_problem
-from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
+from xtts.shared.cache.records import CorruptRecord, Record
+from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
 from xtts.trainer.evaluation.voice_description import Voice
@@ -66,11 +67,7 @@ def shard_clips(cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard) -> l
     if problem:
         raise LockstepError(where, found=problem[0], expected=problem[1], fix=fix, exit_code=1)
     try:
-        data = memoryview((cache / shard.file).read_bytes())
-        return [
-            _clip(parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels))
-            for payload in unframe(data, limit_bytes=spec.record_bytes_limit(bucket))
-        ]
+        return [_clip(record) for _, record in read_shard(cache / shard.file, spec, bucket)]
     except (OSError, CorruptRecord) as error:
         raise LockstepError(where, found=str(error), fix=fix, exit_code=1) from None
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.system import atomic_files
 
 
 def check_file(path: Path, suffix: str, option: str) -> None:
@@ -49,11 +50,8 @@ def write_mel(path: Path, mel: np.ndarray) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write beside the place, then rename."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    """The file as a whole or not at all; a `LockstepError` where it cannot be written."""
     try:
-        partial.write_bytes(data)
-        partial.replace(path)
+        atomic_files.write(path, data)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise LockstepError(str(path), found=f"cannot be written ({error.strerror})") from None

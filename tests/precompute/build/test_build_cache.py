@@ -13,7 +13,7 @@ from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import IndexRow, read_index
-from xtts.shared.cache.records import parse_example, unframe
+from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -34,9 +34,7 @@ def records(cache: Path) -> dict[str, tuple]:
     for bucket in spec.buckets:
         for split in ("train", "validation"):
             for shard in bucket.shards(split):
-                data = memoryview((cache / shard.file).read_bytes())
-                for payload in unframe(data, limit_bytes=spec.record_bytes_limit(bucket)):
-                    record = parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
+                for _, record in read_shard(cache / shard.file, spec, bucket):
                     found[record.clip_id] = (record, bucket, split)
     return found
 

@@ -15,7 +15,7 @@ from xtts.precompute.view.terminal import build_summary
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import IndexRow, read_index
-from xtts.shared.cache.records import parse_example, unframe
+from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
@@ -54,9 +54,7 @@ def test_a_speaker_column_gives_ids(tmp_path):
     assert {name: row.speaker for name, row in rows.items()} == {"a": "zoe", "b": "ann", "c": "zoe", "d": "bob"}
     for bucket in spec.buckets:
         for shard in (*bucket.train, *bucket.validation):
-            data = memoryview((tmp_path / "cache" / shard.file).read_bytes())
-            for payload in unframe(data, limit_bytes=spec.record_bytes_limit(bucket)):
-                record = parse_example(payload, mel_dtype="float16", mel_channels=80)
+            for _, record in read_shard(tmp_path / "cache" / shard.file, spec, bucket):
                 assert spec.speakers[record.speaker] == rows[record.clip_id].speaker
 
 
