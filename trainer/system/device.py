@@ -24,7 +24,7 @@ def accelerator() -> str | None:
 def utilisation_reader() -> Callable[[], str]:
     """Function that says how busy the GPU is, by NVML where that is installed; nothing elsewhere."""
     try:
-        import pynvml
+        import pynvml  # pyright: ignore[reportMissingImports]
     except ImportError:
         return lambda: ""
     try:
