@@ -113,3 +113,33 @@ def test_help_loads_nothing_heavy(command):
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in result.stderr.splitlines()}
     assert {"click", "xtts"} <= loaded
     assert not loaded & HEAVY
+
+
+POSIX_ONLY = {"fcntl", "grp", "pwd", "resource", "termios"}
+WITHOUT = f"""
+import sys
+sys.modules.update(dict.fromkeys({sorted(POSIX_ONLY)}))
+sys.argv = ["xtts-precompute", *sys.argv[1:]]
+from xtts.precompute.cli import main
+main()
+"""
+
+
+def test_what_only_posix_has_is_imported_inside_functions():
+    wrong = [
+        f"{path.relative_to(ROOT)}: {module}"
+        for stage in FORBIDDEN
+        for path in modules(stage)
+        for module, at_top in imports(path)
+        if at_top and module in POSIX_ONLY
+    ]
+    assert not wrong
+
+
+def test_a_system_without_file_locks_is_refused_in_one_line(tiny_corpus, tmp_path):
+    """As on Windows: modules that Python lacks there cannot be imported."""
+    run = [sys.executable, "-c", WITHOUT, "build", "--data", tiny_corpus, "--cache", tmp_path / "cache"]
+    result = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert "expected Linux, macOS or WSL2; on Windows, run the same command in WSL2" in result.stderr
