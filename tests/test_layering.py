@@ -56,7 +56,7 @@ def room_of(module):
     """(stage, its folder) of a module `xtts.STAGE.FOLDER...`; the folder is "" for a module at the top of `shared`."""
     parts = module.split(".")[1:]
     is_folder = len(parts) > 1 and (ROOT / parts[0] / parts[1]).is_dir()
-    return parts[0], parts[1] if is_folder or len(parts) == 2 and parts[1] in TOPS else ""
+    return parts[0], parts[1] if is_folder or (len(parts) == 2 and parts[1] in TOPS) else ""
 
 
 @pytest.mark.parametrize("stage", sorted(FORBIDDEN))
