@@ -17,6 +17,11 @@ SAMPLE := sample-corpus
 READY := .venv/.ready
 SAMPLE_READY := $(SAMPLE)/metadata.csv
 CORPUS := $(or $(DATA),$(SAMPLE))
+# Editors and type checkers do not run the finder of an editable install: they read folders. A .pth in the environment
+# names one whose xtts/ holds links to the tree. Python itself still asks the finder first, so that a module has one
+# path, the one in the tree, in tracebacks and for breakpoints.
+PACKAGES := configs precompute shared trainer
+FINDER_FIRST := import sys; sys.meta_path.sort(key=lambda finder: getattr(finder, "__name__", "") != "_EditableFinder")
 # Beside the cache: the corpus that make built it of, and the checksum of the cache.json that came of it.
 ORIGIN := $(CACHE).corpus
 
@@ -30,7 +35,7 @@ help:
 	@echo "make synth TEXT='...' [CKPT=runs/NAME]               speak into out.wav with the newest run"
 	@echo "make verify     check the cache"
 	@echo "make doctor     what would slow training down here, and what to change"
-	@echo "make test       the tests            make check   ruff, mypy, layering, wheel contents"
+	@echo "make test       the tests            make check   ruff, mypy, pyright, layering, wheel contents"
 	@echo "make bench      the benchmarks       make doctor  will this machine train this at full speed"
 	@echo "make clean      remove the environment, the sample corpus and the cache (runs/ stays)"
 
@@ -40,6 +45,9 @@ $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@mkdir -p .venv/links/xtts
+	@for folder in $(PACKAGES); do ln -sfn ../../../$$folder .venv/links/xtts/$$folder; done
+	@printf '%s\n' '../../../links' '$(FINDER_FIRST)' > "$$(ls -d .venv/lib/python3.*/site-packages)/lockstep-links.pth"
 	@touch $@
 
 $(SAMPLE_READY): $(READY)
@@ -79,8 +87,8 @@ test: $(READY)
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@mkdir -p build/types && ln -sfn ../.. build/types/xtts
-	MYPYPATH=build/types $(BIN)/mypy -p xtts.shared -p xtts.precompute -p xtts.trainer
+	$(BIN)/mypy -p xtts.shared -p xtts.precompute -p xtts.trainer
+	$(BIN)/pyright
 	$(BIN)/python -m pytest -q tests/test_layering.py tests/test_wheel.py
 
 # CKPT: a run folder or one checkpoint; without it the run that was trained last.

@@ -161,7 +161,7 @@ Recogniser = Callable[[np.ndarray], str]
 
 def make_recogniser() -> Recogniser:
     try:
-        import pocketsphinx
+        import pocketsphinx  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise LockstepError(
             "pocketsphinx", found="not installed", fix=f"{sys.executable} -m pip install pocketsphinx"

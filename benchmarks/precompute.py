@@ -164,7 +164,7 @@ def librosa_chunk(job: Job, files: list[str]) -> None:
 
 
 def torch_chunk(job: Job, files: list[str]) -> None:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(1)
     bank, window = torch.from_numpy(filterbank().T), torch.hann_window(PROFILE.fft_size)
@@ -184,7 +184,7 @@ def lhotse_features(job: Job) -> None:
 
 
 def lhotse_store(job: Job) -> None:
-    from lhotse import CutSet, LibrosaFbank, LibrosaFbankConfig, RecordingSet
+    from lhotse import CutSet, LibrosaFbank, LibrosaFbankConfig, RecordingSet  # pyright: ignore[reportMissingImports]
 
     recordings = RecordingSet.from_dir(job.data / "wavs", "*.wav", num_jobs=job.workers)
     config = LibrosaFbankConfig(

@@ -183,14 +183,14 @@ class _Clips:
 
 
 def _collate(clips: list[Clip]) -> list[Any]:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     return [torch.from_numpy(part) for part in pad(clips)]
 
 
 def torch_loader(job: Job) -> Take:
     """torch.utils.data.DataLoader with worker processes."""
-    from torch.utils.data import DataLoader
+    from torch.utils.data import DataLoader  # pyright: ignore[reportMissingImports]
 
     loader = DataLoader(
         _Clips(job.clips()), job.batch_size, shuffle=True, drop_last=True, num_workers=job.workers,

@@ -1,20 +1,15 @@
 """`xtts-precompute`: the commands of stage 1. Heavy imports happen inside the commands."""
 
-import os
 import sys
 from pathlib import Path
 
 import click
 
+from xtts.precompute.workers.cores import usable_cores
 from xtts.shared.config_flags import DEFAULT_CACHE, config_options, resolve
 from xtts.shared.errors import reported
 
 _FOLDER = click.Path(path_type=Path)
-
-
-def _cores() -> int:
-    """Cores that this process may use; macOS cannot restrict them."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _cache_option = click.option(
@@ -29,7 +24,7 @@ _cache_option = click.option(
 _workers_option = click.option(
     "--workers",
     type=click.IntRange(1),
-    default=_cores,
+    default=usable_cores,
     help="Processes (default: one a core).",
 )
 

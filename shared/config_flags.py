@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,6 +50,11 @@ def config_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated
+
+
+def config_names(config: str | PathLike[str] | Sequence[str | PathLike[str]]) -> tuple[str, ...]:
+    """What `--config` would be given, from one name or path or several of them."""
+    return tuple(fspath(name) for name in ((config,) if isinstance(config, str | PathLike) else config))
 
 
 def resolve(config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object]) -> "Config":

@@ -38,11 +38,16 @@ def imports(path):
                 yield f"{node.module}.{alias.name}" if is_module else node.module, id(node) in top
 
 
+TOPS = ["cli", "library", "__init__"]
+"""Modules of a stage above its folders: `__init__` hands out the names of `library`."""
 ROOMS = {
     "shared": [["system", "audio", "text"], ["cache"]],
-    "precompute": [["workers", "corpus"], ["build"], ["check", "view", "sample"], ["cli"]],
-    "trainer": [["system", "data", "model"], ["engine"], ["evaluation"], ["run"], ["synth", "doctor"], ["cli"]],
-}
+    "precompute": [["workers", "corpus"], ["build"], ["check", "view", "sample"], ["cli", "library"], ["__init__"]],
+    "trainer": [
+        ["system", "data", "model"], ["engine"], ["evaluation"], ["run"], ["synth", "doctor"], ["cli", "library"],
+        ["__init__"],
+    ],
+}  # fmt: skip
 """The folders of each stage, lowest first: a folder imports itself and those of the rows before its own. Modules at the
 top of `shared/` (configuration, errors) are below all."""
 
@@ -51,7 +56,7 @@ def room_of(module):
     """(stage, its folder) of a module `xtts.STAGE.FOLDER...`; the folder is "" for a module at the top of `shared`."""
     parts = module.split(".")[1:]
     is_folder = len(parts) > 1 and (ROOT / parts[0] / parts[1]).is_dir()
-    return parts[0], parts[1] if is_folder or parts[1:] == ["cli"] else ""
+    return parts[0], parts[1] if is_folder or (len(parts) == 2 and parts[1] in TOPS) else ""
 
 
 @pytest.mark.parametrize("stage", sorted(FORBIDDEN))
@@ -73,7 +78,7 @@ def test_imports_flow_one_way(stage):
 def test_folders_import_only_those_below_them(stage):
     height = {room: i for i, row in enumerate(ROOMS[stage]) for room in row}
     folders = {path.parent.name for path in (ROOT / stage).glob("*/__init__.py")}
-    assert folders == set(height) - {"cli"}
+    assert folders == set(height) - set(TOPS)
     wrong = []
     for path in modules(stage):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -113,3 +118,33 @@ def test_help_loads_nothing_heavy(command):
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in result.stderr.splitlines()}
     assert {"click", "xtts"} <= loaded
     assert not loaded & HEAVY
+
+
+POSIX_ONLY = {"fcntl", "grp", "pwd", "resource", "termios"}
+WITHOUT = f"""
+import sys
+sys.modules.update(dict.fromkeys({sorted(POSIX_ONLY)}))
+sys.argv = ["xtts-precompute", *sys.argv[1:]]
+from xtts.precompute.cli import main
+main()
+"""
+
+
+def test_what_only_posix_has_is_imported_inside_functions():
+    wrong = [
+        f"{path.relative_to(ROOT)}: {module}"
+        for stage in FORBIDDEN
+        for path in modules(stage)
+        for module, at_top in imports(path)
+        if at_top and module in POSIX_ONLY
+    ]
+    assert not wrong
+
+
+def test_a_system_without_file_locks_is_refused_in_one_line(tiny_corpus, tmp_path):
+    """As on Windows: modules that Python lacks there cannot be imported."""
+    run = [sys.executable, "-c", WITHOUT, "build", "--data", tiny_corpus, "--cache", tmp_path / "cache"]
+    result = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert "expected Linux, macOS or WSL2; on Windows, run the same command in WSL2" in result.stderr

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,50 @@ def test_a_cache_that_make_did_not_build_is_left_alone(make, tmp_path):
 def test_an_overlay_for_a_gpu(make):
     call = make("train", "GPU=rtx4090", "CONFIG=normal", "TRAIN_ARGS=--steps 9")[0][-1]
     assert call == "xtts-train --config normal --config gpu/rtx4090 --cache features --resume --steps 9"
+
+
+PYTHON_WITHOUT_PIP = """#!/bin/sh
+case "$*" in
+  "-m venv .venv") mkdir -p .venv/bin .venv/lib/python3.11/site-packages && cp "$0" .venv/bin/python;;
+esac
+"""
+FINDER = """
+import sys
+from importlib.util import spec_from_file_location
+
+class _EditableFinder:  # in the manner of setuptools
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name == "xtts.shared":
+            return spec_from_file_location(name, "shared/__init__.py", submodule_search_locations=["shared"])
+
+sys.meta_path.append(_EditableFinder)
+"""
+IMPORT = """
+import site, sys
+site.addsitedir(".venv/lib/python3.11/site-packages")
+import xtts.shared.errors
+print(xtts.shared.errors.__file__)
+"""
+
+
+@pytest.mark.parametrize(("before", "found"), [("", ".venv/links/xtts/shared/errors.py"), (FINDER, "shared/errors.py")])
+def test_the_environment_links_the_packages_and_python_keeps_to_the_tree(tmp_path, before, found):
+    """A reader of folders follows the links; where the editable install has a finder, modules have the tree's path."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "shared").mkdir()
+    for name in ("__init__.py", "errors.py"):
+        (tmp_path / "shared" / name).touch()
+    stand_in = tmp_path / "python3"
+    stand_in.write_text(PYTHON_WITHOUT_PIP)
+    stand_in.chmod(0o755)
+    made = subprocess.run(
+        ["make", ".venv/.ready", f"PYTHON={stand_in}"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stderr
+    code = before + IMPORT
+    run = [sys.executable, "-I", "-S", "-c", code]
+    result = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / result.stdout.strip()) == tmp_path / found

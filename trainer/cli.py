@@ -56,13 +56,11 @@ def run(plan: "RunPlan") -> None:
 
     from rich.console import Console
 
-    from xtts.trainer.run.checkpoint import read_meta
     from xtts.trainer.system.tensorflow_import import tensorflow_import
 
     console = Console(width=None if os.isatty(1) else 200)
     folder = plan.folder.path
-    total = plan.config.training.steps
-    done = int(read_meta(plan.resume)["step"]) if plan.resume else 0
+    total, done = plan.config.training.steps, plan.steps_done
     if done >= total:
         console.print(
             f"{folder} is complete: step {done} of {total}. Train it further with: "

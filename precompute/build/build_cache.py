@@ -1,7 +1,5 @@
 """Stage 1 from corpus to cache: survey, write what is missing, commit."""
 
-import resource
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,6 +22,7 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.config import Config
 from xtts.shared.system.folder_lock import exclusive
+from xtts.shared.system.peak_memory import peak_resident_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +42,8 @@ class BuildReport:
     """False when the cache was already up to date."""
     wall_seconds: float
     peak_bytes: int
-    """Upper bound of the memory used at once: the largest resident size of this process and, per worker, of any."""
+    """Upper bound of the memory used at once: the largest resident size of this process and, per worker, of any;
+    0 where the system does not tell."""
 
 
 def build_cache(
@@ -87,7 +87,7 @@ def run_build(request: Request, progress: Progress, pool: WorkerPool | None = No
         written_shards=len(found.missing),
         changed=changed,
         wall_seconds=time.monotonic() - started,
-        peak_bytes=_peak_bytes(request.workers),
+        peak_bytes=peak_resident_bytes(workers=request.workers),
     )
 
 
@@ -100,12 +100,6 @@ def _fills(rows: list[IndexRow], spec: CacheSpec) -> list[float]:
     if not spec.fixed_length:
         return [1.0] * len(spec.buckets)
     return [u / max(1, n * bucket.frames) for u, n, bucket in zip(useful, clips, spec.buckets, strict=True)]
-
-
-def _peak_bytes(workers: int) -> int:
-    unit = 1 if sys.platform == "darwin" else 1024
-    own, worker = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return unit * (own + workers * worker)
 
 
 def explain_build(request: Request, progress: Progress) -> None:

@@ -26,9 +26,7 @@ class VerifyRequest:
 
 def run_verify(request: VerifyRequest, *, as_json: bool, progress: Progress, echo: Callable[[str], None]) -> int:
     """Check, repair if asked, report; returns the exit code."""
-    if request.against is None and (request.deep is not None or request.repair):
-        option = "--repair" if request.repair else "--deep"
-        raise LockstepError(option, found="no corpus to work from", expected=f"{option} --against DATA")
+    _refuse_without_corpus(request)
     try:
         findings, code = _check(request, progress), None
     except LockstepError as error:
@@ -44,6 +42,18 @@ def run_verify(request: VerifyRequest, *, as_json: bool, progress: Progress, ech
         echo(str(finding))
     echo(f"{request.cache}: {len(findings)} findings" if findings else f"{request.cache}: sound")
     return code
+
+
+def find_problems(request: VerifyRequest, progress: Progress) -> list[Finding]:
+    """Check, and repair if asked: what is wrong with the cache, in the end."""
+    _refuse_without_corpus(request)
+    return _check(request, progress)
+
+
+def _refuse_without_corpus(request: VerifyRequest) -> None:
+    if request.against is None and (request.deep is not None or request.repair):
+        option = "--repair" if request.repair else "--deep"
+        raise LockstepError(option, found="no corpus to work from", expected=f"{option} --against DATA")
 
 
 def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:

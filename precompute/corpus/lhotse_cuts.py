@@ -53,7 +53,7 @@ def _check_kind(entry: dict[str, Any], where: str) -> None:
 
 def _deserialise(entry: dict[str, Any], where: str) -> Any:  # noqa: ANN401 - a class of an optional library
     try:
-        from lhotse.serialization import deserialize_item
+        from lhotse.serialization import deserialize_item  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise LockstepError(where, found="a cut of Lhotse, without lhotse", fix="pip install lhotse") from None
     try:

@@ -99,7 +99,8 @@ def build_summary(report: "BuildReport", cache: str) -> str:
         done = f"{report.written_shards} shards written, {report.kept_shards} kept"
     else:
         done = f"nothing to do, {report.kept_shards} shards kept"
-    memory = f"memory at most {report.peak_bytes / 2**20:.0f} MiB"
+    peak = report.peak_bytes
+    memory = f"memory at most {peak / 2**20:.0f} MiB" if peak else "memory not known on this system"
     return "\n".join([*lines, f"{cache}: {_size(spec)}, {done}, {report.wall_seconds:.1f} s, {memory}"])
 
 

@@ -1,1 +1,1 @@
-"""Files and memory: atomic writes, the lock of a folder, malloc."""
+"""Files and memory: atomic writes, the lock of a folder, malloc, peak memory."""

@@ -12,7 +12,10 @@ def keep_freed_memory() -> None:
     Of stage 2 these are its batches and records, read and freed again without end. Once a process, before its threads
     start; blocks above `_KEPT_BYTES` go back as ever.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc only
+    try:
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc only
+    except (OSError, TypeError):  # Windows has no library of that name: None
+        return
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
         mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)

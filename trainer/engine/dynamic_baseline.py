@@ -61,6 +61,8 @@ class MemoryMaps:
 class DynamicLoop(TrainingLoop):
     """`run(n)` goes back to the host after one batch, so that signals are heard and every trace is told."""
 
+    _steps: Steps
+
     @cached_property
     def _maps(self) -> MemoryMaps:
         return MemoryMaps()

@@ -3,18 +3,18 @@
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.config import Config
+from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.clip_order import Schedule
-from xtts.trainer.data.dataset import ahead_on, bucket_order, signatures, training_batches
+from xtts.trainer.data.dataset import Batch, ahead_on, bucket_order, signatures, training_batches
 from xtts.trainer.engine.optimizer import learning_rate
-from xtts.trainer.engine.train_step import TRAIN_METRICS, Steps
+from xtts.trainer.engine.train_step import TRAIN_METRICS
 from xtts.trainer.system.device import accelerator
 
 
@@ -66,6 +66,25 @@ class Position:
     """int64[K]: clips of each bucket consumed since the start of the run."""
 
 
+class LoopSteps(Protocol):
+    """What the loop asks of the steps that it runs; `Steps` are those of the acoustic model."""
+
+    @property
+    def training(self) -> TrainingConfig:
+        """The section `training`: the learning-rate schedule is made of it."""
+
+    @property
+    def step(self) -> tf.Variable:
+        """int64[]: updates so far; each step counts on."""
+
+    @property
+    def rate(self) -> tf.Variable:
+        """float32[]: the learning rate, set before each step."""
+
+    def train(self, bucket: int, batch: Batch) -> tf.Tensor:
+        """One step on a batch of a bucket's signature, inside the loop's graph: float32[len(TRAIN_METRICS)]."""
+
+
 class TrainingLoop:
     """`run(n)` is one entry from the host for n batches."""
 
@@ -73,7 +92,7 @@ class TrainingLoop:
     """True when this process cannot compile another step; a locked loop has compiled all of them."""
 
     def __init__(self, cache: Path, spec: CacheSpec, config: Config, sizes: dict[int, int],
-                 steps: Steps, position: Position) -> None:  # fmt: skip
+                 steps: LoopSteps, position: Position) -> None:  # fmt: skip
         sizes = {number: size for number, size in sizes.items() if spec.buckets[number].train}
         self.sizes, self.position = sizes, position
         self.closed_set = sizes if spec.fixed_length else {}

@@ -20,6 +20,7 @@ from xtts.trainer.run.checkpoint import (
     describe,
     find_checkpoint,
     list_checkpoints,
+    read_meta,
     step_of,
 )
 from xtts.trainer.run.run_folder import RunFolder
@@ -41,6 +42,11 @@ class RunPlan:
     """Checkpoint to continue."""
     init_from: Path | None
     """Checkpoint whose averaged weights to start from."""
+
+    @property
+    def steps_done(self) -> int:
+        """Updates of the checkpoint that the run goes on from; 0 for a new run."""
+        return int(read_meta(self.resume)["step"]) if self.resume else 0
 
 
 def make_plan(

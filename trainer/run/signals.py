@@ -1,6 +1,7 @@
 """SIGINT and SIGTERM as a request to save and stop."""
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -8,8 +9,14 @@ from types import FrameType
 
 @contextmanager
 def stop_requests() -> Iterator[list[str]]:
-    """A list that gets the name of SIGINT or SIGTERM; a second one stops at once."""
+    """A list that gets the name of SIGINT or SIGTERM; a second one stops at once.
+
+    Outside the main thread signals are left to the program that called.
+    """
     received: list[str] = []
+    if threading.current_thread() is not threading.main_thread():  # only there may Python change a handler
+        yield received
+        return
 
     def note(number: int, _: FrameType | None) -> None:
         received.append(signal.Signals(number).name)

@@ -61,14 +61,14 @@ class Evaluation:
     """N figures by system."""
 
 
-def evaluate(request: EvaluationRequest) -> Evaluation:
+def evaluate(request: EvaluationRequest, console: Console | None = None) -> Evaluation:
     """Speak, compare, and show the figures as a table and, where asked for, as JSON."""
     if request.json_file is not None:
         check_file(request.json_file, ".json", "--json")
     source = open_source(request.checkpoint)
     cache = request.cache or source.run.cache() or Path(DEFAULT_CACHE)
     clips = competing_clips(cache, source.voice, request.split)
-    console, began = Console(width=None if os.isatty(1) else 120), time.perf_counter()
+    console, began = console or Console(width=None if os.isatty(1) else 120), time.perf_counter()
     own = spread(len(clips), request.limit)
     console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[request.split]}", highlight=False)
     spoken = speak_clips(source, clips, own, request.options)

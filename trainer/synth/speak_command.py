@@ -13,7 +13,7 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.input_texts import Text, check_speakable, read_texts
 from xtts.trainer.synth.output_files import check_file, check_folder, write_mel, write_wav
 from xtts.trainer.synth.reference_recording import read_recording
-from xtts.trainer.synth.vocoder import check_vocoder, make_vocoder
+from xtts.trainer.synth.vocoder import Vocoder, check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
@@ -39,7 +39,8 @@ class Request:
 def speak(request: Request) -> None:
     """Speak, write, and say how long it took."""
     source, texts, recording = _prepare(request)
-    narrator = _narrator(request, source, recording)
+    vocoder = make_vocoder(request.vocoder, source.voice.mel_profile, warn)
+    narrator = make_narrator(source, request.options, vocoder=vocoder, speaker=request.speaker, recording=recording)
     if request.file is not None:
         request.out.mkdir(exist_ok=True)
     sample_rate = source.voice.mel_profile.sample_rate
@@ -76,16 +77,18 @@ def _prepare(request: Request) -> tuple[Source, list[Text], np.ndarray | None]:
     return source, texts, recording
 
 
-def _narrator(request: Request, source: Source, recording: np.ndarray | None) -> "Narrator":
+def make_narrator(
+    source: Source, options: SynthesisOptions, *, vocoder: Vocoder, speaker: str | None, recording: np.ndarray | None
+) -> "Narrator":
+    """What speaks texts; the recording, a log-mel float32[T, M], is of whom a model with voice latents imitates."""
     with tensorflow_import():
         from xtts.trainer.synth.long_texts import Narrator
         from xtts.trainer.synth.speaker import Speaker
 
-    vocoder = make_vocoder(request.vocoder, source.voice.mel_profile, warn)
-    speaker = Speaker(source, request.options)
+    model = Speaker(source, options)
     if recording is not None:
-        speaker.encode_reference(recording)
-    return Narrator(speaker, vocoder, speaker_number=source.speaker_number(request.speaker))
+        model.encode_reference(recording)
+    return Narrator(model, vocoder, speaker_number=source.speaker_number(speaker))
 
 
 def _line(text: Text, speech: "Speech", sample_rate: int) -> str:

@@ -41,7 +41,7 @@ def make_vocoder(name: str, profile: MelProfile, warn: Callable[[str], None]) ->
 
 def _onnx_vocoder(path: Path, profile: MelProfile, warn: Callable[[str], None]) -> Vocoder:
     try:
-        import onnxruntime
+        import onnxruntime  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise LockstepError(
             f"--vocoder {_ONNX}{path}", found="onnxruntime is not installed", fix="pip install 'lockstep-tts[onnx]'"
@@ -64,7 +64,7 @@ def _onnx_vocoder(path: Path, profile: MelProfile, warn: Callable[[str], None]) 
 
 def _refusals() -> tuple[type[Exception], ...]:
     """What onnxruntime raises for a model that it cannot load or run: mostly classes of its own, of no common base."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as state
+    from onnxruntime.capi import onnxruntime_pybind11_state as state  # pyright: ignore[reportMissingImports]
 
     own = (kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
     return (OSError, RuntimeError, ValueError, *own)

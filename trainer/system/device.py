@@ -1,11 +1,11 @@
 """What the steps run on: its name, its memory, how busy it is."""
 
 import os
-import resource
-import sys
 from collections.abc import Callable
 
 import tensorflow as tf
+
+from xtts.shared.system.peak_memory import peak_resident_bytes
 
 
 def device_name() -> str:
@@ -24,7 +24,7 @@ def accelerator() -> str | None:
 def utilisation_reader() -> Callable[[], str]:
     """Function that says how busy the GPU is, by NVML where that is installed; nothing elsewhere."""
     try:
-        import pynvml
+        import pynvml  # pyright: ignore[reportMissingImports]
     except ImportError:
         return lambda: ""
     try:
@@ -44,8 +44,7 @@ def memory_used() -> str:
 
 
 def peak_bytes() -> int:
-    """Most memory used at once so far: of the GPU, or of this process on a CPU."""
+    """Most memory used at once so far: of the GPU, or of this process on a CPU (0 where the system does not tell)."""
     if accelerator():
         return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return peak_resident_bytes()

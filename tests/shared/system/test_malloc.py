@@ -1,9 +1,12 @@
 """Freed memory stays in the process: what is allocated again is not faulted in again."""
 
+import ctypes
 import subprocess
 import sys
 
 import pytest
+
+from xtts.shared.system.malloc import keep_freed_memory
 
 FAULTS = """
 import resource, sys
@@ -31,3 +34,11 @@ def test_freed_blocks_are_used_again():
         for what in ("keep", "leave")
     }
     assert faults["keep"] < 1000 < faults["leave"]
+
+
+def test_without_a_c_library_of_its_own_nothing_is_tuned(monkeypatch):
+    def no_library(name):
+        raise TypeError(f"argument of type {name!r}")  # as on Windows
+
+    monkeypatch.setattr(ctypes, "CDLL", no_library)
+    keep_freed_memory()

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
+from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.data.dataset import blank_batch, signatures
 from xtts.trainer.doctor import examination
@@ -212,3 +213,10 @@ def test_the_largest_batch_of_the_micro_model(tiny_cache, micro, monkeypatch, me
     assert facts["not run"].text == "they do not fit into memory"
     assert [finding.setting for finding in report.findings] == ["training.batch_size", "training.validate_every"]
     assert mended(subject.config, subject.spec, report.findings).training.batch_size == 1
+
+
+def test_where_neither_proc_nor_sysconf_tells_the_systems_that_do_are_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(memory_module, "Path", lambda _: tmp_path / "missing")
+    monkeypatch.delattr("os.sysconf")
+    with pytest.raises(LockstepError, match="expected Linux, macOS or WSL2"):
+        free_host_bytes()

@@ -8,6 +8,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import batch_sizes, training_buckets
 from xtts.trainer.data.dataset import batch_signature, blank_batch
 from xtts.trainer.doctor.finding import Fact, Finding, Result
@@ -75,6 +76,10 @@ def _meminfo() -> int:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
+        if not hasattr(os, "sysconf"):
+            raise LockstepError(
+                "memory", found="a system that does not tell how much there is", expected="Linux, macOS or WSL2"
+            ) from None
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
 

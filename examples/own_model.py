@@ -1,0 +1,87 @@
+"""Train a model of your own on a cache: python examples/own_model.py CACHE [STEPS].
+
+The model here guesses a clip's mean spectrum from its tokens. Order, input pipeline, locked signatures and the loop in
+the graph are Lockstep's; model, loss and update are yours, in a class with the four members of `LoopSteps`.
+"""
+
+import sys
+from pathlib import Path
+
+from xtts.trainer.system.tensorflow_import import tensorflow_import
+
+with tensorflow_import():  # quiet, and with XLA's cache of compiled steps
+    import keras
+    import tensorflow as tf
+
+from xtts.shared.cache.cache_spec import CacheSpec, load_spec
+from xtts.shared.config import TrainingConfig
+from xtts.shared.config_files import load_config
+from xtts.trainer.data.batch_sizes import batch_sizes, training_buckets
+from xtts.trainer.data.dataset import signatures
+from xtts.trainer.engine.train_step import TRAIN_METRICS, locked
+from xtts.trainer.engine.training_loop import Position, TrainingLoop
+
+
+class MeanSpectrumSteps:
+    """One locked step per bucket: a table of spectra by token, whose mean is compared with the clip's."""
+
+    def __init__(self, spec: CacheSpec, training: TrainingConfig, sizes: dict[int, int]) -> None:
+        self.training, self.step, self.rate = training, tf.Variable(0, dtype=tf.int64), tf.Variable(0.0)
+        self.table = keras.layers.Embedding(spec.vocabulary, spec.mel_channels)
+        self.table.build()
+        self._steps = {
+            number: locked(self._train, signature)
+            for number, signature in signatures(spec, sizes).items()
+            if number in training_buckets(spec)
+        }
+
+    def train(self, bucket: int, batch: tuple[tf.Tensor, ...]) -> tf.Tensor:
+        """Called inside the loop's graph with a batch of the bucket's signature."""
+        return self._steps[bucket](*batch)
+
+    def _train(self, tokens: tf.Tensor, mel: tf.Tensor, token_length: tf.Tensor, mel_length: tf.Tensor,
+               *_: tf.Tensor) -> tf.Tensor:  # fmt: skip
+        """float32[len(TRAIN_METRICS)] of tokens int32[B, L], mel [B, T, M] and the true lengths int32[B] each."""
+        with tf.GradientTape() as tape:
+            guess = mean_over(self.table(tokens), token_length)
+            error = guess - mean_over(tf.cast(mel, tf.float32), mel_length)
+            loss = tf.reduce_mean(tf.reduce_sum(tf.square(error), axis=-1))
+        weights = self.table.trainable_variables
+        for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
+            weight.assign_sub(self.rate * gradient)  # the loop sets the rate: warm-up, constant, decay
+        self.step.assign_add(1)
+        frames = tf.cast(tf.reduce_sum(mel_length), tf.float32)
+        told = {"loss": loss, "learning_rate": self.rate, "useful_frames": frames}
+        return tf.stack([told.get(name, tf.constant(0.0)) for name in TRAIN_METRICS])
+
+
+def mean_over(values: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+    """float32[B, N, D], length int32[B] -> float32[B, D]: the mean without padding."""
+    valid = tf.sequence_mask(length, values.shape[1], tf.float32)[..., tf.newaxis]
+    return tf.reduce_sum(values * valid, 1) / tf.maximum(tf.reduce_sum(valid, 1), 1.0)
+
+
+def train(cache: Path, steps: int) -> list[float]:
+    """The loss of every step."""
+    settings = {"training.steps": steps, "training.batch_size": 4, "training.learning_rate": 0.5,
+                "training.warmup_steps": 10}  # fmt: skip
+    spec, config = load_spec(cache), load_config("tiny", flags=settings)
+    sizes = batch_sizes(spec, config.training)
+    position = Position(
+        epoch=tf.Variable(0, dtype=tf.int64),
+        consumed=tf.Variable(tf.zeros([len(training_buckets(spec))], tf.int64)),
+    )
+    loop = TrainingLoop(cache, spec, config, sizes, MeanSpectrumSteps(spec, config.training, sizes), position)
+    losses = loop.run(steps).metrics[:, TRAIN_METRICS.index("loss")]
+    return [float(loss) for loss in losses]
+
+
+def main() -> None:
+    """Train, and print what came of it."""
+    cache, steps = Path(sys.argv[1]), int((*sys.argv[2:], 200)[0])
+    losses = train(cache, steps)
+    print(f"{steps} steps: loss {losses[0]:.3f} -> {sum(losses[-10:]) / len(losses[-10:]):.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Stage 1 for Python programs: `from xtts.precompute import build_cache, verify_cache`."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+
+from xtts.precompute.build import build_cache as build
+from xtts.precompute.build.build_cache import BuildReport
+from xtts.precompute.check.verify import Finding
+from xtts.precompute.check.verify_command import VerifyRequest, find_problems
+from xtts.precompute.workers.cores import usable_cores
+from xtts.precompute.workers.progress import NullProgress, Progress
+from xtts.shared.config_flags import config_names, resolve
+
+
+def build_cache(
+    data: str | PathLike[str],
+    cache: str | PathLike[str],
+    *,
+    config: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    settings: Mapping[str, object] | None = None,
+    workers: int | None = None,
+    limit: int | None = None,
+    fresh: bool = False,
+    progress: Progress | None = None,
+) -> BuildReport:
+    """Build the cache of a corpus, or bring it up to date, as `xtts-precompute build` does.
+
+    The work is done by processes that are spawned: a script has to call this below `if __name__ == "__main__":`.
+
+    Args:
+        data: The corpus: a folder with metadata.csv and wavs/, a JSON-lines manifest, or Lhotse cuts.
+        cache: Folder of the cache; made where it is missing.
+        config: YAML file, or a name in configs/ such as "normal" (default "tiny"); of several, later ones win.
+        settings: Single keys over those, as in `{"shapes.buckets": 8}`.
+        workers: Processes (default: one a core).
+        limit: Only the first so many clips of the corpus.
+        fresh: Build everything anew, whatever is there.
+        progress: Is told how far the build is (default: nobody).
+
+    Returns:
+        What was done: `spec` (the content of cache.json: L tokens and T frames of each bucket, shards, statistics),
+        `rejected` (clips by reason), `changed`, `wall_seconds`, `peak_bytes`.
+
+    Raises:
+        LockstepError: The corpus, the settings or the disk are not usable; its text says what to do.
+    """
+    return build.build_cache(
+        Path(data), Path(cache), resolve(config_names(config), (), settings or {}), workers=workers or usable_cores(),
+        progress=progress or NullProgress(), limit=limit, fresh=fresh,
+    )  # fmt: skip
+
+
+def verify_cache(
+    cache: str | PathLike[str],
+    *,
+    against: str | PathLike[str] | None = None,
+    deep: int | None = None,
+    repair: bool = False,
+    workers: int | None = None,
+) -> list[Finding]:
+    """Check every byte of a cache, as `xtts-precompute verify` does; no findings: it is sound.
+
+    Args:
+        cache: Folder of the cache.
+        against: The corpus, to compare with as well: changed, added and removed clips.
+        deep: Compute the features of so many clips again (0: of all); needs `against`.
+        repair: Make exactly the broken files again; needs `against`. What is returned is what is still wrong.
+        workers: Threads of the check, and processes of a repair (default: one a core).
+
+    Returns:
+        All that is wrong, in the order of the files: `file`, `where`, `found`, `expected` and `fix` of each.
+
+    Raises:
+        LockstepError: There is no cache to check, or no corpus for what was asked.
+    """
+    request = VerifyRequest(
+        cache=Path(cache), against=None if against is None else Path(against), deep=deep, repair=repair,
+        workers=workers or usable_cores(),
+    )  # fmt: skip
+    return find_problems(request, NullProgress())

@@ -1,0 +1,20 @@
+"""The largest memory of a process, where the system tells."""
+
+import sys
+
+import numpy as np
+
+from xtts.shared.system.peak_memory import peak_resident_bytes
+
+
+def test_memory_that_was_used_once_counts_for_good():
+    before = peak_resident_bytes()
+    assert before > 2**20
+    size = before + 2**26
+    assert np.ones(size, np.uint8).all()
+    assert peak_resident_bytes() > size
+
+
+def test_without_the_module_resource_it_is_not_known(monkeypatch):
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert peak_resident_bytes(workers=2) == 0

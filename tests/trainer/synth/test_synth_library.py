@@ -1,0 +1,39 @@
+"""`from xtts.trainer.synth import load_voice, evaluate_checkpoint`, on a run of twelve steps."""
+
+import numpy as np
+import pytest
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.synth import evaluate_checkpoint, load_voice
+
+
+@pytest.fixture(scope="module")
+def voice(finished_run):
+    return load_voice(finished_run[0], steps=2, speed=4.0)
+
+
+def test_a_text_is_spoken_the_same_every_time_and_unknown_letters_are_left_out(voice):
+    speech = voice.speak("ab")
+    assert speech.samples.dtype == np.float32
+    assert speech.mel.shape[1] == 80
+    assert np.abs(speech.samples).max() <= 1
+    with pytest.warns(UserWarning, match="left out what the symbol table does not hold: \u2665"):
+        again = voice.speak("ab\u2665")
+    assert np.array_equal(again.mel, speech.mel)
+
+
+def test_mistakes_are_told_as_the_command_tells_them(voice, finished_run):
+    with pytest.raises(LockstepError, match="nothing to speak"):
+        voice.speak(" ")
+    with pytest.raises(LockstepError, match=r"is not in .*, expected no --speaker"):
+        load_voice(finished_run[0], speaker="Ann")
+    with pytest.raises(LockstepError, match="trained without voice latents"):
+        load_voice(finished_run[0], speaker_wav="somebody.wav")
+
+
+def test_the_figures_are_the_means_of_every_system(finished_run, capsys):
+    figures = evaluate_checkpoint(finished_run[0], steps=2)
+    assert set(figures) == {"synthesised", "vocoded recording", "best wrong sentence"}
+    assert figures["vocoded recording"].mcd_db < figures["best wrong sentence"].mcd_db
+    assert figures["best wrong sentence"].retrieval_at_1 == 0
+    assert capsys.readouterr().out == ""

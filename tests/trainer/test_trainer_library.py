@@ -1,0 +1,45 @@
+"""`from xtts.trainer import train`: what a Python program gives, and what it gets back."""
+
+import pytest
+
+import xtts.trainer
+from xtts.shared.errors import LockstepError
+from xtts.trainer import train
+from xtts.trainer.run import trainer as trainer_module
+
+STEPS = {"training.steps": 20}
+
+
+def test_a_complete_run_is_left_as_it_is(finished_run, monkeypatch):
+    monkeypatch.setattr(trainer_module, "train", lambda *_: pytest.fail("trained again"))
+    folder, _ = finished_run
+    for result in (train(resume=folder), train(out=str(folder), resume=True)):
+        assert result.run.samefile(folder)
+        assert result.checkpoint.name == "step-12"
+        assert (result.step, result.complete) == (12, True)
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_run_goes_on_with_its_own_configuration_and_the_settings_given(finished_run, monkeypatch, quiet):
+    plans = []
+
+    def stop_at_once(plan, console):
+        plans.append((plan, console.quiet))
+        return False
+
+    monkeypatch.setattr(trainer_module, "train", stop_at_once)
+    result = train(resume=finished_run[0], settings=STEPS, quiet=quiet)
+    assert not result.complete
+    ((plan, silent),) = plans
+    assert silent is quiet
+    assert plan.config.training.steps == 20
+    assert plan.config.model.text_width == 16  # of the run, not of the size "tiny"
+
+
+def test_mistakes_are_told_as_the_command_tells_them(finished_run, tiny_cache, tmp_path):
+    with pytest.raises(LockstepError, match="holds a run already"):
+        train(tiny_cache, out=finished_run[0], settings={"shapes.buckets": 2, "split.validation_fraction": 0.1})
+    with pytest.raises(LockstepError, match="no such folder"):
+        train(tmp_path / "missing")
+    with pytest.raises(AttributeError, match="no attribute 'fit'"):
+        xtts.trainer.fit  # noqa: B018

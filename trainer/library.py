@@ -1,0 +1,85 @@
+"""Stage 2 for Python programs: `from xtts.trainer import train`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from rich.console import Console
+
+from xtts.shared.config_flags import config_names
+from xtts.shared.errors import LockstepError
+from xtts.trainer.run.checkpoint import step_of
+from xtts.trainer.run.run_plan import RunPlan, make_plan, newest
+from xtts.trainer.system.tensorflow_import import tensorflow_import
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingResult:
+    """Where a run stands."""
+
+    run: Path
+    """Its folder: config.yaml, metrics.jsonl, checkpoints/, tensorboard/."""
+    checkpoint: Path
+    """The newest."""
+    step: int
+    """Updates so far."""
+    complete: bool
+    """False after a signal, which ends a run at its next step with a checkpoint."""
+
+
+def train(
+    cache: str | PathLike[str] | None = None,
+    *,
+    config: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    settings: Mapping[str, object] | None = None,
+    out: str | PathLike[str] | None = None,
+    resume: bool | str | PathLike[str] = False,
+    init_from: str | PathLike[str] | None = None,
+    quiet: bool = False,
+) -> TrainingResult:
+    """Train on a cache of stage 1 with locked, compiled steps, as `xtts-train` does.
+
+    TensorFlow is imported here, and set up for the whole process: its own graph optimizer is switched off, and XLA
+    keeps compiled steps in the user's cache folder (that only where nothing has imported TensorFlow before).
+
+    Args:
+        cache: Folder of the cache (default: "features", or that of the run that is resumed).
+        config: YAML file, or a name in configs/ such as "normal" (default "tiny", or that of the run that is resumed);
+            of several, later ones win.
+        settings: Single keys over those, as in `{"training.steps": 1000}`.
+        out: Run folder (default: runs/SIZE-CACHE).
+        resume: True goes on with the run in `out` where there is one; a path, with that run folder or checkpoint.
+        init_from: Checkpoint whose averaged weights a new run starts from.
+        quiet: Print nothing; metrics.jsonl has every step all the same.
+
+    Returns:
+        Where the run stands; a run that was complete before is left as it is.
+
+    Raises:
+        LockstepError: The cache, the settings or the checkpoint do not fit, or losses stay non-finite; its text says
+            what to do.
+    """
+    given = None if resume is False else "" if resume is True else str(resume)
+    plan = make_plan(
+        config_names(config), (), settings or {}, cache=_path(cache), out=_path(out), resume=given,
+        init_from=_path(init_from),
+    )  # fmt: skip
+    if plan.steps_done >= plan.config.training.steps:
+        return _result(plan, complete=True)
+    with tensorflow_import():
+        from xtts.trainer.run.trainer import train as train_plan
+
+    return _result(plan, complete=train_plan(plan, Console(quiet=quiet)))
+
+
+def _path(given: str | PathLike[str] | None) -> Path | None:
+    return None if given is None else Path(given)
+
+
+def _result(plan: RunPlan, *, complete: bool) -> TrainingResult:
+    folder = plan.folder
+    checkpoint = newest(folder)
+    if checkpoint is None:
+        raise LockstepError(str(folder.path), found="no checkpoint", fix="train at least one step")
+    return TrainingResult(run=folder.path, checkpoint=checkpoint, step=step_of(checkpoint), complete=complete)

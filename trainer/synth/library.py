@@ -1,0 +1,129 @@
+"""Synthesis for Python programs: `from xtts.trainer.synth import evaluate_checkpoint, load_voice`."""
+
+import warnings
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from xtts.shared.cache.cache_spec import Split
+from xtts.shared.text.text_normalization import expand
+from xtts.trainer.evaluation.figures import Figures, mean_figures
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.synth.evaluate import EvaluationRequest, evaluate
+from xtts.trainer.synth.input_texts import Text, check_speakable
+from xtts.trainer.synth.reference_recording import read_recording
+from xtts.trainer.synth.speak_command import make_narrator
+from xtts.trainer.synth.vocoder import GRIFFIN_LIM, check_vocoder, make_vocoder
+from xtts.trainer.synth.voice_source import open_source
+
+if TYPE_CHECKING:
+    from xtts.trainer.synth.long_texts import Narrator, Speech
+
+
+class LoadedVoice:
+    """A checkpoint that speaks texts; `load_voice` makes one."""
+
+    def __init__(self, narrator: "Narrator") -> None:
+        self._narrator, self._voice = narrator, narrator.speaker.voice
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz of the samples."""
+        return self._voice.mel_profile.sample_rate
+
+    def speak(self, text: str) -> "Speech":
+        """Speak a text of any length; the same text sounds the same every time.
+
+        The first call for a length compiles the step of its shape, a few seconds each.
+
+        Returns:
+            `samples` float32[S] in -1 to 1 at `sample_rate`, `mel` float32[T, M] (natural logarithm of magnitudes),
+            `pieces` that a long text was cut into, and the `seconds` it took, without compilation.
+
+        Raises:
+            LockstepError: Nothing in the text can be spoken. Single characters that the checkpoint does not know are
+                left out with a warning.
+        """
+        words = expand(text) if self._voice.expand_numbers else text
+        asked = Text(words=words, out=Path(), where="text")
+        for warning in check_speakable([asked], self._voice.symbol_table, None):
+            warnings.warn(warning, stacklevel=2)
+        return self._narrator.speak(asked)
+
+
+def load_voice(
+    checkpoint: str | PathLike[str],
+    *,
+    speaker: str | None = None,
+    speaker_wav: str | PathLike[str] | None = None,
+    vocoder: str = GRIFFIN_LIM,
+    steps: int = 10,
+    temperature: float = 0.667,
+    speed: float = 1.0,
+    seed: int = 0,
+) -> LoadedVoice:
+    """Load the averaged weights of a checkpoint to speak with, as `xtts-synth` does.
+
+    TensorFlow is imported here, and set up as `xtts.trainer.train` says.
+
+    Args:
+        checkpoint: A run folder, whose newest checkpoint is taken, or one checkpoint.
+        speaker: Name of one speaker of a corpus of several (default: the first).
+        speaker_wav: Recording of whose voice to speak with, for a model with voice latents, which needs one: at least
+            one second of one speaker, wav, flac, ogg or mp3.
+        vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples.
+        steps: Euler steps of the decoder.
+        temperature: Standard deviation of the decoder's noise, 0 to 2.
+        speed: 2 speaks twice as fast.
+        seed: Key of the noise.
+
+    Raises:
+        LockstepError: The checkpoint cannot be read, or speaker, recording or vocoder do not fit it.
+    """
+    check_vocoder(vocoder)
+    source = open_source(Path(checkpoint))
+    source.speaker_number(speaker)  # refuses a name that the checkpoint does not have
+    recording = read_recording(None if speaker_wav is None else Path(speaker_wav), source)
+    options = SynthesisOptions(steps=steps, temperature=temperature, speed=speed, seed=seed)
+    to_sound = make_vocoder(vocoder, source.voice.mel_profile, warnings.warn)
+    return LoadedVoice(make_narrator(source, options, vocoder=to_sound, speaker=speaker, recording=recording))
+
+
+def evaluate_checkpoint(
+    checkpoint: str | PathLike[str],
+    *,
+    cache: str | PathLike[str] | None = None,
+    split: Split = "validation",
+    limit: int = 100,
+    steps: int = 10,
+    temperature: float = 0.667,
+    seed: int = 0,
+    quiet: bool = True,
+) -> dict[str, Figures]:
+    """Speak sentences of a cache and compare them with their recordings, as `xtts-synth evaluate` does.
+
+    Args:
+        checkpoint: A run folder, whose newest checkpoint is taken, or one checkpoint.
+        cache: Whose sentences (default: the cache that it was trained on).
+        split: Which of them.
+        limit: Most sentences to speak; all recordings compete.
+        steps: Euler steps of the decoder.
+        temperature: Standard deviation of the decoder's noise, 0 to 2.
+        seed: Key of the noise.
+        quiet: Print no table.
+
+    Returns:
+        Means over the sentences: `mcd_db` (dB, lower is better), `relative_mcd`, `duration_error` (share) and
+        `retrieval_at_1` (share) of "synthesised", and to compare with of "vocoded recording" and "best wrong sentence".
+
+    Raises:
+        LockstepError: The checkpoint or the cache cannot be used, or the cache holds out fewer than two sentences.
+    """
+    request = EvaluationRequest(
+        checkpoint=Path(checkpoint), cache=None if cache is None else Path(cache), split=split, limit=limit,
+        json_file=None, options=SynthesisOptions(steps=steps, temperature=temperature, seed=seed),
+    )  # fmt: skip
+    done = evaluate(request, Console(quiet=True) if quiet else None)
+    return {name: mean_figures(sentences) for name, sentences in done.systems.items()}
