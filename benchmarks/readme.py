@@ -85,7 +85,7 @@ def rebuild_lines(rebuild: Figures) -> list[str]:
     verify, built = rebuild["seconds"]["verify"], next(iter(rebuild["told"].values()))
     return [
         f"{rebuild['clips']:,} clips, {rebuild['hours']} h, `--config {rebuild['config']}`: "
-        f"{built['size']}, fill {built['fill']:.1%}",
+        f"{built['size']}, padding efficiency {built['fill']:.1%}",
         "",
         *table_lines(rows),
         "",

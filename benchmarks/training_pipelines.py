@@ -70,9 +70,9 @@ def load(path: str | bytes, text: str | bytes) -> Clip:
 def pad(clips: list[Clip]) -> tuple[np.ndarray, ...]:
     """One batch, padded in Python."""
     lengths = [(len(tokens), len(mel)) for tokens, mel in clips]
-    longest, tallest = map(max, zip(*lengths, strict=True))
+    longest, most_frames = map(max, zip(*lengths, strict=True))
     padded_tokens = np.zeros((len(clips), longest), np.int32)
-    padded_mel = np.full((len(clips), tallest, PROFILE.mel_channels), PROFILE.silence, np.float32)
+    padded_mel = np.full((len(clips), most_frames, PROFILE.mel_channels), PROFILE.silence, np.float32)
     for i, (tokens, mel) in enumerate(clips):
         padded_tokens[i, : len(tokens)], padded_mel[i, : len(mel)] = tokens, mel
     return padded_tokens, padded_mel, *(np.array(column, np.int32) for column in zip(*lengths, strict=True))

@@ -127,7 +127,7 @@ def verify(
 @click.option("--max-text-length", type=click.IntRange(1), help="Count the clips that this cap would reject.")
 @click.option("--max-mel-frames", type=click.IntRange(1), help="Count the clips that this cap would reject.")
 def stats(cache: Path, max_text_length: int | None, max_mel_frames: int | None) -> None:
-    """Print percentiles of a cache, and the fill of other numbers of buckets."""
+    """Print percentiles of a cache, and the padding efficiency of other numbers of buckets."""
     with reported():
         from xtts.precompute.view.terminal import stats_text
         from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec

@@ -34,7 +34,7 @@ class BuildReport:
     """Clips by reason."""
     unnormalised: int
     """Clips whose text is the raw one."""
-    fills: list[float]
+    padding_efficiency: list[float]
     """Useful frames / stored frames of each bucket."""
     kept_shards: int
     written_shards: int
@@ -82,7 +82,7 @@ def run_build(request: Request, progress: Progress, pool: WorkerPool | None = No
         spec=spec,
         rejected=Counter(row.reason for row in rows if row.reason),
         unnormalised=sum(row.notes.startswith(UNNORMALISED) for row in rows),
-        fills=_fills(rows, spec),
+        padding_efficiency=_fills(rows, spec),
         kept_shards=len(found.finished),
         written_shards=len(found.missing),
         changed=changed,

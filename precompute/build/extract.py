@@ -113,10 +113,10 @@ def _read_source(row: IndexRow, front_end: FrontEnd) -> bytes:
 
 def _record(row: IndexRow, mel: np.ndarray, shape: Shape, front_end: FrontEnd) -> Record:
     ids, profile = front_end.tokenizer.encode(row.text).ids, front_end.profile
-    tall, long = (shape.frames, shape.tokens) if front_end.fixed_length else (len(mel), len(ids))
-    padded = np.full((tall, profile.mel_channels), profile.silence, mel.dtype)
+    most_frames, most_tokens = (shape.frames, shape.tokens) if front_end.fixed_length else (len(mel), len(ids))
+    padded = np.full((most_frames, profile.mel_channels), profile.silence, mel.dtype)
     padded[: len(mel)] = mel
-    tokens = np.zeros(long, np.int64)
+    tokens = np.zeros(most_tokens, np.int64)
     tokens[: len(ids)] = ids
     return Record(
         clip_id=row.id,

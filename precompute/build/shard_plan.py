@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fill, fitting_bucket, round_up
+from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fitting_bucket, padding_efficiency, round_up
 from xtts.shared.cache.cache_spec import MAX_TOKENS, SPLITS, CacheSpec, shard_file
 from xtts.shared.cache.clip_index import KEPT, REJECTED, IndexRow
 from xtts.shared.config import Config
 
 MOST_FRAMES = 2**16
-"""Longer clips (12 minutes) are no utterances; a bucket of their height would not fit into memory."""
+"""Longer clips (12 minutes) are no utterances; a bucket of their length would not fit into memory."""
 
-_TOLERATED_LOSS = 0.02  # of fill: pinned heights that waste more than this are chosen anew
+_TOLERATED_LOSS = 0.02  # of padding efficiency: padded lengths of before that waste more than this are chosen anew
 _RECORD_OVERHEAD_BYTES = 256
 _SMALLEST_TARGET_BYTES, _ENOUGH_SHARDS = 2**22, 64
 
@@ -138,7 +138,9 @@ def _shapes(kept: list[IndexRow], config: Config, previous: PreviousPlan | None)
     if previous is None or any(fitting_bucket(previous.shapes, *pair) is None for pair in lengths):
         return best
     frames_only = [frames for _, frames in lengths]
-    loss = fill(frames_only, [s.frames for s in best]) - fill(frames_only, [s.frames for s in previous.shapes])
+    loss = padding_efficiency(frames_only, [s.frames for s in best]) - padding_efficiency(
+        frames_only, [s.frames for s in previous.shapes]
+    )
     return best if loss > _TOLERATED_LOSS else previous.shapes
 
 

@@ -200,11 +200,13 @@ def _record_findings(
 
 def _record_problems(spec: CacheSpec, bucket: Bucket, record: Record) -> Iterator[tuple[str, str]]:
     tokens, frames = len(record.tokens), len(record.mel)
-    tall, long = (bucket.frames, bucket.tokens) if spec.fixed_length else (record.mel_length, record.token_length)
-    if frames != tall:
-        yield f"mel has {frames} frames", f"{tall}"
-    if tokens != long:
-        yield f"{tokens} tokens", f"{long}"
+    most_frames, most_tokens = (
+        (bucket.frames, bucket.tokens) if spec.fixed_length else (record.mel_length, record.token_length)
+    )
+    if frames != most_frames:
+        yield f"mel has {frames} frames", f"{most_frames}"
+    if tokens != most_tokens:
+        yield f"{tokens} tokens", f"{most_tokens}"
     if not 0 < record.mel_length <= min(frames, bucket.frames):
         yield f"mel_length {record.mel_length}", f"1 to {min(frames, bucket.frames)}"
     if not 0 < record.token_length <= min(tokens, bucket.tokens):

@@ -116,7 +116,7 @@ def percentile_names() -> list[str]:
 
 
 def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> list[Histogram]:
-    """Frames with the bucket heights, tokens and seconds with their median and 95th percentile."""
+    """Frames with the buckets' padded lengths, tokens and seconds with their median and 95th percentile."""
     columns: dict[str, Sequence[float]] = {
         "frames": [row.mel_length or 0 for row in kept],
         "tokens": [row.token_length or 0 for row in kept],
@@ -126,7 +126,7 @@ def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) ->
     for name, values in columns.items():
         legend, marks = "percentiles", {text: stats.percentiles[name][at] for text, at in (("50%", 0), ("95%", 2))}
         if name == "frames":
-            legend, marks = "bucket heights", {str(bucket.frames): float(bucket.frames) for bucket in spec.buckets}
+            legend, marks = "padded lengths", {str(bucket.frames): float(bucket.frames) for bucket in spec.buckets}
         drawn.append(draw_histogram(name, values, legend, marks))
     return drawn
 

@@ -94,7 +94,10 @@ def build_summary(report: "BuildReport", cache: str) -> str:
     if report.unnormalised:
         words = "put into words" if spec.features["text"]["expand_numbers"] else "as they are"
         lines.append(f"{report.unnormalised} texts have no normalised column: their numbers are {words}")
-    lines += [bucket_table(spec, report.fills), f"fill {figures.fill:.1%} (useful frames / stored frames)"]
+    lines += [
+        bucket_table(spec, report.padding_efficiency),
+        f"padding efficiency {figures.fill:.1%} (useful frames / stored frames)",
+    ]
     if report.changed:
         done = f"{report.written_shards} shards written, {report.kept_shards} kept"
     else:
@@ -104,13 +107,22 @@ def build_summary(report: "BuildReport", cache: str) -> str:
     return "\n".join([*lines, f"{cache}: {_size(spec)}, {done}, {report.wall_seconds:.1f} s, {memory}"])
 
 
-def bucket_table(spec: CacheSpec, fills: Sequence[float]) -> str:
+def bucket_table(spec: CacheSpec, padding_efficiency: Sequence[float]) -> str:
     """Shapes, counts and useful frames / stored frames."""
-    rows = [["bucket", "tokens", "frames", "train", "validation", "shards", "fill"]]
+    rows = [["bucket", "tokens", "frames", "train", "validation", "shards", "efficiency"]]
     for number, bucket in enumerate(spec.buckets):
         clips = [str(bucket.clips(split)) for split in SPLITS]
         shards = str(len(bucket.train) + len(bucket.validation))
-        rows.append([f"{number:02d}", str(bucket.tokens), str(bucket.frames), *clips, shards, f"{fills[number]:.1%}"])
+        rows.append(
+            [
+                f"{number:02d}",
+                str(bucket.tokens),
+                str(bucket.frames),
+                *clips,
+                shards,
+                f"{padding_efficiency[number]:.1%}",
+            ]
+        )
     return _table(rows)
 
 
@@ -127,6 +139,9 @@ def stats_text(stats: CorpusStats) -> str:
     rows = [header]
     for name, values in stats.percentiles.items():
         rows.append([name, *(f"{v:.2f}" if name == "seconds" else f"{v:.0f}" for v in values)])
-    plans = [["buckets", "fill", "heights"]]
-    plans += [[str(n), f"{stats.fills[n]:.1%}", " ".join(map(str, stats.heights[n]))] for n in stats.fills]
+    plans = [["buckets", "padding efficiency", "padded lengths"]]
+    plans += [
+        [str(n), f"{stats.padding_efficiency[n]:.1%}", " ".join(map(str, stats.padded_lengths[n]))]
+        for n in stats.padding_efficiency
+    ]
     return "\n".join([*lines, "", _table(rows), "", _table(plans)])

@@ -22,39 +22,39 @@ def round_up(length: int) -> int:
     return max(STEP, -(-length // STEP) * STEP)
 
 
-def best_heights(frames: Sequence[int], buckets: int) -> list[int]:
-    """At most `buckets` heights that hold all lengths with the fewest stored frames (dynamic programming).
+def best_padded_lengths(frames: Sequence[int], buckets: int) -> list[int]:
+    """At most `buckets` padded lengths that hold all lengths with the fewest stored frames (dynamic programming).
 
-    frames: the clips' lengths. The last height covers the longest clip; fewer distinct heights than `buckets`
+    frames: the clips' lengths. The last one covers the longest clip; fewer distinct lengths than `buckets`
     give fewer buckets.
     """
-    heights, counts = np.unique([round_up(length) for length in frames], return_counts=True)
+    padded_lengths, counts = np.unique([round_up(length) for length in frames], return_counts=True)
     before = np.concatenate([[0], np.cumsum(counts)])  # clips below candidate j
     # stored[j]: fewest frames that hold the first j candidates with the buckets used so far
-    stored = before * np.concatenate([[0], heights])
+    stored = before * np.concatenate([[0], padded_lengths])
     choices = []
-    for _ in range(min(buckets, len(heights)) - 1):
+    for _ in range(min(buckets, len(padded_lengths)) - 1):
         chosen, better = np.zeros(len(stored), np.int64), stored.copy()
         for j in range(1, len(stored)):
-            costs = stored[:j] + (before[j] - before[:j]) * heights[j - 1]
+            costs = stored[:j] + (before[j] - before[:j]) * padded_lengths[j - 1]
             chosen[j] = np.argmin(costs)
             better[j] = costs[chosen[j]]
         choices.append(chosen)
         stored = better
-    ends = [len(heights)]
+    ends = [len(padded_lengths)]
     for chosen in reversed(choices):
         ends.append(int(chosen[ends[-1]]))
-    return [int(heights[end - 1]) for end in reversed(ends) if end > 0]
+    return [int(padded_lengths[end - 1]) for end in reversed(ends) if end > 0]
 
 
 def choose_shapes(lengths: Sequence[tuple[int, int]], buckets: int) -> list[Shape]:
-    """The shapes for clips of (tokens, frames): best heights, and the longest text of each rounded up."""
-    heights = best_heights([frames for _, frames in lengths], buckets)
-    longest = [0] * len(heights)
+    """The shapes for clips of (tokens, frames): best padded lengths, and the longest text of each rounded up."""
+    padded_lengths = best_padded_lengths([frames for _, frames in lengths], buckets)
+    longest = [0] * len(padded_lengths)
     for tokens, frames in lengths:
-        at = int(np.searchsorted(heights, frames))
+        at = int(np.searchsorted(padded_lengths, frames))
         longest[at] = max(longest[at], tokens)
-    return [Shape(tokens=round_up(top), frames=height) for top, height in zip(longest, heights, strict=True)]
+    return [Shape(tokens=round_up(top), frames=height) for top, height in zip(longest, padded_lengths, strict=True)]
 
 
 def fitting_bucket(shapes: Sequence[Shape], tokens: int, frames: int) -> int | None:
@@ -62,7 +62,7 @@ def fitting_bucket(shapes: Sequence[Shape], tokens: int, frames: int) -> int | N
     return next((i for i, shape in enumerate(shapes) if frames <= shape.frames and tokens <= shape.tokens), None)
 
 
-def fill(frames: Sequence[int], heights: Sequence[int]) -> float:
-    """Useful frames / stored frames when every clip is padded to the lowest height that holds it."""
-    held = np.asarray(heights)[np.searchsorted(heights, frames)]
+def padding_efficiency(frames: Sequence[int], padded_lengths: Sequence[int]) -> float:
+    """Useful frames / stored frames when every clip is padded to the shortest padded length that holds it."""
+    held = np.asarray(padded_lengths)[np.searchsorted(padded_lengths, frames)]
     return float(np.sum(frames) / np.sum(held))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xtts.shared.cache.bucket_shapes import best_heights, fill
+from xtts.shared.cache.bucket_shapes import best_padded_lengths, padding_efficiency
 from xtts.shared.cache.clip_index import KEPT, IndexRow
 
 PERCENTILES = (50, 90, 95, 99, 99.9, 100)
@@ -22,10 +22,10 @@ class CorpusStats:
     rejected: dict[str, int]
     percentiles: dict[str, list[float]]
     """`tokens`, `frames` and `seconds`, each at `PERCENTILES`."""
-    fills: dict[int, float]
-    """Number of buckets to useful frames / stored frames at the best heights."""
-    heights: dict[int, list[int]]
-    """Number of buckets to those heights."""
+    padding_efficiency: dict[int, float]
+    """Number of buckets to useful frames / stored frames at the best padded lengths."""
+    padded_lengths: dict[int, list[int]]
+    """Number of buckets to those padded lengths."""
 
 
 def corpus_stats(rows: Sequence[IndexRow]) -> CorpusStats:
@@ -34,14 +34,14 @@ def corpus_stats(rows: Sequence[IndexRow]) -> CorpusStats:
     frames = [row.mel_length or 0 for row in kept]
     seconds = [row.seconds or 0.0 for row in kept]
     tokens = [row.token_length or 0 for row in kept]
-    heights = {n: best_heights(frames, n) for n in BUCKET_COUNTS}
+    padded_lengths = {n: best_padded_lengths(frames, n) for n in BUCKET_COUNTS}
     return CorpusStats(
         clips=len(kept),
         hours=sum(seconds) / 3600,
         rejected=dict(Counter(row.reason for row in rows if row.reason).most_common()),
         percentiles={"tokens": _percentiles(tokens), "frames": _percentiles(frames), "seconds": _percentiles(seconds)},
-        fills={n: fill(frames, heights[n]) for n in BUCKET_COUNTS},
-        heights=heights,
+        padding_efficiency={n: padding_efficiency(frames, padded_lengths[n]) for n in BUCKET_COUNTS},
+        padded_lengths=padded_lengths,
     )
 
 

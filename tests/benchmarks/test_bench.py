@@ -77,7 +77,7 @@ def test_a_part_is_written_between_its_marks_alone(bench, summarise, figures):
     }
     some = {"machine": figures["machine"], "quick": False, "rebuild": rebuild}
     written = bench.with_parts(text, some)
-    head = "13,100 clips, 24.0 h, `--config normal`: 1.0 GiB, fill 91.1%\n"
+    head = "13,100 clips, 24.0 h, `--config normal`: 1.0 GiB, padding efficiency 91.1%\n"
     assert written.startswith(f"a <!-- rebuild: begin -->\n{head}")
     assert "| from nothing | 20.2 | 69 | 0 | 286 MiB |" in written
     assert "| again | 0.7 | 0 | 69 | 286 MiB |" in written

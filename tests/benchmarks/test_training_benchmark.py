@@ -72,12 +72,12 @@ def modules(monkeypatch):
 def test_the_lengths_are_those_of_the_corpus(modules):
     from ljspeech_corpus import read_lengths
 
-    from xtts.shared.cache.bucket_shapes import best_heights, fill
+    from xtts.shared.cache.bucket_shapes import best_padded_lengths, padding_efficiency
 
     frames = [frames for frames, _ in read_lengths(262)]
     assert (max(frames), len(frames)) == (869, 262)
-    assert fill(frames, best_heights(frames, 1)) == pytest.approx(0.649, abs=0.003)
-    assert fill(frames, best_heights(frames, 8)) == pytest.approx(0.929, abs=0.003)
+    assert padding_efficiency(frames, best_padded_lengths(frames, 1)) == pytest.approx(0.649, abs=0.003)
+    assert padding_efficiency(frames, best_padded_lengths(frames, 8)) == pytest.approx(0.929, abs=0.003)
     assert max(frames for frames, _ in read_lengths(40, longest=96)) == 96
 
 

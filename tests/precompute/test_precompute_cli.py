@@ -39,7 +39,7 @@ def test_build_verify_and_stats(tiny_corpus, tmp_path):
     assert "24 clips kept (0.01 h), 0 rejected" in done.stdout
     assert "shards written, 0 kept" in done.stdout
     table = [line.split() for line in done.stdout.splitlines()[1:4]]
-    assert table[0] == ["bucket", "tokens", "frames", "train", "validation", "shards", "fill"]
+    assert table[0] == ["bucket", "tokens", "frames", "train", "validation", "shards", "efficiency"]
     assert sum(int(line[3]) + int(line[4]) for line in table[1:]) == 24
     assert all(50.0 < float(line[6].rstrip("%")) <= 100.0 for line in table[1:])
     assert "features: 24/24 clips" in done.stderr

@@ -16,7 +16,7 @@ def validation_buckets(spec: CacheSpec) -> list[int]:
 
 
 def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
-    """B by bucket number: `batch_size` in the tallest, more clips in shorter ones so that frames per step stay level.
+    """B by bucket number: `batch_size` in the bucket of the most frames; others get more, for as many frames a step.
 
     A bucket's B is a multiple of `gradient_accumulation_steps` and no larger than its clips, so that no clip occurs
     twice in a step; one that only holds out clips is never accumulated.
@@ -29,11 +29,11 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
             found=f"{training.batch_size} clips a step, the cache has {clips} training clips",
             fix=f"set it to {clips} or less" if clips else "build the cache with more clips",
         )
-    tallest = max(spec.buckets[number].frames for number in training_buckets(spec))
+    most_frames = max(spec.buckets[number].frames for number in training_buckets(spec))
     sizes = {}
     for number, bucket in enumerate(spec.buckets):
         level = (
-            training.batch_size * tallest // bucket.frames
+            training.batch_size * most_frames // bucket.frames
             if training.constant_frames_per_batch
             else training.batch_size
         )

@@ -146,10 +146,10 @@ class Speaker:
         shape = fitting[0]
         while True:
             mel, frames = self._run(shape, ids, speaker, number)
-            taller = [larger for larger in fitting if larger.frames > shape.frames]
-            if frames <= shape.frames or not taller:
+            longer = [larger for larger in fitting if larger.frames > shape.frames]
+            if frames <= shape.frames or not longer:
                 return Utterance(mel=mel[: min(frames, shape.frames)], frames=frames)
-            shape = next((larger for larger in taller if larger.frames >= frames), taller[-1])
+            shape = next((larger for larger in longer if larger.frames >= frames), longer[-1])
 
     def _run(self, shape: Shape, ids: Sequence[int], speaker: int, number: int) -> tuple[np.ndarray, int]:
         function = self._ready.get(shape) or self._compile(shape)

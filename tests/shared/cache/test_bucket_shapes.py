@@ -5,7 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xtts.shared.cache.bucket_shapes import Shape, best_heights, choose_shapes, fill, fitting_bucket, round_up
+from xtts.shared.cache.bucket_shapes import (
+    Shape,
+    best_padded_lengths,
+    choose_shapes,
+    fitting_bucket,
+    padding_efficiency,
+    round_up,
+)
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +26,10 @@ def ljspeech_frames() -> list[int]:
 
 @pytest.mark.parametrize(("buckets", "expected"), [(1, 64.9), (2, 77.8), (4, 87.0), (6, 90.9), (8, 92.9), (12, 95.1)])
 def test_ljspeech_reaches_the_known_fill(ljspeech_frames, buckets, expected):
-    heights = best_heights(ljspeech_frames, buckets)
-    assert len(heights) == buckets
-    assert heights[-1] == 872
-    assert 100 * fill(ljspeech_frames, heights) == pytest.approx(expected, abs=0.051)
+    padded_lengths = best_padded_lengths(ljspeech_frames, buckets)
+    assert len(padded_lengths) == buckets
+    assert padded_lengths[-1] == 872
+    assert 100 * padding_efficiency(ljspeech_frames, padded_lengths) == pytest.approx(expected, abs=0.051)
 
 
 @pytest.mark.parametrize("buckets", [1, 2, 3, 4])
@@ -30,12 +37,14 @@ def test_no_other_choice_of_heights_is_better(buckets):
     frames = np.random.default_rng(buckets).integers(1, 120, size=60).tolist()
     candidates = sorted({round_up(f) for f in frames})
     choices = (sorted({*some, candidates[-1]}) for some in combinations(candidates, buckets - 1))
-    assert fill(frames, best_heights(frames, buckets)) == max(fill(frames, choice) for choice in choices)
+    assert padding_efficiency(frames, best_padded_lengths(frames, buckets)) == max(
+        padding_efficiency(frames, choice) for choice in choices
+    )
 
 
 def test_fewer_distinct_heights_than_buckets_give_fewer_buckets():
-    assert best_heights([5], 3) == [8]
-    assert best_heights([8, 8, 16], 8) == [8, 16]
+    assert best_padded_lengths([5], 3) == [8]
+    assert best_padded_lengths([8, 8, 16], 8) == [8, 16]
 
 
 def test_token_height_is_the_longest_text_of_the_bucket():

@@ -53,13 +53,15 @@ def test_padding_names_the_bucket_count_that_mends_it(subject, only):
     wasteful = subject.spec.model_copy(
         update={
             "buckets": subject.spec.buckets[:1],
-            "statistics": subject.spec.statistics.model_copy(update={"fill": stats.fills[1]}),
+            "statistics": subject.spec.statistics.model_copy(update={"fill": stats.padding_efficiency[1]}),
         }
     )
     finding = only(settings.padding(rows, wasteful))
     assert finding.setting == "shapes.buckets"
-    assert stats.fills[finding.value] >= 0.97 * stats.fills[12] > stats.fills[1]
-    assert finding.gain.startswith(f"{stats.fills[finding.value] / stats.fills[1]:.2f} times the useful frames")
+    assert stats.padding_efficiency[finding.value] >= 0.97 * stats.padding_efficiency[12] > stats.padding_efficiency[1]
+    assert finding.gain.startswith(
+        f"{stats.padding_efficiency[finding.value] / stats.padding_efficiency[1]:.2f} times the useful frames"
+    )
 
 
 def test_a_batch_size_of_one(subject, configured, only):

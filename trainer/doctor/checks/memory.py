@@ -103,9 +103,9 @@ def weight_bytes(steps: Steps) -> int:
 
 
 def largest_step(spec: CacheSpec, sizes: dict[int, int]) -> int:
-    """The training bucket whose step takes the most memory, which goes with clips x frames; of equals the tallest.
+    """The training bucket whose step takes the most memory, which goes with clips x frames; of equals the longest.
 
-    It need not be the tallest of all: that may hold a few outliers, fewer than a batch.
+    It need not be the longest of all: that may hold a few outliers, fewer than a batch.
     """
     frames = {number: spec.buckets[number].frames for number in training_buckets(spec)}
     return max(frames, key=lambda number: (sizes[number] * frames[number], frames[number]))

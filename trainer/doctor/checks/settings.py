@@ -91,23 +91,26 @@ def caps(rows: Sequence[IndexRow], config: Config) -> Result:
 def padding(rows: Sequence[IndexRow], spec: CacheSpec) -> Result:
     """Frames of padding, and the number of buckets that mends it."""
     stats, now, used = corpus_stats(rows), spec.statistics.fill, len(spec.buckets)
-    best = max(stats.fills.values())
-    enough = min(n for n, fill in stats.fills.items() if fill >= _NEAR_BEST_FILL * best)
-    text = f"{now:.1%} of stored frames are useful in {used} buckets; {enough} best buckets: {stats.fills[enough]:.1%}"
-    fact = Fact(name="padding", value={"fill": now, "buckets": used, "fills": stats.fills}, text=text)
-    gain = stats.fills[enough] / now
+    best = max(stats.padding_efficiency.values())
+    enough = min(n for n, fill in stats.padding_efficiency.items() if fill >= _NEAR_BEST_FILL * best)
+    text = (
+        f"{now:.1%} of stored frames are useful in {used} buckets; {enough} best buckets: "
+        f"{stats.padding_efficiency[enough]:.1%}"
+    )
+    fact = Fact(name="padding", value={"fill": now, "buckets": used, "fills": stats.padding_efficiency}, text=text)
+    gain = stats.padding_efficiency[enough] / now
     if enough <= used or gain < _WORTHWHILE_FILL:
         return [fact], []
     finding = Finding(
         name="padding",
         section="config",
         what=f"{1 - now:.0%} of every step is padding",
-        cause=f"{used} bucket heights for lengths that differ this much",
+        cause=f"{used} padded lengths for lengths that differ this much",
         setting="shapes.buckets",
         value=enough,
         fix="then rebuild the cache",
         gain=f"{gain:.2f} times the useful frames a second: {now:.1%} of a step is useful now, then "
-        f"{stats.fills[enough]:.1%}; {enough} steps to compile instead of {used}",
+        f"{stats.padding_efficiency[enough]:.1%}; {enough} steps to compile instead of {used}",
     )
     return [fact], [finding]
 
@@ -129,8 +132,8 @@ def batches(
                   f"cost {blank:.1%} of the training time"),
     ]  # fmt: skip
     findings = []
-    tall = max(training_buckets(spec), key=lambda number: spec.buckets[number].frames)
-    better = min(_USUAL_BATCH, spec.buckets[tall].clips("train"), _USUAL_BATCH if most is None else most)
+    longest = max(training_buckets(spec), key=lambda number: spec.buckets[number].frames)
+    better = min(_USUAL_BATCH, spec.buckets[longest].clips("train"), _USUAL_BATCH if most is None else most)
     if config.training.batch_size == 1 < better:
         findings.append(_batch_of_one(better, ceiling_share))
     if blank > _TOLERATED_BLANKS:
