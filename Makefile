@@ -22,6 +22,7 @@ CORPUS := $(or $(DATA),$(SAMPLE))
 # path, the one in the tree, in tracebacks and for breakpoints.
 PACKAGES := configs precompute shared trainer
 FINDER_FIRST := import sys; sys.meta_path.sort(key=lambda finder: getattr(finder, "__name__", "") != "_EditableFinder")
+SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 # Beside the cache: the corpus that make built it of, and the checksum of the cache.json that came of it.
 ORIGIN := $(CACHE).corpus
 
@@ -47,7 +48,7 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@mkdir -p .venv/links/xtts
 	@for folder in $(PACKAGES); do ln -sfn ../../../$$folder .venv/links/xtts/$$folder; done
-	@printf '%s\n' '../../../links' '$(FINDER_FIRST)' > "$$(ls -d .venv/lib/python3.*/site-packages)/lockstep-links.pth"
+	@printf '%s\n' '../../../links' '$(FINDER_FIRST)' > "$$($(BIN)/python -c '$(SITE)')/lockstep-links.pth"
 	@touch $@
 
 $(SAMPLE_READY): $(READY)

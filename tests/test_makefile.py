@@ -86,6 +86,7 @@ def test_an_overlay_for_a_gpu(make):
 PYTHON_WITHOUT_PIP = """#!/bin/sh
 case "$*" in
   "-m venv .venv") mkdir -p .venv/bin .venv/lib/python3.11/site-packages && cp "$0" .venv/bin/python;;
+  "-c import sysconfig"*) echo .venv/lib/python3.11/site-packages;;
 esac
 """
 FINDER = """
