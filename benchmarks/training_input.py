@@ -16,6 +16,7 @@ from training_steps import StepBench
 
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec
 from xtts.shared.cache.shard_reader import read_shard
+from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
 from xtts.trainer.data.clip_order import BucketOrder
 from xtts.trainer.data.dataset import bucket_order, parser, training_batches
@@ -38,7 +39,7 @@ def input_pipelines(bench: StepBench) -> dict[str, object]:
     ours = medians.pop("lockstep")
     del medians["memcpy"]  # copies alone, on one core: its processor time is what counts
     return {
-        "title": f"input pipeline alone, {shapes} shapes, batches of {bench.config(shapes).training.batch_size}",
+        "title": f"input pipeline alone, {shapes} shapes, batches of {batches(bench, shapes).training.batch_size}",
         **{f"times_{name}": ours / rate for name, rate in medians.items()},
         "times_memcpy": times_memcpy(found),
         "target_times_memcpy": MEMCPY_TARGET,
@@ -59,11 +60,19 @@ def input_pipelines(bench: StepBench) -> dict[str, object]:
     }
 
 
+def batches(bench: StepBench, shapes: int) -> Config:
+    """What the pipelines read: batches of one size, 32 as a GPU is fed with unless `--set` says otherwise.
+
+    With the 8 of `tiny`, what each batch costs by itself counts four times as much.
+    """
+    settings = ["training.batch_size=32", *bench.options.assignments, "training.constant_frames_per_batch=false"]
+    return configure(bench.options.config, settings, {"shapes.buckets": shapes})
+
+
 def make_job(bench: StepBench, shapes: int) -> Path:
     """The job file of the cache with that many shapes; all of its batches are of one size."""
     work, options = bench.options.work, bench.options
-    config = configure(options.config, [*options.assignments, "training.constant_frames_per_batch=false"],
-                       {"shapes.buckets": shapes})  # fmt: skip
+    config = batches(bench, shapes)
     (work / "config-input.yaml").write_text(dump_config(config), encoding="utf-8")
     cache = bench.cache(shapes)
     job = Job(
@@ -109,7 +118,7 @@ def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
 
     A variant is built for its turn alone: one that waits for its turn would read ahead in those of the others.
     """
-    cache, config = bench.cache(shapes), bench.config(shapes)
+    cache, config = bench.cache(shapes), batches(bench, shapes)
     spec, number = load_spec(cache), shapes // 2
     order = bucket_order(spec, number, seed=0, memory_mb=config.data.shuffle_memory_mb)
     variants = option_variants(cache, spec, order, config.training.batch_size)
