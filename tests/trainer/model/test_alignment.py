@@ -172,7 +172,7 @@ def test_scores_are_gaussian_up_to_a_constant_of_the_frame():
 def test_no_gradient_flows_through_the_search():
     scores = tf.random.stateless_normal([2, 3, 6], [0, 0])
     with tf.GradientTape() as tape:
-        tape.progress(scores)
+        tape.watch(scores)
         total = tf.reduce_sum(tf.cast(search_durations(scores, tf.constant([3, 2]), tf.constant([6, 4])), tf.float32))
     assert tape.gradient(total, scores) is None
 

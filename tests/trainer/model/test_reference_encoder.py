@@ -106,7 +106,7 @@ def test_no_frame_is_both_told_and_scored(monkeypatch, seed):
     def weight():
         """float32[B, T]: what a change of each frame does to the losses; at time 0 the decoder sees noise alone."""
         with tf.GradientTape() as tape:
-            tape.progress(mel)
+            tape.watch(mel)
             sums = model.loss_sums(
                 ids, mel, token_length, mel_length, noise=noise, time=tf.zeros([4]), dropout_seed=seed,
                 speaker=tf.range(4),
