@@ -15,6 +15,8 @@ Batch = tuple[tf.Tensor, ...]
 The step widens a float16 mel: XLA does it where it is read, tf.data would write and read it once more.
 """
 
+plain = tf.autograph.experimental.do_not_convert
+"""For functions without control flow of their own: converting them to graph code takes longer than tracing them."""
 _MOST_TURNS = 16
 """Shards of a bucket that are read in turn."""
 _MOST_OPEN_FILES = 512
@@ -59,6 +61,7 @@ def parser(spec: CacheSpec, bucket: Bucket, batch_size: int | None) -> Callable[
     }
     signature = batch_signature(spec, bucket, batch_size)
 
+    @plain
     def parse(serialized: tf.Tensor) -> Batch:
         parsed = tf.io.parse_example(serialized, features)
         if spec.fixed_length:
@@ -98,6 +101,7 @@ def _options(dataset: tf.data.Dataset, *, autotune: bool) -> tf.data.Dataset:
     options = tf.data.Options()
     options.deterministic = True
     options.autotune.enabled = autotune
+    options.experimental_warm_start = True  # read while the steps are compiled, not when the first batch is asked for
     options.experimental_optimization.map_parallelization = True
     return dataset.with_options(options)
 
@@ -111,6 +115,7 @@ def _read_in_turn(files: tf.Tensor, records: tf.Tensor, begins: tf.Tensor, befor
     passed = begins + before
     again = tf.maximum(passed - records, 0)
 
+    @plain
     def read(file: tf.Tensor, passed: tf.Tensor, again: tf.Tensor, begin: tf.Tensor) -> tf.data.Dataset:
         stored = tf.data.TFRecordDataset(file, buffer_size=0)
         return stored.skip(passed).concatenate(stored.skip(again).take(begin - again))
@@ -130,6 +135,7 @@ def clip_stream(cache: Path, spec: CacheSpec, order: BucketOrder, consumed: int)
     records = tf.constant(order.shard_records, tf.int64)
     first = order.find(consumed)
 
+    @plain
     def blocks(group: tf.Tensor, shards: tf.Tensor, begins: tf.Tensor, before: tf.Tensor) -> tf.data.Dataset:
         """(group, number in it, clips string[<= block_records]) of each block that follows the `before` records."""
         counts = tf.gather(records, shards)
@@ -137,12 +143,14 @@ def clip_stream(cache: Path, spec: CacheSpec, order: BucketOrder, consumed: int)
         stored = _read_in_turn(tf.gather(files, shards), counts, begins, before).batch(size)
         numbered = stored.enumerate(tf.reduce_sum(before) // size)
         # Synchronous: tf.data would hold as many blocks as it has threads.
-        return numbered.map(lambda number, clips: (group, number, clips), synchronous=True)
+        return numbered.map(plain(lambda number, clips: (group, number, clips)), synchronous=True)
 
+    @plain
     def whole(group: tf.Tensor) -> tf.data.Dataset:
         shards, begins = order.group_shards(group)
         return blocks(group, shards, begins, tf.zeros_like(begins))
 
+    @plain
     def visit(group: tf.Tensor, block: tf.Tensor, clips: tf.Tensor) -> tf.data.Dataset:
         again = (group == first.group) & (block == first.block)
         visited = tf.where(again, tf.constant(first.visited, tf.int64), tf.constant(0, tf.int64))
@@ -185,7 +193,7 @@ def validation_batches(cache: Path, spec: CacheSpec, number: int, *, batch_size:
         return _options(batches.prefetch(1), autotune=True)
     blanks = -bucket.clips("validation") % batch_size
     parse = parser(spec, bucket, 1)
-    clips = tf.data.TFRecordDataset(files).map(lambda clip: parse(clip[tf.newaxis]))
+    clips = tf.data.TFRecordDataset(files).map(plain(lambda clip: parse(clip[tf.newaxis])))
     blank = tf.data.Dataset.from_tensors(blank_batch(batch_signature(spec, bucket, 1)))
     batches = clips.concatenate(blank.repeat(blanks)).rebatch(batch_size, drop_remainder=True)
     return _options(batches.prefetch(tf.data.AUTOTUNE), autotune=True)

@@ -46,7 +46,7 @@ def build_engine(
         signatures(spec, sizes), training=training_buckets(spec), validation=validation_buckets(spec),
         traced=compiler.submit if compiler else lambda name, call: None,
     )  # fmt: skip
-    exchange = tf.function(state.optimizer.exchange_averages, input_signature=[], jit_compile=True)
+    exchange = tf.function(state.optimizer.exchange_averages, input_signature=[], jit_compile=True, autograph=False)
     exchange.get_concrete_function()
     restore(state)
     if compiler and UPDATE in steps.compile_calls:  # it writes the weights: not before they are restored

@@ -1,5 +1,7 @@
+import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -66,6 +68,15 @@ def test_a_stream_continues_where_it_was_left(tiny_cache, spec):
             rest = training_batches(tiny_cache, spec, order, batch_size=size, consumed=consumed).take(count)
             found = np.concatenate([batch[1].numpy() for batch in rest])
             assert np.array_equal(found, np.concatenate(whole[consumed : consumed + count * size]))
+
+
+def test_reading_begins_with_the_iterator_and_not_with_the_first_batch(tiny_cache, spec, tmp_path):
+    cache = shutil.copytree(tiny_cache, tmp_path / "cache")
+    batches = iter(training_batches(cache, spec, order_of(spec, 0), batch_size=2, consumed=0))
+    time.sleep(1)
+    for shard in spec.buckets[0].train:
+        (cache / shard.file).write_bytes(bytes(64))
+    assert next(batches)[3].numpy().min() > 0
 
 
 LAYOUTS = {
