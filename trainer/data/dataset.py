@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import tensorflow as tf
 
@@ -9,18 +10,22 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec
 from xtts.trainer.data.clip_order import BucketOrder, part_size
 
+F = TypeVar("F", bound=Callable[..., Any])
 Batch = tuple[tf.Tensor, ...]
 """tokens int32[B, L], mel [B, T, M] as stored, token_length int32[B], mel_length int32[B] (, speaker int32[B]).
 
 The step widens a float16 mel: XLA does it where it is read, tf.data would write and read it once more.
 """
 
-plain = tf.autograph.experimental.do_not_convert
-"""For functions without control flow of their own: converting them to graph code takes longer than tracing them."""
 _MOST_TURNS = 16
 """Shards of a bucket that are read in turn."""
 _MOST_OPEN_FILES = 512
 """Of all buckets; many systems allow a process 1,024."""
+
+
+def plain(function: F) -> F:
+    """Leave a function without control flow as it is: AutoGraph takes longer to convert it than TensorFlow to trace it."""
+    return cast(F, tf.autograph.experimental.do_not_convert(function))
 
 
 def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int | None) -> list[tf.TensorSpec]:
