@@ -24,7 +24,7 @@ _MOST_OPEN_FILES = 512
 
 
 def plain(function: F) -> F:
-    """Leave a function without control flow as it is: AutoGraph takes longer to convert it than TensorFlow to trace it."""
+    """Leave a function without control flow as it is: AutoGraph takes longer to convert it than tracing takes."""
     return cast(F, tf.autograph.experimental.do_not_convert(function))
 
 
