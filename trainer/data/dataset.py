@@ -23,8 +23,8 @@ _MOST_OPEN_FILES = 512
 """Of all buckets; many systems allow a process 1,024."""
 
 
-def plain(function: F) -> F:
-    """Leave a function without control flow as it is: AutoGraph takes longer to convert it than tracing takes."""
+def without_autograph(function: F) -> F:
+    """The function as it is: it has no control flow for AutoGraph to convert."""
     return cast(F, tf.autograph.experimental.do_not_convert(function))
 
 
@@ -66,7 +66,7 @@ def parser(spec: CacheSpec, bucket: Bucket, batch_size: int | None) -> Callable[
     }
     signature = batch_signature(spec, bucket, batch_size)
 
-    @plain
+    @without_autograph
     def parse(serialized: tf.Tensor) -> Batch:
         parsed = tf.io.parse_example(serialized, features)
         if spec.fixed_length:
@@ -120,7 +120,7 @@ def _read_in_turn(files: tf.Tensor, records: tf.Tensor, begins: tf.Tensor, befor
     passed = begins + before
     again = tf.maximum(passed - records, 0)
 
-    @plain
+    @without_autograph
     def read(file: tf.Tensor, passed: tf.Tensor, again: tf.Tensor, begin: tf.Tensor) -> tf.data.Dataset:
         stored = tf.data.TFRecordDataset(file, buffer_size=0)
         return stored.skip(passed).concatenate(stored.skip(again).take(begin - again))
@@ -140,7 +140,7 @@ def clip_stream(cache: Path, spec: CacheSpec, order: BucketOrder, consumed: int)
     records = tf.constant(order.shard_records, tf.int64)
     first = order.find(consumed)
 
-    @plain
+    @without_autograph
     def blocks(group: tf.Tensor, shards: tf.Tensor, begins: tf.Tensor, before: tf.Tensor) -> tf.data.Dataset:
         """(group, number in it, clips string[<= block_records]) of each block that follows the `before` records."""
         counts = tf.gather(records, shards)
@@ -148,14 +148,14 @@ def clip_stream(cache: Path, spec: CacheSpec, order: BucketOrder, consumed: int)
         stored = _read_in_turn(tf.gather(files, shards), counts, begins, before).batch(size)
         numbered = stored.enumerate(tf.reduce_sum(before) // size)
         # Synchronous: tf.data would hold as many blocks as it has threads.
-        return numbered.map(plain(lambda number, clips: (group, number, clips)), synchronous=True)
+        return numbered.map(without_autograph(lambda number, clips: (group, number, clips)), synchronous=True)
 
-    @plain
+    @without_autograph
     def whole(group: tf.Tensor) -> tf.data.Dataset:
         shards, begins = order.group_shards(group)
         return blocks(group, shards, begins, tf.zeros_like(begins))
 
-    @plain
+    @without_autograph
     def visit(group: tf.Tensor, block: tf.Tensor, clips: tf.Tensor) -> tf.data.Dataset:
         again = (group == first.group) & (block == first.block)
         visited = tf.where(again, tf.constant(first.visited, tf.int64), tf.constant(0, tf.int64))
@@ -173,8 +173,8 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Endless data set of `Batch`es of one bucket, from the stream's position `consumed` on; two are kept ready.
 
-    One thread reads blocks and one parses batches, which is the faster of the two: more threads, and tuning how many,
-    cost a tenth more processor time and give nothing (benchmarks/training_input.py).
+    One thread reads blocks and one parses batches: more threads, and tuning how many, give nothing beyond the noise
+    (benchmarks/training_input.py).
     """
     parse = parser(spec, spec.buckets[order.bucket], batch_size)
     batches = clip_stream(cache, spec, order, consumed).batch(batch_size, drop_remainder=True)
@@ -198,7 +198,7 @@ def validation_batches(cache: Path, spec: CacheSpec, number: int, *, batch_size:
         return _options(batches.prefetch(1), autotune=True)
     blanks = -bucket.clips("validation") % batch_size
     parse = parser(spec, bucket, 1)
-    clips = tf.data.TFRecordDataset(files).map(plain(lambda clip: parse(clip[tf.newaxis])))
+    clips = tf.data.TFRecordDataset(files).map(without_autograph(lambda clip: parse(clip[tf.newaxis])))
     blank = tf.data.Dataset.from_tensors(blank_batch(batch_signature(spec, bucket, 1)))
     batches = clips.concatenate(blank.repeat(blanks)).rebatch(batch_size, drop_remainder=True)
     return _options(batches.prefetch(tf.data.AUTOTUNE), autotune=True)

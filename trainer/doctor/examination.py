@@ -35,12 +35,13 @@ Progress = Callable[[str], None]
 def examine(subject: Subject, *, count: int, search: bool, progress: Progress) -> Report:
     """Measure everything; `count` 0 compiles and runs no step, `search` looks for the largest batch."""
     asked, free = count > 0, free_host_bytes()
-    progress("tracing the steps")
-    workload = Workload(subject)
-    progress("looking at the machine")
+    progress("reading shards from the disk")  # before the workload: its pipelines read by themselves once they are made
     speed = read_speed(
         subject.cache / s.file for bucket in subject.spec.buckets for s in bucket.train + bucket.validation
     )
+    progress("tracing the steps")
+    workload = Workload(subject)
+    progress("looking at the machine")
     machine = environment(subject.cache, speed)
     if not _compiles(machine):
         count, search = 0, False

@@ -12,7 +12,7 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.clip_order import Schedule
-from xtts.trainer.data.dataset import Batch, ahead_on, bucket_order, plain, signatures, training_batches
+from xtts.trainer.data.dataset import Batch, ahead_on, bucket_order, signatures, training_batches, without_autograph
 from xtts.trainer.engine.optimizer import learning_rate
 from xtts.trainer.engine.train_step import TRAIN_METRICS
 from xtts.trainer.system.device import accelerator
@@ -138,11 +138,11 @@ class TrainingLoop:
         """The traced loop, for tests and the doctor."""
         return self._run.get_concrete_function().graph
 
-    @plain
+    @without_autograph
     def _set_rate(self) -> tf.Tensor:
         return self._steps.rate.assign(learning_rate(self._steps.training, self._steps.step))
 
-    @plain
+    @without_autograph
     def _next(self) -> tuple[tf.Tensor, tf.Tensor]:
         """(place of the bucket, its clips consumed so far) of the next batch; moves the position on."""
         with tf.device("CPU:0"):
@@ -153,7 +153,7 @@ class TrainingLoop:
             self.position.consumed.scatter_nd_add([[place]], [batches[place]])
         return place, offset
 
-    @plain
+    @without_autograph
     def _branch(self, place: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(metrics, when its batch was there, when the host had them: float64[] each) of a step of one bucket."""
         batch = self._iterators[place].get_next()
@@ -167,7 +167,7 @@ class TrainingLoop:
         with tf.control_dependencies([arrived]):
             return arrived, ready, tf.timestamp()
 
-    @plain
+    @without_autograph
     def _goes_on(self, end: tf.Tensor) -> tf.Tensor:
         """False once `stop` is set, looked at after the step that ended at `end`."""
         with tf.control_dependencies([end]):

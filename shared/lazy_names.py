@@ -1,0 +1,16 @@
+"""Names of a package that are loaded when they are first used, so that `--help` loads nothing heavy (PEP 562)."""
+
+import importlib
+from collections.abc import Callable, Collection
+from typing import Any
+
+
+def lazy_names(package: str, names: Collection[str]) -> Callable[[str], Any]:
+    """The `__getattr__` of `package`: each of `names` comes from its module `library`."""
+
+    def load(name: str) -> Any:  # noqa: ANN401 - each name has its own type, given to type checkers by the package
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{package}.library"), name)
+
+    return load
