@@ -8,6 +8,7 @@ import tensorflow as tf
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import Config
 from xtts.shared.text.tokenizer import CHARACTERS
+from xtts.trainer.data.batch import Batch, make_signature
 from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.train_state import dtype_policy
 from xtts.trainer.engine.train_step import Steps
@@ -22,20 +23,23 @@ class LockedStep:
     """The step of one bucket, number 0, and a batch for it."""
 
     steps: Steps
-    signature: list[tf.TensorSpec]
-    batch: list[np.ndarray]
-    """tokens int32[B, L], mel [B, T, M] in the stored type, token_length int32[B], mel_length int32[B]."""
+    signature: Batch
+    batch: Batch
+    """Of NumPy arrays."""
 
     def whole(self) -> tf.types.experimental.PolymorphicFunction:
         """Gradients and update as one compiled function: *batch -> float32[len(TRAIN_METRICS)]."""
         return tf.function(
-            lambda *batch: self.steps.train(0, batch), input_signature=self.signature, jit_compile=True, autograph=False
+            lambda *parts: self.steps.train(0, Batch(*parts)),
+            input_signature=self.signature,
+            jit_compile=True,
+            autograph=False,
         )
 
     @property
     def useful_frames(self) -> int:
         """Frames of the batch that are not padding."""
-        return int(self.batch[3].sum())
+        return int(self.batch.mel_length.sum())
 
 
 def build_step(config: Config, *, clips: int, shape: tuple[int, int] = LONGEST, shortest: float = 0.85) -> LockedStep:
@@ -49,15 +53,15 @@ def build_step(config: Config, *, clips: int, shape: tuple[int, int] = LONGEST, 
     )  # fmt: skip
     optimizer = AdamW(model.trainable_variables, training, decays)
     random, share = np.random.default_rng(0), np.linspace(shortest, 1.0, clips)
-    batch = [
+    batch = Batch(
         random.integers(2, len(CHARACTERS), (clips, tokens), np.int32),
         random.normal(-5.0, 2.0, (clips, frames, channels)).astype(config.shards.mel_dtype),
         (share * tokens).astype(np.int32),
         (share * frames).astype(np.int32),
-    ]
-    names = ("tokens", "mel", "token_length", "mel_length")
-    signature = [tf.TensorSpec(part.shape, part.dtype, name) for part, name in zip(batch, names, strict=True)]
+        np.zeros(clips, np.int32),
+    )
+    signature = make_signature(tokens, frames, clips, mel=config.shards.mel_dtype, channels=channels)
     step = tf.Variable(0, dtype=tf.int64, trainable=False)
     steps = Steps(model, optimizer, training, step)
-    steps.trace({0: signature}, training=[0], validation=[])
+    steps.trace({0: signature})
     return LockedStep(steps=steps, signature=signature, batch=batch)

@@ -27,6 +27,7 @@ with tensorflow_import(compile_cache=False):
     import tensorflow as tf
     from locked_step import LONGEST, LockedStep, build_step
 
+    from xtts.trainer.data.batch import Batch
     from xtts.trainer.engine.train_step import locked
     from xtts.trainer.model.alignment import gaussian_scores, search_durations
 
@@ -104,20 +105,20 @@ def seconds_of(call: Call) -> float:
 
 def pieces(made: LockedStep) -> dict[str, Call]:
     """The step and its parts, each compiled for the shapes of the batch."""
-    steps, batch = made.steps, [tf.constant(part) for part in made.batch]
-    tokens, mel, token_length, mel_length = batch
-    mean = tf.random.stateless_normal([*tokens.shape, mel.shape[2]], [1, 2])
+    steps, batch = made.steps, Batch(*map(tf.constant, made.batch))
+    mel = batch.mel
+    mean = tf.random.stateless_normal([*batch.tokens.shape, mel.shape[2]], [1, 2])
 
     def search(mean: tf.Tensor, mel: tf.Tensor, token_length: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
         return search_durations(gaussian_scores(mean, mel), token_length, mel_length)
 
     gradients = [tf.identity(weight) for weight in steps.optimizer.weights]
-    aligned = [mean, tf.cast(mel, tf.float32), token_length, mel_length]
+    aligned = [mean, tf.cast(mel, tf.float32), batch.token_length, batch.mel_length]
     specs = [tf.TensorSpec(part.shape, part.dtype) for part in aligned]
     return {
         LOSSES: lambda: steps.gradient_steps[0](*batch)[0],
         UPDATE: lambda: steps.update(tf.ones([3]), tf.constant(1), *gradients),
-        STEP: partial(steps.train, 0, tuple(batch)),
+        STEP: partial(steps.train, 0, batch),
         SEARCH: partial(locked(search, specs), *aligned),
     }
 

@@ -14,12 +14,12 @@ from summary import MEMCPY_TARGET, PIPELINE_TARGETS
 from training_pipelines import PIPELINES, Job, measure, take_from, write_job
 from training_steps import StepBench
 
-from xtts.shared.cache.cache_spec import CacheSpec, load_spec
+from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
-from xtts.trainer.data.clip_order import BucketOrder
-from xtts.trainer.data.dataset import bucket_order, parser, training_batches
+from xtts.trainer.data.dataset import parser, training_batches
+from xtts.trainer.data.training_bucket import TrainingBucket, training_buckets
 
 Turn = dict[str, float | None]
 """What `measure` gives."""
@@ -120,8 +120,7 @@ def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
     """
     cache, config = bench.cache(shapes), batches(bench, shapes)
     spec, number = load_spec(cache), shapes // 2
-    order = bucket_order(spec, number, seed=0, memory_mb=config.data.shuffle_memory_mb)
-    variants = option_variants(cache, spec, order, config.training.batch_size)
+    variants = option_variants(training_buckets(cache, spec, config)[number])
     turns: dict[str, list[Turn]] = {name: [] for name in variants}
     for _ in range(bench.options.rounds):
         for name, build in variants.items():
@@ -140,12 +139,10 @@ def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
     ]
 
 
-def option_variants(
-    cache: Path, spec: CacheSpec, order: BucketOrder, size: int
-) -> dict[str, Callable[[], tf.data.Dataset]]:
+def option_variants(bucket: TrainingBucket) -> dict[str, Callable[[], tf.data.Dataset]]:
     """Endless batches of one bucket, by what is done otherwise."""
-    shards = [str(cache / shard.file) for shard in spec.buckets[order.bucket].train]
-    parse = parser(spec, spec.buckets[order.bucket], size)
+    shards, order, size = bucket.files("train"), bucket.order, bucket.batch_size
+    parse = parser(bucket, size)
 
     def batches(buffer_bytes: int, visit: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
         read = tf.data.Dataset.from_tensor_slices(shards).interleave(
@@ -176,7 +173,7 @@ def option_variants(
 
     return {
         "reading the records and nothing else": reading,
-        "as trained": lambda: training_batches(cache, spec, order, batch_size=size, consumed=0),
+        "as trained": lambda: training_batches(bucket, 0),
         "always read from the start": lambda: plain(batches(0, sliced)),
         "that, through buffers of 256 KiB": lambda: plain(batches(1 << 18, sliced)),
         "that, through buffers of 1 MiB": lambda: plain(batches(1 << 20, sliced)),

@@ -86,17 +86,17 @@ def lockstep(job: Job) -> Take:
         import tensorflow as tf
 
         from xtts.shared.config_files import load_config
-        from xtts.trainer.data.batch_sizes import batch_sizes
+        from xtts.trainer.data.training_bucket import training_buckets
         from xtts.trainer.engine.training_loop import Position, TrainingLoop
 
     spec, config = load_spec(Path(job.cache)), load_config(job.config)
-    sizes = batch_sizes(spec, config.training)
+    buckets = training_buckets(Path(job.cache), spec, config)
     position = Position(
-        epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(len(sizes), np.int64))
+        epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(len(buckets), np.int64))
     )  # fmt: skip
     steps = _NoSteps(config.training)
-    loop = TrainingLoop(Path(job.cache), spec, config, sizes, steps, position)
-    by_place = np.array(list(sizes.values()))
+    loop = TrainingLoop(buckets, config.data, steps, position)
+    by_place = np.array([bucket.batch_size for bucket in buckets])
     return lambda: int(by_place[loop.run(_BATCHES_A_CALL).buckets].sum())
 
 
@@ -114,7 +114,7 @@ class _NoSteps:
 
         from xtts.trainer.engine.train_step import TRAIN_METRICS
 
-        frames = tf.cast(tf.reduce_sum(batch[3]), tf.float32)
+        frames = tf.cast(tf.reduce_sum(batch.mel_length), tf.float32)
         return tf.concat([tf.zeros([len(TRAIN_METRICS) - 1]), [frames]], 0)
 
 

@@ -10,8 +10,7 @@ from ljspeech_corpus import build, configure
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config import Config
-from xtts.trainer.data.batch_sizes import batch_sizes, training_buckets
-from xtts.trainer.data.dataset import signatures
+from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.dynamic_baseline import loop_kinds
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.train_step import TRAIN_METRICS, Steps
@@ -26,14 +25,13 @@ class Runner:
 
     def __init__(self, cache: Path, config: Config) -> None:
         self.spec = load_spec(cache)
-        self.sizes = batch_sizes(self.spec, config.training)
+        buckets = training_buckets(cache, self.spec, config)
         state = TrainState(config, self.spec)
         self.steps = Steps(state.model, state.optimizer, config.training, state.step)
         began = time.perf_counter()
-        closed_set = signatures(self.spec, self.sizes)
-        self.steps.trace(closed_set, training=training_buckets(self.spec), validation=())
-        loop, _ = loop_kinds(self.spec)
-        self.loop = loop(cache, self.spec, config, self.sizes, self.steps, state.position)
+        self.steps.trace({bucket.number: bucket.signature for bucket in buckets if bucket.trains})
+        loop, _ = loop_kinds(buckets)
+        self.loop = loop(buckets, config.data, self.steps, state.position)
         self.steps.compile()
         if self.loop.closed_set:
             self.loop.prepare()
@@ -120,7 +118,7 @@ def dynamic_against_locked(bench: StepBench) -> dict[str, object]:
         "target": 30,
         "break_even_steps": locked.compile_seconds / max(slow - mean, 1e-9),
         "break_even": "steps after which compiling the one shape ahead has paid for itself",
-        "batch_size": locked.sizes[0],
+        "batch_size": locked.loop.buckets[0].batch_size,
         "seconds_by_step": {
             "dynamic": dynamic.seconds.tolist(),
             "locked": bench.locked[max(bench.locked)].seconds[: len(dynamic.seconds)].tolist(),
@@ -147,14 +145,13 @@ def spread(bench: StepBench) -> dict[str, object]:
     most = max(bench.locked)
     runner = bench.locked[most]
     rows = []
-    for place, number in enumerate(runner.loop.closed_set):
+    for place, bucket in enumerate(runner.loop.closed_set):
         seconds = runner.seconds[runner.places == place]
         if len(seconds) > 1:
-            bucket = runner.spec.buckets[number]
             rows.append(
                 {
-                    "bucket": f"{bucket.tokens} x {bucket.frames}",
-                    "clips": runner.sizes[number],
+                    "bucket": f"{bucket.stored.tokens} x {bucket.stored.frames}",
+                    "clips": bucket.batch_size,
                     "steps": len(seconds),
                     "mean_seconds": float(seconds.mean()),
                     "std_over_mean": _variation(seconds),

@@ -16,8 +16,8 @@ with tensorflow_import():  # quiet, and with XLA's cache of compiled steps
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec
 from xtts.shared.config import TrainingConfig
 from xtts.shared.config_files import load_config
-from xtts.trainer.data.batch_sizes import batch_sizes, training_buckets
-from xtts.trainer.data.dataset import signatures
+from xtts.trainer.data.batch import Batch
+from xtts.trainer.data.training_bucket import TrainingBucket, training_buckets
 from xtts.trainer.engine.train_step import TRAIN_METRICS, locked
 from xtts.trainer.engine.training_loop import Position, TrainingLoop
 
@@ -25,32 +25,28 @@ from xtts.trainer.engine.training_loop import Position, TrainingLoop
 class MeanSpectrumSteps:
     """One locked step per bucket: a table of spectra by token, whose mean is compared with the clip's."""
 
-    def __init__(self, spec: CacheSpec, training: TrainingConfig, sizes: dict[int, int]) -> None:
+    def __init__(self, spec: CacheSpec, training: TrainingConfig, buckets: list[TrainingBucket]) -> None:
         self.training, self.step, self.rate = training, tf.Variable(0, dtype=tf.int64), tf.Variable(0.0)
         self.table = keras.layers.Embedding(spec.vocabulary, spec.mel_channels)
         self.table.build()
-        self._steps = {
-            number: locked(self._train, signature)
-            for number, signature in signatures(spec, sizes).items()
-            if number in training_buckets(spec)
-        }
+        self._steps = {bucket.number: locked(self._train, bucket.signature) for bucket in buckets}
 
-    def train(self, bucket: int, batch: tuple[tf.Tensor, ...]) -> tf.Tensor:
+    def train(self, bucket: int, batch: Batch) -> tf.Tensor:
         """Called inside the loop's graph with a batch of the bucket's signature."""
         return self._steps[bucket](*batch)
 
-    def _train(self, tokens: tf.Tensor, mel: tf.Tensor, token_length: tf.Tensor, mel_length: tf.Tensor,
-               *_: tf.Tensor) -> tf.Tensor:  # fmt: skip
-        """float32[len(TRAIN_METRICS)] of tokens int32[B, L], mel [B, T, M] and the true lengths int32[B] each."""
+    def _train(self, *parts: tf.Tensor) -> tf.Tensor:
+        """float32[len(TRAIN_METRICS)] of the parts of a `Batch`."""
+        batch = Batch(*parts)
         with tf.GradientTape() as tape:
-            guess = mean_over(self.table(tokens), token_length)
-            error = guess - mean_over(tf.cast(mel, tf.float32), mel_length)
+            guess = mean_over(self.table(batch.tokens), batch.token_length)
+            error = guess - mean_over(tf.cast(batch.mel, tf.float32), batch.mel_length)
             loss = tf.reduce_mean(tf.reduce_sum(tf.square(error), axis=-1))
         weights = self.table.trainable_variables
         for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
             weight.assign_sub(self.rate * gradient)  # the loop sets the rate: warm-up, constant, decay
         self.step.assign_add(1)
-        frames = tf.cast(tf.reduce_sum(mel_length), tf.float32)
+        frames = tf.cast(tf.reduce_sum(batch.mel_length), tf.float32)
         told = {"loss": loss, "learning_rate": self.rate, "useful_frames": frames}
         return tf.stack([told.get(name, tf.constant(0.0)) for name in TRAIN_METRICS])
 
@@ -66,12 +62,9 @@ def train(cache: Path, steps: int) -> list[float]:
     settings = {"training.steps": steps, "training.batch_size": 4, "training.learning_rate": 0.5,
                 "training.warmup_steps": 10}  # fmt: skip
     spec, config = load_spec(cache), load_config("tiny", flags=settings)
-    sizes = batch_sizes(spec, config.training)
-    position = Position(
-        epoch=tf.Variable(0, dtype=tf.int64),
-        consumed=tf.Variable(tf.zeros([len(training_buckets(spec))], tf.int64)),
-    )
-    loop = TrainingLoop(cache, spec, config, sizes, MeanSpectrumSteps(spec, config.training, sizes), position)
+    buckets = [bucket for bucket in training_buckets(cache, spec, config) if bucket.trains]
+    position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(tf.zeros([len(buckets)], tf.int64)))
+    loop = TrainingLoop(buckets, config.data, MeanSpectrumSteps(spec, config.training, buckets), position)
     losses = loop.run(steps).metrics[:, TRAIN_METRICS.index("loss")]
     return [float(loss) for loss in losses]
 

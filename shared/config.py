@@ -265,6 +265,19 @@ def check_features(features: Mapping[str, object]) -> None:
             raise ValueError(f"features.{where}: {str(first['msg']).lower()}") from None
 
 
+def setting_differences(
+    stored: Mapping[str, object], wanted: Mapping[str, Mapping[str, object]]
+) -> list[tuple[str, object, object]]:
+    """(section.field, as stored, as wanted) of every feature setting that differs, by section as in `wanted`."""
+    before = with_defaults(stored)
+    return [
+        (f"{section}.{field}", before[section][field], value)
+        for section, fields in wanted.items()
+        for field, value in fields.items()
+        if before[section][field] != value
+    ]
+
+
 def with_defaults(features: Mapping[str, object]) -> dict[str, dict[str, object]]:
     """Stored feature settings with the defaults of fields that did not exist when they were stored."""
     return {name: kind.model_validate(features.get(name)).model_dump(mode="json") for name, kind in _KINDS.items()}

@@ -1,10 +1,10 @@
 """Saying what changed since the last build, and what will be done about it."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from xtts.precompute.build.scan import same_file
 from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.config import setting_differences
 
 _CONSEQUENCES = {
     "audio": "all mels are computed anew",
@@ -22,16 +22,12 @@ _DIFFERENCES: dict[str, Callable[[IndexRow, IndexRow], bool]] = {
 }
 
 
-def setting_changes(old: Mapping[str, Mapping[str, Any]], new: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def setting_changes(old: Mapping[str, object], new: Mapping[str, Mapping[str, object]]) -> list[str]:
     """One line for each setting with another value."""
-    lines = []
-    for section, values in new.items():
-        before = old.get(section, {})
-        for key in sorted({*before, *values}):
-            if before.get(key) != values.get(key):
-                change = f"{before.get(key)} -> {values.get(key)}"
-                lines.append(f"{section}.{key}: {change}: {_CONSEQUENCES[section]}")
-    return lines
+    return [
+        f"{key}: {before} -> {now}: {_CONSEQUENCES[key.split('.')[0]]}"
+        for key, before, now in setting_differences(old, new)
+    ]
 
 
 def corpus_changes(old: Iterable[IndexRow], new: Iterable[IndexRow]) -> list[str]:

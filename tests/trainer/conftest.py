@@ -14,7 +14,6 @@ from rich.console import Console
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.config_files import load_config
-from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.run.run_folder import RunFolder
 from xtts.trainer.run.run_plan import RunPlan
 
@@ -46,7 +45,6 @@ def make_plan(tiny_cache):
             config=config,
             cache=cache,
             spec=spec,
-            sizes=batch_sizes(spec, config.training),
             folder=RunFolder(folder),
             resume=resume,
             init_from=init_from,

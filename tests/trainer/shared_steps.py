@@ -1,6 +1,7 @@
 """Runs of one process that take over each other's compiled steps: tracing and compiling are most of a small run."""
 
 from contextlib import contextmanager
+from types import MappingProxyType
 from unittest.mock import patch
 
 from xtts.trainer.engine import engine
@@ -20,9 +21,9 @@ class SharedSteps(Steps):
 
     taken_over = False
 
-    def trace(self, signatures, *, training, validation, traced=lambda name, call: None):
+    def trace(self, training, validation=MappingProxyType({}), *, traced=lambda name, call: None):
         if not self.taken_over:
-            super().trace(signatures, training=training, validation=validation, traced=traced)
+            super().trace(training, validation, traced=traced)
             return
         self.taken_over = False
         for name, call in self.compile_calls.items():

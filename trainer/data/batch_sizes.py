@@ -1,18 +1,13 @@
 """B of every bucket, from the cache and the configuration; runs before TensorFlow is imported."""
 
-from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.cache.cache_spec import CacheSpec, Split
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 
 
-def training_buckets(spec: CacheSpec) -> list[int]:
-    """Numbers of the buckets that hold training clips: the closed set of training shapes."""
-    return [number for number, bucket in enumerate(spec.buckets) if bucket.clips("train")]
-
-
-def validation_buckets(spec: CacheSpec) -> list[int]:
-    """Numbers of the buckets that hold validation clips."""
-    return [number for number, bucket in enumerate(spec.buckets) if bucket.clips("validation")]
+def bucket_numbers(spec: CacheSpec, split: Split) -> list[int]:
+    """Numbers of the buckets that hold clips of a split."""
+    return [number for number, bucket in enumerate(spec.buckets) if bucket.clips(split)]
 
 
 def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
@@ -29,7 +24,7 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
             found=f"{training.batch_size} clips a step, the cache has {clips} training clips",
             fix=f"set it to {clips} or less" if clips else "build the cache with more clips",
         )
-    most_frames = max(spec.buckets[number].frames for number in training_buckets(spec))
+    most_frames = max(spec.buckets[number].frames for number in bucket_numbers(spec, "train"))
     sizes = {}
     for number, bucket in enumerate(spec.buckets):
         level = (

@@ -1,26 +1,16 @@
 """Batches from shards: TFRecord and `tf.io.parse_example` only, shapes and types from the cache spec alone."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import tensorflow as tf
 
-from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.cache.cache_spec import Bucket, CacheSpec
-from xtts.trainer.data.clip_order import BucketOrder, part_size
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.trainer.data.batch import Batch, batch_signature, blank_batch
+from xtts.trainer.data.clip_order import part_size
+from xtts.trainer.data.training_bucket import TrainingBucket
 
 F = TypeVar("F", bound=Callable[..., Any])
-Batch = tuple[tf.Tensor, ...]
-"""tokens int32[B, L], mel [B, T, M] as stored, token_length int32[B], mel_length int32[B] (, speaker int32[B]).
-
-The step widens a float16 mel: XLA does it where it is read, tf.data would write and read it once more.
-"""
-
-_MOST_TURNS = 16
-"""Shards of a bucket that are read in turn."""
-_MOST_OPEN_FILES = 512
-"""Of all buckets; many systems allow a process 1,024."""
 
 
 def without_autograph(function: F) -> F:
@@ -28,53 +18,29 @@ def without_autograph(function: F) -> F:
     return cast(F, tf.autograph.experimental.do_not_convert(function))
 
 
-def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int | None) -> list[tf.TensorSpec]:
-    """The locked signature of one bucket, in the order of `Batch`; relaxed where clips are stored at own length."""
-    tokens, frames = (bucket.tokens, bucket.frames) if spec.fixed_length else (None, None)
-    shapes = {
-        "tokens": tf.TensorSpec([batch_size, tokens], tf.int32, "tokens"),
-        "mel": tf.TensorSpec([batch_size, frames, spec.mel_channels], tf.as_dtype(spec.mel_dtype), "mel"),
-        "token_length": tf.TensorSpec([batch_size], tf.int32, "token_length"),
-        "mel_length": tf.TensorSpec([batch_size], tf.int32, "mel_length"),
-    }
-    if len(spec.speakers) > 1:
-        shapes["speaker"] = tf.TensorSpec([batch_size], tf.int32, "speaker")
-    return list(shapes.values())
-
-
-def signatures(spec: CacheSpec, sizes: dict[int, int]) -> dict[int, list[tf.TensorSpec]]:
-    """The closed set: the signature of every bucket with a batch size, by number."""
-    return {number: batch_signature(spec, spec.buckets[number], size) for number, size in sizes.items()}
-
-
-def blank_batch(signature: list[tf.TensorSpec]) -> Batch:
-    """A batch of clips without tokens or frames: it compiles a step and changes nothing."""
-    return tuple(tf.zeros(part.shape, part.dtype) for part in signature)
-
-
-def parser(spec: CacheSpec, bucket: Bucket, batch_size: int | None) -> Callable[[tf.Tensor], Batch]:
-    """Function from serialized string[B] to a `Batch` of the bucket's signature."""
-    number = tf.io.FixedLenFeature([], tf.int64)
-    # Clips of their own lengths come out as long as the batch's longest, filled up with 0.
-    ragged = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
+def parser(bucket: TrainingBucket, batch_size: int | None) -> Callable[[tf.Tensor], Batch]:
+    """Function from serialized string[B] to a `Batch` of the bucket's shape."""
+    spec, signature = bucket.spec, batch_signature(bucket.spec, bucket.stored, batch_size)
+    padded_length, number = signature.tokens.shape[1], tf.io.FixedLenFeature([], tf.int64)
+    # Unpadded clips come out as long as the batch's longest, filled up with 0.
+    unpadded = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
     features = {
-        "tokens": tf.io.FixedLenFeature([bucket.tokens], tf.int64) if spec.fixed_length else ragged,
+        "tokens": tf.io.FixedLenFeature([padded_length], tf.int64) if padded_length else unpadded,
         "mel": tf.io.FixedLenFeature([], tf.string),
         "token_length": number,
         "mel_length": number,
         "speaker": number,
     }
-    signature = batch_signature(spec, bucket, batch_size)
 
     @without_autograph
     def parse(serialized: tf.Tensor) -> Batch:
         parsed = tf.io.parse_example(serialized, features)
-        if spec.fixed_length:
-            parsed["mel"] = tf.io.decode_raw(parsed["mel"], tf.as_dtype(spec.mel_dtype))
-            parsed["mel"] = tf.reshape(parsed["mel"], [batch_size, bucket.frames, spec.mel_channels])
+        if padded_length:
+            parsed["mel"] = tf.io.decode_raw(parsed["mel"], signature.mel.dtype)
+            parsed["mel"] = tf.reshape(parsed["mel"], signature.mel.shape)
         else:
             parsed["mel"] = padded_mels(parsed["mel"], parsed["mel_length"], spec)
-        return tuple(tf.ensure_shape(tf.cast(parsed[part.name], part.dtype), part.shape) for part in signature)
+        return Batch(*(tf.ensure_shape(tf.cast(parsed[part.name], part.dtype), part.shape) for part in signature))
 
     return parse
 
@@ -86,20 +52,7 @@ def padded_mels(raw: tf.Tensor, mel_length: tf.Tensor, spec: CacheSpec) -> tf.Te
     mel = tf.io.decode_raw(raw, bits, fixed_length=tf.reduce_max(tf.strings.length(raw)))
     mel = tf.reshape(tf.bitcast(mel, dtype), [tf.shape(raw)[0], -1, spec.mel_channels])
     frame_mask = tf.sequence_mask(mel_length, tf.shape(mel)[1])[..., tf.newaxis]
-    return tf.where(frame_mask, mel, tf.constant(mel_profile(spec.profile["name"]).silence, dtype))
-
-
-def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> BucketOrder:
-    """The stream of one bucket's training clips; the blocks of all buckets, two each, take `memory_mb` MiB at most."""
-    shards, buckets = spec.buckets[number].train, len(spec.buckets)
-    stored, clips = sum(shard.bytes for shard in shards), sum(shard.records for shard in shards)
-    return BucketOrder(
-        seed=seed,
-        bucket=number,
-        shard_records=tuple(shard.records for shard in shards),
-        open_shards=max(1, min(_MOST_TURNS, _MOST_OPEN_FILES // buckets)),
-        block_records=max(1, (memory_mb << 20) * clips // (2 * buckets * stored)),
-    )
+    return tf.where(frame_mask, mel, tf.constant(spec.mel_profile.silence, dtype))
 
 
 def _options(dataset: tf.data.Dataset, *, autotune: bool) -> tf.data.Dataset:
@@ -129,14 +82,14 @@ def _read_in_turn(files: tf.Tensor, records: tf.Tensor, begins: tf.Tensor, befor
     return shards.interleave(read, cycle_length=tf.size(files, tf.int64), block_length=1)
 
 
-def clip_stream(cache: Path, spec: CacheSpec, order: BucketOrder, consumed: int) -> tf.data.Dataset:
+def clip_stream(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
     """Endless data set of serialized clips, string[] each, from the stream's position `consumed` on.
 
     To get there it passes over the records of one group at most, of which it reads the lengths alone, and then reads
     one block, whose visited clips it drops. In memory are the block in use and the one after it: there are no read
     buffers, and of all open shards (`group_size`) no record but the one that is being read.
     """
-    files = tf.constant([str(cache / shard.file) for shard in spec.buckets[order.bucket].train])
+    files, order = tf.constant(bucket.files("train")), bucket.order
     records = tf.constant(order.shard_records, tf.int64)
     first = order.find(consumed)
 
@@ -168,17 +121,15 @@ def clip_stream(cache: Path, spec: CacheSpec, order: BucketOrder, consumed: int)
     return groups.prefetch(1).flat_map(visit)  # one block is read ahead while the one before it is consumed
 
 
-def training_batches(
-    cache: Path, spec: CacheSpec, order: BucketOrder, *, batch_size: int, consumed: int
-) -> tf.data.Dataset:
+def training_batches(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
     """Endless data set of `Batch`es of one bucket, from the stream's position `consumed` on; two are kept ready.
 
     One thread reads blocks and one parses batches: more threads, and tuning how many, give nothing beyond the noise
     (benchmarks/training_input.py).
     """
-    parse = parser(spec, spec.buckets[order.bucket], batch_size)
-    batches = clip_stream(cache, spec, order, consumed).batch(batch_size, drop_remainder=True)
-    return _options(batches.map(parse, synchronous=True).prefetch(2), autotune=False)
+    batches = clip_stream(bucket, consumed).batch(bucket.batch_size, drop_remainder=True)
+    parsed = batches.map(parser(bucket, bucket.batch_size), synchronous=True)
+    return _options(parsed.prefetch(2), autotune=False)
 
 
 def ahead_on(batches: tf.data.Dataset, device: str | None) -> tf.data.Dataset:
@@ -186,19 +137,17 @@ def ahead_on(batches: tf.data.Dataset, device: str | None) -> tf.data.Dataset:
     return batches if device is None else batches.apply(tf.data.experimental.prefetch_to_device(device, 1))
 
 
-def validation_batches(cache: Path, spec: CacheSpec, number: int, *, batch_size: int) -> tf.data.Dataset:
+def validation_batches(bucket: TrainingBucket) -> tf.data.Dataset:
     """Every validation clip of one bucket once; the last batch is filled up with blank clips.
 
-    Where clips are stored at own length nothing is filled up: the last batch may be smaller.
+    Where clips are stored unpadded nothing is filled up: the last batch may be smaller.
     """
-    bucket = spec.buckets[number]
-    files = [str(cache / shard.file) for shard in bucket.validation]
-    if not spec.fixed_length:
-        batches = tf.data.TFRecordDataset(files).batch(batch_size).map(parser(spec, bucket, None))
+    clips = tf.data.TFRecordDataset(bucket.files("validation"))
+    if not bucket.signature.is_locked:
+        batches = clips.batch(bucket.batch_size).map(parser(bucket, None))
         return _options(batches.prefetch(1), autotune=True)
-    blanks = -bucket.clips("validation") % batch_size
-    parse = parser(spec, bucket, 1)
-    clips = tf.data.TFRecordDataset(files).map(without_autograph(lambda clip: parse(clip[tf.newaxis])))
-    blank = tf.data.Dataset.from_tensors(blank_batch(batch_signature(spec, bucket, 1)))
-    batches = clips.concatenate(blank.repeat(blanks)).rebatch(batch_size, drop_remainder=True)
+    parse, blanks = parser(bucket, 1), -bucket.stored.clips("validation") % bucket.batch_size
+    blank = tf.data.Dataset.from_tensors(blank_batch(batch_signature(bucket.spec, bucket.stored, 1))).repeat(blanks)
+    parsed = clips.map(without_autograph(lambda clip: parse(clip[tf.newaxis])))
+    batches = parsed.concatenate(blank).rebatch(bucket.batch_size, drop_remainder=True)
     return _options(batches.prefetch(tf.data.AUTOTUNE), autotune=True)

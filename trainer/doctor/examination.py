@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.doctor.checks import settings
 from xtts.trainer.doctor.checks.environment import ReadSpeed, environment, read_speed
 from xtts.trainer.doctor.checks.graph import data_set_check, function_check, graph_of
@@ -22,7 +23,7 @@ from xtts.trainer.doctor.checks.steps import (
 )
 from xtts.trainer.doctor.finding import Fact, Report, Result
 from xtts.trainer.doctor.subject import Subject
-from xtts.trainer.doctor.workload import Workload, data_sets, training_data
+from xtts.trainer.doctor.workload import Workload, data_sets
 from xtts.trainer.engine.failures import compile_fix, explained
 from xtts.trainer.system.device import accelerator
 
@@ -49,10 +50,11 @@ def examine(subject: Subject, *, count: int, search: bool, progress: Progress) -
         measured = _measure_steps(workload, count, search, progress)
     times, figures = measured.times, measured.figures
     progress("reading batches")
-    named = data_sets(subject)
+    named = data_sets(workload.buckets.values())
     datasets = {name: dataset for name, (_, dataset) in named.items()}
-    read = shapes(datasets, {name: workload.signatures[number] for name, (number, _) in named.items()})
-    loads = load_times({n: training_data(subject, n) for n in subject.training_buckets}, batch_counts(subject, count))
+    read = shapes(datasets, {name: bucket.signature for name, (bucket, _) in named.items()})
+    training = {bucket.number: training_batches(bucket, 0) for bucket in workload.loop.buckets}
+    loads = load_times(training, batch_counts(subject, count))
     progress("walking the graphs")
     report = Report()
     report.add("environment", machine)
@@ -96,7 +98,7 @@ def _measure_steps(workload: Workload, count: int, search: bool, progress: Progr
     fit, most = memory(workload, available_bytes(), search=search)
     if not count or fit[1]:
         return Measured(fit=[fit], most=most)
-    progress(f"compiling {len(workload.loop.sizes)} steps and running {count}")
+    progress(f"compiling {len(workload.loop.buckets)} steps and running {count}")
     times = run_steps(workload, count)
     progress("counting and measuring FLOP/s")
     figures = measure_arithmetic(workload, times)
@@ -118,7 +120,7 @@ def _settings(subject: Subject, figures: Arithmetic | None, most: int | None, fr
 def _supply(subject: Subject, times: StepTimes | None, speed: ReadSpeed) -> list[Result]:
     if not times:
         return []
-    buckets = [subject.spec.buckets[n] for n in subject.training_buckets]
+    buckets = [subject.spec.buckets[n] for n in subject.bucket_numbers("train")]
     stored = sum(shard.bytes for bucket in buckets for shard in bucket.train)
     batches = sum(bucket.clips("train") / subject.sizes[n] for n, bucket in enumerate(subject.spec.buckets)
                   if bucket.clips("train"))  # fmt: skip
@@ -128,7 +130,7 @@ def _supply(subject: Subject, times: StepTimes | None, speed: ReadSpeed) -> list
 
 def batch_counts(subject: Subject, count: int) -> dict[int, int]:
     """About `count` batches, divided over the training buckets as an epoch divides them, at least two each."""
-    batches = {n: subject.spec.buckets[n].clips("train") / subject.sizes[n] for n in subject.training_buckets}
+    batches = {n: subject.spec.buckets[n].clips("train") / subject.sizes[n] for n in subject.bucket_numbers("train")}
     share = (count or _LOADED_BATCHES) / sum(batches.values())
     return {n: max(2, round(share * number)) for n, number in batches.items()}
 

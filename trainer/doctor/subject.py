@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
+from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, Split, load_spec
 from xtts.shared.cache.clip_index import IndexRow, read_index
 from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.config import Config
 from xtts.shared.config_flags import resolve
 from xtts.shared.errors import LockstepError, build_command
-from xtts.trainer.data.batch_sizes import batch_sizes, training_buckets, validation_buckets
+from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,15 +25,9 @@ class Subject:
     sizes: dict[int, int]
     """B by bucket number."""
 
-    @property
-    def training_buckets(self) -> list[int]:
-        """Numbers of the buckets with training clips."""
-        return training_buckets(self.spec)
-
-    @property
-    def validation_buckets(self) -> list[int]:
-        """Numbers of the buckets with validation clips."""
-        return validation_buckets(self.spec)
+    def bucket_numbers(self, split: Split) -> list[int]:
+        """Numbers of the buckets that hold clips of a split."""
+        return bucket_numbers(self.spec, split)
 
 
 def load_subject(

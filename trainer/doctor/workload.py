@@ -1,10 +1,12 @@
 """The training work that a subject makes: the trainer's own data sets, steps and loop; nothing is written."""
 
 import time
+from collections.abc import Iterable
 
 import tensorflow as tf
 
-from xtts.trainer.data.dataset import bucket_order, signatures, training_batches, validation_batches
+from xtts.trainer.data.dataset import training_batches, validation_batches
+from xtts.trainer.data.training_bucket import TrainingBucket, training_buckets
 from xtts.trainer.doctor.subject import Subject
 from xtts.trainer.engine.engine import build_engine
 
@@ -12,29 +14,20 @@ _OPENING_STEPS = 8
 """Steps for each bucket, at most, until every bucket has been drawn once."""
 
 
-def training_data(subject: Subject, number: int) -> tf.data.Dataset:
-    """Endless batches of one bucket, as the trainer reads them."""
-    config, spec = subject.config, subject.spec
-    order = bucket_order(spec, number, seed=config.training.seed, memory_mb=config.data.shuffle_memory_mb)
-    return training_batches(subject.cache, spec, order, batch_size=subject.sizes[number], consumed=0)
-
-
-def data_sets(subject: Subject) -> dict[str, tuple[int, tf.data.Dataset]]:
-    """(bucket number, data set) of everything that training would read, by name."""
-    spec = subject.spec
-    named = {f"training bucket {n:02d}": (n, training_data(subject, n)) for n in subject.training_buckets}
-    return named | {
-        f"validation bucket {n:02d}": (n, validation_batches(subject.cache, spec, n, batch_size=subject.sizes[n]))
-        for n in subject.validation_buckets
-    }
+def data_sets(buckets: Iterable[TrainingBucket]) -> dict[str, tuple[TrainingBucket, tf.data.Dataset]]:
+    """(bucket, data set) of everything that training would read, by name."""
+    buckets = list(buckets)
+    named = {f"training bucket {b.number:02d}": (b, training_batches(b, 0)) for b in buckets if b.trains}
+    return named | {f"validation bucket {b.number:02d}": (b, validation_batches(b)) for b in buckets if b.validates}
 
 
 class Workload:
     """The engine, built as the trainer builds it, so that the run that follows finds what was compiled here."""
 
     def __init__(self, subject: Subject) -> None:
-        self.subject, self.signatures = subject, signatures(subject.spec, subject.sizes)
-        engine = build_engine(subject.cache, subject.spec, subject.config, subject.sizes)
+        buckets = training_buckets(subject.cache, subject.spec, subject.config)
+        self.subject, self.buckets = subject, {bucket.number: bucket for bucket in buckets}
+        engine = build_engine(buckets, subject.config)
         self.state, self.steps, self.loop, self.validation = engine.state, engine.steps, engine.loop, engine.validation
 
     def prepare(self) -> float:
@@ -43,7 +36,7 @@ class Workload:
         The first batch of a bucket waits for a whole block to be read, once in a run.
         """
         began = time.perf_counter()
-        places = range(len(self.loop.sizes))
+        places = range(len(self.loop.buckets))
         self.steps.compile()
         self.loop.prepare()
         compiled = time.perf_counter() - began

@@ -7,7 +7,6 @@ from typing import NamedTuple, Self
 
 import tensorflow as tf
 
-from xtts.trainer.data.dataset import blank_batch
 from xtts.trainer.system.device import peak_bytes
 
 
@@ -55,7 +54,7 @@ def on_blank_inputs(step: tf.types.experimental.PolymorphicFunction) -> Callable
     """
 
     def call() -> None:
-        outputs = step(*blank_batch(step.input_signature))
+        outputs = step(*(tf.zeros(part.shape, part.dtype) for part in step.input_signature))
         with tf.control_dependencies(tf.nest.flatten(outputs)):
             tf.no_op()
 

@@ -5,15 +5,15 @@ batching and the signature differ.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
-from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.errors import LockstepError
+from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.optimizer import learning_rate
 from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.engine.training_loop import CallResult, TrainingLoop
@@ -63,6 +63,11 @@ class DynamicLoop(TrainingLoop):
 
     _steps: Steps
 
+    @property
+    def closed_set(self) -> list[TrainingBucket]:
+        """Nothing: no shape is known before its batch."""
+        return []
+
     @cached_property
     def _maps(self) -> MemoryMaps:
         return MemoryMaps()
@@ -72,12 +77,11 @@ class DynamicLoop(TrainingLoop):
         self.host_calls += 1
         clock = [time.perf_counter()]
         place, offset = self._next()
-        number = self.orders[int(place)].bucket
         self._steps.rate.assign(learning_rate(self._steps.training, self._steps.step))
         clock.append(time.perf_counter())
         batch = next(self._iterators[int(place)])
         clock.append(time.perf_counter())
-        metrics = self._steps.train(number, batch).numpy()
+        metrics = self._steps.train(self.buckets[int(place)].number, batch).numpy()
         clock.append(time.perf_counter())
         self.exhausted = self._maps.short(len(self._steps.guard.traces))
         seconds = np.diff(clock)[None]
@@ -89,8 +93,8 @@ class DynamicLoop(TrainingLoop):
 class DynamicValidation(ValidationLoop):
     """`run()` goes through the validation split batch by batch from the host."""
 
-    def __init__(self, cache: Path, spec: CacheSpec, sizes: dict[int, int], steps: Steps, stop: tf.Variable) -> None:
-        super().__init__(cache, spec, sizes, steps, stop)
+    def __init__(self, buckets: Sequence[TrainingBucket], steps: Steps, stop: tf.Variable) -> None:
+        super().__init__(buckets, steps, stop)
         self._guard, self._maps = steps.guard, MemoryMaps()
         self._parts = [(starts, batches, self._watched(step)) for starts, batches, step in self._parts]
         self._run = self._sums
@@ -108,6 +112,7 @@ class DynamicValidation(ValidationLoop):
         return run
 
 
-def loop_kinds(spec: CacheSpec) -> tuple[type[TrainingLoop], type[ValidationLoop]]:
-    """The loops that fit a cache."""
-    return (TrainingLoop, ValidationLoop) if spec.fixed_length else (DynamicLoop, DynamicValidation)
+def loop_kinds(buckets: Sequence[TrainingBucket]) -> tuple[type[TrainingLoop], type[ValidationLoop]]:
+    """The loops that fit a cache: locked ones where every signature is."""
+    locked = all(bucket.signature.is_locked for bucket in buckets)
+    return (TrainingLoop, ValidationLoop) if locked else (DynamicLoop, DynamicValidation)

@@ -1,15 +1,12 @@
 """Model, optimizer, steps and loops, built in the one order that the trainer and the doctor share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import tensorflow as tf
 
-from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config
-from xtts.trainer.data.batch_sizes import training_buckets, validation_buckets
-from xtts.trainer.data.dataset import signatures
+from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.compiler import Compiler
 from xtts.trainer.engine.dynamic_baseline import loop_kinds
 from xtts.trainer.engine.train_state import TrainState
@@ -31,29 +28,30 @@ class Engine:
 
 
 def build_engine(
-    cache: Path, spec: CacheSpec, config: Config, sizes: dict[int, int], *,
+    buckets: Sequence[TrainingBucket], config: Config, *,
     restore: Callable[[TrainState], None] = lambda state: None, compiler: Compiler | None = None,
 ) -> Engine:  # fmt: skip
     """Trace every step, put a checkpoint's state in place, open the input pipelines.
 
-    sizes: B by bucket number. compiler: compiles the steps while the next ones are traced; without one nothing is
-    compiled yet. XLA's cache finds a step by the number of its trace: all is built in the same order in every process,
-    and `restore`, which differs between a new and a resumed run, comes after the traces.
+    compiler: compiles the steps while the next ones are traced; without one nothing is compiled yet. XLA's cache finds
+    a step by the number of its trace: all is built in the same order in every process, and `restore`, which differs
+    between a new and a resumed run, comes after the traces.
     """
-    state = TrainState(config, spec)
+    state = TrainState(config, buckets[0].spec)
     steps = Steps(state.model, state.optimizer, config.training, state.step)
     steps.trace(
-        signatures(spec, sizes), training=training_buckets(spec), validation=validation_buckets(spec),
+        {bucket.number: bucket.signature for bucket in buckets if bucket.trains},
+        {bucket.number: bucket.signature for bucket in buckets if bucket.validates},
         traced=compiler.submit if compiler else lambda name, call: None,
-    )  # fmt: skip
+    )
     exchange = tf.function(state.optimizer.exchange_averages, input_signature=[], jit_compile=True, autograph=False)
     exchange.get_concrete_function()
     restore(state)
     if compiler and UPDATE in steps.compile_calls:  # it writes the weights: not before they are restored
         compiler.submit(UPDATE, steps.compile_calls[UPDATE])
-    training, validation = loop_kinds(spec)
-    loop = training(cache, spec, config, sizes, steps, state.position)
+    training, validation = loop_kinds(buckets)
+    loop = training(buckets, config.data, steps, state.position)
     return Engine(
-        state=state, steps=steps, loop=loop, validation=validation(cache, spec, sizes, steps, loop.stop),
+        state=state, steps=steps, loop=loop, validation=validation(buckets, steps, loop.stop),
         exchange_averages=exchange,
     )  # fmt: skip

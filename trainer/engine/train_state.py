@@ -6,7 +6,7 @@ import tensorflow as tf
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.batch_sizes import training_buckets
+from xtts.trainer.data.batch_sizes import bucket_numbers
 from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.training_loop import Position
 from xtts.trainer.model.acoustic_model import AcousticModel, decays
@@ -41,7 +41,7 @@ class TrainState:
         with tf.device("CPU:0"):  # the order of the clips is the host's business, on a GPU machine too
             self.position = Position(
                 epoch=tf.Variable(0, dtype=tf.int64, trainable=False),
-                consumed=tf.Variable(np.zeros(len(training_buckets(spec)), np.int64), trainable=False),
+                consumed=tf.Variable(np.zeros(len(bucket_numbers(spec, "train")), np.int64), trainable=False),
             )
 
     def _variables(self) -> dict[str, tf.Variable]:

@@ -5,16 +5,17 @@ so that the optimizer is compiled once. A relaxed signature (unpadded clips, the
 traced anew for every shape. Nothing else in the trainer computes a loss or moves a weight.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple, cast
 
 import tensorflow as tf
 
 from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
+from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.clip_order import fold
-from xtts.trainer.data.dataset import Batch
 from xtts.trainer.engine.compiler import on_blank_inputs
 from xtts.trainer.engine.optimizer import AdamW, clip_by_group
 from xtts.trainer.model.acoustic_model import AcousticModel, clip_group
@@ -88,7 +89,7 @@ class RandomInputs(NamedTuple):
 
 def random_inputs(batch: Batch, seed: tf.Tensor | int, step: tf.Tensor) -> RandomInputs:
     """The random numbers of a training step, keyed by (seed, step)."""
-    mel, mel_length = batch[1], batch[3]
+    mel, mel_length = batch.mel, batch.mel_length
     key = _seed_of(fold(seed, _STEP, step))
     rows = tf.range(mel.shape[0])
     noise = random_normal(fold_seed(key, _NOISE), rows, *mel.shape[1:])
@@ -119,26 +120,27 @@ class Steps:
         """What compiles a locked step, by its name; nothing else changes by it."""
 
     def trace(
-        self, signatures: dict[int, list[tf.TensorSpec]], *, training: Iterable[int], validation: Iterable[int],
+        self, training: Mapping[int, Batch], validation: Mapping[int, Batch] = MappingProxyType({}), *,
         traced: Callable[[str, Callable[[], None]], None] = lambda name, call: None,
     ) -> None:  # fmt: skip
-        """Trace the steps of the buckets that hold training clips and of those that hold out clips, and close the set.
+        """Trace the steps of buckets with training clips and of those with validation clips, and close the set.
 
-        Relaxed signatures leave the set open: every new shape is traced when it comes. `traced` is told of each locked
-        step that only reads the weights, with its entry of `compile_calls`, as soon as there is one.
+        training, validation: signature by bucket number. Open signatures leave the set open: every new shape is traced
+        when it comes. `traced` is told of each locked step that only reads the weights, with its entry of
+        `compile_calls`, as soon as there is one.
 
         Done before anything that differs between a fresh and a resumed run: XLA's cache knows a step by the number
         that TensorFlow gave its trace.
         """
-        for bucket in training:
-            self.gradient_steps[bucket] = self._gradient_step(bucket, signatures[bucket])
+        for bucket, signature in training.items():
+            self.gradient_steps[bucket] = self._gradient_step(bucket, signature)
             self._traced(training_step(bucket), self.gradient_steps[bucket], traced)
         if self.gradient_steps:
             self.compile_calls[UPDATE] = on_blank_inputs(self.update)
-        for bucket in validation:
-            self.validation_steps[bucket] = self._validation_step(bucket, signatures[bucket])
+        for bucket, signature in validation.items():
+            self.validation_steps[bucket] = self._validation_step(bucket, signature)
             self._traced(validation_step(bucket), self.validation_steps[bucket], traced)
-        if all(is_closed(signature) for signature in signatures.values()):
+        if all(signature.is_locked for signature in (*training.values(), *validation.values())):
             self.guard.lock()
 
     def _traced(self, name: str, step: Callable[..., object], tell: Callable[[str, Callable[[], None]], None]) -> None:
@@ -154,7 +156,7 @@ class Steps:
     def train(self, bucket: int, batch: Batch) -> tf.Tensor:
         """One training step on a batch of a bucket: float32[len(TRAIN_METRICS)]."""
         losses, *gradients = self.gradient_steps[bucket](*batch)
-        return cast(tf.Tensor, self.update(losses, tf.reduce_sum(batch[3]), *gradients))
+        return cast(tf.Tensor, self.update(losses, tf.reduce_sum(batch.mel_length), *gradients))
 
     @cached_property
     def update(self) -> tf.types.experimental.PolymorphicFunction:
@@ -163,33 +165,41 @@ class Steps:
         signature += [tf.TensorSpec(weight.shape, weight.dtype) for weight in self.optimizer.weights]
         return tf.function(self._update, input_signature=signature, jit_compile=True, autograph=False)
 
-    def _gradient_step(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., list[tf.Tensor]]:
-        def gradient_step(*batch: tf.Tensor) -> list[tf.Tensor]:
+    def _gradient_step(self, bucket: int, signature: Batch) -> Callable[..., list[tf.Tensor]]:
+        def gradient_step(*parts: tf.Tensor) -> list[tf.Tensor]:
+            batch = Batch(*parts)
             self.guard.note(training_step(bucket), batch)
-            counts = self.model.loss_counts(*batch[2:], micro_batches=self.training.gradient_accumulation_steps)
+            counts = self._counts(batch, micro_batches=self.training.gradient_accumulation_steps)
             losses, gradients = self._accumulate(batch, counts)
             return [losses, *gradients]
 
-        return locked(gradient_step, signature) if is_closed(signature) else relaxed(gradient_step)
+        return locked(gradient_step, signature) if signature.is_locked else relaxed(gradient_step)
 
-    def _validation_step(self, bucket: int, signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
+    def _validation_step(self, bucket: int, signature: Batch) -> Callable[..., tf.Tensor]:
         def validation_losses(*inputs: tf.Tensor) -> tf.Tensor:
-            *batch, first = inputs
-            self.guard.note(validation_step(bucket), tuple(batch))
-            sums = self._validation_sums(bucket, tuple(batch), first)
+            *parts, first = inputs
+            batch = Batch(*parts)
+            self.guard.note(validation_step(bucket), batch)
+            sums = self._validation_sums(bucket, batch, first)
             # The model's counts are at least 1; a wholly blank batch has to count as nothing.
-            present = tf.cast(tf.reduce_any(batch[3] > 0), tf.float32)
-            counts = self.model.loss_counts(*batch[2:], micro_batches=None)
+            present = tf.cast(tf.reduce_any(batch.mel_length > 0), tf.float32)
+            counts = self._counts(batch, micro_batches=None)
             return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name] * present]) for name in LOSSES])
 
-        signature = [*signature, tf.TensorSpec([], tf.int32, "first")]
-        return locked(validation_losses, signature) if is_closed(signature) else relaxed(validation_losses)
+        number = tf.TensorSpec([], tf.int32, "first")
+        return locked(validation_losses, (*signature, number)) if signature.is_locked else relaxed(validation_losses)
+
+    def _counts(self, batch: Batch, *, micro_batches: int | None) -> dict[str, tf.Tensor]:
+        """Values behind each loss of the whole batch."""
+        return self.model.loss_counts(
+            batch.token_length, batch.mel_length, batch.speaker, micro_batches=micro_batches
+        )  # fmt: skip
 
     def _validation_sums(self, bucket: int, batch: Batch, first: tf.Tensor) -> dict[str, tf.Tensor]:
         """Losses of each clip, float32[B]; what is drawn for a clip follows its number in the split alone."""
-        mel = batch[1]
+        mel = batch.mel
         clips = first + tf.range(mel.shape[0])
-        aligned = self.model.align_clips(*batch[:4], dropout_seed=None, speaker=_speaker(batch))
+        aligned = self.model.align_clips(*batch[:4], dropout_seed=None, speaker=batch.speaker)
         place, key = spread_times(clips), _seed_of(fold(self.seed, _VALIDATION, bucket))
 
         def add(i: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -207,7 +217,7 @@ class Steps:
         """(losses float32[3], gradients) of some clips, divided by the counts of the whole batch."""
         with tf.GradientTape() as tape:
             sums = self.model.loss_sums(
-                *batch[:4], noise=random.noise, time=random.time, dropout_seed=random.dropout, speaker=_speaker(batch)
+                *batch[:4], noise=random.noise, time=random.time, dropout_seed=random.dropout, speaker=batch.speaker
             )
             losses = tf.stack([tf.reduce_sum(sums[name]) / counts[name] for name in LOSSES])
             total = tf.reduce_sum(losses * loss_weights(self.training))
@@ -225,7 +235,7 @@ class Steps:
         def add(i: tf.Tensor, losses: tf.Tensor, *gradients: tf.Tensor) -> tuple[tf.Tensor, ...]:
             *micro, noise, time = (part[i] for part in split)
             dropout = tf.stack([random.dropout[0] + i, random.dropout[1]])
-            more, more_gradients = self._gradients(tuple(micro), RandomInputs(noise, time, dropout), counts)
+            more, more_gradients = self._gradients(Batch(*micro), RandomInputs(noise, time, dropout), counts)
             summed = (a + b for a, b in zip(gradients, more_gradients, strict=True))
             return (i + 1, losses + more, *summed)
 
@@ -252,20 +262,11 @@ def _seed_of(key: tf.Tensor) -> tf.Tensor:
     return tf.cast(key & 0x7FFFFFFF, tf.int32)
 
 
-def _speaker(batch: Batch) -> tf.Tensor | None:
-    return batch[4] if len(batch) > 4 else None
-
-
-def locked(body: Callable[..., tf.Tensor], signature: list[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
+def locked(body: Callable[..., tf.Tensor], signature: Sequence[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
     """`body` traced at once, and compiled by XLA at its first call, for exactly one signature."""
     function = tf.function(body, input_signature=signature, jit_compile=True, autograph=False)
     function.get_concrete_function()
     return cast(Callable[..., tf.Tensor], function)
-
-
-def is_closed(signature: list[tf.TensorSpec]) -> bool:
-    """True when every dimension is known before the first batch."""
-    return all(part.shape.is_fully_defined() for part in signature)
 
 
 def relaxed(body: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:

@@ -1,18 +1,19 @@
 """The training loop: many batches in one host call. Bucket choice, reading, step, metrics and clock all run inside."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
 
-from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.config import Config, TrainingConfig
+from xtts.shared.config import DataConfig, TrainingConfig
 from xtts.shared.errors import LockstepError
+from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.clip_order import Schedule
-from xtts.trainer.data.dataset import Batch, ahead_on, bucket_order, signatures, training_batches, without_autograph
+from xtts.trainer.data.dataset import ahead_on, training_batches, without_autograph
+from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.optimizer import learning_rate
 from xtts.trainer.engine.train_step import TRAIN_METRICS
 from xtts.trainer.system.device import accelerator
@@ -27,7 +28,7 @@ class CallResult(NamedTuple):
     """float64[n, 3]: from the end of the step before, the loop's own work (drawing the bucket, the learning rate), the
     wait for the batch, and the step until the host has its metrics."""
     buckets: np.ndarray
-    """int32[n]: place of each step's bucket in the closed set."""
+    """int32[n]: place of each step's bucket among those of the loop."""
     offsets: np.ndarray
     """int64[n]: clips of that bucket consumed before the step."""
     wall: float
@@ -44,7 +45,7 @@ class CallResult(NamedTuple):
         return self.seconds[:, 1]
 
 
-def check_specs(bucket: int, found: tuple[tf.TensorSpec, ...], expected: list[tf.TensorSpec]) -> None:
+def check_specs(bucket: int, found: Batch, expected: Batch) -> None:
     """Refuse a data set whose batches are not of the locked signature."""
     for have, want in zip(found, expected, strict=True):
         if have.shape != want.shape or have.dtype != want.dtype:
@@ -91,35 +92,35 @@ class TrainingLoop:
     exhausted = False
     """True when this process cannot compile another step; a locked loop has compiled all of them."""
 
-    def __init__(self, cache: Path, spec: CacheSpec, config: Config, sizes: dict[int, int],
-                 steps: LoopSteps, position: Position) -> None:  # fmt: skip
-        sizes = {number: size for number, size in sizes.items() if spec.buckets[number].train}
-        self.sizes, self.position = sizes, position
-        self.closed_set = sizes if spec.fixed_length else {}
-        """B of every bucket whose shape is known before the first batch."""
-        self.host_calls = 0
-        self._steps = steps
-        self.orders = [
-            bucket_order(spec, number, seed=config.training.seed, memory_mb=config.data.shuffle_memory_mb)
-            for number in sizes
-        ]
+    def __init__(
+        self, buckets: Sequence[TrainingBucket], data: DataConfig, steps: LoopSteps, position: Position
+    ) -> None:
+        self.buckets = [bucket for bucket in buckets if bucket.trains]
+        """Those with training clips: a place is an index into them."""
+        self.position, self.host_calls, self._steps = position, 0, steps
         with tf.device("CPU:0"):
             self.stop = tf.Variable(False, trainable=False)
             """Set from another thread, it ends the call that runs after the step that is running."""
+        self._batch_sizes = [bucket.batch_size for bucket in self.buckets]
         self._schedule = Schedule(
-            seed=config.training.seed,
-            clips=tuple(order.clips for order in self.orders),
-            batches=tuple(sizes.values()),
+            seed=self.buckets[0].order.seed,
+            clips=tuple(bucket.order.clips for bucket in self.buckets),
+            batches=tuple(self._batch_sizes),
         )
         consumed = position.consumed.numpy().tolist()
-        device = accelerator() if config.data.prefetch_to_device else None
+        device = accelerator() if data.prefetch_to_device else None
         self._iterators = [
-            iter(ahead_on(training_batches(cache, spec, order, batch_size=sizes[order.bucket], consumed=done), device))
-            for order, done in zip(self.orders, consumed, strict=True)
+            iter(ahead_on(training_batches(bucket, done), device))
+            for bucket, done in zip(self.buckets, consumed, strict=True)
         ]
-        for iterator, (number, signature) in zip(self._iterators, signatures(spec, sizes).items(), strict=True):
-            check_specs(number, iterator.element_spec, signature)
+        for iterator, bucket in zip(self._iterators, self.buckets, strict=True):
+            check_specs(bucket.number, iterator.element_spec, bucket.signature)
         self._run = tf.function(self._run_batches, input_signature=[tf.TensorSpec([], tf.int32)])
+
+    @property
+    def closed_set(self) -> list[TrainingBucket]:
+        """The buckets whose shape is known before the first batch: they are compiled before it."""
+        return self.buckets
 
     def prepare(self) -> None:
         """Trace the loop and make it ready to run, by a call for no batches."""
@@ -149,7 +150,7 @@ class TrainingLoop:
             epoch, place = self._schedule.draw(self.position.epoch, self.position.consumed)
             offset = self.position.consumed[place]
             self.position.epoch.assign(epoch)
-            batches = tf.constant(list(self.sizes.values()), tf.int64)
+            batches = tf.constant(self._batch_sizes, tf.int64)
             self.position.consumed.scatter_nd_add([[place]], [batches[place]])
         return place, offset
 
@@ -161,7 +162,7 @@ class TrainingLoop:
         with tf.control_dependencies(batch):
             ready = tf.timestamp()
         with tf.control_dependencies([ready]):
-            metrics = self._steps.train(self.orders[place].bucket, batch)
+            metrics = self._steps.train(self.buckets[place].number, batch)
         with tf.device("CPU:0"):  # the host has the metrics when a GPU has done the step, not when it was queued
             arrived = tf.identity(metrics)
         with tf.control_dependencies([arrived]):
@@ -185,7 +186,7 @@ class TrainingLoop:
             rate = self._set_rate()
             with tf.control_dependencies([end, place, rate]):
                 drawn = tf.timestamp()
-            branches = [lambda k=k: self._branch(k) for k in range(len(self.orders))]
+            branches = [lambda k=k: self._branch(k) for k in range(len(self.buckets))]
             with tf.control_dependencies([drawn]):
                 values, ready, done = tf.switch_case(place, branches)
             spent = tf.stack([drawn - end, ready - drawn, done - ready])

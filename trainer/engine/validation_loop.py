@@ -1,13 +1,12 @@
 """The validation loop: the whole split in one host call."""
 
 import math
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.trainer.data.dataset import validation_batches
+from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.train_step import LOSSES, Steps
 
 HeldOut = tuple[int, list[tuple[int, int]]]
@@ -20,18 +19,17 @@ class ValidationLoop:
     stop: bool[], set from another thread, it ends the call that runs after the batch that is running.
     """
 
-    def __init__(self, cache: Path, spec: CacheSpec, sizes: dict[int, int], steps: Steps, stop: tf.Variable) -> None:
+    def __init__(self, buckets: Sequence[TrainingBucket], steps: Steps, stop: tf.Variable) -> None:
         self._stop = stop
         self._parts: list[tuple[range, tf.data.Iterator, Callable[..., tf.Tensor]]] = []
         self.batches: list[HeldOut] = []
-        for number, size in sizes.items():
-            stored = [(s, r) for s, shard in enumerate(spec.buckets[number].validation) for r in range(shard.records)]
-            if stored:
-                # One endless iterator, always read in whole passes.
-                batches = iter(validation_batches(cache, spec, number, batch_size=size).repeat())
-                starts = range(0, len(stored), size)
-                self._parts.append((starts, batches, steps.validation_steps[number]))
-                self.batches += [(number, stored[start : start + size]) for start in starts]
+        for bucket in (bucket for bucket in buckets if bucket.validates):
+            stored = [(s, r) for s, shard in enumerate(bucket.stored.validation) for r in range(shard.records)]
+            # One endless iterator, always read in whole passes.
+            batches = iter(validation_batches(bucket).repeat())
+            starts = range(0, len(stored), bucket.batch_size)
+            self._parts.append((starts, batches, steps.validation_steps[bucket.number]))
+            self.batches += [(bucket.number, stored[start : start + bucket.batch_size]) for start in starts]
         self._run = tf.function(self._sums, input_signature=[])
 
     @property

@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -185,24 +185,25 @@ def _current_name(name: str) -> str:
     return name
 
 
+def _differences(meta: Mapping[str, Any], identity: Mapping[str, Any]) -> list[tuple[str, object, object]]:
+    """(setting, as the checkpoint has it, as wanted) of every setting of `describe` that differs."""
+    saved, wanted = meta["settings"], identity["settings"]
+    return [(key, saved.get(key), value) for key, value in wanted.items() if saved.get(key) != value]
+
+
 def check_weights(checkpoint: Path, identity: dict[str, Any]) -> None:
     """Refuse weights of another model, tokenizer, mel profile or set of speakers, naming the difference."""
-    saved = read_meta(checkpoint)["settings"]
-    for key, value in identity["settings"].items():
-        if key.startswith(("model.", "cache.")) and saved.get(key) != value:
-            raise LockstepError(str(checkpoint), found=f"weights of {key} = {saved.get(key)!r}", expected=repr(value))
+    for key, saved, wanted in _differences(read_meta(checkpoint), identity):
+        if key.startswith(("model.", "cache.")):
+            raise LockstepError(str(checkpoint), found=f"weights of {key} = {saved!r}", expected=repr(wanted))
 
 
 def check_resumable(checkpoint: Path, identity: dict[str, Any]) -> None:
     """Refuse a checkpoint of another model, order or cache, naming the difference."""
     meta = read_meta(checkpoint)
-    saved = meta["settings"]
     fix = "resume with the run's own settings, or take the weights alone with --init-from"
-    for key, value in identity["settings"].items():
-        if saved.get(key) != value:
-            raise LockstepError(
-                str(checkpoint), found=f"made with {key} = {saved.get(key)!r}", expected=repr(value), fix=fix
-            )
+    for key, saved, wanted in _differences(meta, identity):
+        raise LockstepError(str(checkpoint), found=f"made with {key} = {saved!r}", expected=repr(wanted), fix=fix)
     if meta.get("cache") != identity["cache"]:
         same = meta.get("cache_fingerprint") == identity["cache_fingerprint"]
         what = "other clips under the same settings" if same else "other feature settings"

@@ -9,7 +9,7 @@ import click
 
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec
 from xtts.shared.cache.quick_check import full_check, quick_check
-from xtts.shared.config import Config, TrainingConfig, feature_config, with_defaults
+from xtts.shared.config import Config, TrainingConfig, feature_config, setting_differences
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
@@ -35,8 +35,6 @@ class RunPlan:
     config: Config
     cache: Path
     spec: CacheSpec
-    sizes: dict[int, int]
-    """B by bucket number."""
     folder: RunFolder
     resume: Path | None
     """Checkpoint to continue."""
@@ -80,7 +78,7 @@ def make_plan(
     if checkpoint and not named:
         checkpoint = longer_run(checkpoint, resolved.training)
     return RunPlan(
-        config=resolved, cache=cache, spec=spec, sizes=sizes, folder=folder, resume=checkpoint, init_from=weights,
+        config=resolved, cache=cache, spec=spec, folder=folder, resume=checkpoint, init_from=weights,
     )  # fmt: skip
 
 
@@ -117,20 +115,9 @@ def newest(folder: RunFolder) -> Path | None:
     return next(reversed(list_checkpoints(folder.checkpoints)), None)
 
 
-def feature_differences(config: Config, spec: CacheSpec) -> list[tuple[str, object, object]]:
-    """(section.field, as the cache was built, as configured) of every feature setting that differs."""
-    stored = with_defaults(spec.features)
-    return [
-        (f"{section}.{field}", stored[section][field], wanted)
-        for section, fields in feature_config(config).items()
-        for field, wanted in fields.items()
-        if stored[section][field] != wanted
-    ]
-
-
 def check_features(config: Config, spec: CacheSpec, cache: Path) -> None:
     """Refuse a cache that was built with other feature settings, naming the first difference."""
-    for key, found, wanted in feature_differences(config, spec):
+    for key, found, wanted in setting_differences(spec.features, feature_config(config)):
         built = json.dumps(found)
         raise LockstepError(
             str(cache), found=f"built with {key} = {built}", expected=json.dumps(wanted),

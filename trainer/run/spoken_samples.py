@@ -12,7 +12,7 @@ import tensorflow as tf
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE, CacheSpec
 from xtts.shared.config import TrainingConfig
 from xtts.shared.text.tokenizer import load_tokenizer
-from xtts.trainer.data.dataset import Batch, batch_signature
+from xtts.trainer.data.batch import Batch, padded_signature
 from xtts.trainer.evaluation.figures import Figures, distance_table, mean_figures, score_sentences
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, shard_clips
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -61,8 +61,7 @@ class Samples:
             return
         bucket = spec.buckets[number]
         self.described = f"{len(self.clips)} sentences of {bucket.tokens} tokens, {bucket.frames} frames"
-        # Locked also where clips are stored at their own lengths.
-        signature = batch_signature(spec.model_copy(update={"fixed_length": True}), bucket, len(self.clips))
+        signature = padded_signature(spec, bucket, len(self.clips))
         self._batch = _batch(self.clips, signature, self.profile.silence)
         self._speak = tf.function(self._generate, input_signature=signature, jit_compile=True, autograph=False)
         self._speak.get_concrete_function()
@@ -102,10 +101,9 @@ class Samples:
         frames = [sample.frames for sample in samples]
         return mean_figures(score_sentences(said, frames, range(len(ids)), self._recorded, lengths, ids))
 
-    def _generate(self, *batch: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _generate(self, *parts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(mel float32[B, T, M], mel_length int32[B], durations int32[B, L] of the recordings)."""
-        tokens, recorded, token_length, mel_length = batch[:4]
-        speaker = batch[4] if len(batch) > 4 else None
+        tokens, recorded, token_length, mel_length, speaker = Batch(*parts)
         voice = None
         if self.model.reference is not None:  # as `xtts-synth evaluate`: the own recording could tell what is said
             crop = crop_reference(recorded, mel_length, self.model.config.voice_frames, None)
@@ -126,18 +124,17 @@ class Samples:
         return mel, frames, self.model.align(tokens, recorded, token_length, mel_length, speaker=speaker)
 
 
-def _batch(clips: list[Clip], signature: list[tf.TensorSpec], silence: float) -> Batch:
+def _batch(clips: list[Clip], signature: Batch, silence: float) -> Batch:
     """The clips as a `Batch` of a signature."""
-    tokens = np.zeros(signature[0].shape, np.int32)
-    mel = np.full(signature[1].shape, silence, signature[1].dtype.as_numpy_dtype)
+    tokens = np.zeros(signature.tokens.shape, np.int32)
+    mel = np.full(signature.mel.shape, silence, signature.mel.dtype.as_numpy_dtype)
     for row, clip in enumerate(clips):
         tokens[row, : len(clip.ids)] = clip.ids
         mel[row, : len(clip.mel)] = clip.mel
-    values = {
-        "tokens": tokens,
-        "mel": mel,
-        "token_length": [len(clip.ids) for clip in clips],
-        "mel_length": [len(clip.mel) for clip in clips],
-        "speaker": [clip.speaker for clip in clips],
-    }
-    return tuple(tf.constant(values[part.name], part.dtype) for part in signature)
+    return Batch(
+        tokens=tf.constant(tokens),
+        mel=tf.constant(mel),
+        token_length=tf.constant([len(clip.ids) for clip in clips]),
+        mel_length=tf.constant([len(clip.mel) for clip in clips]),
+        speaker=tf.constant([clip.speaker for clip in clips]),
+    )

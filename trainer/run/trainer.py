@@ -9,7 +9,7 @@ from typing import TypeVar
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.batch_sizes import validation_buckets
+from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.compiler import Compiled, Compiler
 from xtts.trainer.engine.dynamic_baseline import WARNING as DYNAMIC_WARNING
 from xtts.trainer.engine.engine import build_engine
@@ -46,9 +46,9 @@ class Trainer:
 
     def __init__(self, plan: RunPlan, console: Console, compiler: Compiler) -> None:
         self.plan, self.training, self._compiler = plan, plan.config.training, compiler
-        engine = build_engine(
-            plan.cache, plan.spec, plan.config, plan.sizes, restore=self._restore, compiler=compiler
-        )  # fmt: skip
+        buckets = training_buckets(plan.cache, plan.spec, plan.config)
+        self.shapes = len(buckets)
+        engine = build_engine(buckets, plan.config, restore=self._restore, compiler=compiler)
         self.state, self.steps, self.loop, self.validation = engine.state, engine.steps, engine.loop, engine.validation
         self._exchange = engine.exchange_averages
         self.identity = describe(plan.config, plan.spec)
@@ -90,20 +90,21 @@ class Trainer:
 
     def compile(self) -> None:
         """Compile every signature; the set was closed when they were traced."""
-        if not self.plan.spec.fixed_length:
+        if not self.loop.closed_set:
             self.reporter.say(DYNAMIC_WARNING)
         prepared = self._graph.submit(self.loop.prepare) if self.loop.closed_set else None
-        for number, size in self.loop.closed_set.items():
-            bucket, done = self.plan.spec.buckets[number], self._compiled(training_step(number))
+        for bucket in self.loop.closed_set:
+            done = self._compiled(training_step(bucket.number))
             if done is None:
                 return
             grown = f", memory +{done.grown >> 20} MiB" if done.grown >> 20 else ""
             self.reporter.say(
-                f"compiled bucket {number:02d}: {size} clips of {bucket.tokens} tokens, {bucket.frames} frames "
+                f"compiled bucket {bucket.number:02d}: {bucket.batch_size} clips of {bucket.stored.tokens} tokens, "
+                f"{bucket.stored.frames} frames "
                 f"in {done.seconds:.1f} s{grown}"
             )
         if prepared:
-            for name in (*map(validation_step, validation_buckets(self.plan.spec)), UPDATE):
+            for name in (*map(validation_step, self.steps.validation_steps), UPDATE):
                 self._compiled(name)
             self._result(prepared)
         self._prepare_samples()
@@ -212,9 +213,9 @@ class Trainer:
             self.bad_steps = self.bad_steps + 1 if skipped else 0
             if not skipped:
                 continue
-            order = self.loop.orders[int(rows.result.buckets[i])]
-            places = order.locate(int(rows.result.offsets[i]), self.plan.sizes[order.bucket])
-            clips = ", ".join(self._names(order.bucket, places))
+            bucket = self.loop.buckets[int(rows.result.buckets[i])]
+            places = bucket.order.locate(int(rows.result.offsets[i]), bucket.batch_size)
+            clips = ", ".join(self._names(bucket.number, places))
             self.reporter.say(
                 f"step {rows.first_step + i}: loss or gradient not finite, update skipped; clips: {clips}"
             )
@@ -279,7 +280,7 @@ def _train(trainer: Trainer) -> bool:
     model = trainer.state.model
     trainer.reporter.say(
         f"{folder}: model {plan.config.model.size}, {model.parameter_count:,} parameters, "
-        f"{plan.spec.statistics.clips} clips in {len(plan.sizes)} shapes; step {trainer.step} of {training.steps}"
+        f"{plan.spec.statistics.clips} clips in {trainer.shapes} shapes; step {trainer.step} of {training.steps}"
     )
     trainer.reporter.say(f"device: {device_name()}")
     try:

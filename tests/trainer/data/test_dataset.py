@@ -5,18 +5,14 @@ import time
 
 import numpy as np
 import pytest
+from one_bucket import one_bucket
 
 from xtts.shared.cache.cache_spec import Shard, load_spec
 from xtts.shared.cache.records import frame, parse_example, unframe
+from xtts.trainer.data.batch import Batch, batch_signature, blank_batch
 from xtts.trainer.data.clip_order import BucketOrder
-from xtts.trainer.data.dataset import (
-    batch_signature,
-    blank_batch,
-    bucket_order,
-    clip_stream,
-    training_batches,
-    validation_batches,
-)
+from xtts.trainer.data.dataset import clip_stream, training_batches, validation_batches
+from xtts.trainer.data.training_bucket import TrainingBucket, bucket_order
 from xtts.trainer.doctor.checks.graph import dataset_ops, python_ops
 
 
@@ -40,16 +36,12 @@ def stored(tiny_cache, spec):
     return read
 
 
-def order_of(spec, number):
-    return bucket_order(spec, number, seed=5, memory_mb=64)
-
-
 def test_batches_are_the_stored_clips_in_the_order_that_locate_names(tiny_cache, spec, stored):
     for number in range(len(spec.buckets)):
-        order, records = order_of(spec, number), stored(number, "train")
-        batches = training_batches(tiny_cache, spec, order, batch_size=2, consumed=0)
+        bucket, records = one_bucket(tiny_cache, number, batch_size=2), stored(number, "train")
+        order, batches = bucket.order, training_batches(bucket, 0)
         seen = []
-        for tokens, mel, token_length, mel_length in batches.take(order.clips):
+        for tokens, mel, token_length, mel_length, _ in batches.take(order.clips):
             seen += list(zip(tokens.numpy(), mel.numpy(), token_length.numpy(), mel_length.numpy(), strict=True))
         for (tokens, mel, tokens_used, frames), place in zip(seen, order.locate(0, len(seen)), strict=True):
             record = records[place]
@@ -59,24 +51,24 @@ def test_batches_are_the_stored_clips_in_the_order_that_locate_names(tiny_cache,
             assert (tokens_used, frames) == (record.token_length, record.mel_length)
 
 
-def test_a_stream_continues_where_it_was_left(tiny_cache, spec):
-    order = order_of(spec, 0)
-    whole = [b[1].numpy() for b in training_batches(tiny_cache, spec, order, batch_size=1, consumed=0).take(30)]
+def test_a_stream_continues_where_it_was_left(tiny_cache):
+    bucket = one_bucket(tiny_cache, batch_size=1)
+    order, whole = bucket.order, [batch.mel.numpy() for batch in training_batches(bucket, 0).take(30)]
     for consumed in (1, order.clips - 1, order.clips, order.clips + 2):
         for size in (1, 3):  # whatever the batch size that goes on
             count = (30 - consumed) // size
-            rest = training_batches(tiny_cache, spec, order, batch_size=size, consumed=consumed).take(count)
-            found = np.concatenate([batch[1].numpy() for batch in rest])
+            rest = training_batches(one_bucket(tiny_cache, batch_size=size), consumed).take(count)
+            found = np.concatenate([batch.mel.numpy() for batch in rest])
             assert np.array_equal(found, np.concatenate(whole[consumed : consumed + count * size]))
 
 
 def test_reading_begins_with_the_iterator_and_not_with_the_first_batch(tiny_cache, spec, tmp_path):
     cache = shutil.copytree(tiny_cache, tmp_path / "cache")
-    batches = iter(training_batches(cache, spec, order_of(spec, 0), batch_size=2, consumed=0))
+    batches = iter(training_batches(one_bucket(cache, batch_size=2), 0))
     time.sleep(1)
     for shard in spec.buckets[0].train:
         (cache / shard.file).write_bytes(bytes(64))
-    assert next(batches)[3].numpy().min() > 0
+    assert next(batches).mel_length.numpy().min() > 0
 
 
 LAYOUTS = {
@@ -102,7 +94,8 @@ def test_a_stream_is_what_locate_names_from_every_position(spec, tmp_path, recor
     made = spec.model_copy(update={"buckets": [spec.buckets[0].model_copy(update={"train": shards})]})
     order = BucketOrder(seed=7, bucket=0, shard_records=records, open_shards=3, block_records=block_records)
     for consumed in positions:
-        stream = clip_stream(tmp_path, made, order, consumed).take(order.clips + 3)
+        bucket = TrainingBucket(cache=tmp_path, spec=made, number=0, batch_size=1, order=order)
+        stream = clip_stream(bucket, consumed).take(order.clips + 3)
         found = [tuple(map(int, clip.split())) for clip in stream.as_numpy_iterator()]
         assert found == order.locate(consumed, order.clips + 3)
 
@@ -110,17 +103,15 @@ def test_a_stream_is_what_locate_names_from_every_position(spec, tmp_path, recor
 def test_batches_have_the_locked_signature(tiny_cache, spec):
     for number, bucket in enumerate(spec.buckets):
         signature = batch_signature(spec, bucket, 3)
-        assert [part.name for part in signature] == ["tokens", "mel", "token_length", "mel_length"]
-        batches = training_batches(tiny_cache, spec, order_of(spec, number), batch_size=3, consumed=0)
+        assert [part.name for part in signature] == list(Batch._fields)
+        batches = training_batches(one_bucket(tiny_cache, number, batch_size=3), 0)
         for found, expected in zip(batches.element_spec, signature, strict=True):
             assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
 
 
-def test_no_python_runs_in_the_pipeline(tiny_cache, spec):
-    for dataset in (
-        training_batches(tiny_cache, spec, order_of(spec, 0), batch_size=2, consumed=3),
-        validation_batches(tiny_cache, spec, 0, batch_size=2),
-    ):
+def test_no_python_runs_in_the_pipeline(tiny_cache):
+    bucket = one_bucket(tiny_cache, batch_size=2)
+    for dataset in (training_batches(bucket, 3), validation_batches(bucket)):
         ops = list(dataset_ops(dataset))
         assert any("ParseExample" in kind for kind, _ in ops)
         assert not python_ops(ops)
@@ -131,9 +122,8 @@ def test_validation_visits_every_clip_once_and_fills_up_with_blanks(tiny_cache, 
         clips = bucket.clips("validation")
         if not clips:
             continue
-        lengths = np.concatenate(
-            [batch[3].numpy() for batch in validation_batches(tiny_cache, spec, number, batch_size=clips + 1)]
-        )
+        batches = validation_batches(one_bucket(tiny_cache, number, batch_size=clips + 1))
+        lengths = np.concatenate([batch.mel_length.numpy() for batch in batches])
         assert len(lengths) == clips + 1
         assert sorted(lengths[:clips]) == sorted(r.mel_length for r in stored(number, "validation").values())
         assert lengths[clips] == 0
@@ -160,11 +150,12 @@ import sys, pathlib, numpy as np, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.trainer.data.dataset import ahead_on, bucket_order, training_batches
+from xtts.shared.config_files import load_config
+from xtts.trainer.data.dataset import ahead_on, training_batches
+from xtts.trainer.data.training_bucket import training_buckets
 cache = pathlib.Path(sys.argv[1])
-spec = load_spec(cache)
-orders = [bucket_order(spec, number, seed=5, memory_mb=64) for number in range(2)]
-batches = [training_batches(cache, spec, order, batch_size=2, consumed=1) for order in orders]
+config = load_config("tiny", assignments=["training.batch_size=2"])
+batches = [training_batches(bucket, 1) for bucket in training_buckets(cache, load_spec(cache), config)]
 ahead = [iter(ahead_on(part, "/CPU:1")) for part in batches]
 
 @tf.function
@@ -175,7 +166,7 @@ for place, part in enumerate(batches):
     for expected in part.take(3):
         found = read(tf.constant(place))
         assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
-print(next(ahead[0])[1].device)
+print(next(ahead[0]).mel.device)
 """
 
 

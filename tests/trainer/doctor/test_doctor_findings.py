@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from xtts.shared.config import TrainingConfig
 from xtts.shared.config_files import load_config
-from xtts.trainer.data.dataset import signatures
+from xtts.trainer.data.dataset import training_batches
+from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.doctor import examination
 from xtts.trainer.doctor.advice import overlay
 from xtts.trainer.doctor.checks import environment as environment_module
@@ -19,14 +20,13 @@ from xtts.trainer.doctor.checks.pauses import pauses
 from xtts.trainer.doctor.checks.shapes import shapes
 from xtts.trainer.doctor.checks.steps import Arithmetic, StepTimes, arithmetic, host_entry, input_wait
 from xtts.trainer.doctor.finding import Fact, Finding
-from xtts.trainer.doctor.workload import training_data
 
 
 def test_a_py_function_in_the_pipeline(subject, only):
-    def nothing(*batch):
-        return (tf.py_function(lambda x: x, [batch[0]], tf.int32), *batch[1:])
+    def nothing(batch):
+        return batch._replace(tokens=tf.py_function(lambda x: x, [batch.tokens], tf.int32))
 
-    healthy = training_data(subject, 0)
+    healthy = training_batches(training_buckets(subject.cache, subject.spec, subject.config)[0], 0)
     assert not data_set_check({"mine": healthy})[1]
     finding = only(data_set_check({"mine": healthy.map(nothing)}))
     assert finding.what.startswith("mine: EagerPyFunc")
@@ -53,9 +53,9 @@ def test_a_locked_step_has_no_finding():
 
 
 def test_batches_of_another_bucket(subject, only):
-    named = signatures(subject.spec, subject.sizes)
-    assert not shapes({"a": training_data(subject, 0)}, {"a": named[0]})[1]
-    finding = only(shapes({"a": training_data(subject, 1)}, {"a": named[0]}))
+    first, second = training_buckets(subject.cache, subject.spec, subject.config)
+    assert not shapes({"a": training_batches(first, 0)}, {"a": first.signature})[1]
+    finding = only(shapes({"a": training_batches(second, 0)}, {"a": first.signature}))
     assert finding.what.startswith("a: ")
     assert ", locked to " in finding.what
 

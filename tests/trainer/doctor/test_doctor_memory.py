@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.data.batch import batch_signature, blank_batch
 from xtts.trainer.data.batch_sizes import batch_sizes
-from xtts.trainer.data.dataset import blank_batch, signatures
 from xtts.trainer.doctor import examination
 from xtts.trainer.doctor.checks import memory as memory_module
 from xtts.trainer.doctor.checks.memory import available_bytes, device_bytes, free_host_bytes, largest_fitting, memory
@@ -54,7 +54,7 @@ def workload_of(monkeypatch, subject, configured):
     """`workload_of(spec, "a.b=c")`: one whose steps need KEPT + GRADIENTS + FRAME x frames, and run when they fit."""
 
     def needed(signature):
-        return KEPT + GRADIENTS + FRAME * signature[1].shape[0] * signature[1].shape[1]
+        return KEPT + GRADIENTS + FRAME * signature.mel.shape[0] * signature.mel.shape[1]
 
     def make(spec, *assignments, runs_in=1 << 50):
         config = configured(*assignments)
@@ -70,7 +70,10 @@ def workload_of(monkeypatch, subject, configured):
         return SimpleNamespace(
             subject=SimpleNamespace(spec=spec, config=config, sizes=sizes),
             steps=SimpleNamespace(training=config.training, model=None, optimizer=None, step=None),
-            signatures=signatures(spec, sizes),
+            buckets={
+                number: SimpleNamespace(signature=batch_signature(spec, spec.buckets[number], size))
+                for number, size in sizes.items()
+            },
         )
 
     monkeypatch.setattr(memory_module, "step_bytes", lambda steps, bucket, signature: needed(signature))
@@ -189,13 +192,13 @@ def test_the_largest_batch_of_the_micro_model(tiny_cache, micro, monkeypatch, me
     compiled, estimated, ran, asked = memory_module.step_bytes, [], [], []
 
     def step_bytes(steps, bucket, signature):
-        if signature[1].shape[0] == 2:
+        if signature.mel.shape[0] == 2:
             return 8 << 30
         estimated.append(compiled(steps, bucket, signature))
         return estimated[-1]
 
     def blank(signature):
-        ran.append(signature[1].shape.as_list())
+        ran.append(signature.mel.shape.as_list())
         return blank_batch(signature)
 
     monkeypatch.setattr(memory_module, "step_bytes", step_bytes)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.doctor.checks.steps import StepTimes, input_wait
 from xtts.trainer.engine import training_loop as loop_module
@@ -20,7 +21,7 @@ STEPS = 12
 
 def sleep_before(batch):
     with tf.control_dependencies([tf.numpy_function(lambda: time.sleep(SLEEP), [], [])]):
-        return tuple(tf.ensure_shape(tf.identity(part), part.shape) for part in batch)
+        return Batch(*(tf.ensure_shape(tf.identity(part), part.shape) for part in batch))
 
 
 @pytest.fixture
@@ -28,17 +29,16 @@ def make_loop(trainer, monkeypatch):
     """`make_loop(slow)`: a loop over the micro model's steps; with `slow` its pipelines sleep before every batch."""
 
     def make(slow):
-        def batches(*arguments, **options):
-            ahead = training_batches(*arguments, **options)
+        def batches(bucket, consumed):
+            ahead = training_batches(bucket, consumed)
             if not slow:
                 return ahead
             options = tf.data.Options()
             options.experimental_optimization.inject_prefetch = False  # every sleep is waited for
-            return ahead.map(lambda *batch: sleep_before(batch)).with_options(options)
+            return ahead.map(sleep_before).with_options(options)
 
         monkeypatch.setattr(loop_module, "training_batches", batches)
-        plan = trainer.plan
-        loop = TrainingLoop(plan.cache, plan.spec, plan.config, plan.sizes, trainer.steps, trainer.state.position)
+        loop = TrainingLoop(trainer.loop.buckets, trainer.plan.config.data, trainer.steps, trainer.state.position)
         loop.run(4)  # opens the pipelines
         return loop
 

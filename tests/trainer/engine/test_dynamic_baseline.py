@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from one_bucket import one_bucket
 from rich.console import Console
 
 from xtts.precompute.build.build_cache import build_cache
@@ -16,7 +17,7 @@ from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.dataset import bucket_order, training_batches, validation_batches
+from xtts.trainer.data.dataset import training_batches, validation_batches
 from xtts.trainer.engine import dynamic_baseline as dynamic
 from xtts.trainer.engine.dynamic_baseline import DynamicValidation
 from xtts.trainer.engine.train_state import build_model
@@ -107,7 +108,7 @@ def test_validation_stops_in_words_too(caches, monkeypatch):
 
     steps = SimpleNamespace(guard=guard, validation_steps={0: traced})
     with pytest.raises(LockstepError, match="validation: the kernel has no memory maps for more than 2 steps"):
-        DynamicValidation(caches[0], spec, {0: 1}, steps, tf.Variable(False)).run()
+        DynamicValidation([one_bucket(caches[0], batch_size=1)], steps, tf.Variable(False)).run()
 
 
 def test_the_memory_maps_of_this_process_are_counted():
@@ -122,8 +123,7 @@ def test_the_memory_maps_of_this_process_are_counted():
 
 def stream(cache):
     """Training batches from one shard order, in both caches the same clips."""
-    spec = load_spec(cache)
-    return training_batches(cache, spec, bucket_order(spec, 0, seed=3, memory_mb=64), batch_size=3, consumed=0)
+    return training_batches(one_bucket(cache, batch_size=3, seed=3), 0)
 
 
 def test_batches_are_padded_to_their_own_longest_clip(caches):
@@ -131,24 +131,24 @@ def test_batches_are_padded_to_their_own_longest_clip(caches):
     assert [s.records for s in own.buckets[0].train] == [s.records for s in padded.buckets[0].train]
     pairs = zip(stream(caches[0]).take(4), stream(caches[1]).take(4), strict=True)
     for ours, theirs in pairs:
-        tokens, mel, token_length, mel_length = (part.numpy() for part in ours)
+        tokens, mel, token_length, mel_length, _ = (part.numpy() for part in ours)
         assert tokens.shape == (3, token_length.max())
         assert mel.shape == (3, mel_length.max(), 80)
         assert len(set(mel_length)) > 1
-        np.testing.assert_array_equal(tokens, theirs[0][:, : tokens.shape[1]])
-        np.testing.assert_array_equal(mel, theirs[1][:, : mel.shape[1]])
-        np.testing.assert_array_equal(token_length, theirs[2])
-        np.testing.assert_array_equal(mel_length, theirs[3])
+        np.testing.assert_array_equal(tokens, theirs.tokens[:, : tokens.shape[1]])
+        np.testing.assert_array_equal(mel, theirs.mel[:, : mel.shape[1]])
+        np.testing.assert_array_equal(token_length, theirs.token_length)
+        np.testing.assert_array_equal(mel_length, theirs.mel_length)
 
 
 def test_the_padding_does_not_change_the_losses(caches, make_plan, tmp_path):
     plan = make_plan(tmp_path, *OWN_LENGTH, cache=caches[0])
     model = build_model(plan.config, plan.spec)
     ours, theirs = (next(iter(stream(cache))) for cache in caches)
-    assert ours[1].shape[1] < theirs[1].shape[1]
+    assert ours.mel.shape[1] < theirs.mel.shape[1]
     noise, time, _ = random_inputs(theirs, 0, tf.constant(0, tf.int64))
     losses = [
-        model.loss_sums(*batch, noise=noise[:, : batch[1].shape[1]], time=time, dropout_seed=None)
+        model.loss_sums(*batch[:4], noise=noise[:, : batch.mel.shape[1]], time=time, dropout_seed=None)
         for batch in (ours, theirs)
     ]
     for name, value in losses[0].items():
@@ -159,9 +159,9 @@ def test_the_padding_does_not_change_the_losses(caches, make_plan, tmp_path):
 def test_validation_visits_every_clip_once(caches):
     spec = load_spec(caches[0])
     clips = spec.buckets[0].clips("validation")
-    batches = list(validation_batches(caches[0], spec, 0, batch_size=2))
-    lengths = [length for batch in batches for length in batch[3].numpy()]
+    batches = list(validation_batches(one_bucket(caches[0], batch_size=2)))
+    lengths = [length for batch in batches for length in batch.mel_length.numpy()]
     held = [row for row in read_index(caches[0] / INDEX_FILE) if row.split == "validation"]
     assert sorted(lengths) == sorted(row.mel_length for row in held)
     assert len(lengths) == clips
-    assert all(batch[1].shape[1] == max(batch[3].numpy()) for batch in batches)
+    assert all(batch.mel.shape[1] == max(batch.mel_length.numpy()) for batch in batches)

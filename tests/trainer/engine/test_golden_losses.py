@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 from xtts.shared.config_files import load_config
+from xtts.trainer.data.batch import Batch
 from xtts.trainer.engine.optimizer import AdamW, learning_rate
 from xtts.trainer.engine.train_step import TRAIN_METRICS, Steps
 from xtts.trainer.model.acoustic_model import AcousticModel, decays
@@ -53,7 +54,7 @@ def batch():
         starts = np.sort(random.choice(np.arange(1, m), n - 1, replace=False))
         durations = np.diff([0, *starts, m])
         mel[row, :m] = np.repeat(sounds[tokens[row, :n]], durations, axis=0) + random.normal(0, 0.3, [m, CHANNELS])
-    return [tokens, mel, token_length, mel_length]
+    return [tokens, mel, token_length, mel_length, np.zeros(CLIPS, np.int32)]
 
 
 def twenty_steps(*assignments):
@@ -66,8 +67,8 @@ def twenty_steps(*assignments):
     optimizer = AdamW(model.trainable_variables, config.training, decays)
     step = tf.Variable(0, dtype=tf.int64, trainable=False)
     steps = Steps(model, optimizer, config.training, step)
-    clips = [tf.constant(part) for part in batch()]
-    steps.trace({0: [tf.TensorSpec(part.shape, part.dtype) for part in clips]}, training=[0], validation=[])
+    clips = Batch(*map(tf.constant, batch()))
+    steps.trace({0: Batch(*(tf.TensorSpec(part.shape, part.dtype) for part in clips))})
     rows = []
     for _ in range(STEPS):
         steps.rate.assign(learning_rate(config.training, step))

@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.dataset import batch_signature
+from xtts.trainer.data.batch import Batch, batch_signature
+from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.doctor.checks.graph import PYTHON_OPS, unknown_shapes, walk
 from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.train_step import LOSSES, TRAIN_METRICS, RandomInputs, Steps
@@ -21,7 +22,7 @@ def test_compiling_moves_nothing(compiled_trainer):
 
 
 def test_traces_equal_the_number_of_buckets_after_any_number_of_steps(trainer):
-    buckets = len(trainer.loop.sizes)
+    buckets = len(trainer.loop.buckets)
     assert buckets == 2
     assert trainer.steps.guard.count("training") == buckets
     for count in (1, 7, 30):
@@ -79,13 +80,13 @@ def test_a_trace_beyond_the_closed_set_stops_the_run(trainer):
     with pytest.raises(
         LockstepError, match=r"bucket 00: a new trace with \(int32\[5, .*expected one of the closed set"
     ):
-        steps.trace({0: signature}, training=[0], validation=[])
+        steps.trace({0: signature})
 
 
 def test_batches_of_another_shape_are_refused_before_training(trainer):
     spec = trainer.plan.spec
     expected = batch_signature(spec, spec.buckets[0], 4)
-    found = tuple(batch_signature(spec, spec.buckets[1], 4))
+    found = batch_signature(spec, spec.buckets[1], 4)
     with pytest.raises(LockstepError, match=r"batches of bucket 00: mel float16\[4, \d+, 80\], expected"):
         check_specs(0, found, expected)
 
@@ -95,14 +96,14 @@ def real_batch(trainer):
 
 
 def test_a_batch_that_is_not_finite_is_skipped_and_counted(trainer):
-    tokens, mel, token_length, mel_length = real_batch(trainer)
+    batch = real_batch(trainer)
     before = trainer.state.arrays()
-    metrics = trainer.steps.train(0, (tokens, mel * np.nan, token_length, mel_length)).numpy()
+    metrics = trainer.steps.train(0, batch._replace(mel=batch.mel * np.nan)).numpy()
     assert metrics[TRAIN_METRICS.index("skipped")] == 1
     after = trainer.state.arrays()
     assert after["step"] == before["step"] + 1
     assert all(np.array_equal(before[name], after[name]) for name in before if name != "step")
-    good = trainer.steps.train(0, (tokens, mel, token_length, mel_length)).numpy()
+    good = trainer.steps.train(0, batch).numpy()
     assert good[TRAIN_METRICS.index("skipped")] == 0
     assert trainer.state.arrays()["updates"] == before["updates"] + 1
 
@@ -111,9 +112,9 @@ def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(t
     whole, bad = trainer.validation.run()
     assert not bad
     clip = poison(tmp_path / "features", "validation")
-    poisoned = ValidationLoop(
-        tmp_path / "features", trainer.plan.spec, trainer.plan.sizes, trainer.steps, trainer.loop.stop
-    )
+    plan = trainer.plan
+    buckets = training_buckets(tmp_path / "features", plan.spec, plan.config)
+    poisoned = ValidationLoop(buckets, trainer.steps, trainer.loop.stop)
     losses, bad = poisoned.run()
     assert len(bad) == 1 < len(poisoned.batches)
     assert clip in clip_namer(trainer.plan.cache, "validation")(*bad[0])
@@ -141,8 +142,9 @@ def test_accumulated_gradients_equal_those_of_the_large_batch(trainer, monkeypat
         )
         monkeypatch.setattr(steps, "_gradients", without_dropout(steps._gradients))
 
-        def gradients(*batch, steps=steps):
-            return steps._accumulate(batch, steps.model.loss_counts(batch[2], batch[3]))
+        def gradients(*parts, steps=steps):
+            batch = Batch(*parts)
+            return steps._accumulate(batch, steps.model.loss_counts(batch.token_length, batch.mel_length))
 
         outcomes.append(tf.function(gradients, input_signature=signature, jit_compile=True, autograph=False)(*parts))
     for losses, values in outcomes[1:]:

@@ -3,19 +3,20 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from one_bucket import one_bucket
 
-from xtts.trainer.data.dataset import batch_signature
+from xtts.trainer.data.batch import Batch
 from xtts.trainer.engine.train_step import LOSSES, Steps, random_inputs
 from xtts.trainer.engine.validation_loop import ValidationLoop
 
 
 def validation_losses(trainer, size):
     plan, state = trainer.plan, trainer.state
-    sizes = {n: size for n, bucket in enumerate(plan.spec.buckets) if bucket.clips("validation")}
-    signatures = {n: batch_signature(plan.spec, plan.spec.buckets[n], size) for n in sizes}
+    numbers = [n for n, bucket in enumerate(plan.spec.buckets) if bucket.clips("validation")]
+    buckets = [one_bucket(plan.cache, n, batch_size=size) for n in numbers]
     steps = Steps(state.model, state.optimizer, trainer.training, state.step)
-    steps.trace(signatures, training=[], validation=sizes)
-    losses, bad = ValidationLoop(plan.cache, plan.spec, sizes, steps, trainer.loop.stop).run()
+    steps.trace({}, {bucket.number: bucket.signature for bucket in buckets})
+    losses, bad = ValidationLoop(buckets, steps, trainer.loop.stop).run()
     assert not bad
     return [losses[name] for name in LOSSES]
 
@@ -41,6 +42,6 @@ def test_training_times_are_stratified_over_the_clips_that_are_there(present):
     lengths = tf.constant(present) * 7
     count = sum(present)
     for step in range(20):
-        batch = (None, tf.zeros([4, 8, 2], tf.float16), None, lengths)
+        batch = Batch(None, tf.zeros([4, 8, 2], tf.float16), None, lengths, None)
         time = random_inputs(batch, 5, tf.constant(step, tf.int64)).time.numpy()[np.array(present) > 0]
         assert sorted(np.floor(time * count)) == list(range(count))

@@ -7,6 +7,7 @@ from four_clips import CHANNELS, KEYS, MEL_LENGTH, clips, small_model
 
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
+from xtts.trainer.data.batch import Batch
 from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.model.random_numbers import fold_seed
@@ -168,8 +169,8 @@ def test_the_steps_ask_for_the_counts_of_their_own_micro_batches(monkeypatch):
     training = load_config("tiny").training.model_copy(update={"gradient_accumulation_steps": 2})
     optimizer = AdamW(model.trainable_variables, training, lambda _: True)
     steps = Steps(model, optimizer, training, tf.Variable(0, dtype=tf.int64))
-    specs = [tf.TensorSpec(part.shape, part.dtype) for part in (*clips()[:4], np.zeros(4, np.int32))]
-    steps.trace({0: specs}, training=[0], validation=[0])
+    specs = Batch(*(tf.TensorSpec(part.shape, part.dtype) for part in (*clips()[:4], np.zeros(4, np.int32))))
+    steps.trace({0: specs}, {0: specs})
     assert asked == [(3, {"micro_batches": 2}), (3, {"micro_batches": None})]
 
 

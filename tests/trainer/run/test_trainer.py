@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from xtts.shared.system.folder_lock import exclusive
+from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
 
 XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
@@ -115,12 +116,13 @@ def test_patience_stops_a_run_that_no_longer_improves_and_the_best_is_kept(run_t
 
 def test_epochs_decide_the_steps(make_plan, run_train, read_steps, tmp_path):
     plan = make_plan(tmp_path / "run")
-    steps = sum(2 * plan.spec.buckets[number].clips("train") // size for number, size in plan.sizes.items())
+    sizes = batch_sizes(plan.spec, plan.config.training)
+    steps = sum(2 * plan.spec.buckets[number].clips("train") // size for number, size in sizes.items())
     assert steps not in (0, plan.config.training.steps)
     run_train(tmp_path / "run", more=["--epochs", "2"])
     assert len(read_steps(tmp_path / "run")) == steps
     taken = load_arrays(tmp_path / "run" / "checkpoints" / f"step-{steps}")["consumed"]
-    for (number, size), done in zip(plan.sizes.items(), taken, strict=True):
+    for (number, size), done in zip(sizes.items(), taken, strict=True):
         assert 0 <= 2 * plan.spec.buckets[number].clips("train") - done < size
 
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ _SECONDS = 0.3
 _CPU_SIDE, _GPU_SIDE = 1024, 8192
 
 
-def step_flops(step: Callable[..., tf.Tensor], signature: list[tf.TensorSpec]) -> int:
+def step_flops(step: Callable[..., tf.Tensor], signature: Sequence[tf.TensorSpec]) -> int:
     """Multiply-adds of a step, times two: those of its matrix products and convolutions, backward pass included.
 
     TensorFlow shows no cost analysis; XLA's rules (HloCostAnalysis: a product counts its contracted elements, a

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.batch_sizes import batch_sizes, training_buckets
-from xtts.trainer.data.dataset import batch_signature, blank_batch
+from xtts.trainer.data.batch import Batch, batch_signature, blank_batch
+from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 from xtts.trainer.doctor.workload import Workload
 from xtts.trainer.engine.train_step import Steps
@@ -84,7 +84,7 @@ def _meminfo() -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
 
 
-def step_bytes(steps: Steps, bucket: int, signature: list[tf.TensorSpec]) -> int:
+def step_bytes(steps: Steps, bucket: int, signature: Batch) -> int:
     """Bytes of a training step: XLA's buffers of its gradients (weights, batch, arena), and what the update holds.
 
     XLA compiles the gradients once more for this: its cache keeps no buffer assignments.
@@ -107,7 +107,7 @@ def largest_step(spec: CacheSpec, sizes: dict[int, int]) -> int:
 
     It need not be the longest of all: that may hold a few outliers, fewer than a batch.
     """
-    frames = {number: spec.buckets[number].frames for number in training_buckets(spec)}
+    frames = {number: spec.buckets[number].frames for number in bucket_numbers(spec, "train")}
     return max(frames, key=lambda number: (sizes[number] * frames[number], frames[number]))
 
 
@@ -120,7 +120,7 @@ def memory(workload: Workload, free: int | None, *, search: bool) -> tuple[Resul
     """
     spec, training = workload.subject.spec, workload.subject.config.training
     number = largest_step(spec, workload.subject.sizes)
-    needed = step_bytes(workload.steps, number, workload.signatures[number])
+    needed = step_bytes(workload.steps, number, workload.buckets[number].signature)
     shape = f"{workload.subject.sizes[number]} clips x {spec.buckets[number].frames} frames"
     told = f"{free / 2**20:,.0f} MiB available" if free is not None else "TensorFlow does not tell what there is"
     facts = [Fact(
@@ -131,7 +131,7 @@ def memory(workload: Workload, free: int | None, *, search: bool) -> tuple[Resul
         unknown = Fact(name="largest batch", value=None, text="not looked for: the memory is not known")
         return (facts + [unknown] * search, []), None
     limit, micro = _USABLE * free, training.gradient_accumulation_steps
-    every = max(spec.buckets[bucket].clips("train") for bucket in training_buckets(spec)) // micro * micro
+    every = max(spec.buckets[bucket].clips("train") for bucket in bucket_numbers(spec, "train")) // micro * micro
     now = min(training.batch_size, every)  # a larger setting gives the same batches
     kept = 4 * weight_bytes(workload.steps)  # what a step takes before its first clip
     if needed <= limit and not search:
@@ -218,13 +218,13 @@ def estimate(workload: Workload, batch_size: int) -> int:
     return step_bytes(*_largest_of(workload, batch_size))
 
 
-def _largest_of(workload: Workload, batch_size: int) -> tuple[Steps, int, list[tf.TensorSpec]]:
+def _largest_of(workload: Workload, batch_size: int) -> tuple[Steps, int, Batch]:
     spec, steps = workload.subject.spec, workload.steps
     sizes = batch_sizes(spec, steps.training.model_copy(update={"batch_size": batch_size}))
     number = largest_step(spec, sizes)
     signature = batch_signature(spec, spec.buckets[number], sizes[number])
     alone = Steps(steps.model, steps.optimizer, steps.training, steps.step)
-    alone.trace({number: signature}, training=[number], validation=[])
+    alone.trace({number: signature})
     return alone, number, signature
 
 

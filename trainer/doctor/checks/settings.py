@@ -7,11 +7,10 @@ from pathlib import Path
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.cache.stats import corpus_stats, effect_of_caps
-from xtts.shared.config import Config
-from xtts.trainer.data.batch_sizes import batch_sizes, training_buckets
-from xtts.trainer.data.dataset import bucket_order
+from xtts.shared.config import Config, feature_config, setting_differences
+from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers
+from xtts.trainer.data.training_bucket import bucket_order
 from xtts.trainer.doctor.finding import Fact, Finding, Result, as_yaml
-from xtts.trainer.run.run_plan import feature_differences
 
 _TOLERATED_REJECTS = 0.01
 """A cap may keep out this share of the clips: a handful of outliers is what it is for."""
@@ -47,7 +46,7 @@ _PREFETCH_OFF = Finding(
 
 def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
     """Feature settings that are not those the cache was built with."""
-    differences = feature_differences(config, spec)
+    differences = setting_differences(spec.features, feature_config(config))
     text = f"{len(differences)} settings differ from the cache" if differences else "the settings of the cache"
     findings = [
         Finding(
@@ -132,7 +131,7 @@ def batches(
                   f"cost {blank:.1%} of the training time"),
     ]  # fmt: skip
     findings = []
-    longest = max(training_buckets(spec), key=lambda number: spec.buckets[number].frames)
+    longest = max(bucket_numbers(spec, "train"), key=lambda number: spec.buckets[number].frames)
     better = min(_USUAL_BATCH, spec.buckets[longest].clips("train"), _USUAL_BATCH if most is None else most)
     if config.training.batch_size == 1 < better:
         findings.append(_batch_of_one(better, ceiling_share))
@@ -192,11 +191,11 @@ def reading(config: Config, spec: CacheSpec, sizes: dict[int, int], *, free_memo
     """Settings of the input pipeline and of the mixture that cost speed: shuffling, leveling, reading ahead."""
     stored = sum(shard.bytes for bucket in spec.buckets for shard in bucket.train)
     shuffling = min(config.data.shuffle_memory_mb << 20, 2 * stored)  # a clip is in two blocks at most
-    level = level_gain(config, spec, sizes)
+    level = constant_frames_gain(config, spec, sizes)
     leveled = "leveled" if config.training.constant_frames_per_batch else "not leveled"
     mixed = one_shard_share(config, spec)
     fact = Fact(
-        name="reading", value={"shuffle_bytes": shuffling, "one_shard_share": mixed, "level_gain": level},
+        name="reading", value={"shuffle_bytes": shuffling, "one_shard_share": mixed, "constant_frames_gain": level},
         text=f"blocks of {shuffling / 2**20:,.0f} MiB in memory, {free_memory / 2**20:,.0f} MiB free; "
              f"{mixed:.0%} of a batch from one shard; batches {leveled}",
     )  # fmt: skip
@@ -214,7 +213,7 @@ def one_shard_share(config: Config, spec: CacheSpec) -> float:
     """Expected share of a batch that comes from the shard of one of its clips, the mean over all clips."""
     orders = [
         bucket_order(spec, number, seed=config.training.seed, memory_mb=config.data.shuffle_memory_mb)
-        for number in training_buckets(spec)
+        for number in bucket_numbers(spec, "train")
     ]
     return sum(order.clips * order.one_shard_share() for order in orders) / sum(order.clips for order in orders)
 
@@ -231,13 +230,13 @@ def _shuffling(shuffling: int, free_memory: int) -> Finding:
     )
 
 
-def level_gain(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> float:
-    """Frames of a mean step with leveled batches, as a multiple of those as configured."""
+def constant_frames_gain(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> float:
+    """Frames of a mean step with constant_frames_per_batch, as a multiple of those as configured."""
     training = config.training.model_copy(update={"constant_frames_per_batch": True})
     return _mean_frames(spec, batch_sizes(spec, training)) / _mean_frames(spec, sizes)
 
 
 def _mean_frames(spec: CacheSpec, sizes: dict[int, int]) -> float:
-    buckets = {number: spec.buckets[number] for number in training_buckets(spec)}
+    buckets = {number: spec.buckets[number] for number in bucket_numbers(spec, "train")}
     stored = sum(bucket.clips("train") * bucket.frames for bucket in buckets.values())
     return stored / sum(bucket.clips("train") / sizes[number] for number, bucket in buckets.items())

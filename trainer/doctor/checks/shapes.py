@@ -4,12 +4,13 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from xtts.trainer.data.batch import Batch
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 
 _BATCHES = 2
 
 
-def shapes(datasets: Mapping[str, tf.data.Dataset], signatures: Mapping[str, list[tf.TensorSpec]]) -> Result:
+def shapes(datasets: Mapping[str, tf.data.Dataset], signatures: Mapping[str, Batch]) -> Result:
     """Read batches of each data set and compare what came with the signature of the same name."""
     read, findings = 0, []
     for name, dataset in datasets.items():

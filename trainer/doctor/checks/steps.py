@@ -92,7 +92,7 @@ def steps(workload: Workload, times: StepTimes) -> Result:
     spread = times.unevenness
     verdict = "steady" if spread < _STEADY else "uneven" if spread < _UNEVEN else "swings"
     rate = times.useful_frames / whole.sum()
-    buckets = len(workload.loop.sizes)
+    buckets = len(workload.loop.buckets)
     facts = [
         Fact(name="compile time", value=times.compile_seconds,
              text=f"{times.compile_seconds:.1f} s for {buckets} shapes (less where XLA's cache holds them)"),
@@ -171,7 +171,9 @@ class Arithmetic:
 def measure_arithmetic(workload: Workload, times: StepTimes) -> Arithmetic:
     """Count the steps' work in XLA's programs, and measure what this device can do."""
     subject = workload.subject
-    flops = [step_flops(workload.steps.gradient_steps[n], workload.signatures[n]) for n in workload.loop.sizes]
+    flops = [
+        step_flops(workload.steps.gradient_steps[bucket.number], bucket.signature) for bucket in workload.loop.buckets
+    ]
     work = float(np.array(flops, np.float64)[times.places].sum())
     ceilings = {dtype: matmul_ceiling(dtype) for dtype in ("float32", "bfloat16")}
     reached = work / float(times.whole.sum())

@@ -1,0 +1,59 @@
+"""One batch: what it holds, and the signature that a bucket's batches have."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from xtts.shared.cache.cache_spec import Bucket, CacheSpec
+
+
+class Batch(NamedTuple):
+    """B clips of one bucket, or the `tf.TensorSpec` of each part: then it is a signature.
+
+    A step casts a float16 mel itself: XLA does it where the mel is read, tf.data would write and read it once more.
+    """
+
+    tokens: tf.Tensor
+    """int32[B, L]."""
+    mel: tf.Tensor
+    """[B, T, M] of the stored type, natural-log magnitude."""
+    token_length: tf.Tensor
+    """int32[B]."""
+    mel_length: tf.Tensor
+    """int32[B]: 0 for a blank clip."""
+    speaker: tf.Tensor
+    """int32[B]: 0 where the cache names no speakers."""
+
+    @property
+    def is_locked(self) -> bool:
+        """Of a signature: every dimension is known before the first batch."""
+        return all(part.shape.is_fully_defined() for part in self)
+
+
+def make_signature(tokens: int | None, frames: int | None, batch_size: int | None, *, mel: str, channels: int) -> Batch:
+    """The signature of batches of B clips of (L, T); None leaves a dimension open. mel: the stored type."""
+    return Batch(
+        tokens=tf.TensorSpec([batch_size, tokens], tf.int32, "tokens"),
+        mel=tf.TensorSpec([batch_size, frames, channels], tf.as_dtype(mel), "mel"),
+        token_length=tf.TensorSpec([batch_size], tf.int32, "token_length"),
+        mel_length=tf.TensorSpec([batch_size], tf.int32, "mel_length"),
+        speaker=tf.TensorSpec([batch_size], tf.int32, "speaker"),
+    )
+
+
+def padded_signature(spec: CacheSpec, bucket: Bucket, batch_size: int) -> Batch:
+    """The locked signature of B clips that are padded to the bucket's shape."""
+    return make_signature(
+        bucket.tokens, bucket.frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels
+    )  # fmt: skip
+
+
+def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int | None) -> Batch:
+    """The signature of a bucket's batches: locked, or open where clips are stored unpadded."""
+    tokens, frames = (bucket.tokens, bucket.frames) if spec.fixed_length else (None, None)
+    return make_signature(tokens, frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels)
+
+
+def blank_batch(signature: Batch) -> Batch:
+    """A batch of clips without tokens or frames: it compiles a step and changes nothing."""
+    return Batch(*(tf.zeros(part.shape, part.dtype) for part in signature))

@@ -1,0 +1,79 @@
+"""A bucket as a run trains on it: its shape, batch size, signature and order, worked out once."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Split
+from xtts.shared.config import Config
+from xtts.trainer.data.batch import Batch, batch_signature
+from xtts.trainer.data.batch_sizes import batch_sizes
+from xtts.trainer.data.clip_order import BucketOrder
+
+_MOST_TURNS = 16
+"""Shards of a bucket that are read in turn."""
+_MOST_OPEN_FILES = 512
+"""Of all buckets; many systems allow a process 1,024."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingBucket:
+    """One shape of a cache, with all that a batch of it depends on."""
+
+    cache: Path
+    spec: CacheSpec
+    number: int
+    batch_size: int
+    """B."""
+    order: BucketOrder
+    """Of the training clips."""
+
+    @property
+    def stored(self) -> Bucket:
+        """Its shape (L, T) and shards, as `cache.json` lists them."""
+        return self.spec.buckets[self.number]
+
+    @cached_property
+    def signature(self) -> Batch:
+        """The `tf.TensorSpec` of every part of a batch."""
+        return batch_signature(self.spec, self.stored, self.batch_size)
+
+    @property
+    def trains(self) -> bool:
+        """True when it holds training clips."""
+        return bool(self.stored.clips("train"))
+
+    @property
+    def validates(self) -> bool:
+        """True when it holds validation clips."""
+        return bool(self.stored.clips("validation"))
+
+    def files(self, split: Split) -> list[str]:
+        """Paths of the shards of one split, in order."""
+        return [str(self.cache / shard.file) for shard in self.stored.shards(split)]
+
+
+def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[TrainingBucket]:
+    """Every bucket with a batch size, by number: the closed set of shapes where clips are stored padded."""
+    sizes = batch_sizes(spec, config.training)
+    seed, memory_mb = config.training.seed, config.data.shuffle_memory_mb
+    return [
+        TrainingBucket(
+            cache=cache, spec=spec, number=number, batch_size=size,
+            order=bucket_order(spec, number, seed=seed, memory_mb=memory_mb),
+        )
+        for number, size in sizes.items()
+    ]  # fmt: skip
+
+
+def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> BucketOrder:
+    """The stream of one bucket's training clips; the blocks of all buckets, two each, take `memory_mb` MiB at most."""
+    shards, buckets = spec.buckets[number].train, len(spec.buckets)
+    stored, clips = sum(shard.bytes for shard in shards), sum(shard.records for shard in shards)
+    return BucketOrder(
+        seed=seed,
+        bucket=number,
+        shard_records=tuple(shard.records for shard in shards),
+        open_shards=max(1, min(_MOST_TURNS, _MOST_OPEN_FILES // buckets)),
+        block_records=max(1, (memory_mb << 20) * clips // (2 * buckets * max(stored, 1))),
+    )
