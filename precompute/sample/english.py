@@ -135,6 +135,7 @@ class English:
 
     version = 1
     voice = "en-us"
+    attempts = 20_000
 
     def compose(self, rng: random.Random, seconds: float) -> str:
         """A sentence with marked fragments that takes about that long to say."""

@@ -56,7 +56,9 @@ def check_voice(voice: str) -> None:
         _configure(library, voice, WORDS_PER_MINUTE, PITCH)
     variants = os.listdir(os.path.join(_locate()[1], "voices", "!v"))
     if plus and variant not in variants:
-        raise LockstepError("voice", found=f"no variant {variant!r}", expected="one such as 'f3' or 'm2', as in 'de+f3'")
+        raise LockstepError(
+            "voice", found=f"no variant {variant!r}", expected="one such as 'f3' or 'm2', as in 'de+f3'"
+        )
 
 
 def _check_arguments(text: str, words_per_minute: int, pitch: int) -> None:

@@ -1,10 +1,11 @@
+# ruff: noqa: RUF001 - punctuation of other scripts looks like ours
 """Sentences from a grammar in a file of `languages/`, one file a language.
 
-A file holds rules `name: alternative; alternative`, which may run over several lines. In an alternative, `<name>` stands
-for any alternative of that rule and `<name?>` for one or nothing; of words with forms, written `Haus/Hauses`, `<name>`
-takes the first form and `<name.2>` the second. Rules before the first line `---` are common; below, each part is a
-subject whose words go together. `short` is a few words, `sentence` any length; `{12|twelve}` is written the first way
-and said the second. `voice`, `version` and `seconds` (of a sentence's ends, of a letter, of a pause; fitted) are settings.
+A file holds rules `name: alternative; alternative`, which may run over several lines. In an alternative, `<name>`
+stands for any alternative of that rule and `<name?>` for one or nothing; of words with forms, written `Haus/Hauses`,
+`<name>` takes the first form and `<name.2>` the second. Rules before the first line `---` are common; below, each part
+is a subject whose words go together. `short` is a few words, `sentence` any length; `{12|zwölf}` is written the first
+way and said the second. Settings: `voice`, `version`, and the fitted `seconds` of both ends, a letter and a pause.
 """
 
 import random
@@ -16,7 +17,7 @@ from importlib.resources import files
 _FOLDER = files("xtts.precompute.sample") / "languages"
 _REFERENCE = re.compile(r"<([^<>.?]+)(?:\.(\d))?(\??)>")
 _PAUSES = re.compile("[,;:،؛，；：]|[.!?।؟。！？](?=.)")
-_SPACES = re.compile(r"^ +| +(?=[ ,،]|$)")
+_SPACES = re.compile(r"^ +| +(?=[ ,.?!،؟।]|$)")
 _AFTER_A_STOP = re.compile("(?<=[.!?] )[¿¡]?.")
 _SHORT_SECONDS = 2.2
 _DRAWS = 30  # of which the one is taken whose length comes nearest
@@ -51,6 +52,7 @@ def _read_rules(text: str) -> Rules:
 class Grammar:
     """Rules of a language for each subject, and how long its voice takes."""
 
+    attempts = 2000  # of _DRAWS each
     voice: str
     version: int
     subjects: list[Rules]

@@ -18,7 +18,6 @@ from xtts.shared.errors import LockstepError
 ENGLISH = "en"
 SHORTEST_LIMIT_SECONDS = 1.0
 _LONGEST_EXPECTED_SECONDS = 9.5
-_ATTEMPTS = 20_000  # draws for one sentence before the limit is called exhausted
 
 # Clip seconds at the tenths of LJSpeech's distribution, from the shortest to the longest.
 _LENGTH_DECILES = (1.1, 3.4, 4.5, 5.4, 6.1, 6.8, 7.4, 8.1, 8.7, 9.4, 10.0)
@@ -30,10 +29,17 @@ _FIRST_LETTER = re.compile(r"^[¿¡]?.")
 class Language(Protocol):
     """What sentences need to know of a language."""
 
-    version: int
-    """Of words, grammar and voice: raised whenever a seed gives another corpus."""
-    voice: str
-    """espeak-ng's voice of the language."""
+    @property
+    def version(self) -> int:
+        """Of words, grammar and voice: raised whenever a seed gives another corpus."""
+
+    @property
+    def voice(self) -> str:
+        """espeak-ng's voice of the language."""
+
+    @property
+    def attempts(self) -> int:
+        """How often one sentence is composed before the limit is called exhausted."""
 
     def compose(self, rng: random.Random, seconds: float) -> str:
         """A sentence with marked fragments that takes about that long to say."""
@@ -78,7 +84,7 @@ def sentences(seed: int, max_seconds: float | None = None, language: str = ENGLI
 def _new_sentence(
     language: Language, rng: random.Random, shortest: float, longest: float, seen: set[str]
 ) -> Sentence:  # fmt: skip
-    for _ in range(_ATTEMPTS):
+    for _ in range(language.attempts):
         marked = language.compose(rng, _draw_seconds(rng, shortest, longest))
         raw, normalised = (_MARK.sub(side, marked) for side in (r"\1", r"\2"))
         if normalised not in seen and 0.95 * shortest <= language.expected_seconds(normalised) <= longest:
