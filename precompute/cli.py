@@ -179,9 +179,20 @@ def report(cache: Path, out: Path, seed: int) -> None:
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--max-seconds", type=click.FloatRange(0, min_open=True), help="The longest that a clip may be.")
 @click.option("--from-metadata", "metadata", type=_FOLDER, help="Speak the texts of this metadata.csv.")
+@click.option("--language", default="en", show_default=True, metavar="CODE", help="en, cmn, de, es, fa, hi or ru.")
+@click.option("--voice", metavar="NAME", help="A voice of espeak-ng, such as de+f3 (default: the language's own).")
+@click.option("--speaker", metavar="NAME", help="Write this name into the fourth column of metadata.csv.")
 @_workers_option
 def sample_corpus(
-    out: Path, clips: int, seed: int, max_seconds: float | None, metadata: Path | None, workers: int
+    out: Path,
+    clips: int,
+    seed: int,
+    max_seconds: float | None,
+    metadata: Path | None,
+    language: str,
+    voice: str | None,
+    speaker: str | None,
+    workers: int,
 ) -> None:
     """Make a spoken corpus in the LJSpeech layout on this machine."""
     with reported():
@@ -196,7 +207,12 @@ def sample_corpus(
                 seed=seed,
                 max_seconds=max_seconds,
                 metadata=metadata,
+                language=language,
+                voice=voice,
+                speaker=speaker,
                 workers=workers,
                 on_progress=display.follow,
             )
-        click.echo(f"{out}: {made.clips} clips, {made.seconds / 60:.1f} minutes of speech, {made.spoken} spoken now")
+        minutes = f"{made.seconds / 60:.1f} minutes of speech"
+        minutes += "" if language == "en" else f" in {language}"
+        click.echo(f"{out}: {made.clips} clips, {minutes}, {made.spoken} spoken now")

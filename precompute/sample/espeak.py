@@ -49,6 +49,18 @@ def speak(
         return _synthesise(library, text)
 
 
+def check_voice(voice: str) -> None:
+    """Raise for a voice, or a variant as in `de+f3`, that espeak-ng lacks; of itself it speaks without the variant."""
+    _, plus, variant = voice.partition("+")
+    with _one_at_a_time, _fresh_library() as library:
+        _configure(library, voice, WORDS_PER_MINUTE, PITCH)
+    variants = os.listdir(os.path.join(_locate()[1], "voices", "!v"))
+    if plus and variant not in variants:
+        raise LockstepError(
+            "voice", found=f"no variant {variant!r}", expected="one such as 'f3' or 'm2', as in 'de+f3'"
+        )
+
+
 def _check_arguments(text: str, words_per_minute: int, pitch: int) -> None:
     if "\0" in text:
         raise LockstepError("speak", found=f"a NUL character in {text!r}", expected="plain text")

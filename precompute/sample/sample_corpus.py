@@ -1,4 +1,4 @@
-"""A spoken corpus in the LJSpeech layout, made on this machine: our own sentences, espeak-ng's voice.
+"""A spoken corpus in the LJSpeech layout, made on this machine: our own sentences, espeak-ng's voices.
 
 The same arguments give the same bytes, whatever the worker count or the number of interruptions. `sample-corpus.json`
 comes first and records the arguments, each clip is renamed into place when finished, `metadata.csv` comes last.
@@ -11,15 +11,15 @@ import json
 import os
 import wave
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from xtts.precompute.corpus.listing import AUDIO_FOLDER, METADATA_FILE, name_problem
-from xtts.precompute.sample.espeak import PITCH, SAMPLE_RATE_HZ, VOICE, WORDS_PER_MINUTE, speak
-from xtts.precompute.sample.sentences import GENERATOR_VERSION, sentences
+from xtts.precompute.corpus.listing import AUDIO_FOLDER, METADATA_FILE, check_name, name_problem
+from xtts.precompute.sample.espeak import PITCH, SAMPLE_RATE_HZ, VOICE, WORDS_PER_MINUTE, check_voice, speak
+from xtts.precompute.sample.sentences import ENGLISH, language_named, sentences
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.errors import LockstepError
@@ -50,50 +50,70 @@ class SampleCorpus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Line:
-    """A line of metadata.csv, and the longest that speaking it may take."""
+    """A line of metadata.csv, the longest that speaking it may take, espeak-ng's voice, and the speaker's name."""
 
     id: str
     raw: str
     normalised: str
     max_seconds: float | None
+    voice: str = VOICE
+    speaker: str | None = None
 
 
 def make_sample_corpus(
     out: Path, *, clips: int, seed: int, max_seconds: float | None, metadata: Path | None = None,
+    language: str = ENGLISH, voice: str | None = None, speaker: str | None = None,
     workers: int | None = None, on_progress: Progress | None = None,
 ) -> SampleCorpus:  # fmt: skip
     """Make the corpus in `out`, finish an interrupted one, or extend one of fewer clips; a whole one is left as it is.
 
     `metadata` is an LJSpeech metadata.csv whose transcripts, all of them, are spoken under their own ids; then `clips`
-    and `seed` mean nothing and `max_seconds` must be None. `max_seconds` otherwise bounds each clip.
+    and `seed` mean nothing and `max_seconds` must be None. `max_seconds` otherwise bounds each clip. `language` is a
+    code such as "de"; `voice`, one of espeak-ng's such as "de+f3", replaces the language's own; `speaker` fills the
+    fourth column of metadata.csv.
     """
     workers = (os.cpu_count() or 1) if workers is None else workers
     for name, value in (("clips", clips), ("workers", workers)):
         if value < 1:
             raise LockstepError(name, found=str(value), expected="at least 1")
+    said_by = _said_by(language, voice, speaker)
     if metadata is None:
-        lines = _compose_lines(clips, seed, max_seconds)
+        lines = _compose_lines(clips, seed, max_seconds, language)
         source: dict[str, object] = {"seed": seed, "max_seconds": max_seconds}
     elif max_seconds is not None:
         raise LockstepError("max_seconds", found=f"{max_seconds} with a metadata file", expected="one or the other")
     else:
         lines = _read_lines(metadata)
         source = {"metadata_sha256": hashlib.sha256(_metadata_text(lines)).hexdigest()}
+    lines = [replace(line, voice=str(said_by["voice"]), speaker=speaker) for line in lines]
     if out.exists() and not out.is_dir():
         raise LockstepError(str(out), found="not a folder", expected="a new folder or a sample corpus")
     with disk_errors_explained(out):
         out.mkdir(parents=True, exist_ok=True)
         with exclusive(out):
-            voice = {"voice": VOICE, "words_per_minute": WORDS_PER_MINUTE, "pitch": PITCH}
-            _claim(out, {"generator": GENERATOR_VERSION, **voice, **source, "clips": len(lines)})
+            _claim(out, {**said_by, **source, "clips": len(lines)})
             return _fill(out, lines, workers, on_progress or (lambda done, total, seconds: None))
 
 
-def _compose_lines(clips: int, seed: int, max_seconds: float | None) -> list[_Line]:
+def _said_by(language: str, voice: str | None, speaker: str | None) -> dict[str, object]:
+    """What is recorded of language and voice; nothing new for an English corpus as it was before there were others."""
+    spoken = language_named(language)
+    if voice is not None:
+        check_voice(voice)
+    if speaker is not None:
+        check_name(speaker.strip(), what="speaker", where="speaker")
+        if "|" in speaker:
+            raise LockstepError("speaker", found=f"{speaker[:60]!r} holds a column mark", expected="a name without |")
+    chosen = {"language": None if language == ENGLISH else language, "speaker": speaker}
+    usual = {"voice": voice or spoken.voice, "words_per_minute": WORDS_PER_MINUTE, "pitch": PITCH}
+    return {"generator": spoken.version, **usual, **{name: value for name, value in chosen.items() if value}}
+
+
+def _compose_lines(clips: int, seed: int, max_seconds: float | None, language: str) -> list[_Line]:
     longest = LONGEST_SECONDS if max_seconds is None else min(max_seconds, LONGEST_SECONDS)
     return [
         _Line(id=f"demo-{number:05d}", raw=sentence.raw, normalised=sentence.normalised, max_seconds=longest)
-        for number, sentence in enumerate(itertools.islice(sentences(seed, max_seconds), clips), start=1)
+        for number, sentence in enumerate(itertools.islice(sentences(seed, max_seconds, language), clips), start=1)
     ]
 
 
@@ -135,7 +155,8 @@ def _parse_row(row: str, where: str) -> _Line:
 
 
 def _metadata_text(lines: list[_Line]) -> bytes:
-    return "".join(f"{line.id}|{line.raw}|{line.normalised}\n" for line in lines).encode()
+    rows = ([line.id, line.raw, line.normalised, *filter(None, [line.speaker])] for line in lines)
+    return "".join("|".join(row) + "\n" for row in rows).encode()
 
 
 def _claim(out: Path, arguments: dict[str, object]) -> None:
@@ -234,7 +255,7 @@ def _speak_within(line: _Line) -> npt.NDArray[np.int16]:
     samples: int16[S]
     """
     for words_per_minute in range(WORDS_PER_MINUTE, 2 * WORDS_PER_MINUTE, 10):
-        samples = speak(line.normalised, VOICE, words_per_minute=words_per_minute, pitch=PITCH)
+        samples = speak(line.normalised, line.voice, words_per_minute=words_per_minute, pitch=PITCH)
         if len(samples) == 0 or np.abs(samples.astype(np.int32)).max() < _SILENT_PEAK:
             raise LockstepError(line.id, found=f"espeak-ng says nothing for {line.normalised!r}", expected="speech")
         if line.max_seconds is None or len(samples) <= line.max_seconds * SAMPLE_RATE_HZ:
