@@ -15,6 +15,7 @@ from xtts.shared.cache.clip_index import (
     Clip,
     IndexRow,
     Kept,
+    Place,
     Rejected,
     Rejection,
     TokenCount,
@@ -38,6 +39,12 @@ class Scanned:
     file: AudioFile
     tokens: TokenCount
     audio: Audio
+
+    def rejected(self, rejection: Rejection, place: Place | None = None) -> Rejected:
+        """The same clip, found unfit later."""
+        return Rejected(
+            clip=self.clip, file=self.file, tokens=self.tokens, audio=self.audio, place=place, rejection=rejection
+        )
 
 
 _MISSING = Rejection("missing audio", "no such file, or not a regular one")
@@ -87,10 +94,10 @@ def judge(found: Found, tokens: TokenCount, audio: Audio | Rejection) -> Scanned
         return Rejected(clip=clip, tokens=tokens, rejection=_MISSING)
     if isinstance(audio, Rejection):
         return Rejected(clip=clip, file=file, tokens=tokens, rejection=audio)
-    if not tokens.token_length:
-        rejection = Rejection("no known symbols" if clip.text else "empty text")
-        return Rejected(clip=clip, file=file, tokens=tokens, audio=audio, rejection=rejection)
-    return Scanned(clip=clip, file=file, tokens=tokens, audio=audio)
+    scanned = Scanned(clip=clip, file=file, tokens=tokens, audio=audio)
+    if tokens.token_length:
+        return scanned
+    return scanned.rejected(Rejection("no known symbols" if clip.text else "empty text"))
 
 
 def _cached_audio(cached: IndexRow) -> Audio | Rejection:

@@ -90,8 +90,7 @@ def apply_filters(row: ScannedRow, config: Config) -> ScannedRow:
         reason, detail = "too short audio", f"{frames} frames for {tokens} tokens: they cannot be aligned"
     else:
         return row
-    rejection = Rejection(reason, detail)
-    return Rejected(clip=row.clip, file=row.file, tokens=row.tokens, audio=row.audio, rejection=rejection)
+    return row.rejected(Rejection(reason, detail))
 
 
 def clip_digest(seed: int, clip_id: str) -> bytes:

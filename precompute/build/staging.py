@@ -21,7 +21,6 @@ from xtts.shared.cache.clip_index import (
     IndexRow,
     Kept,
     Place,
-    Rejected,
     Rejection,
     Written,
     from_columns,
@@ -65,7 +64,7 @@ def written_row(row: Scanned, place: Place, outcome: Written | Rejection) -> Ind
     """The ledger's row of a clip after writing its shard."""
     if isinstance(outcome, Written):
         return Kept(clip=row.clip, file=row.file, tokens=row.tokens, audio=row.audio, place=place, written=outcome)
-    return Rejected(clip=row.clip, file=row.file, tokens=row.tokens, audio=row.audio, place=place, rejection=outcome)
+    return row.rejected(outcome, place)
 
 
 def shard_settings(

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from xtts.precompute.build.build_cache import run_build
@@ -14,6 +15,7 @@ from xtts.precompute.build.staging import written_row
 from xtts.precompute.build.survey import Request, scan_and_plan
 from xtts.precompute.check.against_corpus import cache_request, check_corpus
 from xtts.precompute.check.verify import Finding
+from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem
@@ -43,7 +45,9 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
     """Write `index.parquet` again from a scan of the corpus and the records themselves."""
     with WorkerPool(request.workers) as pool:
         rows, plan = scan_and_plan(request, previous_plan(spec), pool, progress)
-    outcomes = {row.clip.id: row for shard in plan.shards for row in _outcomes(cache, spec, shard, request)}
+        # In workers, as when they were written: a sum by several threads has other last digits.
+        parts = pool.run(partial(_outcomes, cache, spec, request.front_end), plan.shards)
+        outcomes = {row.clip.id: row for part in parts for row in part}
     index = index_bytes([row if isinstance(row, Rejected) else outcomes[row.clip.id] for row in rows])
     if hashlib.sha256(index).hexdigest() != spec.index_sha256:
         found = "cannot be made again to the same bytes: the corpus or a shard has changed"
@@ -51,7 +55,8 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
     atomic_files.write(cache / INDEX_FILE, index)
 
 
-def _outcomes(cache: Path, spec: CacheSpec, shard: ShardPlan, request: Request) -> Iterator[IndexRow]:
+def _outcomes(cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: ShardPlan) -> list[IndexRow]:
+    rows = list[IndexRow]()
     records = dict(_read_records(cache, spec, shard))
     mels = StoredMels(mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
     for row in shard.clips:
@@ -59,16 +64,17 @@ def _outcomes(cache: Path, spec: CacheSpec, shard: ShardPlan, request: Request) 
         if name in records:
             position, digest, record = records[name]
             sums = mel_sums(record.mel[: record.mel_length])
-            written = Written(position, digest, file_digest(row.clip, request.front_end), *sums)
-            yield written_row(row, shard.place, written)
+            written = Written(position, digest, file_digest(row.clip, front_end), *sums)
+            rows.append(written_row(row, shard.place, written))
             continue
         try:
-            mel_of(row, None, mels, request.front_end)
+            mel_of(row, None, mels, front_end)
         except AudioProblem as problem:
-            yield written_row(row, shard.place, Rejection(problem.reason, problem.detail))
+            rows.append(written_row(row, shard.place, Rejection(problem.reason, problem.detail)))
         else:
             found = f"no record of {name}"
             raise LockstepError(str(cache / shard.file), found=found, fix=build_command(cache, fresh=True), exit_code=1)
+    return rows
 
 
 def _read_records(cache: Path, spec: CacheSpec, shard: ShardPlan) -> Iterator[tuple[str, tuple[int, str, Record]]]:

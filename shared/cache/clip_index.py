@@ -187,16 +187,8 @@ def _facts(kind: Any, columns: Mapping[str, Sequence[Any]]) -> list[Any]:  # noq
     return [None if None in row[:needed] else kind(*row) for row in values]
 
 
-def _row(
-    status: str,
-    clip: Clip | None,
-    file: AudioFile | None,
-    tokens: TokenCount | None,
-    audio: Audio | None,
-    place: Place | None,
-    rejection: Rejection | None,
-    written: Written | None,
-) -> IndexRow:
+def _row(status: str, *facts: Any) -> IndexRow:  # noqa: ANN401 - in the order of `_FACTS`
+    clip, file, tokens, audio, place, rejection, written = facts
     if status == KEPT and clip and file and tokens and audio and place and written:
         return Kept(clip=clip, file=file, tokens=tokens, audio=audio, place=place, written=written)
     if status == REJECTED and clip and rejection:
@@ -243,7 +235,8 @@ def iter_index(path: Path) -> Iterator[IndexRow]:
         if rows > _MOST_ROWS or not schema.equals(_schema()):
             found = f"{rows} rows" if rows > _MOST_ROWS else "other columns than this version writes"
             raise LockstepError(str(path), found=found, fix=fix, exit_code=1)
-        for batch in pq.ParquetFile(path).iter_batches(_READ_ROWS):
+        columns = [name for name in _COLUMNS if name != "text_sha256"]  # the text is there
+        for batch in pq.ParquetFile(path).iter_batches(_READ_ROWS, columns=columns):
             yield from from_columns(batch.to_pydict())
     except (OSError, ValueError, pa.ArrowException) as error:
         raise LockstepError(str(path), found=f"cannot be read ({error})", fix=fix, exit_code=1) from None

@@ -145,6 +145,15 @@ def test_repair_makes_small_files_again(place, name, breakage):
     assert tree(place / "cache") == whole
 
 
+def test_a_lost_index_is_summed_by_workers(place, monkeypatch):
+    """Each has one thread, as when the cache was built; a sum by several threads has other last digits."""
+    whole = tree(place / "cache")
+    (place / "cache" / "index.parquet").unlink()
+    monkeypatch.setattr("xtts.precompute.check.repair.mel_sums", None)  # of this process, not of its workers
+    assert check(place, repair=True)[0] == 0
+    assert tree(place / "cache") == whole
+
+
 def test_repair_removes_extra_shards(place):
     whole = tree(place / "cache")
     path = place / "cache" / load_spec(place / "cache").buckets[0].train[0].file
