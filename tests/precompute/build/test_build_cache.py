@@ -152,7 +152,7 @@ def test_ledger_has_a_row_and_a_reason_for_every_clip(corpus, tiny_config, tmp_p
     assert notes_of(by_id["tone-0007"]) == "resampled from 16000 Hz"
     assert notes_of(by_id["tone-0008"]) == "mixed down from 2 channels"
     assert by_id["tone-0011"].tokens.left_out == "\u2603"
-    assert by_id["tone-0006"].position is None
+    assert by_id["tone-0006"].place is not None
     assert sum(report.rejected.values()) == 9
     assert len(records(tmp_path / "cache")) == report.spec.statistics.clips == 16
     assert build(corpus, tmp_path / "cache", lenient).changed is False
