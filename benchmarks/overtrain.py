@@ -35,7 +35,7 @@ from xtts.shared.audio.decode import decode
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.cache_spec import INDEX_FILE
-from xtts.shared.cache.clip_index import read_index
+from xtts.shared.cache.clip_index import Kept, read_index
 from xtts.shared.errors import LockstepError, reported
 from xtts.trainer.evaluation.figures import Sentence, mean_figures
 from xtts.trainer.evaluation.held_out_clips import Clip
@@ -111,7 +111,7 @@ def score(options: argparse.Namespace) -> None:
     vocoded = [log_mel(samples, profile) for samples in sounds[VOCODED]]
     systems = compare(clips, range(len(clips)), spoken, vocoded)
     console.print(figures_table(systems, "training sentences"))
-    texts = {row.id: row.text for row in read_index(cache / INDEX_FILE) if row.position is not None}
+    texts = {row.clip.id: row.clip.text for row in read_index(cache / INDEX_FILE) if isinstance(row, Kept)}
     heard = {
         system: [
             hear(
@@ -135,7 +135,7 @@ def score(options: argparse.Namespace) -> None:
 def read_recordings(data: Path, clips: Sequence[Clip], rate: int) -> list[np.ndarray]:
     """float32[S] of each clip, from the corpus itself."""
     corpus = read_corpus(data)
-    sources = {clip.id: corpus.root / clip.source for clip in corpus.clips if clip.reason is None}
+    sources = {clip.id: corpus.root / clip.source for clip in corpus.clips if clip.text and not clip.duplicate}
     missing = [clip.clip_id for clip in clips if clip.clip_id not in sources]
     if missing:
         raise LockstepError(str(data), found=f"no clip {missing[0]}", expected="the corpus that the run was trained on")

@@ -20,7 +20,7 @@ from report import machine, write_json
 
 from xtts.shared.audio.mel_pictures import png_bytes
 from xtts.shared.cache.cache_spec import INDEX_FILE
-from xtts.shared.cache.clip_index import read_index
+from xtts.shared.cache.clip_index import Kept, read_index
 from xtts.shared.errors import LockstepError, reported
 from xtts.trainer.evaluation.figures import mean_figures
 from xtts.trainer.evaluation.pictures import draw_pair
@@ -123,7 +123,7 @@ def draw(done: Evaluation, clip_id: str, file: Path) -> None:
     if clip_id not in spoken:
         raise LockstepError("--clip", found=f"{clip_id!r}", expected=f"a held-out sentence, such as {min(spoken)}")
     clip, said = spoken[clip_id]
-    texts = {row.id: row.text for row in read_index(done.cache / INDEX_FILE) if row.position is not None}
+    texts = {row.clip.id: row.clip.text for row in read_index(done.cache / INDEX_FILE) if isinstance(row, Kept)}
     drawn = png_bytes(draw_pair(clip.mel, said.mel, done.source.voice.mel_profile, texts[clip_id]))
     picture = Image.open(io.BytesIO(drawn)).convert("RGB")
     for colours in _PALETTES:

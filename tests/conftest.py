@@ -14,7 +14,7 @@ import soundfile
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.cache.clip_index import Audio, AudioFile, Clip, Kept, Place, TokenCount, Written
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.trainer.system.tensorflow_import import enable_compile_cache
@@ -104,16 +104,24 @@ def real_clips() -> Path:
 
 
 @pytest.fixture(scope="session")
-def ljspeech_rows() -> list[IndexRow]:
+def kept_row() -> Callable[[str, int, int], Kept]:
+    """Function from (id, tokens, frames) to a row of the ledger."""
+
+    def row(name: str, tokens: int, frames: int) -> Kept:
+        return Kept(
+            clip=Clip(name, speaker="", text="t", source=f"wavs/{name}.wav"), file=AudioFile(1, 1),
+            tokens=TokenCount(tokens, left_out=""), audio=Audio(frames, seconds=frames * 256 / 22_050, notes=""),
+            place=Place("train", 0, 0), written=Written(0, "", "", 0.0, 0.0),
+        )  # fmt: skip
+
+    return row
+
+
+@pytest.fixture(scope="session")
+def ljspeech_rows(kept_row) -> list[Kept]:
     """The ledger that LJSpeech's own lengths would give; the test is skipped where they are not at hand."""
     path = SHARED_DATA / "ljspeech-1.1-lengths.csv"
     if not path.is_file():
         pytest.skip("the lengths of LJSpeech are not on this machine")
     with path.open() as file:
-        return [
-            IndexRow(
-                id=line["id"], speaker="", text="", status="kept", token_length=int(line["characters"]),
-                mel_length=int(line["mel_frames"]), seconds=int(line["mel_frames"]) * 256 / 22_050,
-            )
-            for line in csv.DictReader(file)
-        ]  # fmt: skip
+        return [kept_row(line["id"], int(line["characters"]), int(line["mel_frames"])) for line in csv.DictReader(file)]

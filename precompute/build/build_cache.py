@@ -4,22 +4,21 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from xtts.precompute.build.commit import commit, describe
 from xtts.precompute.build.extract import ShardTask, write_shard
 from xtts.precompute.build.ledger import check_rejects, gather
-from xtts.precompute.build.scan import UNNORMALISED, same_strings
 from xtts.precompute.build.shard_plan import ShardPlan, stored_bytes
-from xtts.precompute.build.staging import Finished, StagingArea
+from xtts.precompute.build.staging import Finished, StagingArea, written_row
 from xtts.precompute.build.survey import Request, Survey, make_request, survey
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected
 from xtts.shared.config import Config
 from xtts.shared.system.folder_lock import exclusive
 from xtts.shared.system.peak_memory import peak_resident_bytes
@@ -80,8 +79,8 @@ def run_build(request: Request, progress: Progress, pool: WorkerPool | None = No
             changed = commit(cache, staging, spec, index, found.front_end.tokenizer)
     return BuildReport(
         spec=spec,
-        rejected=Counter(row.reason for row in rows if row.reason),
-        unnormalised=sum(row.notes.startswith(UNNORMALISED) for row in rows),
+        rejected=Counter(row.rejection.reason for row in rows if isinstance(row, Rejected)),
+        unnormalised=sum(not row.clip.normalised for row in rows),
         padding_efficiency=_fills(rows, spec),
         kept_shards=len(found.finished),
         written_shards=len(found.missing),
@@ -94,9 +93,9 @@ def run_build(request: Request, progress: Progress, pool: WorkerPool | None = No
 def _fills(rows: list[IndexRow], spec: CacheSpec) -> list[float]:
     useful, clips = [0] * len(spec.buckets), [0] * len(spec.buckets)
     for row in rows:
-        if row.position is not None and row.bucket is not None:
-            useful[row.bucket] += row.mel_length or 0
-            clips[row.bucket] += 1
+        if isinstance(row, Kept):
+            useful[row.place.bucket] += row.audio.mel_length
+            clips[row.place.bucket] += 1
     if not spec.fixed_length:
         return [1.0] * len(spec.buckets)
     return [u / max(1, n * bucket.frames) for u, n, bucket in zip(useful, clips, spec.buckets, strict=True)]
@@ -118,17 +117,18 @@ def _write_missing(
 ) -> dict[str, Finished]:
     """Write every shard that is not there yet, the largest first so that no worker is left alone at the end."""
     shapes, finished = found.plan.shapes, dict(found.finished)
-    sizes = {s.file: stored_bytes(s.rows, shapes[s.bucket], request.config) for s in found.missing}
+    sizes = {s.file: stored_bytes(s.clips, shapes[s.bucket], request.config) for s in found.missing}
     check_free_space(request.cache, sum(sizes.values()))
-    rows = [row for shard in found.missing for row in shard.rows]
-    progress.start("features", len(rows), sum(row.seconds or 0.0 for row in rows))
+    clips = [clip for shard in found.missing for clip in shard.clips]
+    progress.start("features", len(clips), sum(clip.audio.seconds for clip in clips))
     plans = {shard.file: shard for shard in found.missing}
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
     for result in pool.run(partial(write_shard, found.front_end), _tasks(ordered, found, staging)):
-        planned = {row.id: row for row in plans[result.file].rows}
-        result = replace(result, rows=[same_strings(row, planned[row.id]) for row in result.rows])
-        finished[result.file] = staging.stage(result, found.settings[result.file])
-        progress.advance(len(result.rows), sum(row.seconds or 0.0 for row in result.rows))
+        shard = plans[result.file]
+        pairs = zip(shard.clips, result.outcomes, strict=True)
+        rows = [written_row(clip, shard.place, outcome) for clip, outcome in pairs]
+        finished[result.file] = staging.stage(result, rows, found.settings[result.file])
+        progress.advance(len(rows), sum(clip.audio.seconds for clip in shard.clips))
     return finished
 
 
@@ -138,6 +138,6 @@ def _tasks(missing: list[ShardPlan], found: Survey, staging: StagingArea) -> Ite
             file=shard.file,
             path=staging.part(shard.file),
             shape=found.plan.shapes[shard.bucket],
-            rows=shard.rows,
-            stored={row.id: found.stored[row.id] for row in shard.rows if row.id in found.stored},
+            clips=shard.clips,
+            stored={row.clip.id: found.stored[row.clip.id] for row in shard.clips if row.clip.id in found.stored},
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from xtts.shared.cache.clip_index import Written
 from xtts.shared.cache.records import FRAME_BYTES, CorruptRecord, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
 
@@ -16,10 +17,7 @@ class StoredMel:
     """Where a clip's mel lies, and what is known of it."""
 
     path: Path
-    position: int
-    audio_sha256: str | None
-    mel_sum: float | None
-    mel_square_sum: float | None
+    written: Written
 
 
 _LARGEST_RECORD_BYTES = 1 << 30
@@ -52,7 +50,7 @@ class StoredMels:
             if record.clip_id != clip_id:
                 raise CorruptRecord(f"holds clip {record.clip_id!r}")
         except (OSError, CorruptRecord, StopIteration, IndexError) as error:
-            where = f"{stored.path} record {stored.position} ({clip_id})"
+            where = f"{stored.path} record {stored.written.position} ({clip_id})"
             fix = f"{repair_command(stored.path.parents[2])}, or build with --fresh"
             raise LockstepError(where, found=f"cannot be used again: {error}", fix=fix, exit_code=1) from None
         return record
@@ -61,7 +59,7 @@ class StoredMels:
         if stored.path not in self._offsets:
             self._offsets[stored.path] = list(_record_offsets(descriptor))
         offsets = self._offsets[stored.path]
-        return offsets[stored.position], offsets[stored.position + 1]
+        return offsets[stored.written.position], offsets[stored.written.position + 1]
 
 
 def _record_offsets(descriptor: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from xtts.precompute.build.scan import same_file
+from xtts.precompute.build.scan import ScannedRow, same_file
 from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.config import setting_differences
 
@@ -15,10 +15,10 @@ _CONSEQUENCES = {
 }
 
 
-_DIFFERENCES: dict[str, Callable[[IndexRow, IndexRow], bool]] = {
+_DIFFERENCES: dict[str, Callable[[ScannedRow, IndexRow], bool]] = {
     "with other audio": same_file,
-    "with another transcript": lambda row, was: row.text_sha256 == was.text_sha256,
-    "with another speaker": lambda row, was: row.speaker == was.speaker,
+    "with another transcript": lambda row, was: row.clip.text == was.clip.text,
+    "with another speaker": lambda row, was: row.clip.speaker == was.clip.speaker,
 }
 
 
@@ -30,18 +30,18 @@ def setting_changes(old: Mapping[str, object], new: Mapping[str, Mapping[str, ob
     ]
 
 
-def corpus_changes(old: Iterable[IndexRow], new: Iterable[IndexRow]) -> list[str]:
+def corpus_changes(old: Iterable[IndexRow], new: Iterable[ScannedRow]) -> list[str]:
     """How many clips were added, removed, recorded or transcribed anew, with an example each."""
-    before = {row.id: row for row in old if row.reason != "duplicate id"}
+    before = {row.clip.id: row for row in old if not row.clip.duplicate}
     groups: dict[str, list[str]] = {what: [] for what in ("added", "removed", *_DIFFERENCES)}
-    for row in new:  # one at a time: the rows of a thousand hours fill memory as it is
-        was = before.pop(row.id, None) if row.reason != "duplicate id" else row
+    for row in (row for row in new if not row.clip.duplicate):
+        was = before.pop(row.clip.id, None)
         if was is None:
-            groups["added"].append(row.id)
-        elif was is not row:
-            for what, same in _DIFFERENCES.items():
-                if not same(row, was):
-                    groups[what].append(row.id)
+            groups["added"].append(row.clip.id)
+            continue
+        for what, same in _DIFFERENCES.items():
+            if not same(row, was):
+                groups[what].append(row.clip.id)
     groups["removed"] += before
     return [
         f"{len(names)} {'clip' if len(names) == 1 else 'clips'} {what} ({names[0]}{', ...' if names[1:] else ''})"

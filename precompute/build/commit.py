@@ -24,7 +24,7 @@ from xtts.shared.cache.cache_spec import (
     digest_of,
     spec_bytes,
 )
-from xtts.shared.cache.clip_index import KEPT, IndexRow, index_bytes
+from xtts.shared.cache.clip_index import IndexRow, Kept, index_bytes
 from xtts.shared.config import Config, feature_config
 from xtts.shared.system import atomic_files
 from xtts.shared.text.tokenizer import Tokenizer
@@ -80,17 +80,17 @@ def _buckets(plan: Plan, finished: Mapping[str, Finished]) -> list[Bucket]:
 
 def _statistics(rows: list[IndexRow], plan: Plan, *, fixed: bool, mel_channels: int) -> Statistics:
     """Corpus figures, by math.fsum, which is exact: neither the order of clips nor the number of workers can show."""
-    kept = [row for row in rows if row.status == KEPT]
-    frames = sum(row.mel_length or 0 for row in kept)
-    stored = sum(plan.shapes[row.bucket or 0].frames for row in kept) if fixed else frames
-    train = [row for row in kept if row.split == "train"]
-    values = max(1, sum(row.mel_length or 0 for row in train) * mel_channels)
-    mean = math.fsum(row.mel_sum or 0.0 for row in train) / values
-    variance = math.fsum(row.mel_square_sum or 0.0 for row in train) / values - mean**2
+    kept = [row for row in rows if isinstance(row, Kept)]
+    frames = sum(row.audio.mel_length for row in kept)
+    stored = sum(plan.shapes[row.place.bucket].frames for row in kept) if fixed else frames
+    train = [row for row in kept if row.place.split == "train"]
+    values = max(1, sum(row.audio.mel_length for row in train) * mel_channels)
+    mean = math.fsum(row.written.mel_sum for row in train) / values
+    variance = math.fsum(row.written.mel_square_sum for row in train) / values - mean**2
     return Statistics(
         clips=len(kept),
         rejected=len(rows) - len(kept),
-        seconds=math.fsum(row.seconds or 0.0 for row in kept),
+        seconds=math.fsum(row.audio.seconds for row in kept),
         frames=frames,
         mel_mean=mean,
         mel_deviation=math.sqrt(max(0.0, variance)),

@@ -3,17 +3,18 @@
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
+from xtts.precompute.build.scan import Scanned
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.clip_index import REJECTED, IndexRow
+from xtts.shared.cache.clip_index import Audio, AudioFile, Clip, Rejection, Written
 from xtts.shared.cache.records import Record, frame
 from xtts.shared.errors import LockstepError
 
@@ -27,60 +28,55 @@ class ShardTask:
     path: Path
     """Where to write for now."""
     shape: Shape
-    rows: list[IndexRow]
+    clips: list[Scanned]
     stored: Mapping[str, StoredMel]
     """Clips whose mel an earlier cache holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShardResult:
-    """What was written, and the finished rows."""
+    """What was written, and what became of each clip of the task."""
 
     file: str
     path: Path
-    rows: list[IndexRow]
-    records: int
+    outcomes: list[Written | Rejection]
     bytes: int
     sha256: str
 
 
 def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
     """Extract and write clip by clip, so that memory does not grow with the shard; the caller syncs the file."""
-    digest, size, records, rows = hashlib.sha256(), 0, 0, []
+    digest, size, records, outcomes = hashlib.sha256(), 0, 0, list[Written | Rejection]()
     mels = StoredMels(mel_dtype=front_end.mel_dtype, mel_channels=front_end.profile.mel_channels)
     with task.path.open("wb") as out:
-        for row in task.rows:
+        for row in task.clips:
             try:
-                done, mel = mel_of(row, task.stored.get(row.id), mels, front_end)
+                mel, audio_sha256, sums = mel_of(row, task.stored.get(row.clip.id), mels, front_end)
             except AudioProblem as problem:
-                rows.append(replace(row, status=REJECTED, reason=problem.reason, detail=problem.detail))
+                outcomes.append(Rejection(problem.reason, problem.detail))
                 continue
-            payload = _record(row, mel, task.shape, front_end).to_example()
+            payload = _record(row.clip, mel, task.shape, front_end).to_example()
             framed = frame(payload)
             digest.update(framed)
             out.write(framed)
-            rows.append(replace(done, position=records, record_sha256=hashlib.sha256(payload).hexdigest()))
+            outcomes.append(Written(records, hashlib.sha256(payload).hexdigest(), audio_sha256, *sums))
             size, records = size + len(framed), records + 1
-    return ShardResult(
-        file=task.file, path=task.path, rows=rows, records=records, bytes=size, sha256=digest.hexdigest()
-    )
+    return ShardResult(file=task.file, path=task.path, outcomes=outcomes, bytes=size, sha256=digest.hexdigest())
 
 
 def mel_of(
-    row: IndexRow, stored: StoredMel | None, mels: StoredMels, front_end: FrontEnd
-) -> tuple[IndexRow, np.ndarray]:
-    """The mel as it is stored, and the row with the audio's figures."""
+    row: Scanned, stored: StoredMel | None, mels: StoredMels, front_end: FrontEnd
+) -> tuple[np.ndarray, str, tuple[float, float]]:
+    """The mel as it is stored, the digest of its audio, and its sums."""
     if stored is not None:
-        mel_sum, square_sum, audio_sha256 = stored.mel_sum, stored.mel_square_sum, stored.audio_sha256
-        mel = mels.read(stored, row.id)
-        return replace(row, audio_sha256=audio_sha256, mel_sum=mel_sum, mel_square_sum=square_sum), mel
+        was = stored.written
+        return mels.read(stored, row.clip.id), was.audio_sha256, (was.mel_sum, was.mel_square_sum)
     data = _read_source(row, front_end)
-    mel = extract_mel(data, row, front_end)
-    mel_sum, square_sum = mel_sums(mel)
-    if not math.isfinite(square_sum):
+    mel = extract_mel(data, row.audio, front_end)
+    sums = mel_sums(mel)
+    if not math.isfinite(sums[1]):
         raise AudioProblem("non-finite mel", "the audio holds samples that are not numbers")
-    audio_sha256 = hashlib.sha256(data).hexdigest()
-    return replace(row, audio_sha256=audio_sha256, mel_sum=mel_sum, mel_square_sum=square_sum), mel
+    return mel, hashlib.sha256(data).hexdigest(), sums
 
 
 def mel_sums(mel: np.ndarray) -> tuple[float, float]:
@@ -89,20 +85,20 @@ def mel_sums(mel: np.ndarray) -> tuple[float, float]:
     return float(exact.sum()), float(np.dot(exact, exact))
 
 
-def extract_mel(data: bytes, row: IndexRow, front_end: FrontEnd) -> np.ndarray:
+def extract_mel(data: bytes, audio: Audio, front_end: FrontEnd) -> np.ndarray:
     """Decode a file and compute its mel in the stored type; raises `AudioProblem`."""
     samples = front_end.samples(data)
-    if front_end.profile.frames(len(samples)) != row.mel_length:
+    if front_end.profile.frames(len(samples)) != audio.mel_length:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says otherwise")
     with np.errstate(all="ignore"):  # samples that are not numbers are found by the caller
         return log_mel(samples, front_end.profile).astype(front_end.mel_dtype)
 
 
-def _read_source(row: IndexRow, front_end: FrontEnd) -> bytes:
-    path = front_end.path(row.source or "")
+def _read_source(row: Scanned, front_end: FrontEnd) -> bytes:
+    path = front_end.path(row.clip.source)
     try:
         data = path.read_bytes()
-        changed = path.stat().st_mtime_ns != row.source_mtime_ns or len(data) != row.source_bytes
+        changed = AudioFile(len(data), path.stat().st_mtime_ns) != row.file
     except FileNotFoundError:
         changed = True
     if changed:
@@ -111,18 +107,18 @@ def _read_source(row: IndexRow, front_end: FrontEnd) -> bytes:
     return data
 
 
-def _record(row: IndexRow, mel: np.ndarray, shape: Shape, front_end: FrontEnd) -> Record:
-    ids, profile = front_end.tokenizer.encode(row.text).ids, front_end.profile
+def _record(clip: Clip, mel: np.ndarray, shape: Shape, front_end: FrontEnd) -> Record:
+    ids, profile = front_end.tokenizer.encode(clip.text).ids, front_end.profile
     most_frames, most_tokens = (shape.frames, shape.tokens) if front_end.fixed_length else (len(mel), len(ids))
     padded = np.full((most_frames, profile.mel_channels), profile.silence, mel.dtype)
     padded[: len(mel)] = mel
     tokens = np.zeros(most_tokens, np.int64)
     tokens[: len(ids)] = ids
     return Record(
-        clip_id=row.id,
+        clip_id=clip.id,
         tokens=tokens,
         mel=padded,
         token_length=len(ids),
         mel_length=len(mel),
-        speaker=front_end.speaker_id(row.speaker),
+        speaker=front_end.speaker_id(clip.speaker),
     )

@@ -5,148 +5,152 @@ import os
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.listing import Clip
 from xtts.shared.audio.decode import AudioProblem, read_header
-from xtts.shared.cache.clip_index import KEPT, REJECTED, IndexRow
+from xtts.shared.cache.clip_index import (
+    DUPLICATE,
+    Audio,
+    AudioFile,
+    Clip,
+    IndexRow,
+    Kept,
+    Place,
+    Rejected,
+    Rejection,
+    TokenCount,
+)
 
-UNNORMALISED = "no normalised column"
-"""The note of a clip whose text is the raw one."""
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A clip and its file, before anything is opened."""
+
+    clip: Clip
+    file: AudioFile | None
+    """None where there is none, or not a regular one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CachedRow:
-    """What an earlier build found out about a clip."""
+class Scanned:
+    """A clip whose text and audio can be used."""
 
-    row: IndexRow
-    audio: bool
-    """The audio settings were the same."""
-    text: bool
-    """The text settings were the same."""
+    clip: Clip
+    file: AudioFile
+    tokens: TokenCount
+    audio: Audio
 
-
-def start_row(clip: Clip, front_end: FrontEnd) -> IndexRow:
-    """A row with what the corpus and the file system say."""
-    size, time = _size_and_time(front_end.path(clip.source))
-    return IndexRow(
-        id=clip.id, speaker=clip.speaker, text=clip.text, text_sha256=clip.text_sha256,
-        source=clip.source, source_bytes=size, source_mtime_ns=time,
-        status=REJECTED if clip.reason else KEPT, reason=clip.reason, notes="" if clip.normalised else UNNORMALISED,
-    )  # fmt: skip
+    def rejected(self, rejection: Rejection, place: Place | None = None) -> Rejected:
+        """The same clip, found unfit later."""
+        return Rejected(
+            clip=self.clip, file=self.file, tokens=self.tokens, audio=self.audio, place=place, rejection=rejection
+        )
 
 
-def _size_and_time(path: Path) -> tuple[int | None, int | None]:
-    """Bytes and modification time of a regular file; a pipe would block, a device never end."""
+_MISSING = Rejection("missing audio", "no such file, or not a regular one")
+ScannedRow = Scanned | Rejected
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Findings:
+    """What reading a clip's text and audio found out; all that a worker sends back."""
+
+    number: int
+    file: AudioFile | None
+    tokens: TokenCount
+    audio: Audio | Rejection
+
+
+def find_file(clip: Clip, front_end: FrontEnd) -> Found:
+    """A clip with the size and the time of its regular file; a pipe would block, a device never end."""
     try:
-        status = os.stat(path)
+        status = os.stat(front_end.path(clip.source))
     except OSError:
-        return None, None
-    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else (None, None)
+        return Found(clip, None)
+    return Found(clip, AudioFile(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None)
 
 
-def same_file(row: IndexRow, other: IndexRow) -> bool:
+def same_file(row: Found | ScannedRow | Kept, other: Found | ScannedRow | Kept) -> bool:
     """Whether two rows saw the same audio, by path, size and modification time, else by digest."""
-    stats = [(r.source, r.source_bytes, r.source_mtime_ns) for r in (row, other)]
-    if stats[0] == stats[1]:
+    if (row.clip.source, row.file) == (other.clip.source, other.file):
         return True
-    return row.audio_sha256 is not None and row.audio_sha256 == other.audio_sha256
+    digest = row.file and row.file.audio_sha256
+    return bool(digest) and other.file is not None and digest == other.file.audio_sha256
 
 
-def same_strings(row: IndexRow, original: IndexRow) -> IndexRow:
-    """A row back from a worker, with the long strings that the parent already holds: half of its memory."""
-    return replace(
-        row,
-        id=original.id,
-        speaker=original.speaker,
-        text=original.text,
-        text_sha256=original.text_sha256,
-        source=original.source,
-    )
-
-
-def recall(row: IndexRow, cached: CachedRow | None) -> IndexRow | None:
-    """The scanned row when an earlier build knows all of it, without opening a file."""
-    if row.reason == "duplicate id":
-        return row
-    if cached is None or not (cached.audio and cached.text and same_file(row, cached.row)):
+def recall(found: Found, cached: IndexRow | None) -> ScannedRow | None:
+    """What the scan would find, when an earlier build with these settings knows all of it; no file is opened."""
+    if found.clip.duplicate:
+        return Rejected(clip=found.clip, file=found.file, rejection=Rejection(DUPLICATE))
+    if cached is None or cached.tokens is None or found.clip.text != cached.clip.text or not same_file(found, cached):
         return None
-    if row.text_sha256 != cached.row.text_sha256:
-        return None
-    row = replace(row, text_sha256=cached.row.text_sha256)  # the same letters; a second copy would stay for the build
-    return _recall_audio(_recall_text(row, cached.row), cached.row)
+    return judge(Found(found.clip, cached.file), cached.tokens, _cached_audio(cached))
 
 
-def scan_clips(
-    front_end: FrontEnd, clips: Iterable[tuple[int, IndexRow, CachedRow | None]]
-) -> list[tuple[int, IndexRow]]:  # fmt: skip
-    """Scan a handful of numbered clips (runs in a worker, which would wait 0.2 s for what `survey` imports)."""
-    return [(number, _scan_clip(row, cached, front_end)) for number, row, cached in clips]
+def judge(found: Found, tokens: TokenCount, audio: Audio | Rejection) -> ScannedRow:
+    """Keep or reject a clip by what was found."""
+    clip, file = found.clip, found.file
+    if file is None:
+        return Rejected(clip=clip, tokens=tokens, rejection=_MISSING)
+    if isinstance(audio, Rejection):
+        return Rejected(clip=clip, file=file, tokens=tokens, rejection=audio)
+    scanned = Scanned(clip=clip, file=file, tokens=tokens, audio=audio)
+    if tokens.token_length:
+        return scanned
+    return scanned.rejected(Rejection("no known symbols" if clip.text else "empty text"))
 
 
-def _scan_clip(row: IndexRow, cached: CachedRow | None, front_end: FrontEnd) -> IndexRow:
-    row = _scan_text(row, front_end)
-    if cached is not None and cached.audio:
-        if not same_file(row, cached.row) and cached.row.audio_sha256 and row.source_bytes == cached.row.source_bytes:
-            row = replace(row, audio_sha256=file_digest(row, front_end))
-        if same_file(row, cached.row):
-            return _recall_audio(row, cached.row)
-    return _scan_audio(row, front_end)
+def _cached_audio(cached: IndexRow) -> Audio | Rejection:
+    return cached.audio if isinstance(cached, Kept) else cached.audio or cached.rejection
 
 
-def _scan_text(row: IndexRow, front_end: FrontEnd) -> IndexRow:
-    tokens = front_end.tokenizer.encode(row.text)
-    return _with_tokens(row, len(tokens.ids), tokens.unknown)
+def scan_clips(front_end: FrontEnd, clips: Iterable[tuple[int, Found, IndexRow | None]]) -> list[Findings]:
+    """Scan a handful of numbered clips (runs in a worker, which would wait 0.2 s for what `survey` imports).
+
+    With each comes what an earlier build with these audio settings knows of it.
+    """
+    return [_scan_clip(number, found, cached, front_end) for number, found, cached in clips]
 
 
-def _recall_text(row: IndexRow, cached: IndexRow) -> IndexRow:
-    return _with_tokens(row, cached.token_length, cached.left_out)
+def _scan_clip(number: int, found: Found, cached: IndexRow | None, front_end: FrontEnd) -> Findings:
+    encoded = front_end.tokenizer.encode(found.clip.text)
+    tokens = TokenCount(len(encoded.ids), encoded.unknown)
+    if cached is not None and not same_file(found, cached):
+        found = _with_digest(found, cached, front_end)
+    same = cached if cached is not None and same_file(found, cached) else None
+    audio = _cached_audio(same) if same else _scan_audio(found, front_end)
+    return Findings(number=number, file=found.file, tokens=tokens, audio=audio)
 
 
-def _with_tokens(row: IndexRow, length: int | None, left_out: str) -> IndexRow:
-    reason = None if length else "no known symbols" if row.text else "empty text"
-    status = REJECTED if reason else KEPT
-    return replace(row, token_length=length, left_out=left_out, status=status, reason=reason)
+def _with_digest(found: Found, cached: IndexRow, front_end: FrontEnd) -> Found:
+    """With the digest of a file of the size of before, which may have been touched only."""
+    file, was = found.file, cached.file
+    if not (file and was and was.audio_sha256 and file.source_bytes == was.source_bytes):
+        return found
+    return Found(found.clip, replace(file, audio_sha256=file_digest(found.clip, front_end)))
 
 
-def _recall_audio(row: IndexRow, cached: IndexRow) -> IndexRow:
-    if cached.mel_length is None:
-        return replace(row, status=REJECTED, reason=cached.reason, detail=cached.detail)
-    notes = [row.notes, *(note for note in cached.notes.split("; ") if note != UNNORMALISED)]
-    return replace(row, mel_length=cached.mel_length, seconds=cached.seconds, notes=_joined(notes))
-
-
-def _joined(notes: Iterable[str]) -> str:
-    return "; ".join(filter(None, notes))
-
-
-def _scan_audio(row: IndexRow, front_end: FrontEnd) -> IndexRow:
-    profile, path = front_end.profile, front_end.path(row.source or "")
+def _scan_audio(found: Found, front_end: FrontEnd) -> Audio | Rejection:
+    if found.file is None:
+        return _MISSING
+    profile, path = front_end.profile, front_end.path(found.clip.source)
     try:
-        if row.source_bytes is None:
-            raise AudioProblem("missing audio", "no such file, or not a regular one")
         header = read_header(path)
-        samples, notes = header.samples_at(profile.sample_rate), [row.notes, header.notes(profile.sample_rate)]
+        samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
         if front_end.trim_silence_db is not None:  # only decoding tells what is left
             whole, samples = samples, len(front_end.samples(path.read_bytes()))
             notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
     except AudioProblem as problem:
-        return replace(row, status=REJECTED, reason=problem.reason, detail=problem.detail)
+        return Rejection(problem.reason, problem.detail)
     except OSError as error:
-        return replace(row, status=REJECTED, reason="unreadable audio", detail=error.strerror or "")
-    return replace(
-        row,
-        mel_length=profile.frames(samples),
-        seconds=samples / profile.sample_rate,
-        notes=_joined(notes),
-    )
+        return Rejection("unreadable audio", error.strerror or "")
+    return Audio(profile.frames(samples), samples / profile.sample_rate, "; ".join(filter(None, notes)))
 
 
-def file_digest(row: IndexRow, front_end: FrontEnd) -> str | None:
-    """Digest of a clip's audio file, or None where it cannot be read."""
+def file_digest(clip: Clip, front_end: FrontEnd) -> str:
+    """Digest of a clip's audio file, empty where it cannot be read."""
     try:
-        with open(front_end.path(row.source or ""), "rb") as file:
+        with open(front_end.path(clip.source), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
-        return None
+        return ""

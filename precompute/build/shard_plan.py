@@ -3,12 +3,13 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from xtts.precompute.build.scan import Scanned, ScannedRow
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fitting_bucket, padding_efficiency, round_up
 from xtts.shared.cache.cache_spec import MAX_TOKENS, SPLITS, CacheSpec, shard_file
-from xtts.shared.cache.clip_index import KEPT, REJECTED, IndexRow
+from xtts.shared.cache.clip_index import Place, Rejected, Rejection
 from xtts.shared.config import Config
 
 MOST_FRAMES = 2**16
@@ -27,7 +28,12 @@ class ShardPlan:
     bucket: int
     shard: int
     shards: int
-    rows: list[IndexRow]
+    clips: list[Scanned]
+
+    @property
+    def place(self) -> Place:
+        """As the ledger has it."""
+        return Place(self.split, self.bucket, self.shard)
 
     @property
     def file(self) -> str:
@@ -66,22 +72,25 @@ def previous_plan(spec: CacheSpec) -> PreviousPlan:
     return PreviousPlan(shapes=shapes, speakers=spec.speakers, shard_counts=counts)
 
 
-def apply_filters(row: IndexRow, config: Config) -> IndexRow:
+def apply_filters(row: ScannedRow, config: Config) -> ScannedRow:
     """Keep or reject a scanned clip by its lengths; what the scan already rejected stays so."""
+    if isinstance(row, Rejected):
+        return row
     profile, shapes = mel_profile(config.audio.profile), config.shapes
-    reason, detail = row.reason, row.detail
-    if reason is None and row.mel_length is not None and row.token_length is not None:
-        frames, tokens = row.mel_length, row.token_length
-        most_frames, most_tokens = shapes.max_mel_frames or MOST_FRAMES, shapes.max_text_length or MAX_TOKENS
-        if frames < profile.shortest_frames:
-            reason, detail = "too short audio", f"{frames} frames, at least {profile.shortest_frames} are needed"
-        elif frames > min(most_frames, MOST_FRAMES):
-            reason, detail = "too long audio", f"{frames} frames, at most {min(most_frames, MOST_FRAMES)} are allowed"
-        elif tokens > min(most_tokens, MAX_TOKENS):
-            reason, detail = "too long text", f"{tokens} tokens, at most {min(most_tokens, MAX_TOKENS)} are allowed"
-        elif frames < tokens:
-            reason, detail = "too short audio", f"{frames} frames for {tokens} tokens: they cannot be aligned"
-    return row if reason == row.reason else replace(row, status=REJECTED, reason=reason, detail=detail)
+    frames, tokens = row.audio.mel_length, row.tokens.token_length
+    most_frames = min(shapes.max_mel_frames or MOST_FRAMES, MOST_FRAMES)
+    most_tokens = min(shapes.max_text_length or MAX_TOKENS, MAX_TOKENS)
+    if frames < profile.shortest_frames:
+        reason, detail = "too short audio", f"{frames} frames, at least {profile.shortest_frames} are needed"
+    elif frames > most_frames:
+        reason, detail = "too long audio", f"{frames} frames, at most {most_frames} are allowed"
+    elif tokens > most_tokens:
+        reason, detail = "too long text", f"{tokens} tokens, at most {most_tokens} are allowed"
+    elif frames < tokens:
+        reason, detail = "too short audio", f"{frames} frames for {tokens} tokens: they cannot be aligned"
+    else:
+        return row
+    return row.rejected(Rejection(reason, detail))
 
 
 def clip_digest(seed: int, clip_id: str) -> bytes:
@@ -101,17 +110,17 @@ def validation_ids(digests: Mapping[str, bytes], fraction: float) -> set[str]:
     return (held or set(ordered[:1])) - ({ordered[-1]} if len(held) == len(ordered) else set())
 
 
-def plan_cache(rows: Iterable[IndexRow], config: Config, previous: PreviousPlan | None) -> Plan:
+def plan_cache(rows: Iterable[ScannedRow], config: Config, previous: PreviousPlan | None) -> Plan:
     """Give every kept clip its place."""
-    kept = [row for row in rows if row.status == KEPT]
+    kept = [row for row in rows if isinstance(row, Scanned)]
     shapes = _shapes(kept, config, previous)
-    digests = {row.id: clip_digest(config.split.seed, row.id) for row in kept}
+    digests = {row.clip.id: clip_digest(config.split.seed, row.clip.id) for row in kept}
     held = validation_ids(digests, config.split.validation_fraction)
-    groups: dict[tuple[str, int], list[IndexRow]] = defaultdict(list)
-    for row in sorted(kept, key=lambda row: digests[row.id]):
+    groups: dict[tuple[str, int], list[Scanned]] = defaultdict(list)
+    for row in sorted(kept, key=lambda row: digests[row.clip.id]):
         bucket = fitting_bucket(shapes, *_lengths(row))
-        assert bucket is not None, row.id  # the shapes were chosen or checked for these very clips
-        groups["validation" if row.id in held else "train", bucket].append(row)
+        assert bucket is not None, row.clip.id  # the shapes were chosen or checked for these very clips
+        groups["validation" if row.clip.id in held else "train", bucket].append(row)
     target = _shard_bytes(groups, shapes, config)
     shards: list[ShardPlan] = []
     for split in SPLITS:
@@ -123,13 +132,11 @@ def plan_cache(rows: Iterable[IndexRow], config: Config, previous: PreviousPlan 
     return Plan(shapes=shapes, speakers=_speakers(kept, previous), shards=shards)
 
 
-def _lengths(row: IndexRow) -> tuple[int, int]:
-    assert row.token_length is not None, row.id
-    assert row.mel_length is not None, row.id
-    return row.token_length, row.mel_length
+def _lengths(row: Scanned) -> tuple[int, int]:
+    return row.tokens.token_length, row.audio.mel_length
 
 
-def _shapes(kept: list[IndexRow], config: Config, previous: PreviousPlan | None) -> list[Shape]:
+def _shapes(kept: list[Scanned], config: Config, previous: PreviousPlan | None) -> list[Shape]:
     lengths = [_lengths(row) for row in kept]
     if not config.shapes.pad_to_fixed_length:
         tokens, frames = (round_up(max(column)) for column in zip(*lengths, strict=True))
@@ -144,20 +151,20 @@ def _shapes(kept: list[IndexRow], config: Config, previous: PreviousPlan | None)
     return best if loss > _TOLERATED_LOSS else previous.shapes
 
 
-def _speakers(kept: list[IndexRow], previous: PreviousPlan | None) -> list[str]:
+def _speakers(kept: list[Scanned], previous: PreviousPlan | None) -> list[str]:
     """Named speakers; their places are their ids, so known ones keep theirs and new ones follow."""
     known = previous.speakers if previous else []
-    return [*known, *sorted({row.speaker for row in kept if row.speaker} - set(known))]
+    return [*known, *sorted({row.clip.speaker for row in kept if row.clip.speaker} - set(known))]
 
 
-def stored_bytes(rows: Iterable[IndexRow], shape: Shape, config: Config) -> int:
+def stored_bytes(rows: Iterable[Scanned], shape: Shape, config: Config) -> int:
     """About how large the records of these clips are."""
     item = (2 if config.shards.mel_dtype == "float16" else 4) * mel_profile(config.audio.profile).mel_channels
     fixed, rest = config.shapes.pad_to_fixed_length, shape.tokens + _RECORD_OVERHEAD_BYTES
     return sum((shape.frames if fixed else _lengths(row)[1]) * item + rest for row in rows)
 
 
-def _shard_bytes(groups: Mapping[tuple[str, int], list[IndexRow]], shapes: list[Shape], config: Config) -> float:
+def _shard_bytes(groups: Mapping[tuple[str, int], list[Scanned]], shapes: list[Shape], config: Config) -> float:
     """Target size of a shard: as configured, and less where the last shards would leave workers without work."""
     whole = sum(stored_bytes(rows, shapes[bucket], config) for (_, bucket), rows in groups.items())
     return min(config.shards.shard_mb * 2**20, max(_SMALLEST_TARGET_BYTES, whole / _ENOUGH_SHARDS))
@@ -169,14 +176,13 @@ def _shard_count(size: int, target: float, pinned: int | None) -> int:
 
 
 def _divide(
-    rows: list[IndexRow], digests: Mapping[str, bytes], *, split: str, bucket: int, count: int
+    rows: list[Scanned], digests: Mapping[str, bytes], *, split: str, bucket: int, count: int
 ) -> list[ShardPlan]:
-    members: list[list[IndexRow]] = [[] for _ in range(count)]
+    members: list[list[Scanned]] = [[] for _ in range(count)]
     for row in rows:
-        shard = int.from_bytes(digests[row.id][8:16], "big") % count
-        members[shard].append(replace(row, split=split, bucket=bucket, shard=shard))
+        members[int.from_bytes(digests[row.clip.id][8:16], "big") % count].append(row)
     return [
-        ShardPlan(split=split, bucket=bucket, shard=shard, shards=count, rows=clips)
+        ShardPlan(split=split, bucket=bucket, shard=shard, shards=count, clips=clips)
         for shard, clips in enumerate(members)
         if clips
     ]

@@ -5,18 +5,28 @@ import json
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from operator import attrgetter
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from xtts.precompute.build.extract import ShardResult
-from xtts.precompute.build.scan import same_file
+from xtts.precompute.build.scan import Scanned, same_file
 from xtts.precompute.build.shard_plan import ShardPlan, clip_digest
+from xtts.precompute.corpus.listing import Corpus
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.bucket_shapes import Shape
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, digest_of, load_spec, shard_number
-from xtts.shared.cache.clip_index import IndexRow, read_index
+from xtts.shared.cache.clip_index import (
+    Clip,
+    IndexRow,
+    Kept,
+    Place,
+    Rejection,
+    Written,
+    from_columns,
+    iter_index,
+    to_columns,
+)
 from xtts.shared.config import with_defaults
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
@@ -38,13 +48,23 @@ class Finished:
 
     def holds(self, plan: ShardPlan, settings: str) -> bool:
         """Whether writing `plan` now would give these very bytes."""
-        same_clips = len(self.rows) == len(plan.rows) and all(map(_same_clip, plan.rows, self.rows))
+        same_clips = len(self.rows) == len(plan.clips) and all(map(_same_clip, plan.clips, self.rows))
         return same_clips and self.settings == settings
 
 
-def _same_clip(row: IndexRow, other: IndexRow) -> bool:
-    facts = [(r.id, r.speaker, r.text_sha256, r.token_length, r.mel_length) for r in (row, other)]
-    return facts[0] == facts[1] and same_file(row, other)
+def _same_clip(row: Scanned, other: IndexRow) -> bool:
+    if other.tokens is None or other.audio is None:
+        return False
+    facts = [(r.id, r.speaker, r.text) for r in (row.clip, other.clip)]
+    lengths = (row.tokens.token_length, row.audio.mel_length) == (other.tokens.token_length, other.audio.mel_length)
+    return facts[0] == facts[1] and lengths and same_file(row, other)
+
+
+def written_row(row: Scanned, place: Place, outcome: Written | Rejection) -> IndexRow:
+    """The ledger's row of a clip after writing its shard."""
+    if isinstance(outcome, Written):
+        return Kept(clip=row.clip, file=row.file, tokens=row.tokens, audio=row.audio, place=place, written=outcome)
+    return row.rejected(outcome, place)
 
 
 def shard_settings(
@@ -84,27 +104,35 @@ class Prior:
         return same_front_end and all(self.spec.features.get(name) == features[name] for name in sections)
 
 
-def load_prior(cache: Path, strings: Mapping[str, str]) -> Prior:
-    """Read a finished cache, its rows with those strings; a `LockstepError` when it cannot be continued."""
+def load_prior(cache: Path, corpus: Corpus) -> Prior:
+    """Read a finished cache; a `LockstepError` when it cannot be continued.
+
+    Rows of clips that have not changed refer to those of the corpus, so that their texts are in memory once.
+    """
     spec = load_spec(cache)
     spec = spec.model_copy(update={"features": with_defaults(spec.features)})
-    rows = read_index(cache / INDEX_FILE, strings=strings)
+    clips = {clip.id: clip for clip in corpus.clips if not clip.duplicate}
+    rows = [_refer(row, clips.get(row.clip.id)) for row in iter_index(cache / INDEX_FILE)]
     if hashlib.sha256((cache / INDEX_FILE).read_bytes()).hexdigest() != spec.index_sha256:
         raise LockstepError(str(cache / INDEX_FILE), found="other content than when it was written", exit_code=1)
     return Prior(spec=spec, rows=rows, shards=_finished_shards(spec, rows))
 
 
+def _refer(row: IndexRow, clip: Clip | None) -> IndexRow:
+    return replace(row, clip=clip) if clip is not None and clip == row.clip else row
+
+
 def _finished_shards(spec: CacheSpec, rows: Iterable[IndexRow]) -> dict[str, Finished]:
     seed = int(spec.features["split"]["seed"])
-    members: dict[tuple[str | None, int | None, int | None], list[IndexRow]] = defaultdict(list)
+    members: dict[Place | None, list[IndexRow]] = defaultdict(list)
     for row in rows:
-        members[row.split, row.bucket, row.shard].append(row)
+        members[row.place].append(row)
     found = {}
     for number, bucket in enumerate(spec.buckets):
         shape = Shape(tokens=bucket.tokens, frames=bucket.frames)
         for shard in (*bucket.train, *bucket.validation):
-            split, place = shard.file.partition("/")[0], shard_number(shard.file)
-            clips = sorted(members[split, number, place], key=lambda row: clip_digest(seed, row.id))
+            place = Place(shard.file.partition("/")[0], number, shard_number(shard.file))
+            clips = sorted(members[place], key=lambda row: clip_digest(seed, row.clip.id))
             found[shard.file] = Finished(**shard.model_dump(), settings=_settings_of(spec, shape, clips), rows=clips)
     return found
 
@@ -113,7 +141,7 @@ def _settings_of(spec: CacheSpec, shape: Shape, clips: list[IndexRow]) -> str:
     return shard_settings(
         spec.features,
         shape=shape,
-        speakers={row.speaker: spec.speakers.index(row.speaker) for row in clips if row.speaker in spec.speakers},
+        speakers={name: spec.speakers.index(name) for name in {row.clip.speaker for row in clips} & set(spec.speakers)},
         tokenizer=spec.tokenizer_sha256,
         front_end=spec.versions.get("front_end", ""),
     )
@@ -143,12 +171,12 @@ class StagingArea:
         """Where a finished shard waits."""
         return self._root / file
 
-    def stage(self, result: ShardResult, settings: str) -> Finished:
+    def stage(self, result: ShardResult, rows: list[IndexRow], settings: str) -> Finished:
         """Make a written shard durable, and only then say so in its sidecar."""
+        records = sum(isinstance(row, Kept) for row in rows)
         done = Finished(
-            file=result.file, settings=settings, records=result.records, bytes=result.bytes, sha256=result.sha256,
-            rows=result.rows,
-        )  # fmt: skip
+            file=result.file, settings=settings, records=records, bytes=result.bytes, sha256=result.sha256, rows=rows
+        )
         target = self.staged(done.file)
         target.with_suffix(".json").unlink(missing_ok=True)
         atomic_files.sync_file(result.path)
@@ -178,19 +206,14 @@ def size_of(path: Path) -> int | None:
 
 
 def _sidecar_bytes(done: Finished) -> bytes:
-    """A shard's facts as JSON; rows as lists, because `dataclasses.asdict` would copy each of them deeply."""
-    columns = [field.name for field in fields(IndexRow)]
     content = {field.name: getattr(done, field.name) for field in fields(Finished)}
-    rows = list(map(attrgetter(*columns), done.rows))
-    return json.dumps({**content, "columns": columns, "rows": rows}).encode()
+    return json.dumps({**content, "rows": to_columns(done.rows)}).encode()
 
 
 def _read_sidecar(path: Path) -> Finished | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        names = content.pop("columns")
-        rows = [IndexRow(**dict(zip(names, values, strict=True))) for values in content.pop("rows")]
-        return Finished(**content, rows=rows)
+        return Finished(**{**content, "rows": from_columns(content["rows"])})
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None  # a shard without a readable sidecar is an unfinished shard
 

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from xtts.precompute.build.cached_mels import StoredMel
 from xtts.precompute.build.changes import corpus_changes, setting_changes, work_ahead
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.ledger import check_rejects
-from xtts.precompute.build.scan import CachedRow, recall, same_file, same_strings, scan_clips, start_row
+from xtts.precompute.build.scan import Found, ScannedRow, find_file, judge, recall, same_file, scan_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, apply_filters, plan_cache, previous_plan
 from xtts.precompute.build.staging import (
     Finished,
@@ -29,7 +30,7 @@ from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import SPEC_FILE, TOKENIZER_FILE, load_spec, shard_places
-from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.cache.clip_index import IndexRow, Kept
 from xtts.shared.config import Config, feature_config, with_defaults
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import Tokenizer, build_tokenizer, load_tokenizer, train_tokenizer
@@ -74,7 +75,7 @@ class Survey:
     """What there is and what is missing."""
 
     front_end: FrontEnd
-    rows: list[IndexRow]
+    rows: list[ScannedRow]
     """The ledger before anything is written."""
     plan: Plan
     settings: Mapping[str, str]
@@ -96,22 +97,29 @@ class _Existing:
     """Shards of the finished cache."""
     staged: Mapping[str, Finished]
     """Shards of an interrupted build, which are newer."""
-    cached: Mapping[str, CachedRow]
+    cached: Mapping[str, IndexRow]
+    """Clips that were read with the same audio settings."""
+    same_text: bool
+    """They were also read with the same text settings."""
     lines: list[str]
+
+
+_NOTHING = _Existing(prior=None, reusable={}, staged={}, cached={}, same_text=False, lines=[])
 
 
 def survey(request: Request, staging: StagingArea, pool: WorkerPool, progress: Progress) -> Survey:
     """Find out what there is to do, without writing anything."""
     features = feature_config(request.config)
     existing = _look_back(request, staging, features)
-    rows, plan = scan_and_plan(request, existing.cached, _previous_plan(existing.prior, features), pool, progress)
+    scanned = _scan(request, existing, pool, progress)
+    rows, plan = _filter_and_plan(request, scanned, _previous_plan(existing.prior, features))
     front_end = replace(request.front_end, speakers=tuple(plan.speakers))
     settings = {shard.file: _settings(shard, plan, front_end, features) for shard in plan.shards}
     there = {**existing.reusable, **existing.staged}
     ready = {s.file: there[s.file] for s in plan.shards if _is_ready(s, there, settings)}
     missing = [shard for shard in plan.shards if shard.file not in ready]
     stored = _stored(missing, existing, request.cache, front_end)
-    clips = sum(len(shard.rows) for shard in missing)
+    clips = sum(len(shard.clips) for shard in missing)
     changes = [*existing.lines, *_changes(existing.prior, rows, features)]
     changes += work_ahead(ready=len(ready), missing=len(missing), clips=clips, stored=len(stored))
     return Survey(
@@ -121,14 +129,15 @@ def survey(request: Request, staging: StagingArea, pool: WorkerPool, progress: P
 
 
 def scan_and_plan(
-    request: Request,
-    cached: Mapping[str, CachedRow],
-    previous: PreviousPlan | None,
-    pool: WorkerPool,
-    progress: Progress,
-) -> tuple[list[IndexRow], Plan]:
-    """The ledger before extraction, and the place of every clip that it keeps."""
-    scanned = _scan(request.corpus, request.front_end, cached, pool, progress)
+    request: Request, previous: PreviousPlan, pool: WorkerPool, progress: Progress
+) -> tuple[list[ScannedRow], Plan]:
+    """The ledger before extraction and the place of every clip that it keeps, from the corpus alone."""
+    return _filter_and_plan(request, _scan(request, _NOTHING, pool, progress), previous)
+
+
+def _filter_and_plan(
+    request: Request, scanned: list[ScannedRow], previous: PreviousPlan | None
+) -> tuple[list[ScannedRow], Plan]:
     rows = [apply_filters(row, request.config) for row in scanned]
     check_rejects(rows, request.config, request.corpus.root)
     return rows, plan_cache(rows, request.config, previous)
@@ -143,7 +152,7 @@ def _tokenizer(corpus: Corpus, config: Config, cache: Path | None) -> Tokenizer:
     if text.tokenizer != "bpe":
         return build_tokenizer(text.tokenizer, add_blank=text.add_blank)
     stored = _stored_tokenizer(cache, config) if cache is not None else None
-    texts = (clip.text for clip in corpus.clips if clip.reason is None)
+    texts = (clip.text for clip in corpus.clips if clip.text and not clip.duplicate)
     return stored or train_tokenizer(texts, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank)
 
 
@@ -176,11 +185,11 @@ def _look_back(request: Request, staging: StagingArea, features: Mapping[str, An
     """Collect what a finished cache and an interrupted build can save us."""
     cache, prior, lines = request.cache, None, []
     if request.fresh or not cache.is_dir():
-        return _Existing(prior=None, reusable={}, staged={}, cached={}, lines=[])
+        return _NOTHING
     unfinished = not (cache / SPEC_FILE).exists()
     if not unfinished:
         try:
-            prior = load_prior(cache, _strings(request.corpus))
+            prior = load_prior(cache, request.corpus)
         except LockstepError as error:
             lines = [f"{error.where}: {error.found}: all of the cache is built anew"]
     staged = staging.finished(committing=unfinished)
@@ -191,19 +200,12 @@ def _look_back(request: Request, staging: StagingArea, features: Mapping[str, An
     }
     if staged:
         lines.append(f"an interrupted build left {len(staged)} finished shards")
-    return _Existing(prior=prior, reusable=reusable, staged=staged, cached=_known(prior, features), lines=lines)
-
-
-def _strings(corpus: Corpus) -> dict[str, str]:
-    return {string: string for clip in corpus.clips for string in (clip.id, clip.text, clip.source)}
-
-
-def _known(prior: Prior | None, features: Mapping[str, Any]) -> dict[str, CachedRow]:
-    if prior is None:
-        return {}
-    audio, text = prior.same_settings(features, "audio"), prior.same_settings(features, "text")
-    rows = (row for row in prior.rows if row.reason != "duplicate id")
-    return {row.id: CachedRow(row=row, audio=audio, text=text) for row in rows}
+    same_audio, same_text = (prior is not None and prior.same_settings(features, name) for name in ("audio", "text"))
+    rows = prior.rows if prior is not None and same_audio else []
+    return _Existing(
+        prior=prior, reusable=reusable, staged=staged, same_text=same_text, lines=lines,
+        cached={row.clip.id: row for row in rows if not row.clip.duplicate},
+    )  # fmt: skip
 
 
 def _previous_plan(prior: Prior | None, features: Mapping[str, Any]) -> PreviousPlan | None:
@@ -211,32 +213,30 @@ def _previous_plan(prior: Prior | None, features: Mapping[str, Any]) -> Previous
     return previous_plan(prior.spec) if prior is not None and same else None
 
 
-def _scan(
-    corpus: Corpus, front_end: FrontEnd, cached: Mapping[str, CachedRow], pool: WorkerPool, progress: Progress
-) -> list[IndexRow]:
+def _scan(request: Request, existing: _Existing, pool: WorkerPool, progress: Progress) -> list[ScannedRow]:
     """Scan every clip that no earlier build knows; rows come back in the corpus' order."""
-    rows, missing = list[IndexRow](), list[int]()
-    for at, clip in enumerate(corpus.clips):
-        row = start_row(clip, front_end)
-        recalled = recall(row, cached.get(row.id))
-        rows.append(recalled or row)
-        if recalled is None:
-            missing.append(at)
+    front_end, cached = request.front_end, existing.cached
+    rows, missing = list[ScannedRow | None](), dict[int, Found]()
+    for number, clip in enumerate(request.corpus.clips):
+        found = find_file(clip, front_end)
+        rows.append(recall(found, cached.get(clip.id) if existing.same_text else None))
+        if rows[-1] is None:
+            missing[number] = found
     progress.start("scan", len(missing), 0.0)
-    chunks = [missing[i : i + _SCAN_CHUNK] for i in range(0, len(missing), _SCAN_CHUNK)]
-    tasks = ([(at, rows[at], cached.get(rows[at].id)) for at in chunk] for chunk in chunks)
-    for scanned in pool.run(partial(scan_clips, front_end), tasks):
-        for at, row in scanned:
-            rows[at] = same_strings(row, rows[at])
-        progress.advance(len(scanned), 0.0)
-    return rows
+    waiting = ((number, found, cached.get(found.clip.id)) for number, found in missing.items())
+    chunks = iter(lambda: list(islice(waiting, _SCAN_CHUNK)), [])
+    for findings in pool.run(partial(scan_clips, front_end), chunks):
+        for it in findings:
+            rows[it.number] = judge(Found(missing[it.number].clip, it.file), it.tokens, it.audio)
+        progress.advance(len(findings), 0.0)
+    return [row for row in rows if row is not None]
 
 
 def _settings(shard: ShardPlan, plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> str:
     return shard_settings(
         features,
         shape=plan.shapes[shard.bucket],
-        speakers={row.speaker: front_end.speaker_id(row.speaker) for row in shard.rows if row.speaker},
+        speakers={row.clip.speaker: front_end.speaker_id(row.clip.speaker) for row in shard.clips if row.clip.speaker},
         tokenizer=hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest(),
         front_end=str(FRONT_END),
     )
@@ -253,22 +253,17 @@ def _stored(missing: list[ShardPlan], existing: _Existing, cache: Path, front_en
         return {}
     files = shard_places(existing.prior.spec)
     found = {}
-    for row in (row for shard in missing for row in shard.rows):
-        cached = existing.cached.get(row.id)
-        if cached is None or not cached.audio or cached.row.position is None or not same_file(row, cached.row):
+    for row in (row for shard in missing for row in shard.clips):
+        cached = existing.cached.get(row.clip.id)
+        if not isinstance(cached, Kept) or not same_file(row, cached):
             continue
-        old = cached.row
-        file = files.get((old.split, old.bucket, old.shard))
-        if file is None or file not in existing.reusable:
-            continue  # lost, or not to be trusted
-        found[row.id] = StoredMel(
-            path=(cache / file).absolute(), position=cached.row.position,
-            audio_sha256=old.audio_sha256, mel_sum=old.mel_sum, mel_square_sum=old.mel_square_sum,
-        )  # fmt: skip
+        file = files.get(cached.place)
+        if file is not None and file in existing.reusable:  # else lost, or not to be trusted
+            found[row.clip.id] = StoredMel(path=(cache / file).absolute(), written=cached.written)
     return found
 
 
-def _changes(prior: Prior | None, rows: list[IndexRow], features: Mapping[str, Any]) -> list[str]:
+def _changes(prior: Prior | None, rows: list[ScannedRow], features: Mapping[str, Any]) -> list[str]:
     if prior is None:
         return []
     return [*setting_changes(prior.spec.features, features), *corpus_changes(prior.rows, rows)]

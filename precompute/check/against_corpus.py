@@ -11,14 +11,14 @@ import numpy as np
 
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.build.extract import extract_mel
-from xtts.precompute.build.scan import file_digest, same_file, start_row
+from xtts.precompute.build.scan import Found, file_digest, find_file, same_file
 from xtts.precompute.build.survey import Request, make_request
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
-from xtts.shared.cache.clip_index import IndexRow, read_index
+from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, read_index
 from xtts.shared.config import Config
 from xtts.shared.config_files import validate_config
 from xtts.shared.errors import LockstepError, build_command
@@ -39,58 +39,52 @@ def cache_request(cache: Path, spec: CacheSpec, data: Path, *, workers: int, lim
 
 def check_corpus(cache: Path, request: Request) -> list[Finding]:
     """Every clip that was changed, added or removed since the cache was built."""
-    known = {row.id: row for row in read_index(cache / INDEX_FILE) if row.reason != "duplicate id"}
+    known = {row.clip.id: row for row in read_index(cache / INDEX_FILE) if not row.clip.duplicate}
     findings: list[Finding] = []
     for clip in request.corpus.clips:
-        if clip.reason != "duplicate id":
-            row = start_row(clip, request.front_end)
-            findings += _differences(row, known.pop(clip.id, None), request.front_end)
-    findings += [_finding(row, "in the cache", "removed from the corpus") for row in known.values()]
+        if not clip.duplicate:
+            found = find_file(clip, request.front_end)
+            findings += _differences(found, known.pop(clip.id, None), request.front_end)
+    findings += [_finding(row.clip, "in the cache", "removed from the corpus") for row in known.values()]
     return [replace(finding, fix=build_command(cache)) for finding in findings]
 
 
-def _differences(row: IndexRow, known: IndexRow | None, front_end: FrontEnd) -> Iterator[Finding]:
+def _differences(found: Found, known: IndexRow | None, front_end: FrontEnd) -> Iterator[Finding]:
+    clip = found.clip
     if known is None:
-        yield _finding(row, "added to the corpus", "a clip of the cache")
+        yield _finding(clip, "added to the corpus", "a clip of the cache")
         return
-    if row.text_sha256 != known.text_sha256:
-        yield _finding(row, "transcript changed", f"{known.text[:60]!r}")
-    if row.speaker != known.speaker:
-        yield _finding(row, f"speaker {row.speaker!r}", f"{known.speaker!r}")
-    if not same_file(row, known):
-        now = file_digest(row, front_end) if known.audio_sha256 else None
-        if now is None or now != known.audio_sha256:
-            found = "audio missing" if row.source_bytes is None else "audio changed"
-            yield _finding(row, found, "the audio of the cache")
+    if clip.text != known.clip.text:
+        yield _finding(clip, "transcript changed", f"{known.clip.text[:60]!r}")
+    if clip.speaker != known.clip.speaker:
+        yield _finding(clip, f"speaker {clip.speaker!r}", f"{known.clip.speaker!r}")
+    if not same_file(found, known):
+        digest = known.file and known.file.audio_sha256
+        if digest is None or digest != file_digest(clip, front_end):
+            yield _finding(clip, "audio changed" if found.file else "audio missing", "the audio of the cache")
 
 
-def _finding(row: IndexRow, found: str, expected: str) -> Finding:
-    return Finding(file=row.source or "", where=f"{row.source} ({row.id})", found=found, expected=expected)
+def _finding(clip: Clip, found: str, expected: str) -> Finding:
+    return Finding(file=clip.source, where=f"{clip.source} ({clip.id})", found=found, expected=expected)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Deep:
     """A clip to compute again, and where its features lie."""
 
-    row: IndexRow
+    row: Kept
     stored: StoredMel
 
 
 def check_features(cache: Path, request: Request, *, clips: int | None) -> list[Finding]:
     """Compute features again and compare: of all clips, or of some, chosen by the digest of their records."""
     files = shard_places(load_spec(cache))
-    kept = [row for row in read_index(cache / INDEX_FILE) if row.position is not None]
-    kept.sort(key=lambda row: row.record_sha256 or "")
+    kept = [row for row in read_index(cache / INDEX_FILE) if isinstance(row, Kept)]
+    kept.sort(key=lambda row: row.written.record_sha256)
     jobs = [
-        _Deep(
-            row=row,
-            stored=StoredMel(
-                path=(cache / files[row.split, row.bucket, row.shard]).absolute(), position=row.position or 0,
-                audio_sha256=None, mel_sum=None, mel_square_sum=None,
-            ),
-        )
+        _Deep(row=row, stored=StoredMel(path=(cache / files[row.place]).absolute(), written=row.written))
         for row in kept[:clips]
-    ]  # fmt: skip
+    ]
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
     with WorkerPool(request.workers) as pool:
         found = [finding for part in pool.run(partial(_compare, request.front_end), chunks) for finding in part]
@@ -105,12 +99,12 @@ def _compare(front_end: FrontEnd, jobs: list[_Deep]) -> list[Finding]:
 def _compare_clip(job: _Deep, mels: StoredMels, front_end: FrontEnd) -> Iterator[Finding]:
     row, path = job.row, job.stored.path
     about: dict[str, Any] = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
-    about["where"] = f"{about['file']} record {row.position} ({row.id})"
+    about["where"] = f"{about['file']} record {row.written.position} ({row.clip.id})"
     try:
-        data = front_end.path(row.source or "").read_bytes()
-        if hashlib.sha256(data).hexdigest() != row.audio_sha256:
+        data = front_end.path(row.clip.source).read_bytes()
+        if hashlib.sha256(data).hexdigest() != row.written.audio_sha256:
             return  # `check_corpus` says so
-        mel, stored = extract_mel(data, row, front_end), mels.read_record(job.stored, row.id)
+        mel, stored = extract_mel(data, row.audio, front_end), mels.read_record(job.stored, row.clip.id)
     except (OSError, AudioProblem, LockstepError) as error:
         yield Finding(**about, found=f"cannot be compared: {error}")
         return
@@ -119,5 +113,5 @@ def _compare_clip(job: _Deep, mels: StoredMels, front_end: FrontEnd) -> Iterator
         frame, channel = np.unravel_index(int(error_of_mel.argmax()), error_of_mel.shape)
         found = f"mel differs by {error_of_mel.max():.3f} at frame {frame}, channel {channel}"
         yield Finding(**about, found=found, expected=f"at most {_TOLERANCE}")
-    if front_end.tokenizer.encode(row.text).ids != stored.tokens[: stored.token_length].tolist():
+    if front_end.tokenizer.encode(row.clip.text).ids != stored.tokens[: stored.token_length].tolist():
         yield Finding(**about, found="other tokens than its transcript gives")

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from xtts.precompute.build.build_cache import run_build
@@ -10,14 +11,16 @@ from xtts.precompute.build.cached_mels import StoredMels
 from xtts.precompute.build.extract import mel_of, mel_sums
 from xtts.precompute.build.scan import file_digest
 from xtts.precompute.build.shard_plan import ShardPlan, previous_plan
+from xtts.precompute.build.staging import written_row
 from xtts.precompute.build.survey import Request, scan_and_plan
 from xtts.precompute.check.against_corpus import cache_request, check_corpus
 from xtts.precompute.check.verify import Finding
+from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
-from xtts.shared.cache.clip_index import REJECTED, IndexRow, index_bytes
+from xtts.shared.cache.clip_index import IndexRow, Rejected, Rejection, Written, index_bytes
 from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError, build_command
@@ -41,34 +44,37 @@ def repair_cache(cache: Path, data: Path, findings: Iterable[Finding], *, worker
 def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Progress) -> None:
     """Write `index.parquet` again from a scan of the corpus and the records themselves."""
     with WorkerPool(request.workers) as pool:
-        rows, plan = scan_and_plan(request, {}, previous_plan(spec), pool, progress)
-    outcomes = {row.id: row for shard in plan.shards for row in _outcomes(cache, spec, shard, request)}
-    index = index_bytes([row if row.status == REJECTED else outcomes[row.id] for row in rows])
+        rows, plan = scan_and_plan(request, previous_plan(spec), pool, progress)
+        # In workers, as when they were written: a sum by several threads has other last digits.
+        parts = pool.run(partial(_outcomes, cache, spec, request.front_end), plan.shards)
+        outcomes = {row.clip.id: row for part in parts for row in part}
+    index = index_bytes([row if isinstance(row, Rejected) else outcomes[row.clip.id] for row in rows])
     if hashlib.sha256(index).hexdigest() != spec.index_sha256:
         found = "cannot be made again to the same bytes: the corpus or a shard has changed"
         raise LockstepError(str(cache / INDEX_FILE), found=found, fix=build_command(cache, fresh=True), exit_code=1)
     atomic_files.write(cache / INDEX_FILE, index)
 
 
-def _outcomes(cache: Path, spec: CacheSpec, shard: ShardPlan, request: Request) -> Iterator[IndexRow]:
+def _outcomes(cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: ShardPlan) -> list[IndexRow]:
+    rows = list[IndexRow]()
     records = dict(_read_records(cache, spec, shard))
     mels = StoredMels(mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
-    for row in shard.rows:
-        if row.id in records:
-            position, digest, record = records[row.id]
-            mel_sum, square_sum = mel_sums(record.mel[: record.mel_length])
-            yield replace(
-                row, position=position, record_sha256=digest, mel_sum=mel_sum, mel_square_sum=square_sum,
-                audio_sha256=file_digest(row, request.front_end),
-            )  # fmt: skip
+    for row in shard.clips:
+        name = row.clip.id
+        if name in records:
+            position, digest, record = records[name]
+            sums = mel_sums(record.mel[: record.mel_length])
+            written = Written(position, digest, file_digest(row.clip, front_end), *sums)
+            rows.append(written_row(row, shard.place, written))
             continue
         try:
-            mel_of(row, None, mels, request.front_end)
+            mel_of(row, None, mels, front_end)
         except AudioProblem as problem:
-            yield replace(row, status=REJECTED, reason=problem.reason, detail=problem.detail)
+            rows.append(written_row(row, shard.place, Rejection(problem.reason, problem.detail)))
         else:
-            found = f"no record of {row.id}"
+            found = f"no record of {name}"
             raise LockstepError(str(cache / shard.file), found=found, fix=build_command(cache, fresh=True), exit_code=1)
+    return rows
 
 
 def _read_records(cache: Path, spec: CacheSpec, shard: ShardPlan) -> Iterator[tuple[str, tuple[int, str, Record]]]:

@@ -21,7 +21,7 @@ from xtts.shared.cache.cache_spec import (
     load_spec,
     shard_places,
 )
-from xtts.shared.cache.clip_index import KEPT, IndexRow, read_index
+from xtts.shared.cache.clip_index import IndexRow, Kept, read_index
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
@@ -43,7 +43,7 @@ class Finding:
         return f"{self.where}: {self.found}{expected}; {self.fix}"
 
 
-Places = Mapping[str, list[IndexRow]]
+Places = Mapping[str, list[Kept]]
 """Shard file to the rows of its records, by position."""
 
 
@@ -87,11 +87,11 @@ def _shards(spec: CacheSpec) -> Iterator[tuple[Bucket, Shard]]:
 def _places(spec: CacheSpec, rows: list[IndexRow]) -> Places:
     """Group the index by shard; a row that names a shard that is not there was reported before."""
     names = shard_places(spec)
-    places: dict[str, list[IndexRow]] = defaultdict(list)
+    places: dict[str, list[Kept]] = defaultdict(list)
     for row in rows:
-        if row.position is not None:
-            places[names.get((row.split, row.bucket, row.shard), "")].append(row)
-    return {file: sorted(members, key=lambda row: row.position or 0) for file, members in places.items()}
+        if isinstance(row, Kept):
+            places[names.get(row.place, "")].append(row)
+    return {file: sorted(members, key=lambda row: row.written.position) for file, members in places.items()}
 
 
 def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[Finding]:
@@ -115,7 +115,7 @@ def _check_extra_files(cache: Path, spec: CacheSpec) -> Iterator[Finding]:
 
 
 def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[Finding]:
-    kept = sum(row.status == KEPT for row in rows)
+    kept = sum(isinstance(row, Kept) for row in rows)
     records = sum(shard.records for _, shard in _shards(spec))
     counts = (
         ("rows", len(rows), spec.index_rows),
@@ -127,12 +127,12 @@ def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[Finding]:
             wanted = f"{expected} as in {SPEC_FILE}"
             yield Finding(file=INDEX_FILE, where=INDEX_FILE, found=f"{found} {what}", expected=wanted)
     for row in _places(spec, rows).get("", []):
-        where = f"{INDEX_FILE} ({row.id})"
+        where = f"{INDEX_FILE} ({row.clip.id})"
         yield Finding(file=INDEX_FILE, where=where, found="names a shard that the cache does not have")
 
 
 def _check_shard(
-    cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard, rows: list[IndexRow], *, every_digest: bool
+    cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard, rows: list[Kept], *, every_digest: bool
 ) -> Iterator[Finding]:
     problem = shard_problem(cache, shard)
     if problem:
@@ -155,7 +155,7 @@ def _may_be_read(path: Path, cache: Path) -> bool:
 
 
 def _check_records(
-    spec: CacheSpec, bucket: Bucket, shard: Shard, data: memoryview, rows: list[IndexRow], *, digests: bool
+    spec: CacheSpec, bucket: Bucket, shard: Shard, data: memoryview, rows: list[Kept], *, digests: bool
 ) -> Iterator[Finding]:
     count = 0
     try:
@@ -174,12 +174,12 @@ def _check_records(
             yield Finding(file=shard.file, where=shard.file, found=f"{count} records", expected=wanted)
 
 
-def _where(shard: Shard, number: int, row: IndexRow | None) -> str:
-    return f"{shard.file} record {number} ({row.id if row else 'not in the index'})"
+def _where(shard: Shard, number: int, row: Kept | None) -> str:
+    return f"{shard.file} record {number} ({row.clip.id if row else 'not in the index'})"
 
 
 def _record_findings(
-    spec: CacheSpec, bucket: Bucket, payload: memoryview, row: IndexRow | None, *, digest: bool
+    spec: CacheSpec, bucket: Bucket, payload: memoryview, row: Kept | None, *, digest: bool
 ) -> Iterator[tuple[str, str]]:
     """(found, expected) for all that is wrong with a record."""
     try:
@@ -191,10 +191,10 @@ def _record_findings(
     if row is None:
         return
     facts = (record.clip_id, record.token_length, record.mel_length)
-    expected_facts = (row.id, row.token_length, row.mel_length)
+    expected_facts = (row.clip.id, row.tokens.token_length, row.audio.mel_length)
     if facts != expected_facts:
         yield f"(id, tokens, frames) {facts}", f"{expected_facts} as in the index"
-    elif digest and hashlib.sha256(payload).hexdigest() != row.record_sha256:
+    elif digest and hashlib.sha256(payload).hexdigest() != row.written.record_sha256:
         yield "other content than in the index (record_sha256 differs)", "the bytes that were written"
 
 

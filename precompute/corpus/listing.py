@@ -1,7 +1,6 @@
 """Reading a corpus: which clips there are, their texts and where their audio lies. No audio is opened here."""
 
 import gzip
-import hashlib
 import json
 import os
 import zlib
@@ -9,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from xtts.precompute.corpus.lhotse_cuts import MANIFESTS, cut_entry, is_cut
+from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.text_normalization import expand
 
@@ -17,26 +17,6 @@ SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
 """Formats that are looked for, the first first."""
 _LONGEST_ID_BYTES = 200
 _MOST_BYTES = 2**30  # of an unpacked manifest: gzip packs zeros a thousandfold
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Clip:
-    """One line of the corpus."""
-
-    id: str
-    text: str
-    speaker: str
-    source: str
-    """Audio file, relative to the corpus; absolute where it lies elsewhere."""
-    reason: str | None = None
-    """Why the line alone already rejects the clip."""
-    normalised: bool = False
-    """The corpus gives the text in words, as the third column of LJSpeech does."""
-
-    @property
-    def text_sha256(self) -> str:
-        """Digest of the transcript as it was read."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,11 +118,10 @@ def _parse_line(line: str, *, where: str, seen: set[str], audio: dict[str, str])
     check_name(clip_id, what="clip id", where=where)
     if speaker:
         check_name(speaker, what="speaker", where=where)
-    text = normalised or raw
-    reason = "duplicate id" if clip_id in seen else None if text else "empty text"
     source = f"{AUDIO_FOLDER}/{audio.get(clip_id, clip_id + SUFFIXES[0])}"
     return Clip(
-        id=clip_id, text=text, speaker=speaker, source=source, reason=reason, normalised=bool(normalised)
+        id=clip_id, speaker=speaker, text=normalised or raw, source=source,
+        normalised=bool(normalised), duplicate=clip_id in seen,
     )  # fmt: skip
 
 
@@ -186,10 +165,9 @@ def _parse_entry(line: str, *, where: str, seen: set[str], root: Path) -> Clip:
         check_name(speaker, what="speaker", where=where)
     if "\0" in source or not encodable(source + text):
         raise LockstepError(where, found="characters that are no text", expected="plain UTF-8")
-    reason = "duplicate id" if clip_id in seen else None if text else "empty text"
     if Path(source).is_relative_to(root):
         source = Path(source).relative_to(root).as_posix()
-    return Clip(id=clip_id, text=text, speaker=speaker, source=source, reason=reason)
+    return Clip(id=clip_id, speaker=speaker, text=text, source=source, duplicate=clip_id in seen)
 
 
 def check_name(name: str, *, what: str, where: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.corpus.listing import name_problem
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
-from xtts.shared.cache.clip_index import IndexRow, read_index
+from xtts.shared.cache.clip_index import IndexRow, Kept, read_index
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import Record
 from xtts.shared.errors import LockstepError, repair_command
@@ -24,7 +24,7 @@ _KEPT_OF_A_STRANGE_NAME = 60
 class CachedClip:
     """A clip's line of the ledger, and its record: tokens int64[L] and mel [T, M], padded as stored."""
 
-    row: IndexRow
+    row: Kept
     record: Record
 
     @property
@@ -49,38 +49,35 @@ class CachedClips:
         """The ledger's line of a clip; of a repeated id, the kept one."""
         return nearest_row(self.rows, clip_id, self.cache)
 
-    def read(self, row: IndexRow) -> CachedClip:
+    def read(self, row: Kept) -> CachedClip:
         """The record of a kept clip; a `LockstepError` when the cache does not hold it as the index says."""
-        file = self._files.get((row.split, row.bucket, row.shard))
-        if file is None or row.position is None:
+        file = self._files.get(row.place)
+        if file is None:
             raise self._broken(INDEX_FILE, row, "names no record of the cache")
         problem = shard_problem(self.cache, self._shards[file])
         if problem:
             raise self._broken(file, row, problem[0], problem[1])
-        place = StoredMel(
-            path=self.cache / file, position=row.position, audio_sha256=None, mel_sum=None, mel_square_sum=None
-        )
-        record = self._mels.read_record(place, row.id)
+        record = self._mels.read_record(StoredMel(path=self.cache / file, written=row.written), row.clip.id)
         lengths = (record.mel_length, record.token_length)
-        if lengths != (row.mel_length, row.token_length) or not 0 < lengths[0] <= len(record.mel):
+        if lengths != (row.audio.mel_length, row.tokens.token_length) or not 0 < lengths[0] <= len(record.mel):
             raise self._broken(file, row, f"{lengths[0]} frames and {lengths[1]} tokens", "the figures of the index")
         if not np.isfinite(np.exp(record.mel[: record.mel_length].astype(np.float32))).all():
             raise self._broken(file, row, "values that are no log-mel")
         return CachedClip(row=row, record=record)
 
-    def _broken(self, file: str, row: IndexRow, found: str, expected: str = "") -> LockstepError:
-        where = f"{self.cache / file} ({row.id})"
+    def _broken(self, file: str, row: Kept, found: str, expected: str = "") -> LockstepError:
+        where = f"{self.cache / file} ({row.clip.id})"
         return LockstepError(where, found=found, expected=expected, fix=repair_command(self.cache), exit_code=1)
 
 
 def nearest_row(rows: Sequence[IndexRow], clip_id: str, cache: Path) -> IndexRow:
     """The row of that id, or a `LockstepError` that names the nearest ones."""
-    found = [row for row in rows if row.id == clip_id]
+    found = [row for row in rows if row.clip.id == clip_id]
     if not found:
-        near = difflib.get_close_matches(clip_id, [row.id for row in rows], n=_NEAREST)
-        expected = f"a clip of the cache, such as {', '.join(near or [row.id for row in rows[:_NEAREST]])}"
+        near = difflib.get_close_matches(clip_id, [row.clip.id for row in rows], n=_NEAREST)
+        expected = f"a clip of the cache, such as {', '.join(near or [row.clip.id for row in rows[:_NEAREST]])}"
         raise LockstepError(f"{clip_id!r}", found=f"not in {cache / INDEX_FILE}", expected=plain(expected))
-    return next((row for row in found if row.position is not None), found[0])
+    return next((row for row in found if isinstance(row, Kept)), found[0])
 
 
 def plain(text: str) -> str:

@@ -20,7 +20,7 @@ from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import LOUDEST, MEL_COLOURS
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
-from xtts.shared.cache.clip_index import KEPT, IndexRow
+from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected, notes_of
 from xtts.shared.cache.stats import PERCENTILES, CorpusStats, corpus_stats
 from xtts.shared.errors import LockstepError
 
@@ -52,7 +52,7 @@ class RejectLine:
 
     reason: str
     count: int
-    examples: list[IndexRow]
+    examples: list[Rejected]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
     """The page. Every value goes through the template's escaping: texts and ids are other people's data."""
     import jinja2
 
-    kept = [row for row in clips.rows if row.status == KEPT]
+    kept = [row for row in clips.rows if isinstance(row, Kept)]
     if not kept:
         raise LockstepError(str(clips.cache), found="no kept clip in the index", expected="a finished cache")
     stats, spec = corpus_stats(clips.rows), clips.spec
@@ -104,7 +104,7 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
         box=(WIDTH, HEIGHT), histograms=histograms(kept, stats, spec), splits=SPLITS,
         mib=sum(shard.bytes for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)) / 2**20,
         buckets=bucket_lines(kept, spec), rejects=reject_lines(clips.rows), notes=note_counts(kept),
-        left_out=Counter(c for row in kept for c in row.left_out).most_common(40),
+        left_out=Counter(c for row in kept for c in row.tokens.left_out).most_common(40),
         speakers=speaker_lines(kept)[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers),
         cards=list(clip_cards(clips, kept, seed=seed, progress=progress)),
     )  # fmt: skip
@@ -115,12 +115,12 @@ def percentile_names() -> list[str]:
     return ["max" if p == 100 else f"{p}%" for p in PERCENTILES]
 
 
-def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> list[Histogram]:
+def histograms(kept: Sequence[Kept], stats: CorpusStats, spec: CacheSpec) -> list[Histogram]:
     """Frames with the buckets' padded lengths, tokens and seconds with their median and 95th percentile."""
     columns: dict[str, Sequence[float]] = {
-        "frames": [row.mel_length or 0 for row in kept],
-        "tokens": [row.token_length or 0 for row in kept],
-        "seconds": [row.seconds or 0.0 for row in kept],
+        "frames": [row.audio.mel_length for row in kept],
+        "tokens": [row.tokens.token_length for row in kept],
+        "seconds": [row.audio.seconds for row in kept],
     }
     drawn = []
     for name, values in columns.items():
@@ -131,15 +131,15 @@ def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) ->
     return drawn
 
 
-def bucket_lines(kept: Iterable[IndexRow], spec: CacheSpec) -> list[BucketLine]:
+def bucket_lines(kept: Iterable[Kept], spec: CacheSpec) -> list[BucketLine]:
     """The shapes, in order."""
-    members: dict[int | None, list[IndexRow]] = defaultdict(list)
+    members: dict[int, list[Kept]] = defaultdict(list)
     for row in kept:
-        members[row.bucket].append(row)
+        members[row.place.bucket].append(row)
     lines = []
     for number, bucket in enumerate(spec.buckets):
-        frames = sum(row.mel_length or 0 for row in members[number])
-        tokens = sum(row.token_length or 0 for row in members[number])
+        frames = sum(row.audio.mel_length for row in members[number])
+        tokens = sum(row.tokens.token_length for row in members[number])
         stored = len(members[number]) if spec.fixed_length else 0
         lines.append(
             BucketLine(
@@ -156,35 +156,35 @@ def bucket_lines(kept: Iterable[IndexRow], spec: CacheSpec) -> list[BucketLine]:
 
 def reject_lines(rows: Iterable[IndexRow]) -> list[RejectLine]:
     """Rejected clips by reason, the commonest first."""
-    members: dict[str, list[IndexRow]] = defaultdict(list)
+    members: dict[str, list[Rejected]] = defaultdict(list)
     for row in rows:
-        if row.reason:
-            members[row.reason].append(row)
+        if isinstance(row, Rejected):
+            members[row.rejection.reason].append(row)
     ordered = sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
     return [RejectLine(reason=reason, count=len(found), examples=found[:_EXAMPLES]) for reason, found in ordered]
 
 
-def note_counts(kept: Iterable[IndexRow]) -> list[tuple[str, int]]:
+def note_counts(kept: Iterable[Kept]) -> list[tuple[str, int]]:
     """What was done to the audio of how many clips."""
-    return Counter(note for row in kept for note in row.notes.split("; ") if note).most_common()
+    return Counter(note for row in kept for note in notes_of(row).split("; ") if note).most_common()
 
 
-def speaker_lines(kept: Iterable[IndexRow]) -> list[SpeakerLine]:
+def speaker_lines(kept: Iterable[Kept]) -> list[SpeakerLine]:
     """Speakers, the one with the most clips first."""
     seconds: dict[str, list[float]] = defaultdict(list)
     for row in kept:
-        seconds[row.speaker].append(row.seconds or 0.0)
+        seconds[row.clip.speaker].append(row.audio.seconds)
     lines = [SpeakerLine(name=name, clips=len(own), hours=sum(own) / 3600) for name, own in seconds.items()]
     return sorted(lines, key=lambda line: (-line.clips, line.name))
 
 
-def clip_cards(clips: CachedClips, kept: Sequence[IndexRow], *, seed: int, progress: Progress) -> Iterable[ClipCard]:
+def clip_cards(clips: CachedClips, kept: Sequence[Kept], *, seed: int, progress: Progress) -> Iterable[ClipCard]:
     """A few clips drawn by the seed, in the order of their ids."""
-    drawn = random.Random(seed).sample(sorted(kept, key=lambda row: row.id), min(CLIPS_SHOWN, len(kept)))
+    drawn = random.Random(seed).sample(sorted(kept, key=lambda row: row.clip.id), min(CLIPS_SHOWN, len(kept)))
     progress.start("clips", len(drawn), 0.0)
-    for row in sorted(drawn, key=lambda row: row.id):
+    for row in sorted(drawn, key=lambda row: row.clip.id):
         yield _card(clips.read(row), clips.spec.mel_profile)
-        progress.advance(1, row.seconds or 0.0)
+        progress.advance(1, row.audio.seconds)
 
 
 def _card(clip: CachedClip, profile: MelProfile) -> ClipCard:

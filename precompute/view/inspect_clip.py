@@ -13,7 +13,7 @@ from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import draw_mel, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.cache.clip_index import Rejected, notes_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,25 +28,26 @@ def inspect_clip(cache: Path, clip_id: str, out: Path) -> str:
     """Write `ID.png` and `ID.wav` into `out`; returns what to print. A rejected clip has a reason instead."""
     clips = CachedClips(cache)
     row = clips.row(clip_id)
-    if row.position is None:
+    if isinstance(row, Rejected):
         return rejection_text(row)
     clip, profile = clips.read(row), clips.spec.mel_profile
     with disk_errors_explained(out):
         out.mkdir(parents=True, exist_ok=True)
-        picture, sound = (out / f"{file_name(row.id)}{ending}" for ending in (".png", ".wav"))
+        picture, sound = (out / f"{file_name(row.clip.id)}{ending}" for ending in (".png", ".wav"))
         picture.write_bytes(draw_clip(clip, profile))
         sound.write_bytes(sound_bytes(reconstruct(clip.mel, profile), profile.sample_rate, "WAV"))
-    lines = [figures_text(clip, profile), f"text: {row.text}", f"audio: {row.source}"]
-    lines += [f"notes: {row.notes}"] if row.notes else []
-    lines += [f"left out of the text: {row.left_out}"] if row.left_out else []
+    lines = [figures_text(clip, profile), f"text: {row.clip.text}", f"audio: {row.clip.source}"]
+    lines += [f"notes: {notes}"] if (notes := notes_of(row)) else []
+    lines += [f"left out of the text: {left_out}"] if (left_out := row.tokens.left_out) else []
     lines += [f"{picture}", f"{sound} (reconstructed from the stored mel)"]
     return "\n".join(map(plain, lines))
 
 
-def rejection_text(row: IndexRow) -> str:
+def rejection_text(row: Rejected) -> str:
     """Why a clip is not in the cache."""
-    lines = [f"{row.id}: rejected, {row.reason}" + (f" ({row.detail})" if row.detail else "")]
-    lines += [f"text: {row.text}", f"audio: {row.source}"]
+    clip, why = row.clip, row.rejection
+    lines = [f"{clip.id}: rejected, {why.reason}" + (f" ({why.detail})" if why.detail else "")]
+    lines += [f"text: {clip.text}", f"audio: {clip.source}"]
     return "\n".join(map(plain, lines))
 
 
@@ -55,7 +56,7 @@ def figures_text(clip: CachedClip, profile: MelProfile) -> str:
     row, record = clip.row, clip.record
     tokens = f"{record.token_length} of {len(record.tokens)} tokens"
     frames = f"{record.mel_length} of {len(record.mel)} frames ({profile.seconds(record.mel_length):.2f} s)"
-    return f"{row.id}: {tokens}, {frames}, {row.split} bucket {row.bucket:02d}"
+    return f"{row.clip.id}: {tokens}, {frames}, {row.place.split} bucket {row.place.bucket:02d}"
 
 
 def sound_bytes(samples: np.ndarray, rate: int, kind: str) -> bytes:
@@ -73,7 +74,7 @@ def draw_clip(clip: CachedClip, profile: MelProfile) -> bytes:
     mel_axes, token_axes = figure.subplots(2, 1, height_ratios=[1.0, 0.05])
     _draw_mel(figure, mel_axes, clip, profile)
     _draw_tokens(token_axes, clip)
-    text = textwrap.wrap(plain(clip.row.text), _TEXT_WIDTH, max_lines=_TEXT_LINES, placeholder=" ...")
+    text = textwrap.wrap(plain(clip.row.clip.text), _TEXT_WIDTH, max_lines=_TEXT_LINES, placeholder=" ...")
     # Text of a corpus is no formula: a lone dollar sign would be an error.
     figure.suptitle("\n".join([plain(figures_text(clip, profile)), *text]), parse_math=False, fontsize=11)
     return png_bytes(figure)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
+from xtts.shared.cache.clip_index import Place
 from xtts.shared.config import check_features
 from xtts.shared.errors import LockstepError, build_command
 
@@ -136,10 +137,10 @@ def shard_file(split: str, bucket: int, shard: int, shards: int) -> str:
     return f"{split}/bucket-{bucket:02d}/shard-{shard:05d}-of-{shards:05d}.tfrecord"
 
 
-def shard_places(spec: CacheSpec) -> dict[tuple[str | None, int | None, int | None], str]:
-    """(split, bucket, shard), as rows of the index have them, to the shard's file."""
+def shard_places(spec: CacheSpec) -> dict[Place, str]:
+    """A shard as rows of the index name it, to its file."""
     return {
-        (shard.file.partition("/")[0], number, shard_number(shard.file)): shard.file
+        Place(shard.file.partition("/")[0], number, shard_number(shard.file)): shard.file
         for number, bucket in enumerate(spec.buckets)
         for shard in (*bucket.train, *bucket.validation)
     }

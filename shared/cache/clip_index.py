@@ -1,8 +1,13 @@
-"""`index.parquet`: one row per clip of the corpus, kept or rejected, through pyarrow."""
+"""`index.parquet`: one row per clip of the corpus, kept or rejected, through pyarrow; and what its rows are made of.
 
+A build finds out one thing after the other, each with a type of its own: what the corpus says (`Clip`), the file, the
+tokens, the audio, the place, the record. A later row refers to the earlier facts, so that no string is held twice.
+"""
+
+import hashlib
 import io
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,67 +15,195 @@ from typing import Any
 from xtts.shared.errors import LockstepError, repair_command
 
 KEPT, REJECTED = "kept", "rejected"
+DUPLICATE, UNNORMALISED = "duplicate id", "no normalised column"
 REASONS = (
     "missing audio", "unreadable audio", "empty audio", "empty text", "no known symbols",
-    "too long text", "too long audio", "too short audio", "duplicate id", "non-finite mel",
+    "too long text", "too long audio", "too short audio", DUPLICATE, "non-finite mel",
 )  # fmt: skip
 """The closed list of why a clip is rejected."""
 _GROUP_ROWS = 2**16
 _READ_ROWS = 2**12  # the values of all columns of so many rows are held twice for a moment
-_REPEATED = frozenset(("speaker", "status", "reason", "notes", "left_out", "split"))
-"""Columns of few values: one string for all rows that hold it."""
-_OF_THE_CORPUS = frozenset(("id", "text", "source"))
 _MOST_ROWS = 2**25  # 60,000 hours; a file of a few bytes may claim any number
+_COLUMNS = (
+    "id", "speaker", "text", "status", "reason", "notes", "detail", "left_out", "split", "bucket", "shard", "position",
+    "token_length", "mel_length", "seconds", "source", "source_bytes", "source_mtime_ns", "audio_sha256",
+    "text_sha256", "record_sha256", "mel_sum", "mel_square_sum",
+)  # fmt: skip
+_OF_ANY_ROW = frozenset(("id", "speaker", "text", "status", "notes", "detail", "left_out"))
+"""Columns that are never null."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IndexRow:
-    """The ledger's line for one clip; fields that were never determined are None."""
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """What the corpus says of a clip."""
 
     id: str
     speaker: str
     text: str
-    status: str
-    """`kept` or `rejected`."""
-    reason: str | None = None
-    """One of `REASONS`, for a rejected clip."""
-    notes: str = ""
-    """What was done to the audio: resampled, mixed down; and that the text is the raw one."""
-    detail: str = ""
-    """Particulars of a rejection."""
-    left_out: str = ""
+    source: str
+    """Audio file, relative to the corpus; absolute where it lies elsewhere."""
+    normalised: bool = False
+    """The corpus gives the text in words, as the third column of LJSpeech does."""
+    duplicate: bool = False
+    """A line before has this id."""
+
+    @property
+    def text_sha256(self) -> str:
+        """Digest of the transcript."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class AudioFile:
+    """The file as the scan found it; equal when size and time are."""
+
+    source_bytes: int
+    source_mtime_ns: int
+    audio_sha256: str | None = field(default=None, compare=False)
+    """Digest of the file, where it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCount:
+    """What the tokenizer makes of the text."""
+
+    token_length: int
+    left_out: str
     """Characters of the text that the tokenizer does not know."""
-    split: str | None = None
-    bucket: int | None = None
-    shard: int | None = None
-    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    """What the file's header tells, or decoding where silence is trimmed."""
+
+    mel_length: int
+    seconds: float
+    notes: str
+    """What is done to the audio: resampled, mixed down, trimmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A shard."""
+
+    split: str
+    bucket: int
+    shard: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A clip's record."""
+
+    position: int
     """Place in the shard, from 0."""
-    token_length: int | None = None
-    mel_length: int | None = None
-    seconds: float | None = None
-    source: str | None = None
-    """Audio file, relative to the corpus where it lies inside it."""
-    source_bytes: int | None = None
-    source_mtime_ns: int | None = None
-    audio_sha256: str | None = None
-    text_sha256: str | None = None
-    record_sha256: str | None = None
+    record_sha256: str
     """Digest of the record's payload."""
-    mel_sum: float | None = None
+    audio_sha256: str
+    mel_sum: float
     """Sum of the stored log-mel over the true frames; with the next, the corpus statistics without reading shards."""
-    mel_square_sum: float | None = None
+    mel_square_sum: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a clip is not in the cache."""
+
+    reason: str
+    """One of `REASONS`."""
+    detail: str = ""
+    """Particulars."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """The ledger's row of a clip that is in the cache."""
+
+    clip: Clip
+    file: AudioFile
+    tokens: TokenCount
+    audio: Audio
+    place: Place
+    written: Written
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rejected:
+    """The ledger's row of a clip that is not; the facts that were never determined are None."""
+
+    clip: Clip
+    file: AudioFile | None = None
+    tokens: TokenCount | None = None
+    audio: Audio | None = None
+    place: Place | None = None
+    """Where it was to go, when writing its record showed what is wrong with it."""
+    rejection: Rejection
+
+
+IndexRow = Kept | Rejected
+_FACTS = {
+    "clip": Clip, "file": AudioFile, "tokens": TokenCount, "audio": Audio, "place": Place, "rejection": Rejection,
+    "written": Written,
+}  # fmt: skip
+
+
+def notes_of(row: IndexRow) -> str:
+    """What is to be known of a clip's text and audio, joined by semicolons."""
+    notes = "" if row.clip.normalised else UNNORMALISED, row.audio.notes if row.audio else ""
+    return "; ".join(filter(None, notes))
+
+
+def to_columns(rows: Sequence[IndexRow]) -> dict[str, list[Any]]:
+    """The values of the columns of `index.parquet`."""
+    columns: dict[str, list[Any]] = {
+        "status": [KEPT if isinstance(row, Kept) else REJECTED for row in rows],
+        "text_sha256": [row.clip.text_sha256 for row in rows],
+    }
+    for name, kind in _FACTS.items():
+        facts = [getattr(row, name, None) for row in rows]
+        for column in fields(kind):
+            unknown = "" if column.name in _OF_ANY_ROW else None
+            columns[column.name] = [getattr(fact, column.name, unknown) for fact in facts]
+    columns["notes"] = [notes_of(row) for row in rows]
+    return {name: columns[name] for name in _COLUMNS}
+
+
+def from_columns(columns: Mapping[str, Sequence[Any]]) -> list[IndexRow]:
+    """The rows of these columns; a `ValueError` when a row lacks what its status says."""
+    columns = {
+        **columns,
+        "normalised": [not notes.startswith(UNNORMALISED) for notes in columns["notes"]],
+        "notes": [notes.removeprefix(UNNORMALISED).removeprefix("; ") for notes in columns["notes"]],
+        "duplicate": [reason == DUPLICATE for reason in columns["reason"]],
+    }
+    facts = {name: _facts(kind, columns) for name, kind in _FACTS.items()}
+    return [_row(*values) for values in zip(columns["status"], *facts.values(), strict=True)]
+
+
+def _facts(kind: Any, columns: Mapping[str, Sequence[Any]]) -> list[Any]:  # noqa: ANN401 - one of `_FACTS`
+    """Objects of one kind, None where a value is missing."""
+    needed = sum(fact.default is MISSING for fact in fields(kind))
+    values = zip(*(columns[fact.name] for fact in fields(kind)), strict=True)
+    return [None if None in row[:needed] else kind(*row) for row in values]
+
+
+def _row(status: str, *facts: Any) -> IndexRow:  # noqa: ANN401 - in the order of `_FACTS`
+    clip, file, tokens, audio, place, rejection, written = facts
+    if status == KEPT and clip and file and tokens and audio and place and written:
+        return Kept(clip=clip, file=file, tokens=tokens, audio=audio, place=place, written=written)
+    if status == REJECTED and clip and rejection:
+        return Rejected(clip=clip, file=file, tokens=tokens, audio=audio, place=place, rejection=rejection)
+    raise ValueError(f"a row that is {status!r:.20} lacks what such a row has")
 
 
 def _schema() -> Any:  # noqa: ANN401 - pyarrow ships no types
     import pyarrow as pa
 
-    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-    columns = []
-    for field in fields(IndexRow):
-        optional = "None" in str(field.type)
-        base = next(kind for kind in kinds if kind.__name__ in str(field.type))
-        columns.append(pa.field(field.name, kinds[base], nullable=optional))
-    return pa.schema(columns)
+    kinds: dict[Any, Any] = {int: pa.int64(), float: pa.float64()}
+    types = {fact.name: kinds.get(fact.type) for kind in _FACTS.values() for fact in fields(kind)}
+    return pa.schema(
+        pa.field(name, types.get(name) or pa.string(), nullable=name not in _OF_ANY_ROW) for name in _COLUMNS
+    )
 
 
 def index_bytes(rows: Iterable[IndexRow]) -> bytes:
@@ -79,19 +212,20 @@ def index_bytes(rows: Iterable[IndexRow]) -> bytes:
     import pyarrow.parquet as pq
 
     # In groups and by columns: dicts or arrays of all rows would be the largest allocation of a build.
-    sink, schema = io.BytesIO(), _schema()
+    sink, schema, remaining = io.BytesIO(), _schema(), iter(rows)
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
-        for group in _groups(rows):
-            columns = [pa.array([getattr(row, n) for row in group], schema.field(n).type) for n in schema.names]
-            writer.write_table(pa.table(columns, schema))
+        while group := list(islice(remaining, _GROUP_ROWS)):
+            writer.write_table(pa.table(to_columns(group), schema))
     return sink.getvalue()
 
 
-def read_index(path: Path, *, strings: Mapping[str, str] | None = None) -> list[IndexRow]:
-    """Rows of `index.parquet`; a `LockstepError` when it cannot be read or has other columns.
+def read_index(path: Path) -> list[IndexRow]:
+    """Rows of `index.parquet`; a `LockstepError` when it cannot be read or has other columns."""
+    return list(iter_index(path))
 
-    `strings` maps strings that the caller holds to themselves: rows share them, and memory holds each one once.
-    """
+
+def iter_index(path: Path) -> Iterator[IndexRow]:
+    """The rows one by one, as `read_index` gives them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -101,30 +235,8 @@ def read_index(path: Path, *, strings: Mapping[str, str] | None = None) -> list[
         if rows > _MOST_ROWS or not schema.equals(_schema()):
             found = f"{rows} rows" if rows > _MOST_ROWS else "other columns than this version writes"
             raise LockstepError(str(path), found=found, fix=fix, exit_code=1)
-        known, repeated = strings or {}, dict[str | None, str | None]()
-        batches = pq.ParquetFile(path).iter_batches(_READ_ROWS)
-        return [row for batch in batches for row in _rows(batch, known, repeated)]
-    except (OSError, pa.ArrowException) as error:
+        columns = [name for name in _COLUMNS if name != "text_sha256"]  # the text is there
+        for batch in pq.ParquetFile(path).iter_batches(_READ_ROWS, columns=columns):
+            yield from from_columns(batch.to_pydict())
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise LockstepError(str(path), found=f"cannot be read ({error})", fix=fix, exit_code=1) from None
-
-
-def _rows(
-    batch: Any,  # noqa: ANN401
-    known: Mapping[str, str],
-    repeated: dict[str | None, str | None],
-) -> Iterator[IndexRow]:
-    names, columns = batch.schema.names, []
-    for name in names:
-        values = batch.column(name).to_pylist()
-        if name in _REPEATED:
-            values = [repeated.setdefault(value, value) for value in values]
-        elif name in _OF_THE_CORPUS:
-            values = [known.get(value, value) for value in values]
-        columns.append(values)
-    return (IndexRow(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True))
-
-
-def _groups(rows: Iterable[IndexRow]) -> Iterator[list[IndexRow]]:
-    remaining = iter(rows)
-    while group := list(islice(remaining, _GROUP_ROWS)):
-        yield group

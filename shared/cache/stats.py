@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from xtts.shared.cache.bucket_shapes import best_padded_lengths, padding_efficiency
-from xtts.shared.cache.clip_index import KEPT, IndexRow
+from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected
 
 PERCENTILES = (50, 90, 95, 99, 99.9, 100)
 BUCKET_COUNTS = (1, 2, 4, 6, 8, 12)
@@ -30,15 +30,15 @@ class CorpusStats:
 
 def corpus_stats(rows: Sequence[IndexRow]) -> CorpusStats:
     """Percentiles and bucket plans of the kept clips."""
-    kept = [row for row in rows if row.status == KEPT]
-    frames = [row.mel_length or 0 for row in kept]
-    seconds = [row.seconds or 0.0 for row in kept]
-    tokens = [row.token_length or 0 for row in kept]
+    kept = [row for row in rows if isinstance(row, Kept)]
+    frames = [row.audio.mel_length for row in kept]
+    seconds = [row.audio.seconds for row in kept]
+    tokens = [row.tokens.token_length for row in kept]
     padded_lengths = {n: best_padded_lengths(frames, n) for n in BUCKET_COUNTS}
     return CorpusStats(
         clips=len(kept),
         hours=sum(seconds) / 3600,
-        rejected=dict(Counter(row.reason for row in rows if row.reason).most_common()),
+        rejected=dict(Counter(row.rejection.reason for row in rows if isinstance(row, Rejected)).most_common()),
         percentiles={"tokens": _percentiles(tokens), "frames": _percentiles(frames), "seconds": _percentiles(seconds)},
         padding_efficiency={n: padding_efficiency(frames, padded_lengths[n]) for n in BUCKET_COUNTS},
         padded_lengths=padded_lengths,
@@ -74,14 +74,15 @@ def effect_of_caps(
     rows: Sequence[IndexRow], *, max_text_length: int | None, max_mel_frames: int | None
 ) -> dict[str, Cap]:
     """What the given caps would keep out of the clips with known lengths, by cap."""
-    measured = [row for row in rows if row.mel_length is not None and row.token_length]
-    tokens = [row.token_length or 0 for row in measured]
-    frames = [row.mel_length or 0 for row in measured]
+    measured = [(row.tokens, row.audio) for row in rows if row.tokens and row.audio and row.tokens.token_length]
+    tokens = [text.token_length for text, _ in measured]
+    frames = [audio.mel_length for _, audio in measured]
+    seconds = [audio.seconds for _, audio in measured]
     asked = {"max_text_length": (max_text_length, tokens), "max_mel_frames": (max_mel_frames, frames)}
-    return {name: _effect(measured, lengths, limit) for name, (limit, lengths) in asked.items() if limit is not None}
+    return {name: _effect(seconds, lengths, limit) for name, (limit, lengths) in asked.items() if limit is not None}
 
 
-def _effect(rows: Sequence[IndexRow], lengths: Sequence[int], limit: int) -> Cap:
-    above = [row.seconds or 0.0 for row, length in zip(rows, lengths, strict=True) if length > limit]
+def _effect(seconds: Sequence[float], lengths: Sequence[int], limit: int) -> Cap:
+    above = [spoken for spoken, length in zip(seconds, lengths, strict=True) if length > limit]
     longest = max(lengths, default=0)
-    return Cap(limit=limit, clips=len(rows), longest=longest, rejected=len(above), hours=sum(above) / 3600)
+    return Cap(limit=limit, clips=len(lengths), longest=longest, rejected=len(above), hours=sum(above) / 3600)

@@ -198,16 +198,16 @@ def in_words(figures: Figures, sentences: int) -> str:
 
 def clip_namer(cache: Path, split: Split) -> Callable[[int, list[tuple[int, int]]], list[str]]:
     """Function from (bucket, [(shard, position)]) to ids of a split's clips; the index is read at the first use."""
-    names: dict[tuple[int | None, int | None, int | None], str] = {}
+    names: dict[tuple[int, int, int], str] = {}
 
     def name(bucket: int, places: list[tuple[int, int]]) -> list[str]:
         from xtts.shared.cache.cache_spec import INDEX_FILE
-        from xtts.shared.cache.clip_index import KEPT, read_index
+        from xtts.shared.cache.clip_index import Kept, read_index
 
         if not names:
             for row in read_index(cache / INDEX_FILE):
-                if row.status == KEPT and row.split == split:
-                    names[row.bucket, row.shard, row.position] = row.id
+                if isinstance(row, Kept) and row.place.split == split:
+                    names[row.place.bucket, row.place.shard, row.written.position] = row.clip.id
         return [names[bucket, shard, position] for shard, position in places]
 
     return name

@@ -12,7 +12,7 @@ from xtts.precompute.build.build_cache import BuildReport, build_cache
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.clip_index import IndexRow, read_index
+from xtts.shared.cache.clip_index import IndexRow, Rejected, notes_of, read_index
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
@@ -40,7 +40,7 @@ def records(cache: Path) -> dict[str, tuple]:
 
 
 def rows(cache: Path) -> dict[str, IndexRow]:
-    return {row.id: row for row in read_index(cache / "index.parquet")}
+    return {row.clip.id: row for row in read_index(cache / "index.parquet")}
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_every_record_holds_its_clip(tiny_corpus, tiny_cache):
     silence = np.float16(math.log(1e-5))
     for clip_id, (record, bucket, split) in found.items():
         row = index[clip_id]
-        samples, _ = soundfile.read(tiny_corpus / row.source, dtype="float32")
+        samples, _ = soundfile.read(tiny_corpus / row.clip.source, dtype="float32")
         assert record.mel.shape == (bucket.frames, 80)
         assert record.mel.dtype == np.float16
         expected = log_mel(samples, spec.mel_profile).astype(np.float16)
@@ -65,7 +65,12 @@ def test_every_record_holds_its_clip(tiny_corpus, tiny_cache):
         assert len(record.tokens) == bucket.tokens
         assert not record.tokens[record.token_length :].any()
         assert (record.tokens[: record.token_length] > 1).all()
-        assert (row.split, row.mel_length, row.token_length) == (split, record.mel_length, record.token_length)
+        figures = (row.place.split, row.audio.mel_length, row.tokens.token_length)
+        assert figures == (
+            split,
+            record.mel_length,
+            record.token_length,
+        )
 
 
 def test_statistics_are_those_of_the_stored_mels(tiny_cache):
@@ -136,7 +141,7 @@ def test_ledger_has_a_row_and_a_reason_for_every_clip(corpus, tiny_config, tmp_p
     )
     report = build(corpus, tmp_path / "cache", lenient)
     index = read_index(tmp_path / "cache" / "index.parquet")
-    reasons = {row.id: row.reason for row in index if row.reason}
+    reasons = {row.clip.id: row.rejection.reason for row in index if isinstance(row, Rejected)}
     assert len(index) == 25
     assert reasons == {
         "tone-0001": "missing audio", "tone-0002": "empty audio", "tone-0003": "unreadable audio",
@@ -144,10 +149,10 @@ def test_ledger_has_a_row_and_a_reason_for_every_clip(corpus, tiny_config, tmp_p
         "tone-0009": "empty text", "tone-0010": "no known symbols", "tone-0012": "duplicate id",
     }  # fmt: skip
     by_id = rows(tmp_path / "cache")
-    assert by_id["tone-0007"].notes == "resampled from 16000 Hz"
-    assert by_id["tone-0008"].notes == "mixed down from 2 channels"
-    assert by_id["tone-0011"].left_out == "\u2603"
-    assert by_id["tone-0006"].position is None
+    assert notes_of(by_id["tone-0007"]) == "resampled from 16000 Hz"
+    assert notes_of(by_id["tone-0008"]) == "mixed down from 2 channels"
+    assert by_id["tone-0011"].tokens.left_out == "\u2603"
+    assert by_id["tone-0006"].place is not None
     assert sum(report.rejected.values()) == 9
     assert len(records(tmp_path / "cache")) == report.spec.statistics.clips == 16
     assert build(corpus, tmp_path / "cache", lenient).changed is False

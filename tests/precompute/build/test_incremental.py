@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 import soundfile
 
 from xtts.precompute.build.build_cache import BuildReport, build_cache, explain_build
+from xtts.precompute.build.staging import load_prior
 from xtts.precompute.build.survey import make_request
 from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.corpus.listing import read_corpus
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec, spec_bytes
 from xtts.shared.cache.clip_index import read_index
@@ -124,7 +127,7 @@ def test_touched_files_are_known_by_their_digest(place):
     report, _ = build(place, config())
     assert report.written_shards == 0
     assert shards(place / "cache") == before
-    assert {row.source_mtime_ns for row in read_index(place / "cache" / "index.parquet")} == {10**18}
+    assert {row.file.source_mtime_ns for row in read_index(place / "cache" / "index.parquet")} == {10**18}
     assert build(place, config())[1].stages == {"scan": 0, "features": 0}
 
 
@@ -222,11 +225,11 @@ def test_a_setting_that_is_newer_than_the_cache_counts_as_its_default(place):
     assert load_spec(place / "cache") == spec
 
 
-def test_rows_of_an_earlier_build_share_what_memory_already_holds(tiny_cache):
+def test_rows_of_an_earlier_build_refer_to_the_clips_of_the_corpus(tiny_corpus, tiny_cache):
     """A rerun over a thousand hours would otherwise hold every transcript twice."""
-    strings = {row.text: row.text for row in read_index(tiny_cache / "index.parquet")}
-    rows = read_index(tiny_cache / "index.parquet", strings=strings)
+    corpus = read_corpus(tiny_corpus)
+    changed = [replace(corpus.clips[0], text="other words"), *corpus.clips[1:]]
+    rows = load_prior(tiny_cache, replace(corpus, clips=changed)).rows
     assert len(rows) == 24
-    assert all(row.text is strings[row.text] for row in rows)
-    assert len({id(row.status) for row in rows}) == 1
+    assert [row.clip is clip for row, clip in zip(rows, changed, strict=True)] == [False] + 23 * [True]
     assert rows == read_index(tiny_cache / "index.parquet")

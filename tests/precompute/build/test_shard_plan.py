@@ -1,41 +1,38 @@
-from dataclasses import replace
-
 import pytest
 
+from xtts.precompute.build.scan import Scanned
 from xtts.precompute.build.shard_plan import PreviousPlan, apply_filters, clip_digest, plan_cache, validation_ids
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.cache.clip_index import Audio, AudioFile, Clip, Rejected, Rejection, TokenCount
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 
 
-def row(name: str, tokens: int = 20, frames: int = 100, speaker: str = "") -> IndexRow:
-    return IndexRow(
-        id=name, speaker=speaker, text="t", status="kept", token_length=tokens, mel_length=frames, seconds=1.0
-    )
+def row(name: str, tokens: int = 20, frames: int = 100, speaker: str = "") -> Scanned:
+    clip = Clip(name, speaker, "t", f"{name}.wav")
+    return Scanned(clip=clip, file=AudioFile(1, 1), tokens=TokenCount(tokens, ""), audio=Audio(frames, 1.0, ""))
 
 
 def config(**values: object) -> Config:
     return load_config("tiny", flags={f"shapes.{key}": value for key, value in values.items()})
 
 
-def rows(count: int) -> list[IndexRow]:
+def rows(count: int) -> list[Scanned]:
     return [row(f"clip-{i}", 10 + i % 30, 60 + (i * 37) % 500) for i in range(count)]
 
 
 def places(plan) -> dict[str, tuple]:
-    return {row.id: (shard.file, position) for shard in plan.shards for position, row in enumerate(shard.rows)}
+    return {row.clip.id: (shard.file, position) for shard in plan.shards for position, row in enumerate(shard.clips)}
 
 
 def test_every_clip_has_one_place_and_fits_it():
     plan = plan_cache(rows(500), config(), None)
-    placed = [(shard, row) for shard in plan.shards for row in shard.rows]
-    assert sorted(row.id for _, row in placed) == sorted(f"clip-{i}" for i in range(500))
+    placed = [(shard, row) for shard in plan.shards for row in shard.clips]
+    assert sorted(row.clip.id for _, row in placed) == sorted(f"clip-{i}" for i in range(500))
     for shard, clip in placed:
         shape = plan.shapes[shard.bucket]
-        assert clip.mel_length <= shape.frames
-        assert clip.token_length <= shape.tokens
-        assert (clip.split, clip.bucket, clip.shard) == (shard.split, shard.bucket, shard.shard)
+        assert clip.audio.mel_length <= shape.frames
+        assert clip.tokens.token_length <= shape.tokens
 
 
 def test_arrival_order_does_not_matter():
@@ -54,8 +51,8 @@ def test_one_clip_more_touches_one_shard():
     counts = {(s.split, s.bucket): s.shards for s in before.shards}
     previous = PreviousPlan(shapes=before.shapes, speakers=[], shard_counts=counts)
     after = plan_cache([*rows(800), row("newcomer")], small, previous)
-    old = {shard.file: [r.id for r in shard.rows] for shard in before.shards}
-    new = {shard.file: [r.id for r in shard.rows] for shard in after.shards}
+    old = {shard.file: [r.clip.id for r in shard.clips] for shard in before.shards}
+    new = {shard.file: [r.clip.id for r in shard.clips] for shard in after.shards}
     assert len(old) > 20
     assert [file for file in new if new[file] != old.get(file)] == [places(after)["newcomer"][0]]
 
@@ -118,15 +115,17 @@ def test_known_speakers_keep_their_ids():
 )
 def test_lengths_are_judged(tokens, frames, reason, detail):
     filtered = apply_filters(row("a", tokens, frames), config(max_text_length=50, max_mel_frames=300))
-    assert (filtered.status, filtered.reason, filtered.detail) == ("rejected" if reason else "kept", reason, detail)
+    assert (filtered.rejection if isinstance(filtered, Rejected) else None) == (
+        Rejection(reason, detail) if reason else None
+    )
 
 
 def test_without_caps_only_the_absurd_is_too_long():
-    assert apply_filters(row("a", 20, 2**16), config()).reason is None
-    assert apply_filters(row("a", 20, 2**16 + 1), config()).reason == "too long audio"
-    assert apply_filters(row("a", 2**16 + 1, 2**16), config()).reason == "too long text"
+    assert apply_filters(row("a", 20, 2**16), config()) == row("a", 20, 2**16)
+    assert apply_filters(row("a", 20, 2**16 + 1), config()).rejection.reason == "too long audio"
+    assert apply_filters(row("a", 2**16 + 1, 2**16), config()).rejection.reason == "too long text"
 
 
 def test_what_the_scan_rejected_stays_rejected():
-    scanned = replace(row("a"), status="rejected", reason="missing audio", mel_length=None)
+    scanned = Rejected(clip=row("a").clip, rejection=Rejection("missing audio"))
     assert apply_filters(scanned, config()) == scanned

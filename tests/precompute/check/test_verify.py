@@ -2,14 +2,13 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, spec_bytes
-from xtts.shared.cache.clip_index import IndexRow, index_bytes, read_index
+from xtts.shared.cache.clip_index import Kept, Place, from_columns, index_bytes, read_index, to_columns
 from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.errors import LockstepError
@@ -25,10 +24,10 @@ def findings(cache: Path) -> str:
     return "\n".join(map(str, verify_cache(cache, threads=2)))
 
 
-def shard_rows(cache: Path) -> list[IndexRow]:
+def shard_rows(cache: Path) -> list[Kept]:
     """The index' rows of the first shard, by position."""
-    rows = (r for r in read_index(cache / "index.parquet") if (r.split, r.bucket, r.shard) == ("train", 0, 0))
-    return sorted(rows, key=lambda row: row.position)
+    rows = (r for r in read_index(cache / "index.parquet") if r.place == Place("train", 0, 0))
+    return sorted(rows, key=lambda row: row.written.position)
 
 
 def first_shard(cache: Path) -> Path:
@@ -72,10 +71,12 @@ def test_a_flipped_bit_is_found_and_its_clip_named(cache, at):
     quick_check(cache)
     number = 0 if at >= 0 else load_spec(cache).buckets[0].train[0].records - 1
     row = next(
-        r for r in read_index(cache / "index.parquet") if (r.split, r.bucket, r.position) == ("train", 0, number)
+        r
+        for r in read_index(cache / "index.parquet")
+        if (r.place.split, r.place.bucket, r.written.position) == ("train", 0, number)
     )
     file = path.relative_to(cache)
-    assert f"{file} record {number} ({row.id}): " in findings(cache)
+    assert f"{file} record {number} ({row.clip.id}): " in findings(cache)
     assert "checksum does not match" in findings(cache)
     assert f"; run xtts-precompute verify --cache {cache} --against <its corpus> --repair" in findings(cache)
 
@@ -199,7 +200,9 @@ def louder(record: Record) -> Record:
 def test_a_forged_record_differs_from_the_index(cache):
     rewrite_record(cache, 0, louder)
     report = "\n".join(map(str, verify_cache(cache, threads=2, every_digest=True)))
-    assert f"record 0 ({shard_rows(cache)[0].id}): other content than in the index (record_sha256 differs)" in report
+    assert (
+        f"record 0 ({shard_rows(cache)[0].clip.id}): other content than in the index (record_sha256 differs)" in report
+    )
 
 
 @pytest.mark.parametrize("every_digest", [False, True])
@@ -208,7 +211,7 @@ def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache, every_digest
     spec = (cache / "cache.json").read_bytes()
     rewrite_record(cache, 1, louder)
     (cache / "cache.json").write_bytes(spec)
-    name = f"{load_spec(cache).buckets[0].train[0].file} record 1 ({shard_rows(cache)[1].id})"
+    name = f"{load_spec(cache).buckets[0].train[0].file} record 1 ({shard_rows(cache)[1].clip.id})"
     report = "\n".join(map(str, verify_cache(cache, threads=2, every_digest=every_digest)))
     assert report.startswith(f"{name}: other content than in the index (record_sha256 differs)")
     assert "\n" not in report
@@ -216,12 +219,12 @@ def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache, every_digest
 
 @pytest.mark.parametrize("column", ["record_sha256", "id", "mel_length"])
 def test_a_changed_index_is_compared_with_every_record(cache, column):
-    rows = read_index(cache / "index.parquet")
-    row = shard_rows(cache)[2]
+    columns, row = to_columns(read_index(cache / "index.parquet")), shard_rows(cache)[2]
     other = {"record_sha256": "0" * 64, "id": "someone", "mel_length": 1}
-    data = index_bytes([replace(r, **{column: other[column]}) if r.id == row.id else r for r in rows])
+    columns[column][columns["id"].index(row.clip.id)] = other[column]
+    data = index_bytes(from_columns(columns))
     (cache / "index.parquet").write_bytes(data)
     report = findings(cache)
     assert report.startswith("index.parquet: other content than when it was written")
-    shown = "someone" if column == "id" else row.id
+    shown = "someone" if column == "id" else row.clip.id
     assert f"{load_spec(cache).buckets[0].train[0].file} record 2 ({shown}): " in report

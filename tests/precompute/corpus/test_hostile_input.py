@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import digest_of, load_spec
-from xtts.shared.cache.clip_index import REASONS, index_bytes, read_index
+from xtts.shared.cache.clip_index import REASONS, Rejected, read_index
 from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -101,9 +100,32 @@ def test_an_index_of_other_columns_or_endless_rows(cache, monkeypatch):
         read_index(cache / "index.parquet")
 
 
+def forged_index(cache: Path, **columns: object) -> bytes:
+    """The index with other columns, each of one value."""
+    table = pq.read_table(cache / "index.parquet")
+    for name, value in columns.items():
+        at = table.schema.get_field_index(name)
+        field = table.schema.field(name)
+        table = table.set_column(at, field, pa.array([value] * len(table), field.type))
+    out = io.BytesIO()
+    pq.write_table(table, out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "columns", [{"position": None}, {"mel_length": None}, {"source": None}, {"status": "rejected"}, {"status": "lost"}]
+)
+def test_a_row_that_lacks_what_its_status_says_is_refused(cache, tiny_corpus, tiny_config, columns):
+    (cache / "index.parquet").write_bytes(forged_index(cache, **columns))
+    with pytest.raises(LockstepError, match=r"cannot be read \(a row that is '\w+' lacks what such a row has\)"):
+        read_index(cache / "index.parquet")
+    assert verify_cache(cache, threads=1)[-1].found.startswith("cannot be read")
+    build_cache(tiny_corpus, cache, tiny_config, workers=1, progress=NullProgress())
+    assert verify_cache(cache, threads=1) == []
+
+
 def test_rows_that_point_nowhere_do_not_crash_a_build(cache, tiny_corpus, tiny_config):
-    rows = [replace(row, bucket=77, shard=-1, position=-9) for row in read_index(cache / "index.parquet")]
-    data = index_bytes(rows)
+    data = forged_index(cache, bucket=77, shard=-1, position=-9)
     (cache / "index.parquet").write_bytes(data)
     forge(cache, lambda f: f.update(index_sha256=hashlib.sha256(data).hexdigest()))
     assert "names a shard that the cache does not have" in "\n".join(map(str, verify_cache(cache, threads=1)))
@@ -190,11 +212,11 @@ def shortcomings(cache: Path, message: str, metadata: bytes) -> list[str]:
         return several + (["a refused corpus left a cache"] if (cache / "cache.json").exists() else [])
     unsound = [f"an unsound cache: {finding}" for finding in verify_cache(cache, threads=1)]
     rows = read_index(cache / "index.parquet")
-    strange = [f"{row.id!r} is rejected as {row.reason!r}" for row in rows if row.reason not in (None, *REASONS)]
-    lost = [f"{row.id!r} is kept, but nowhere" for row in rows if row.reason is None and row.position is None]
+    why = {row.clip.id: row.rejection.reason for row in rows if isinstance(row, Rejected)}
+    strange = [f"{name!r} is rejected as {reason!r}" for name, reason in why.items() if reason not in REASONS]
     lines = sum(bool(line.strip()) for line in metadata.decode("utf-8-sig").split("\n"))
     missing = [f"{len(rows)} rows for {lines} lines"] if len(rows) != lines else []
-    return [*unsound, *strange, *lost, *missing]
+    return [*unsound, *strange, *missing]
 
 
 def test_every_shortcoming_is_seen_and_named(cache, tiny_corpus):
@@ -204,14 +226,12 @@ def test_every_shortcoming_is_seen_and_named(cache, tiny_corpus):
     assert shortcomings(cache, "one\nTraceback", metadata) == [
         "a message of several lines: 'one\\nTraceback'", "a refused corpus left a cache",
     ]  # fmt: skip
-    rows = read_index(cache / "index.parquet")
-    news = [{"reason": "bad luck"}, {"position": None}]
-    data = index_bytes([replace(row, **new) for row, new in zip(rows, [*news, *[{}] * 22], strict=True)])
+    data = forged_index(cache, status="rejected", reason="bad luck")
     (cache / "index.parquet").write_bytes(data)
     forge(cache, lambda f: f.update(index_sha256=hashlib.sha256(data).hexdigest()))
     found = shortcomings(cache, "", metadata)
     assert any(line.startswith("an unsound cache: ") for line in found)
-    assert found[-2:] == ["'tone-0000' is rejected as 'bad luck'", "'tone-0001' is kept, but nowhere"]
+    assert found[-1] == "'tone-0023' is rejected as 'bad luck'"
 
 
 _INPUTS = given(

@@ -63,7 +63,7 @@ def test_whole_recordings_are_clips(tmp_path, name):
     assert verify_cache(cache, threads=1) == []
     assert load_spec(cache).speakers == ["ann"]
     rows = read_index(cache / "index.parquet")
-    assert [(row.id, row.source, row.text) for row in rows] == [
+    assert [(row.clip.id, row.clip.source, row.clip.text) for row in rows] == [
         ("one", "a.wav", "first of two"), ("two", "b.wav", "second"),
     ]  # fmt: skip
 

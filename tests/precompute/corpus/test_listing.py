@@ -36,7 +36,7 @@ def test_unicode_line_separators_do_not_end_a_line(tmp_path):
 
 def test_repeated_id_and_empty_text_are_for_the_ledger(tmp_path):
     clips = read_corpus(corpus_of(tmp_path, "a|x\na|y\nb||\n")).clips
-    assert [c.reason for c in clips] == [None, "duplicate id", "empty text"]
+    assert [(c.duplicate, bool(c.text)) for c in clips] == [(False, True), (True, True), (False, False)]
 
 
 def test_limit_keeps_the_first_clips(tmp_path):

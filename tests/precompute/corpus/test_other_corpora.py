@@ -14,7 +14,7 @@ from xtts.precompute.corpus.listing import read_corpus
 from xtts.precompute.view.terminal import build_summary
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.clip_index import IndexRow, read_index
+from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected, notes_of, read_index
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -27,7 +27,7 @@ def noise(seconds: float = 1.0, rate: int = 22_050) -> np.ndarray:
 def build(data: Path, cache: Path, **flags: object) -> dict[str, IndexRow]:
     build_cache(data, cache, load_config("tiny", flags=flags), workers=1, progress=NullProgress())
     assert verify_cache(cache, threads=1) == []
-    return {row.id: row for row in read_index(cache / "index.parquet")}
+    return {row.clip.id: row for row in read_index(cache / "index.parquet")}
 
 
 def test_wav_flac_ogg_and_mp3_beside_each_other(tmp_path):
@@ -37,9 +37,9 @@ def test_wav_flac_ogg_and_mp3_beside_each_other(tmp_path):
         soundfile.write(wavs / name, noise(1.0, rate), rate)
     (tmp_path / "corpus" / "metadata.csv").write_text("a|one\nb|two\nc|three\nd|four\n")
     rows = build(tmp_path / "corpus", tmp_path / "cache", **{"shapes.max_reject_fraction": 0.0})
-    assert {row.source for row in rows.values()} == {"wavs/a.wav", "wavs/b.flac", "wavs/c.ogg", "wavs/d.mp3"}
-    assert {row.mel_length for row in rows.values()} == {86}
-    assert rows["d"].notes == "no normalised column; resampled from 48000 Hz"
+    assert {row.clip.source for row in rows.values()} == {"wavs/a.wav", "wavs/b.flac", "wavs/c.ogg", "wavs/d.mp3"}
+    assert {row.audio.mel_length for row in rows.values()} == {86}
+    assert notes_of(rows["d"]) == "no normalised column; resampled from 48000 Hz"
 
 
 def test_a_speaker_column_gives_ids(tmp_path):
@@ -51,11 +51,11 @@ def test_a_speaker_column_gives_ids(tmp_path):
     rows = build(tmp_path / "corpus", tmp_path / "cache")
     spec = load_spec(tmp_path / "cache")
     assert spec.speakers == ["ann", "bob", "zoe"]
-    assert {name: row.speaker for name, row in rows.items()} == {"a": "zoe", "b": "ann", "c": "zoe", "d": "bob"}
+    assert {name: row.clip.speaker for name, row in rows.items()} == {"a": "zoe", "b": "ann", "c": "zoe", "d": "bob"}
     for bucket in spec.buckets:
         for shard in (*bucket.train, *bucket.validation):
             for _, record in read_shard(tmp_path / "cache" / shard.file, spec, bucket):
-                assert spec.speakers[record.speaker] == rows[record.clip_id].speaker
+                assert spec.speakers[record.speaker] == rows[record.clip_id].clip.speaker
 
 
 def test_some_clips_without_a_speaker_are_a_mistake(tmp_path):
@@ -80,13 +80,13 @@ def test_a_manifest_with_relative_and_absolute_paths(tmp_path):
         {"audio_filepath": str(tmp_path / "away.wav"), "text": "third", "id": "far", "speaker": "ann"},
     )
     rows = build(data, tmp_path / "cache")
-    assert {name: row.source for name, row in rows.items()} == {
+    assert {name: row.clip.source for name, row in rows.items()} == {
         "a": "deep/a.wav",
         "b": "b.flac",
         "far": str(tmp_path / "away.wav"),
     }
     assert load_spec(tmp_path / "cache").speakers == ["7", "ann"]
-    assert all(row.position is not None for row in rows.values())
+    assert all(isinstance(row, Kept) for row in rows.values())
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,8 @@ def test_unusable_manifest_lines_are_named(tmp_path, entry, message):
 
 def test_repeated_names_in_a_manifest_are_for_the_ledger(tmp_path):
     entries = [{"audio_filepath": f"{folder}/a.wav", "text": "x"} for folder in "pq"]
-    assert [clip.reason for clip in read_corpus(manifest(tmp_path / "m.jsonl", *entries)).clips] == [
-        None,
-        "duplicate id",
-    ]
+    clips = read_corpus(manifest(tmp_path / "m.jsonl", *entries)).clips
+    assert [clip.duplicate for clip in clips] == [False, True]
 
 
 def test_pipes_and_devices_are_not_opened(tmp_path):
@@ -125,8 +123,9 @@ def test_pipes_and_devices_are_not_opened(tmp_path):
     files = ("a.wav", "pipe.wav", "/dev/zero", "/etc/hostname")
     data = manifest(tmp_path / "m.jsonl", *({"audio_filepath": file, "text": "words"} for file in files))
     rows = build(data, tmp_path / "cache", **{"shapes.max_reject_fraction": 0.9})
-    reasons = {name: row.reason for name, row in rows.items()}
-    assert reasons == {"a": None, "pipe": "missing audio", "zero": "missing audio", "hostname": "unreadable audio"}
+    assert set(rows) == {"a", "pipe", "zero", "hostname"}
+    reasons = {name: row.rejection.reason for name, row in rows.items() if isinstance(row, Rejected)}
+    assert reasons == {"pipe": "missing audio", "zero": "missing audio", "hostname": "unreadable audio"}
 
 
 def test_numbers_become_words_only_without_a_normalised_column(tmp_path):
@@ -138,14 +137,14 @@ def test_numbers_become_words_only_without_a_normalised_column(tmp_path):
     metadata.write_text("a|Dr. No has 12 boats\nb|no 5|no 5 b\nc|none\n")
     config, cache = load_config("tiny"), tmp_path / "cache"
     report = build_cache(tmp_path / "corpus", cache, config, workers=1, progress=NullProgress())
-    rows = {row.id: row for row in read_index(cache / "index.parquet")}
-    assert [rows[name].text for name in "abc"] == ["Doctor No has twelve boats", "no 5 b", "none"]
-    assert [rows[name].notes for name in "abc"] == ["no normalised column", "", "no normalised column"]
+    rows = {row.clip.id: row for row in read_index(cache / "index.parquet")}
+    assert [rows[name].clip.text for name in "abc"] == ["Doctor No has twelve boats", "no 5 b", "none"]
+    assert [notes_of(rows[name]) for name in "abc"] == ["no normalised column", "", "no normalised column"]
     assert "2 texts have no normalised column: their numbers are put into words" in build_summary(report, "cache")
     metadata.write_text("a|Dr. No has 12 boats\nb|no 5\nc|none|none\n")
     rows = build(tmp_path / "corpus", cache)
-    assert [rows[name].text for name in "abc"] == ["Doctor No has twelve boats", "no five", "none"]
-    assert [rows[name].notes for name in "abc"] == ["no normalised column", "no normalised column", ""]
+    assert [rows[name].clip.text for name in "abc"] == ["Doctor No has twelve boats", "no five", "none"]
+    assert [notes_of(rows[name]) for name in "abc"] == ["no normalised column", "no normalised column", ""]
     assert verify_cache(cache, threads=1) == []
     rows = build(tmp_path / "corpus", cache, **{"text.expand_numbers": False})
-    assert [rows[name].text for name in "abc"] == ["Dr. No has 12 boats", "no 5", "none"]
+    assert [rows[name].clip.text for name in "abc"] == ["Dr. No has 12 boats", "no 5", "none"]

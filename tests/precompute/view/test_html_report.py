@@ -24,7 +24,7 @@ from xtts.precompute.view.html_report import (
     write_report,
 )
 from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.cache.clip_index import KEPT
+from xtts.shared.cache.clip_index import Kept
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
@@ -93,7 +93,7 @@ def test_nothing_is_loaded_from_elsewhere(hostile_page):
 
 def test_pictures_and_sounds_are_those_of_the_clips(hostile_page, hostile_cache):
     clips, links = CachedClips(hostile_cache), Page(hostile_page).links
-    frames = sorted(row.mel_length for row in clips.rows if row.status == KEPT)
+    frames = sorted(row.audio.mel_length for row in clips.rows if isinstance(row, Kept))
     sounds = [base64.b64decode(link.partition(",")[2]) for link in links if "audio" in link[:12]]
     assert sorted(soundfile.info(io.BytesIO(sound)).frames // 256 for sound in sounds) == frames
     pictures = [base64.b64decode(link.partition(",")[2]) for link in links if "image" in link[:12]]
@@ -103,9 +103,9 @@ def test_pictures_and_sounds_are_those_of_the_clips(hostile_page, hostile_cache)
 
 def test_the_ledger_is_told_in_full(hostile_page, hostile_cache):
     rows = CachedClips(hostile_cache).rows
-    kept = [row for row in rows if row.status == KEPT]
+    kept = [row for row in rows if isinstance(row, Kept)]
     assert [(line.reason, line.count) for line in reject_lines(rows)] == [("empty audio", 1), ("missing audio", 1)]
-    assert reject_lines(rows)[0].examples[0].id == "<i>4"
+    assert reject_lines(rows)[0].examples[0].clip.id == "<i>4"
     assert note_counts(kept) == [("resampled from 16000 Hz", 1)]
     assert [(line.name, line.clips) for line in speaker_lines(kept)] == [("<b>a", 6), ("<b>b", 6)]
     text = Page(hostile_page).text
@@ -114,11 +114,11 @@ def test_the_ledger_is_told_in_full(hostile_page, hostile_cache):
 
 def test_bucket_lines_add_up(tiny_cache):
     clips = CachedClips(tiny_cache)
-    kept = [row for row in clips.rows if row.status == KEPT]
+    kept = [row for row in clips.rows if isinstance(row, Kept)]
     lines = bucket_lines(kept, clips.spec)
     stored = [line.frames * sum(line.clips.values()) for line in lines]
     useful = sum(line.fill * frames for line, frames in zip(lines, stored, strict=True))
-    assert useful == pytest.approx(sum(row.mel_length for row in kept))
+    assert useful == pytest.approx(sum(row.audio.mel_length for row in kept))
     assert useful / sum(stored) == pytest.approx(clips.spec.statistics.fill)
     assert all(0 < line.token_fill <= 1 for line in lines)
 

@@ -21,6 +21,7 @@ from xtts.shared.audio.decode import decode
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, mel_profile
+from xtts.shared.cache.clip_index import Kept, Rejected, Rejection
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
@@ -28,15 +29,15 @@ from xtts.shared.errors import LockstepError
 def test_picture_and_sound_are_written(tiny_cache, tmp_path):
     told = inspect_clip(tiny_cache, "tone-0003", tmp_path / "new" / "folder")
     row = CachedClips(tiny_cache).row("tone-0003")
-    assert f"{row.token_length} of " in told
-    assert f"{row.mel_length} of " in told
-    assert row.text in told
+    assert f"{row.tokens.token_length} of " in told
+    assert f"{row.audio.mel_length} of " in told
+    assert row.clip.text in told
     picture = matplotlib.image.imread(tmp_path / "new" / "folder" / "tone-0003.png")
     assert picture.shape[0] > 400
     assert picture.shape[1] > 1000
     info = soundfile.info(tmp_path / "new" / "folder" / "tone-0003.wav")
     assert (info.samplerate, info.channels, info.subtype) == (22_050, 1, "PCM_16")
-    assert info.frames == 256 * row.mel_length
+    assert info.frames == 256 * row.audio.mel_length
 
 
 def test_the_sound_has_the_mel_of_the_clip(tiny_cache, tmp_path):
@@ -64,7 +65,7 @@ def test_every_profile_sounds_at_its_own_rate_and_framing(name):
 
 def test_the_padding_is_shaded(tiny_cache):
     clips = CachedClips(tiny_cache)
-    rows = [row for row in clips.rows if row.position is not None]
+    rows = [row for row in clips.rows if isinstance(row, Kept)]
     clip = min((clips.read(row) for row in rows), key=lambda clip: clip.record.mel_length / len(clip.record.mel))
     whole = replace(clip, record=replace(clip.record, mel_length=len(clip.record.mel)))
     pictures = [
@@ -79,7 +80,9 @@ def test_the_padding_is_shaded(tiny_cache):
 def test_text_is_neither_formula_nor_escape_sequence(tiny_cache):
     clips = CachedClips(tiny_cache)
     clip = clips.read(clips.row("tone-0000"))
-    strange = replace(clip, row=replace(clip.row, text="costs $5 and \\frac{ \x1b[2J \u65e5\u672c"))
+    strange = replace(
+        clip, row=replace(clip.row, clip=replace(clip.row.clip, text="costs $5 and \\frac{ \x1b[2J \u65e5\u672c"))
+    )
     assert draw_clip(strange, clips.spec.mel_profile).startswith(b"\x89PNG")
     assert plain("a\x1b[2Jb\nc") == "a\N{REPLACEMENT CHARACTER}[2Jb\N{REPLACEMENT CHARACTER}c"
 
@@ -121,7 +124,7 @@ def test_plain_ids_keep_their_names():
 def test_of_a_repeated_id_the_kept_clip_is_shown(tiny_cache):
     rows = CachedClips(tiny_cache).rows
     kept = nearest_row(rows, "tone-0005", tiny_cache)
-    twice = [replace(kept, position=None, status="rejected", reason="duplicate id"), *rows]
+    twice = [Rejected(clip=kept.clip, rejection=Rejection("duplicate id")), *rows]
     assert nearest_row(twice, "tone-0005", tiny_cache) == kept
 
 
@@ -131,9 +134,9 @@ def test_an_index_that_disagrees_with_the_record_is_refused(tiny_cache):
     with pytest.raises(
         LockstepError, match=r"tone-0004.*expected the figures of the index; run xtts-precompute verify"
     ):
-        clips.read(replace(row, mel_length=row.mel_length + 1))
+        clips.read(replace(row, audio=replace(row.audio, mel_length=row.audio.mel_length + 1)))
     with pytest.raises(LockstepError, match="names no record of the cache"):
-        clips.read(replace(row, bucket=77))
+        clips.read(replace(row, place=replace(row.place, bucket=77)))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.cache.clip_index import Clip, Rejected, Rejection
 from xtts.shared.cache.stats import corpus_stats, effect_of_caps
 
 
@@ -18,9 +18,9 @@ def test_the_often_quoted_cap_rejects_a_tenth(ljspeech_rows):
     assert round(cap.share, 4) == 0.1116
 
 
-def test_rejected_clips_are_counted_by_reason():
-    kept = IndexRow(id="a", speaker="", text="x", status="kept", token_length=5, mel_length=10, seconds=1.0)
-    lost = IndexRow(id="b", speaker="", text="x", status="rejected", reason="missing audio")
+def test_rejected_clips_are_counted_by_reason(kept_row):
+    kept = kept_row("a", 5, 10)
+    lost = Rejected(clip=Clip("b", "", "x", "b.wav"), rejection=Rejection("missing audio"))
     stats = corpus_stats([kept, lost])
     assert (stats.clips, stats.rejected) == (1, {"missing audio": 1})
     caps = effect_of_caps([kept, lost], max_text_length=4, max_mel_frames=10)
@@ -28,4 +28,4 @@ def test_rejected_clips_are_counted_by_reason():
         ("max_text_length", 1, 5, 1),
         ("max_mel_frames", 1, 10, 0),
     ]
-    assert caps["max_text_length"].hours == 1 / 3600
+    assert caps["max_text_length"].hours == kept.audio.seconds / 3600

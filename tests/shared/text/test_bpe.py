@@ -89,7 +89,7 @@ def test_the_cache_holds_it_and_worker_counts_give_the_same_bytes(corpus, tmp_pa
     assert load_tokenizer(tmp_path / "one" / "tokenizer.json") == learned
     assert spec.vocabulary == learned.size
     rows = read_index(tmp_path / "one" / "index.parquet")
-    assert [row.token_length for row in rows] == [len(learned.encode(text).ids) for text in TEXTS]
+    assert [row.tokens.token_length for row in rows] == [len(learned.encode(text).ids) for text in TEXTS]
 
 
 def test_it_stays_while_clips_come_and_go_and_is_learned_again_with_other_settings(corpus, tmp_path):

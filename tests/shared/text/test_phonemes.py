@@ -13,7 +13,7 @@ from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.clip_index import read_index
+from xtts.shared.cache.clip_index import Kept, read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.text.phonemes import IPA, phonemise
 from xtts.shared.text.tokenizer import PHONEMES, build_tokenizer
@@ -80,8 +80,8 @@ def test_a_cache_of_phonemes(tiny_corpus, tmp_path):
     build_cache(tiny_corpus, tmp_path / "cache", config, workers=1, progress=NullProgress())
     assert verify_cache(tmp_path / "cache", threads=1) == []
     assert load_spec(tmp_path / "cache").vocabulary == len(PHONEMES)
-    row = next(row for row in read_index(tmp_path / "cache" / "index.parquet") if row.reason is None)
+    row = next(row for row in read_index(tmp_path / "cache" / "index.parquet") if isinstance(row, Kept))
     with WorkerPool(1) as pool:
-        (spoken,) = pool.run(phonemise, [row.text])
-    assert row.token_length == 2 * sum(symbol in PHONEMES for symbol in spoken) + 1
-    assert row.left_out == ""
+        (spoken,) = pool.run(phonemise, [row.clip.text])
+    assert row.tokens.token_length == 2 * sum(symbol in PHONEMES for symbol in spoken) + 1
+    assert row.tokens.left_out == ""

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.build.scan import Scanned
 from xtts.precompute.build.shard_plan import plan_cache, stored_bytes
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import Bucket, Shard
-from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.cache.stats import corpus_stats
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -23,14 +23,12 @@ LENGTHS = Path(__file__).parents[3] / "benchmarks" / "ljspeech_lengths.csv"
 """(mel_frames, characters) of every fiftieth clip of LJSpeech."""
 
 
-def rows_of(frames):
-    return [
-        IndexRow(id=str(i), speaker="", text="", status="kept", token_length=9, mel_length=n, seconds=n * 256 / 22_050)
-        for i, n in enumerate(frames)
-    ]
+@pytest.fixture
+def rows_of(kept_row):
+    return lambda frames: [kept_row(str(number), 9, length) for number, length in enumerate(frames)]
 
 
-def test_a_cap_of_800_frames_on_ljspeechs_lengths(configured, only):
+def test_a_cap_of_800_frames_on_ljspeechs_lengths(rows_of, configured, only):
     with LENGTHS.open(encoding="utf-8", newline="") as file:
         rows = rows_of(int(line["mel_frames"]) for line in csv.DictReader(file))
     finding = only(settings.caps(rows, configured("shapes.max_mel_frames=800")))
@@ -40,13 +38,13 @@ def test_a_cap_of_800_frames_on_ljspeechs_lengths(configured, only):
     assert not settings.caps(rows, configured("shapes.max_mel_frames=869"))[1]
 
 
-def test_a_cap_may_keep_out_a_handful_and_no_more(configured, only):
+def test_a_cap_may_keep_out_a_handful_and_no_more(rows_of, configured, only):
     capped = configured("shapes.max_mel_frames=800")
     assert not settings.caps(rows_of([500] * 99 + [900]), capped)[1]
     assert "rejects 2 of 100 clips (2.0%)" in only(settings.caps(rows_of([500] * 98 + [900] * 2), capped)).what
 
 
-def test_padding_names_the_bucket_count_that_mends_it(subject, only):
+def test_padding_names_the_bucket_count_that_mends_it(rows_of, subject, only):
     random = np.random.default_rng(0)
     rows = rows_of([int(n) for n in random.integers(100, 870, 2000)])
     stats = corpus_stats(rows)
@@ -144,12 +142,13 @@ def test_blocks_are_shuffled_in_memory_as_far_as_there_are_clips(configured, wit
 def ljspeech_spec(subject, ljspeech_rows):
     """LJSpeech as `--config normal` stores it, made from its lengths alone."""
     config = load_config("normal")
-    plan, buckets = plan_cache(ljspeech_rows, config, None), []
+    scanned = [Scanned(clip=row.clip, file=row.file, tokens=row.tokens, audio=row.audio) for row in ljspeech_rows]
+    plan, buckets = plan_cache(scanned, config, None), []
     for number, shape in enumerate(plan.shapes):
         shards = [
             Shard(
                 file=f"train/bucket-{number:02d}/shard-{part.shard:05d}-of-{part.shards:05d}.tfrecord",
-                records=len(part.rows), bytes=stored_bytes(part.rows, shape, config), sha256="0" * 64,
+                records=len(part.clips), bytes=stored_bytes(part.clips, shape, config), sha256="0" * 64,
             )
             for part in plan.shards if (part.split, part.bucket) == ("train", number)
         ]  # fmt: skip

@@ -161,7 +161,7 @@ def test_validation_visits_every_clip_once(caches):
     clips = spec.buckets[0].clips("validation")
     batches = list(validation_batches(one_bucket(caches[0], batch_size=2)))
     lengths = [length for batch in batches for length in batch.mel_length.numpy()]
-    held = [row for row in read_index(caches[0] / INDEX_FILE) if row.split == "validation"]
-    assert sorted(lengths) == sorted(row.mel_length for row in held)
+    held = [row for row in read_index(caches[0] / INDEX_FILE) if row.place.split == "validation"]
+    assert sorted(lengths) == sorted(row.audio.mel_length for row in held)
     assert len(lengths) == clips
     assert all(batch.mel.shape[1] == max(batch.mel_length.numpy()) for batch in batches)

@@ -107,11 +107,11 @@ def test_a_limit_is_spread_over_the_clips(clips, limit, expected):
 def test_held_out_clips_are_those_of_the_ledger(finished_run, tiny_cache):
     source = open_source(finished_run[0])
     clips = read_clips(tiny_cache, source.voice)
-    rows = {row.id: row for row in read_index(tiny_cache / "index.parquet") if row.split == "validation"}
+    rows = {row.clip.id: row for row in read_index(tiny_cache / "index.parquet") if row.place.split == "validation"}
     assert [clip.clip_id for clip in clips] == sorted(rows)
     for clip in clips:
-        assert clip.ids == source.voice.symbol_table.encode(rows[clip.clip_id].text).ids
-        assert clip.mel.shape == (rows[clip.clip_id].mel_length, 80)
+        assert clip.ids == source.voice.symbol_table.encode(rows[clip.clip_id].clip.text).ids
+        assert clip.mel.shape == (rows[clip.clip_id].audio.mel_length, 80)
 
 
 def test_a_cache_of_another_voice_is_refused(finished_run, tiny_cache):

@@ -1,0 +1,48 @@
+"""`--init-from` across alphabets: rows are found by name."""
+
+import numpy as np
+
+from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
+from xtts.trainer.run.initial_weights import shared_names, take_rows
+
+TOKENS, ENCODER_SPEAKERS = "acoustic_model/text_encoder/tokens/embeddings", "acoustic_model/decoder/speakers/embeddings"
+
+
+def voice(symbols, *, speakers=(), languages=("en",)):
+    table = Symbols(kind="characters", add_blank=False, symbols=list(symbols), languages=list(languages))
+    return Voice(
+        profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=table, speakers=list(speakers),
+        shapes=[Shape(tokens=8, frames=64)],
+    )  # fmt: skip
+
+
+def rows(count, start):
+    return np.arange(start, start + count, dtype=np.float32)[:, None] * np.ones((1, 3), np.float32)
+
+
+def test_rows_move_with_their_symbols_and_new_ones_keep_their_own_values():
+    before, now = voice("_ abc"), voice("_ cbäö")
+    arrays = {f"averages/{TOKENS}": rows(5, 100), "averages/other/kernel": rows(2, 7), "step": np.array(3)}
+    taken = take_rows(arrays, {TOKENS: rows(6, 0)}, before, now)
+    assert taken[f"averages/{TOKENS}"][:, 0].tolist() == [100, 101, 104, 103, 4, 5]
+    assert taken["averages/other/kernel"] is arrays["averages/other/kernel"]
+    assert shared_names(before, now) == "4 of 6 symbols"
+
+
+def test_a_table_that_the_checkpoint_does_not_have_keeps_its_own_values():
+    before, now = voice("_ a"), voice("_ a", speakers=["ann", "bob"], languages=["en", "fa"])
+    arrays = {f"averages/{TOKENS}": rows(3, 100)}
+    taken = take_rows(arrays, {TOKENS: rows(3, 0), ENCODER_SPEAKERS: rows(2, 0)}, before, now)
+    assert taken[f"averages/{ENCODER_SPEAKERS}"].tolist() == rows(2, 0).tolist()
+    assert shared_names(before, now) == "0 of 2 speakers, 1 of 2 languages"
+
+
+def test_speakers_are_found_by_name():
+    before, now = voice("_ a", speakers=["ann", "bob"]), voice("_ a", speakers=["bob", "cy", "ann"])
+    arrays = {f"averages/{TOKENS}": rows(3, 100), f"averages/{ENCODER_SPEAKERS}": rows(2, 50)}
+    taken = take_rows(arrays, {TOKENS: rows(3, 0), ENCODER_SPEAKERS: rows(3, 0)}, before, now)
+    assert taken[f"averages/{ENCODER_SPEAKERS}"][:, 0].tolist() == [51, 1, 50]
+
+
+def test_the_same_names_are_not_worth_a_line():
+    assert shared_names(voice("_ a", speakers=["ann"]), voice("_ a", speakers=["ann"])) == ""
