@@ -1,6 +1,8 @@
 """Japanese to kana by Open JTalk (`pyopenjtalk-plus`, extra `japanese`): what is spoken, not what is written."""
 
+import io
 import re
+from contextlib import redirect_stdout
 from typing import Any
 
 from xtts.shared.errors import LockstepError
@@ -19,7 +21,8 @@ def kana_reading(text: str) -> str:
 
 def _engine() -> Any:  # noqa: ANN401 - a module of an optional library
     try:
-        import pyopenjtalk
+        with redirect_stdout(io.StringIO()):  # it advises another extra
+            import pyopenjtalk  # pyright: ignore[reportMissingImports]
     except ImportError:
         fix = "pip install 'lockstep-tts[japanese]'"
         raise LockstepError("text.language", found="Japanese without pyopenjtalk-plus", fix=fix) from None

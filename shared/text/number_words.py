@@ -27,15 +27,15 @@ _SIGNS = {"$": "USD", "€": "EUR", "£": "GBP", "₽": "RUB", "₺": "TRY", "�
 _DECIMAL_POINT = frozenset("ar bn cy fa he kn ko te th".split())
 """Languages with 3.5 and 1,000; all others have 3,5 and 1.000 or 1 000."""
 _DECIMAL_SIGN = {
-    "ca": "coma", "cs": "celá", "da": "komma", "de": "Komma", "es": "coma", "fa": "ممیز", "fi": "pilkku",
-    "fr": "virgule", "id": "koma", "it": "virgola", "ko": "점", "nb": "komma", "nl": "komma", "no": "komma", "pl": "przecinek",
+    "ca": "coma", "da": "komma", "de": "Komma", "es": "coma", "fa": "ممیز", "fi": "pilkku", "fr": "virgule",
+    "id": "koma", "it": "virgola", "ko": "점", "nb": "komma", "nl": "komma", "no": "komma", "pl": "przecinek",
     "pt": "vírgula", "ro": "virgulă", "sv": "komma", "th": "จุด", "tr": "virgül", "vi": "phẩy",
 }  # fmt: skip
 _PERCENT = {
     "ar": "بالمئة", "ca": "per cent", "da": "procent", "de": "Prozent", "es": "por ciento", "fa": "درصد",
-    "fi": "prosenttia", "fr": "pour cent", "hu": "százalék", "id": "persen", "it": "per cento", "ko": "퍼센트", "nb": "prosent",
-    "nl": "procent", "no": "prosent", "pt": "por cento", "ro": "la sută", "sv": "procent", "th": "เปอร์เซ็นต์",
-    "vi": "phần trăm",
+    "fi": "prosenttia", "fr": "pour cent", "hu": "százalék", "id": "persen", "it": "per cento", "ko": "퍼센트",
+    "nb": "prosent", "nl": "procent", "no": "prosent", "pt": "por cento", "ro": "la sută", "sv": "procent",
+    "th": "เปอร์เซ็นต์", "vi": "phần trăm",
 }  # fmt: skip
 """Words that follow any number unchanged."""
 _ORDINAL_POINT = frozenset("cs da de et fi hr hu is lv nb no pl sk sl sr tr".split())

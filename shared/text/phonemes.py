@@ -30,18 +30,18 @@ _SWITCH = re.compile(r"\([a-z][a-z-]*\)")
 
 _TONAL = frozenset({"cmn", "yue", "vi", "th", "my", "hak", "shn"})
 """Voices whose phonemes end in tones; in IPA espeak-ng writes one digit of them, and a 3 as a vowel."""
-_TONE = re.compile(r"[0-9]+$")
+_TONE, _TONE_ENDS = re.compile(r"[0-9]+$"), (*"0123456789ɜ",)
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PITCHES = {"55": "1", "35": "2", "214": "3", "21": "3", "51": "4", "11": "5"}
 """Mandarin's tones by number, as in pinyin, from the pitches that espeak-ng names them by."""
 _NOTATION = {"cmn": {"s.": "ʂ", "i.": "ɨ", "o-": "ɤ"}}
 """What espeak-ng has no IPA for."""
-_NO_SIGNS = str.maketrans("", "", "-.()|_")
+_NO_SIGNS = str.maketrans("^S", "ʲʃ", "-.()|_:;!?*,%#+`0123456789")
 
 # Values of espeak-ng's speak_lib.h.
 _AUDIO_OUTPUT_SYNCHRONOUS, _INITIALIZE_DONT_EXIT = 2, 0x8000
 _CHARS_UTF8, _PHONEMES_NAMES, _PHONEMES_IPA = 1, 0, 2
-_BETWEEN_PHONEMES = ord("_") << 8
+_BETWEEN_PHONEMES = 0xE000  # no character of any name or IPA
 
 
 def phonemise(text: str, language: str = "en") -> str:
@@ -107,18 +107,20 @@ def _spoken_clauses(text: str, voice: str) -> list[tuple[str, str]]:
         return _clauses(text, voice, _PHONEMES_IPA)
     if voice not in _TONAL:
         return [(clause, _plain(words, voice)) for clause, words in _clauses(text, voice, _PHONEMES_IPA)]
-    spoken = _clauses(text, voice, _PHONEMES_IPA | _BETWEEN_PHONEMES)
-    names = _clauses(text, voice, _PHONEMES_NAMES | _BETWEEN_PHONEMES)
+    spoken = _clauses(text, voice, _PHONEMES_IPA | _BETWEEN_PHONEMES << 8)
+    names = _clauses(text, voice, _PHONEMES_NAMES | _BETWEEN_PHONEMES << 8)
     return [(clause, _with_tones(ipa, name, voice)) for (clause, ipa), (_, name) in zip(spoken, names, strict=True)]
 
 
 def _with_tones(ipa: str, names: str, voice: str) -> str:
-    """IPA whose tones are taken from the phonemes' names; both have `_` between phonemes, and names of pauses."""
+    """IPA whose tones are taken from the phonemes' names; both are divided into the same phonemes."""
     words, native = [], True
     for word, named in zip(_parts(ipa), _parts(names), strict=True):
         spoken = ""
-        for phoneme, name in zip(word, named, strict=True):
-            tone = _TONE.search(name) if native and len(phoneme) > 1 else None
+        aligned = len(word) == len(named)  # but for a few names of foreign letters
+        for i, name in enumerate(named):
+            phoneme = word[i] if aligned else ""
+            tone = _TONE.search(name) if native and phoneme[1:].endswith(_TONE_ENDS) else None
             if _SWITCH.fullmatch(name):
                 native = name == f"({voice})"
             elif tone:
@@ -126,14 +128,13 @@ def _with_tones(ipa: str, names: str, voice: str) -> str:
                 spoken += _plain(phoneme[:-1], voice) + number.translate(_SUPERSCRIPTS)
             else:
                 spoken += _plain(phoneme, voice)
-        words.append(spoken)
+        words.append(spoken if aligned else _plain("".join(word), voice))
     return " ".join(words)
 
 
 def _parts(clause: str) -> list[list[str]]:
-    """The phonemes of every word, without pauses and the ends of syllables."""
-    words = [[part.strip("|") for part in word.split("_")] for word in clause.split()]
-    return [word for parts in words if (word := [part for part in parts if part.strip(":!%")])]
+    """The phonemes of every word; in names a pause and the end of a syllable are phonemes that have no IPA."""
+    return [word.split(chr(_BETWEEN_PHONEMES)) for word in clause.split(" ")]
 
 
 def _plain(ipa: str, voice: str) -> str:
