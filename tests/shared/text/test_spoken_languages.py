@@ -4,11 +4,13 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("espeakng_loader")
 
+SENTENCES = json.loads((Path(__file__).parent / "golden_sentences.json").read_text(encoding="utf-8"))
 CODE = """
 import json, sys
 from xtts.shared.errors import LockstepError
@@ -41,8 +43,15 @@ def test_the_voice_changes_with_the_language_and_back():
     ]
     found = spoken(*pairs)
     assert found[0] == found[2] == "həlˈoʊ, dʒˈæn!"
-    assert found[1] == found[4] == "halˈoː, jˈan!"
+    assert found[1] == found[4] == "hˈaloː, jˈɑːn!"
     assert found[3] == "prʲivʲˈet"
+
+
+def test_order_and_company_do_not_matter():
+    """Workers speak the clips of a corpus in any order."""
+    pairs = [(text, code) for code, some in SENTENCES.items() for text in [*some, "IBM naïve 3.50 € 日本 Жук", "१२ ५"]]
+    mixed = pairs[::7] + [pair for i, pair in enumerate(pairs) if i % 7]
+    assert dict(zip(mixed, spoken(*mixed), strict=True)) == dict(zip(pairs, spoken(*pairs), strict=True))
 
 
 def test_mandarin_keeps_its_four_tones_and_the_neutral_one():
@@ -59,13 +68,13 @@ def test_vietnamese_keeps_its_six_tones():
 
 def test_marks_of_a_language_switch_and_of_notation_are_gone():
     assert spoken(("hello мир", "ru"), ("je ne sais", "fr"), ("hello 你好", "cmn")) == [
-        "həlˈəʊ mˈir", "ʒə nə sˈɛ", "həlˈəʊ ni³χˈɑu³",
+        "həlˈəʊ mʲˈir", "ʒə nə sˈɛ", "həlˈəʊ ni³χˈɑu³",
     ]  # fmt: skip
 
 
 def test_pauses_of_other_scripts():
     assert spoken(("بله، نه؟", "fa"), ("है। नहीं!", "hi"), ("好。好！", "cmn"), ("¿Sí?", "es")) == [
-        "bˈaleː, nˈah?", "hɛː. nəhˈĩ!", "χˈɑu³. χˈɑu³!", "sˈi?",
+        "bˈaleː, nˈa?", "hɛː. nˈʌhi\u0303!", "χˈɑu³. χˈɑu³!", "sˈi?",
     ]  # fmt: skip
 
 
@@ -78,10 +87,7 @@ def test_letters_without_a_reading_are_named_and_left_out():
 
 
 def test_no_letter_of_the_goldens_would_be_spelled():
-    from pathlib import Path
-
-    sentences = json.loads((Path(__file__).parent / "golden_sentences.json").read_text(encoding="utf-8"))
-    assert {code: told for code, some in sentences.items() for _, told in say(*((t, code) for t in some)) if told} == {}
+    assert {code: told for code, some in SENTENCES.items() for _, told in say(*((t, code) for t in some)) if told} == {}
 
 
 def test_a_language_that_is_spelled_and_one_without_a_voice_are_refused():
