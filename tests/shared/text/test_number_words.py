@@ -24,6 +24,7 @@ from xtts.shared.text.text_normalization import expand
         ("fa", "۱۲۳ نفر، ۵۰٪", "صد و بیست و سه نفر، پنجاه درصد"),
         ("ar", "١٢", "اثنا عشر"),
         ("ar", "5 €", "خمسة €"),
+        ("ar", "5.50 €", "5.50 €"),
         ("tr", "%25 ve 3'te", "yüzde yirmibeş ve üç'te"),
         ("vi", "3,5", "ba phẩy năm"),
         ("ko", "3개", "삼개"),
