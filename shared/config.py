@@ -49,16 +49,22 @@ class TextConfig(Section):
     """From transcript to tokens."""
 
     tokenizer: Literal["characters", "phonemes", "bpe"] = "characters"
-    """Symbol table, see shared/text/tokenizer.py; `phonemes` is IPA of American English by espeak-ng, extra `phonemes`;
-    `bpe` is learned from the corpus by Hugging Face tokenizers, extra `bpe`, and stays while clips come and go.
+    """Symbol table, see shared/text/tokenizer.py; `phonemes` is IPA by the language's voice of espeak-ng, extra
+    `phonemes` (`en` is American English); `bpe` is learned from the corpus by Hugging Face tokenizers, extra `bpe`, and
+    stays while clips come and go.
     """
+    language: str = "en"
+    """ISO 639 code of the corpus' language, such as `de`, `fa` or `cmn`: its alphabet is learned from the corpus, `en`
+    has a to z. Mandarin (`cmn`) is read as pinyin, extra `mandarin`, Japanese (`ja`) as kana, extra `japanese`."""
+    max_unknown_share: Fraction = 0.001
+    """The build stops when a larger share of the letters has no symbol, or in English an accent that is lost."""
     bpe_vocabulary: Annotated[int, Field(ge=64, le=65_536)] = 512
     """Most ids of `bpe`, those of single characters included."""
     add_blank: bool = False
     """Put a blank token around every symbol (2n+1 tokens)."""
     expand_numbers: bool = True
-    """Put numbers and abbreviations into English words (shared/text/text_normalization.py), only in texts without a
-    normalised column and in what xtts-synth is told to say."""
+    """Put numbers and abbreviations into words (shared/text/text_normalization.py), only in texts without a normalised
+    column and in what xtts-synth is told to say. Languages other than English: numbers alone, extra `numbers`."""
 
 
 class ShapesConfig(Section):

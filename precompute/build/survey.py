@@ -33,7 +33,7 @@ from xtts.shared.cache.cache_spec import SPEC_FILE, TOKENIZER_FILE, load_spec, s
 from xtts.shared.cache.clip_index import IndexRow, Kept
 from xtts.shared.config import Config, feature_config, with_defaults
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.tokenizer import Tokenizer, build_tokenizer, load_tokenizer, train_tokenizer
+from xtts.shared.text.tokenizer import Tokenizer, build_tokenizer, learn_tokenizer, load_tokenizer
 
 _SCAN_CHUNK = 64
 
@@ -152,8 +152,10 @@ def _tokenizer(corpus: Corpus, config: Config, cache: Path | None) -> Tokenizer:
     if text.tokenizer != "bpe":
         return build_tokenizer(text.tokenizer, add_blank=text.add_blank)
     stored = _stored_tokenizer(cache, config) if cache is not None else None
-    texts = (clip.text for clip in corpus.clips if clip.text and not clip.duplicate)
-    return stored or train_tokenizer(texts, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank)
+    texts = [clip.text for clip in corpus.clips if clip.text and not clip.duplicate]
+    return stored or learn_tokenizer(
+        text.tokenizer, {"en": texts}, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank
+    )  # fmt: skip
 
 
 def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:

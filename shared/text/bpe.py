@@ -1,6 +1,7 @@
 """Byte-pair encoding by Hugging Face `tokenizers`: common pieces of words as one token (extra `bpe`).
 
-A word carries the space before it; every other character stands alone, so that no token spans two words.
+A word (letters, marks, tones, apostrophes) carries the space before it; every other character stands alone, so that no
+token spans two words.
 """
 
 import json
@@ -9,6 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.text.pinyin import TONES
+from xtts.shared.text.scripts import JOINERS
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -16,7 +19,8 @@ if TYPE_CHECKING:
 Merges = tuple[tuple[str, str], ...]
 """Pairs of symbols that become one, the first learned first."""
 
-_WORDS = " ?[a-z']+|[^a-z']"
+_IN_WORDS = rf"\p{{L}}\p{{M}}{JOINERS}{TONES}\u00b7'"
+_WORDS = f" ?[{_IN_WORDS}]+|[^{_IN_WORDS}]"
 _RAREST_PAIR = 2  # a pair seen once is a misprint
 
 

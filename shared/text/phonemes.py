@@ -1,13 +1,20 @@
 # ruff: noqa: RUF002 - IPA letters look like others
-"""English text to IPA through espeak-ng, the same in features and in synthesis (extra `phonemes`)."""
+"""Text to IPA through espeak-ng, the same in features and in synthesis (extra `phonemes`).
+
+English is American and exactly what espeak-ng writes. In other languages the signs of espeak-ng's own notation are
+taken out: marks of a language switch, hyphens and dots in names of phonemes; tones become superscripts.
+"""
 
 import ctypes
 import re
+import unicodedata
 from functools import lru_cache
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.text.alphabet import plain_marks
+from xtts.shared.text.languages import find_language
+from xtts.shared.text.scripts import script_of
 
-VOICE = b"en-us"
 IPA = (
     *"abcdefhijklmnopqrstuvwxyz",
     *"æçðøħŋœǀǁǂǃɐɑɒɓɔɕɖɗɘəɚɛɜɝɞɟɡɢɣɤɥɦɧɨɪɫɬɭɮɯɰɱɲɳɴɵɶɸɹɺɻɽɾʀʁʂʃʄʈʉʊʋʌʍʎʏʐʑʒʔʕʘʙʛʝʟʡʢβθχᵻ",
@@ -19,37 +26,134 @@ IPA = (
 # A full stop after these ends no sentence; espeak-ng speaks the word in full.
 _ABBREVIATIONS = frozenset("mr mrs ms dr prof rev hon gen col capt lt sgt st jr sr vol vs messrs mme".split())
 _CLOSING = re.compile(r"""(?P<word>\w*)(?P<mark>[.,;:!?]|\u2014|--)[.,;:!?"'()\[\]\u2019\u201d\s]*$""")
+_SWITCH = re.compile(r"\([a-z][a-z-]*\)")
+
+_TONAL = frozenset({"cmn", "yue", "vi", "th", "my", "hak", "shn"})
+"""Voices whose phonemes end in tones; in IPA espeak-ng writes one digit of them, and a 3 as a vowel."""
+_TONE, _TONE_ENDS = re.compile(r"[0-9]+$"), (*"0123456789ɜ",)
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_PITCHES = {"55": "1", "35": "2", "214": "3", "21": "3", "51": "4", "11": "5"}
+"""Mandarin's tones by number, as in pinyin, from the pitches that espeak-ng names them by."""
+_NOTATION = {"cmn": {"s.": "ʂ", "i.": "ɨ", "o-": "ɤ"}}
+"""What espeak-ng has no IPA for."""
+_NO_SIGNS = str.maketrans("^S", "ʲʃ", "-.()|_:;!?*,%#+`0123456789")
 
 # Values of espeak-ng's speak_lib.h.
 _AUDIO_OUTPUT_SYNCHRONOUS, _INITIALIZE_DONT_EXIT = 2, 0x8000
-_CHARS_UTF8, _PHONEMES_IPA = 1, 2
+_CHARS_UTF8, _PHONEMES_NAMES, _PHONEMES_IPA = 1, 0, 2
+_BETWEEN_PHONEMES = 0xE000  # no character of any name or IPA
 
 
-def phonemise(text: str) -> str:
-    """IPA of `text` with its punctuation: `Hello, world!` becomes `həlˈoʊ, wˈɜːld!`; empty when nothing is spoken."""
+def phonemise(text: str, language: str = "en") -> str:
+    """IPA of `text` with its punctuation: `Hello, world!` becomes `həlˈoʊ, wˈɜːld!`; empty when nothing is spoken.
+
+    Outside English, letters that espeak-ng would spell (see `spelled_letters`) are left out.
+
+    Raises:
+        LockstepError: espeak-ng is not there, or has no voice for the language.
+    """
+    voice, text = _voice(language), text.replace("\0", " ")
+    if language != "en" and (spelled := spelled_letters(text, language)):
+        text = "".join(" " if c.lower() in spelled else c for c in unicodedata.normalize("NFC", text))
     parts = []
-    for clause, spoken in _clauses(text.replace("\0", " ")):
+    for clause, spoken in _spoken_clauses(text, voice):
         if spoken:
-            parts.append(" ".join(spoken.split()) + _mark(clause))
+            parts.append(" ".join(spoken.split()) + _mark(clause, language))
     return " ".join(parts)
 
 
-def _mark(clause: str) -> str:
+def spelled_letters(text: str, language: str) -> str:
+    """The letters of `text`, small and sorted, that espeak-ng has no reading for in a word: it would spell their names.
+
+    Those of scripts that are neither the language's nor Latin, and those for whose own name it leaves the language,
+    as it does for Chinese characters in Japanese.
+    """
+    voice = _voice(language)
+    letters = {c for c in unicodedata.normalize("NFC", text).lower() if not c.isascii() and c.isalpha()}
+    return "".join(sorted(c for c in letters if _is_spelled(c, language, voice)))
+
+
+@lru_cache(maxsize=65_536)
+def _is_spelled(letter: str, language: str, voice: str) -> bool:
+    script, scripts = script_of(letter), find_language(language).scripts
+    if not script or script == "LATIN":
+        return False
+    if scripts and script not in scripts:
+        return True
+    return any(_SWITCH.search(words) for _, words in _clauses(letter, voice, _PHONEMES_IPA))
+
+
+def _voice(language: str) -> str:
+    found = find_language(language)
+    if found.voice:
+        return found.voice
+    raise LockstepError(
+        "text.tokenizer", found=f"phonemes in {found.name}, which espeak-ng spells letter by letter or cannot speak",
+        expected="characters or bpe in this language", fix="--set text.tokenizer=characters",
+    )  # fmt: skip
+
+
+def _mark(clause: str, language: str) -> str:
     """The punctuation that ends a clause, as one of the characters of the symbol table."""
-    found = _CLOSING.search(clause)
-    if found is None or (found["mark"] == "." and found["word"].lower() in _ABBREVIATIONS):
+    found = _CLOSING.search(clause if language == "en" else plain_marks(clause, language))
+    if found is None or (language == "en" and found["mark"] == "." and found["word"].lower() in _ABBREVIATIONS):
         return ""
     return found["mark"] if len(found["mark"]) == 1 and found["mark"] != "\u2014" else "-"
 
 
-def _clauses(text: str) -> list[tuple[str, str]]:
+def _spoken_clauses(text: str, voice: str) -> list[tuple[str, str]]:
+    """(what was read, its IPA) clause by clause."""
+    if voice == "en-us":
+        return _clauses(text, voice, _PHONEMES_IPA)
+    if voice not in _TONAL:
+        return [(clause, _plain(words, voice)) for clause, words in _clauses(text, voice, _PHONEMES_IPA)]
+    spoken = _clauses(text, voice, _PHONEMES_IPA | _BETWEEN_PHONEMES << 8)
+    names = _clauses(text, voice, _PHONEMES_NAMES | _BETWEEN_PHONEMES << 8)
+    return [(clause, _with_tones(ipa, name, voice)) for (clause, ipa), (_, name) in zip(spoken, names, strict=True)]
+
+
+def _with_tones(ipa: str, names: str, voice: str) -> str:
+    """IPA whose tones are taken from the phonemes' names; both are divided into the same phonemes."""
+    words, native = [], True
+    for word, named in zip(_parts(ipa), _parts(names), strict=True):
+        spoken = ""
+        aligned = len(word) == len(named)  # but for a few names of foreign letters
+        for i, name in enumerate(named):
+            phoneme = word[i] if aligned else ""
+            tone = _TONE.search(name) if native and phoneme[1:].endswith(_TONE_ENDS) else None
+            if _SWITCH.fullmatch(name):
+                native = name == f"({voice})"
+            elif tone:
+                number = _PITCHES.get(tone[0], tone[0]) if voice == "cmn" else tone[0]
+                spoken += _plain(phoneme[:-1], voice) + number.translate(_SUPERSCRIPTS)
+            else:
+                spoken += _plain(phoneme, voice)
+        words.append(spoken if aligned else _plain("".join(word), voice))
+    return " ".join(words)
+
+
+def _parts(clause: str) -> list[list[str]]:
+    """The phonemes of every word; in names a pause and the end of a syllable are phonemes that have no IPA."""
+    return [word.split(chr(_BETWEEN_PHONEMES)) for word in clause.split(" ")]
+
+
+def _plain(ipa: str, voice: str) -> str:
+    """IPA without the signs of espeak-ng's own notation."""
+    ipa = _SWITCH.sub("", ipa)
+    for sign, letter in _NOTATION.get(voice, {}).items():
+        ipa = ipa.replace(sign, letter)
+    return ipa.translate(_NO_SIGNS)
+
+
+def _clauses(text: str, voice: str, mode: int) -> list[tuple[str, str]]:
     """(what was read, how it is spoken) clause by clause, as espeak-ng divides the text."""
     library, data = _library(), text.encode(errors="replace")
+    library.use(voice)
     buffer = ctypes.create_string_buffer(data)
     start = ctypes.addressof(buffer)
     pointer, spoken, ends = ctypes.c_void_p(start), list[str](), list[int]()
     while pointer.value:
-        answer = library.espeak_TextToPhonemes(ctypes.byref(pointer), _CHARS_UTF8, _PHONEMES_IPA)
+        answer = library.phonemes(ctypes.byref(pointer), _CHARS_UTF8, mode)
         spoken.append((answer or b"").decode(errors="replace"))
         # The pointer stands behind the first character of the next clause.
         ends.append(len(data) if not pointer.value else _previous_character(data, pointer.value - start))
@@ -64,9 +168,27 @@ def _previous_character(data: bytes, at: int) -> int:
     return at
 
 
+class _Espeak:
+    """espeak-ng; phonemes, unlike its sound, do not depend on what was spoken before."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library, self._voice = library, ""
+        self.phonemes = library.espeak_TextToPhonemes
+        self.phonemes.restype = ctypes.c_char_p
+        self.phonemes.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, ctypes.c_int]
+
+    def use(self, voice: str) -> None:
+        """Speak with this voice; nothing is done where it is the last one's."""
+        if voice != self._voice:
+            if self._library.espeak_SetVoiceByName(voice.encode()) != 0:
+                fix = "--set text.tokenizer=characters, where the language has letters"
+                raise LockstepError("text.language", found=f"espeak-ng has no voice {voice}", fix=fix)
+            self._voice = voice
+
+
 @lru_cache
-def _library() -> ctypes.CDLL:
-    """espeak-ng, loaded once in a process; phonemes, unlike its sound, do not depend on what was spoken before."""
+def _library() -> _Espeak:
+    """Loaded once in a process."""
     fix = "pip install 'lockstep-tts[phonemes]'"
     try:
         import espeakng_loader
@@ -77,10 +199,7 @@ def _library() -> ctypes.CDLL:
     except OSError as error:
         raise LockstepError("espeak-ng", found=f"cannot be loaded ({error})", fix=fix) from None
     library.espeak_Initialize.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_int]
-    library.espeak_TextToPhonemes.restype = ctypes.c_char_p
-    library.espeak_TextToPhonemes.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, ctypes.c_int]
     data_path = str(espeakng_loader.get_data_path()).encode()
-    rate = library.espeak_Initialize(_AUDIO_OUTPUT_SYNCHRONOUS, 0, data_path, _INITIALIZE_DONT_EXIT)
-    if rate <= 0 or library.espeak_SetVoiceByName(VOICE) != 0:
-        raise LockstepError("espeak-ng", found=f"no voice {VOICE.decode()} in {data_path.decode()}", fix=fix)
-    return library
+    if library.espeak_Initialize(_AUDIO_OUTPUT_SYNCHRONOUS, 0, data_path, _INITIALIZE_DONT_EXIT) <= 0:
+        raise LockstepError("espeak-ng", found=f"cannot read {data_path.decode()}", fix=fix)
+    return _Espeak(library)

@@ -1,13 +1,16 @@
-"""Written English to words: numbers, money, times and abbreviations, for texts that nobody normalised.
+"""Written text to words: numbers, money, times and abbreviations, for texts that nobody normalised.
 
 `Dr. Smith has 12 boats in 1984, $5.50` becomes `Doctor Smith has twelve boats in nineteen eighty-four, five
-dollars and fifty cents`. The same function serves the corpus and synthesis.
+dollars and fifty cents`. The same function serves the corpus and synthesis. Languages other than English have the rules
+of `shared/text/number_words.py`.
 """
 
 import re
 import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from xtts.shared.text.number_words import number_words
 
 if TYPE_CHECKING:
     import inflect
@@ -41,8 +44,13 @@ _NUMBER = re.compile(
 _SIGNS = ((re.compile(r"(?<![\w.,)])[-\u2212](?=[0-9])"), "minus "), (re.compile(r"(?<=[0-9])\s?%"), " percent"))
 
 
-def expand(text: str) -> str:
-    """The words of `text`; a text without numbers and abbreviations comes back as it is."""
+def expand(text: str, language: str = "en") -> str:
+    """The words of `text`; a text without numbers and abbreviations comes back as it is.
+
+    `language` is an ISO 639 code; what has no rule in it is left alone.
+    """
+    if language != "en":
+        return number_words(text, language)
     plain = unicodedata.normalize("NFKC", text)
     expanded = _NUMBERED.sub(lambda found: _BEFORE_A_NUMBER[found[1]] + " ", plain)
     expanded = _ABBREVIATION.sub(_abbreviation, expanded)

@@ -1,48 +1,46 @@
 """Text to tokens: one documented symbol table, the same in features, training and synthesis.
 
 Ids: 0 pads, 1 is the blank of `add_blank`, 2 is the space, then punctuation, then a to z or the IPA letters.
-Byte-pair encoding puts the pieces that it learned from the corpus behind a to z.
+Languages other than English append the letters that their texts are written with (`shared/text/alphabet.py`) in the
+order of their code points. Byte-pair encoding puts the pieces that it learned from the corpus behind the letters.
 """
 
 import json
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from xtts.shared.errors import LockstepError, repair_command
+from xtts.shared.text.alphabet import PUNCTUATION, alphabet, composed, written
 from xtts.shared.text.bpe import Merges, check_merges, encode_words, train_merges
-from xtts.shared.text.phonemes import IPA, phonemise
+from xtts.shared.text.languages import find_language
+from xtts.shared.text.phonemes import IPA, phonemise, spelled_letters
+from xtts.shared.text.scripts import is_letter
 
 PAD, BLANK = "<pad>", "<blank>"
-_COMMON: tuple[str, ...] = (PAD, BLANK, " ", *"!'\"(),-.:;?")
+_COMMON: tuple[str, ...] = (PAD, BLANK, " ", *PUNCTUATION)
 CHARACTERS: tuple[str, ...] = (*_COMMON, *"abcdefghijklmnopqrstuvwxyz")
 PHONEMES: tuple[str, ...] = (*_COMMON, *IPA)
 _SYMBOLS = {"characters": CHARACTERS, "phonemes": PHONEMES}
-
-_TYPOGRAPHY = str.maketrans(
-    {
-        "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u00b4": "'", "`": "'",
-        "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"',
-        "\u2013": "-", "\u2014": "-", "\u2212": "-", "[": "(", "]": ")",
-        "\u00df": "ss", "\u00e6": "ae", "\u0153": "oe", "\u00f8": "o", "\u0142": "l",
-    }
-)  # fmt: skip
-
-
-def normalise(text: str) -> str:
-    """Lower case, plain quotes and dashes, accents folded (e-acute to e), white space collapsed."""
-    text = unicodedata.normalize("NFKC", text).lower().translate(_TYPOGRAPHY)
-    text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    return " ".join(text.split())
+_ENGLISH = ("en",)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens:
-    """Token ids of one text, and the characters that the table does not hold (left out, reported)."""
+    """Token ids of one text, and what of it has no token."""
 
     ids: list[int]
-    unknown: str
+    """Empty when the text has not one known letter."""
+    left_out: Mapping[str, int]
+    """Characters that the table does not hold, and how often; letters that espeak-ng would spell among them."""
+
+    @property
+    def unknown(self) -> str:
+        """The characters left out, sorted."""
+        return "".join(sorted(self.left_out))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,49 +52,120 @@ class Tokenizer:
     add_blank: bool
     merges: Merges = ()
     """Of byte-pair encoding."""
+    languages: tuple[str, ...] = _ENGLISH
+    """ISO 639 codes of the texts that it was made for; the first is that of texts which do not say."""
 
     @property
     def size(self) -> int:
         """Number of ids, the pad included."""
         return len(self.symbols)
 
-    def encode(self, text: str) -> Tokens:
-        """Ids of `text`; empty when no character of it is known."""
-        table = {symbol: i for i, symbol in enumerate(self.symbols)}
-        cleaned = phonemise(text) if self.kind == "phonemes" else normalise(text)
+    def encode(self, text: str, language: str | None = None) -> Tokens:
+        """Ids of `text`, a text in `language`; empty when no letter of it is known.
+
+        Raises:
+            LockstepError: A library that reads the language is missing.
+        """
+        language, table = language or self.languages[0], _ids(self.symbols)
+        cleaned = phonemise(text, language) if self.kind == "phonemes" else written(text, language)
+        left_out = Counter(c for c in cleaned if c not in table)
+        if self.kind == "phonemes" and not text.isascii():
+            spelled = spelled_letters(text, language)
+            left_out.update(c for c in unicodedata.normalize("NFC", text).lower() if c in spelled)
         known = "".join(c for c in cleaned if c in table)
+        if not any(map(is_letter, known)):
+            return Tokens(ids=[], left_out=left_out)
         ids = encode_words(known, self.symbols, self.merges) if self.kind == "bpe" else [table[c] for c in known]
-        unknown = "".join(sorted({c for c in cleaned if c not in table}))
-        if all(self.symbols[i] == " " for i in ids):
-            ids = []
-        if self.add_blank and ids:
+        if self.add_blank:
             blank = table[BLANK]
             ids = [blank, *(i for symbol in ids for i in (symbol, blank))]
-        return Tokens(ids=ids, unknown=unknown)
+        return Tokens(ids=ids, left_out=left_out)
 
     def decode(self, ids: list[int]) -> str:
         """Readable text of ids, without pads and blanks."""
-        return "".join(self.symbols[i] for i in ids if self.symbols[i] not in (PAD, BLANK))
+        return composed("".join(self.symbols[i] for i in ids if self.symbols[i] not in (PAD, BLANK)))
 
     def to_json(self) -> dict[str, object]:
-        """What `tokenizer.json` holds."""
+        """What `tokenizer.json` holds; languages where they are not English alone."""
+        languages = {"languages": list(self.languages)} if self.languages != _ENGLISH else {}
         merges = {"merges": [list(pair) for pair in self.merges]} if self.kind == "bpe" else {}
-        return {"kind": self.kind, "add_blank": self.add_blank, "symbols": list(self.symbols), **merges}
+        return {"kind": self.kind, "add_blank": self.add_blank, **languages, "symbols": list(self.symbols), **merges}
+
+
+@lru_cache(maxsize=4)
+def _ids(symbols: tuple[str, ...]) -> dict[str, int]:
+    return {symbol: i for i, symbol in enumerate(symbols)}
 
 
 def build_tokenizer(kind: str, *, add_blank: bool) -> Tokenizer:
-    """The tokenizer that `text.tokenizer` names, where no corpus is needed to make it."""
+    """The English tokenizer that `text.tokenizer` names, where no corpus is needed to make it."""
     if kind not in _SYMBOLS:
         raise LockstepError("text.tokenizer", found=repr(kind), expected=" or ".join(_SYMBOLS))
     return Tokenizer(kind=kind, symbols=_SYMBOLS[kind], add_blank=add_blank)
 
 
-def train_tokenizer(texts: Iterable[str], *, vocabulary: int, add_blank: bool) -> Tokenizer:
-    """Byte-pair encoding of at most `vocabulary` ids, learned from these texts."""
-    letters = CHARACTERS[2:]
-    known = ("".join(c for c in normalise(text) if c in letters) for text in texts)
-    learned, merges = train_merges(known, letters, symbols=vocabulary - 2)
-    return Tokenizer(kind="bpe", symbols=(*CHARACTERS, *learned), add_blank=add_blank, merges=merges)
+def learn_tokenizer(
+    kind: str,
+    texts: Mapping[str, Collection[str]],
+    *,
+    add_blank: bool,
+    vocabulary: int = 512,
+    previous: Tokenizer | None = None,
+) -> Tokenizer:
+    """The tokenizer for texts of each language; English has a fixed alphabet, the others what they are written in.
+
+    The result does not depend on the order of the texts.
+
+    Args:
+        kind: `characters`, `phonemes` or `bpe`.
+        texts: Texts by ISO 639 code, the main language first. With `previous` those that are new since are enough.
+        add_blank: Put a blank token around every symbol.
+        vocabulary: Most ids of `bpe`.
+        previous: The tokenizer of an earlier build with the same settings: its symbols keep their ids, none is
+            removed, and new letters are appended.
+
+    Raises:
+        LockstepError: A code is malformed, a library is missing, espeak-ng cannot speak a language, or there are more
+            letters than `vocabulary`.
+    """
+    languages = tuple(find_language(code).code for code in texts)
+    if previous is not None:
+        languages = (*previous.languages, *(code for code in languages if code not in previous.languages))
+    if kind != "bpe" and languages == _ENGLISH:
+        return build_tokenizer(kind, add_blank=add_blank)
+    known = _first_symbols(kind, languages) if previous is None else previous.symbols
+    new = {symbol for code, some in texts.items() for symbol in _spelling(kind, some, code)} - set(known)
+    symbols = (*known, *sorted(new))
+    if previous is not None:
+        return replace(previous, symbols=symbols, languages=languages)
+    made = Tokenizer(kind=kind, symbols=symbols, add_blank=add_blank, languages=languages)
+    return _with_pieces(made, texts, vocabulary) if kind == "bpe" else made
+
+
+def _first_symbols(kind: str, languages: tuple[str, ...]) -> tuple[str, ...]:
+    """The symbols that are there before any text is read."""
+    if kind == "phonemes":
+        return PHONEMES
+    return CHARACTERS if languages == _ENGLISH else _COMMON
+
+
+def _spelling(kind: str, texts: Collection[str], language: str) -> set[str]:
+    """Symbols beside the common ones that texts of one language need."""
+    if kind == "phonemes":
+        return set() if language == "en" else set[str]().union(*(phonemise(text, language) for text in texts))
+    return set(CHARACTERS[len(_COMMON) :]) if language == "en" else alphabet(texts, language)
+
+
+def _with_pieces(letters: Tokenizer, texts: Mapping[str, Collection[str]], vocabulary: int) -> Tokenizer:
+    """The tokenizer with the pieces of words that byte-pair encoding learns."""
+    if letters.size > vocabulary:
+        found = f"{letters.size} letters and signs in the corpus, more than text.bpe_vocabulary ({vocabulary})"
+        raise LockstepError("text.bpe_vocabulary", found=found, fix=f"--set text.bpe_vocabulary={2 * letters.size}")
+    symbols = letters.symbols[2:]
+    table = set(symbols)
+    known = ("".join(c for c in written(text, code) if c in table) for code, some in texts.items() for text in some)
+    learned, merges = train_merges(known, symbols, symbols=vocabulary - 2)
+    return replace(letters, symbols=(*letters.symbols, *learned), merges=merges)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -108,7 +177,8 @@ def load_tokenizer(path: Path) -> Tokenizer:
         symbols = tuple(map(str, fields["symbols"]))
         check_merges(symbols, merges)
         return Tokenizer(
-            kind=str(fields["kind"]), symbols=symbols, add_blank=bool(fields["add_blank"]), merges=merges
+            kind=str(fields["kind"]), symbols=symbols, add_blank=bool(fields["add_blank"]), merges=merges,
+            languages=tuple(map(str, fields.get("languages", _ENGLISH))) or _ENGLISH,
         )  # fmt: skip
     except FileNotFoundError:
         raise LockstepError(str(path), found="no such file", expected="the cache's tokenizer", fix=fix) from None

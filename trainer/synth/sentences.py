@@ -3,12 +3,17 @@
 import re
 from collections.abc import Callable, Iterator
 
-_CLOSING = "[\"')\\]\u2019\u201d\u00bb]*"
+_CLOSING = "[\"')\\]\u2019\u201d\u00bb\u300d\u300f\u300b\uff09]*"
+_SENTENCE = ".!?\u2026\u061f\u06d4\u0964\u0965\u0589\u1362\u1367\u17d4\u104b"
+"""Marks that end a sentence where a space follows: Latin, Arabic, Urdu, Indian, Armenian, Ethiopic, Khmer, Burmese."""
+_CLAUSE = ",;:\u060c\u061b\u055d\u1363\u1364\u104a"
+_WIDE_SENTENCE, _WIDE_CLAUSE = "\u3002\uff61\uff0e\uff01\uff1f", "\uff0c\u3001\uff1b\uff1a"
+"""Of Chinese and Japanese, where no space follows."""
 _BREAKS = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"[.!?\u2026]+{_CLOSING}\s+|\n\s*\n",
-        rf"[,;:]{_CLOSING}\s+|\s+[-\u2013\u2014]+\s+|\n",
+        rf"[{_SENTENCE}]+{_CLOSING}\s+|[{_WIDE_SENTENCE}]+{_CLOSING}\s*|\n\s*\n",
+        rf"[{_CLAUSE}]{_CLOSING}\s+|[{_WIDE_CLAUSE}]{_CLOSING}\s*|\s+[-\u2013\u2014]+\s+|\n",
         r"\s+",
     )
 )

@@ -17,7 +17,7 @@ from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.tokenizer import CHARACTERS, Tokenizer, load_tokenizer, train_tokenizer
+from xtts.shared.text.tokenizer import CHARACTERS, Tokenizer, learn_tokenizer, load_tokenizer
 
 TEXTS = [
     "The other weather is there",
@@ -30,7 +30,7 @@ TEXTS = [
 @pytest.fixture(scope="module")
 def learned() -> Tokenizer:
     pytest.importorskip("tokenizers")
-    return train_tokenizer(TEXTS, vocabulary=64, add_blank=False)
+    return learn_tokenizer("bpe", {"en": TEXTS}, vocabulary=64, add_blank=False)
 
 
 @pytest.fixture
@@ -72,11 +72,12 @@ def test_blanks_go_around_pieces(learned):
 
 
 def test_the_order_of_the_texts_and_the_process_do_not_matter(learned):
-    assert train_tokenizer(reversed(TEXTS), vocabulary=64, add_blank=False) == learned
+    assert learn_tokenizer("bpe", {"en": TEXTS[::-1]}, vocabulary=64, add_blank=False) == learned
     code = (
-        "import sys; from xtts.shared.text.tokenizer import train_tokenizer\n"
+        "import sys; from xtts.shared.text.tokenizer import learn_tokenizer\n"
         "from xtts.precompute.build.commit import tokenizer_bytes\n"
-        f"sys.stdout.buffer.write(tokenizer_bytes(train_tokenizer({TEXTS!r}, vocabulary=64, add_blank=False)))"
+        f"learned = learn_tokenizer('bpe', {{'en': {TEXTS!r}}}, vocabulary=64, add_blank=False)\n"
+        "sys.stdout.buffer.write(tokenizer_bytes(learned))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == tokenizer_bytes(
         learned

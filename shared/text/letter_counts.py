@@ -1,0 +1,145 @@
+"""What a corpus' letters are, and which have no token: counted clip by clip, judged before anything is written."""
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from xtts.shared.errors import LockstepError
+from xtts.shared.text.alphabet import BY_READING, composed, fold_english, small_letters
+from xtts.shared.text.languages import find_language
+from xtts.shared.text.scripts import is_letter, main_script, script_name, script_of, suggest_language
+
+RARE = 3
+"""A letter seen fewer times is told: it may be a misprint, and nobody learns a sound from so few."""
+_NAMED = 5  # characters in a message
+
+Fate = Literal["left out", "folded", "rare"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CharacterCount:
+    """One character of a corpus that a person has to hear of."""
+
+    character: str
+    name: str
+    """Of Unicode."""
+    count: int
+    example: str
+    """Id of a clip that has it."""
+    fate: Fate
+    """`left out` has no token; `folded` lost its accent (English); `rare` has one, but is hardly ever seen."""
+    is_letter: bool
+
+    @property
+    def shown(self) -> str:
+        """`a 1,203x in clip X`; what cannot be printed by its number."""
+        character = self.character if self.character.isprintable() else f"U+{ord(self.character):04X}"
+        return f"{character} {self.count:,}x in clip {self.example}"
+
+
+@dataclass
+class LetterCounts:
+    """Counts over the clips of one language."""
+
+    language: str = "en"
+    letters: Counter[str] = field(default_factory=Counter)
+    """Every letter of the corpus, small, with or without a token."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Characters without a token, letters or not."""
+    folded: Counter[str] = field(default_factory=Counter)
+    """Letters with a token that is not theirs: accents that English loses."""
+    examples: dict[str, str] = field(default_factory=dict)
+    """Of each letter a clip that has it: the first in the alphabet of ids."""
+
+    def add(self, clip_id: str, text: str, left_out: Collection[str]) -> None:
+        """Count one clip; `left_out` are the characters that `Tokenizer.encode` did not know (`Tokens.unknown`)."""
+        small, seen = small_letters(text, self.language), set(left_out)
+        letters = Counter(c for c in small if is_letter(c))
+        self.letters.update(letters)
+        noted = set[str]()
+        if self.language == "en":
+            for letter in [c for c in letters if not "a" <= c <= "z"]:
+                lost = letter in seen or bool(seen.intersection(fold_english(letter)))
+                (self.left_out if lost else self.folded)[letter] += letters[letter]
+                noted.add(letter)
+            seen -= {c for letter in noted for c in (letter, *fold_english(letter))}
+        for character in seen:
+            self.left_out[character] += small.count(character) or composed(small).count(character) or 1
+        for character in noted | seen | letters.keys():
+            self.examples[character] = min(clip_id, self.examples.get(character, clip_id))
+
+    @property
+    def share(self) -> float:
+        """Share of the letters that are left out or folded, 0 to 1."""
+        return sum(one.count for one in self.characters() if one.is_letter and one.fate != "rare") / max(
+            1, self.letters.total()
+        )
+
+    def characters(self) -> list[CharacterCount]:
+        """What `build`, `stats` and `report` tell: the most frequent first, rare letters last."""
+        told = self.left_out.keys() | self.folded.keys()
+        few = {} if self.language in BY_READING else {c: n for c, n in self.letters.items() if n < RARE}
+        rare = Counter({c: n for c, n in few.items() if c not in told})
+        return [*self._rows(self.left_out, "left out"), *self._rows(self.folded, "folded"), *self._rows(rare, "rare")]
+
+    def _rows(self, counts: Counter[str], fate: Fate) -> Iterator[CharacterCount]:
+        for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+            yield CharacterCount(
+                character=character, name=unicodedata.name(character, f"U+{ord(character):04X}"), count=count,
+                example=self.examples[character], fate=fate, is_letter=is_letter(character),
+            )  # fmt: skip
+
+
+def check_letters(counts: LetterCounts, most: float, *, kind: str = "characters") -> None:
+    """Raise a `LockstepError` when a corpus is not in its language, or loses more than `most` of its letters.
+
+    Args:
+        counts: All clips of one language.
+        most: `text.max_unknown_share`, 0 to 1.
+        kind: `text.tokenizer`.
+    """
+    _check_script(counts)
+    if counts.share <= most:
+        return
+    lost = [one for one in counts.characters() if one.is_letter and one.fate != "rare"]
+    scripts = Counter[str]()
+    for one in lost:
+        scripts[script_of(one.character)] += one.count
+    named = ", ".join(one.shown for one in lost[:_NAMED]) + (", ..." if len(lost) > _NAMED else "")
+    script = script_name(max(scripts, key=lambda one: (scripts[one], one)))
+    raise LockstepError(
+        "text.language", found=f"{counts.share:.2%} of the letters {_reason(counts, kind)} ({script}: {named})",
+        expected=f"at most {most:.2%} with text.language={counts.language}", fix=_fix(counts, kind),
+    )  # fmt: skip
+
+
+def _reason(counts: LetterCounts, kind: str) -> str:
+    if counts.language == "en" and counts.folded.total() > counts.left_out.total():
+        return "are not English and would lose their accents"
+    return "would be spelled by espeak-ng" if kind == "phonemes" else "are not in the symbol table"
+
+
+def _check_script(counts: LetterCounts) -> None:
+    script, language = main_script(counts.letters), find_language(counts.language)
+    if not script or not language.scripts or script in language.scripts:
+        return
+    raise LockstepError(
+        "text.language", found=f"{language.name} ({language.code}), but most letters are {script_name(script)}",
+        expected=" or ".join(map(script_name, language.scripts)), fix=_suggestion(counts),
+    )  # fmt: skip
+
+
+def _suggestion(counts: LetterCounts) -> str:
+    _, language = suggest_language(counts.letters)
+    if language is None:
+        return "set text.language to the ISO 639 code of the corpus' language"
+    return f"--set text.language={language.code}" if language.code != counts.language else ""
+
+
+def _fix(counts: LetterCounts, kind: str) -> str:
+    tolerate = f"--set text.max_unknown_share={math.ceil(counts.share * 1000) / 1000:g} where they may be lost"
+    other = "--set text.tokenizer=characters" if kind == "phonemes" and counts.language != "en" else ""
+    return ", or ".join(filter(None, [_suggestion(counts), other, tolerate]))

@@ -1,0 +1,37 @@
+"""Mandarin to pinyin by `pypinyin` (extra `mandarin`): syllables with their tones, such as `ni³ hao³`.
+
+Tones are superscripts, 5 for the neutral one, so that no number in a text is taken for a tone.
+"""
+
+import re
+
+from xtts.shared.errors import LockstepError
+
+TONES = "¹²³⁴⁵"
+_TO_TONE = str.maketrans("12345", TONES)
+_CHINESE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u3007]+")
+_BEFORE_A_MARK = re.compile(r" (?=[,.;:?!)])|(?<=\() ")
+_TYPED = re.compile("(?<=[a-zü])[1-5](?![0-9])")
+
+
+def pinyin(text: str) -> str:
+    """The text with every Chinese character as a syllable, a space between two; a reading follows its neighbours.
+
+    What pypinyin cannot read stays as it is. `ni3` in a text that is pinyin already becomes `ni³`.
+
+    Raises:
+        LockstepError: There are Chinese characters, but no pypinyin.
+    """
+    text = _TYPED.sub(lambda found: found[0].translate(_TO_TONE), text)
+    spaced = " ".join(_CHINESE.sub(lambda found: f" {_syllables(found[0])} ", text).split())
+    return _BEFORE_A_MARK.sub("", spaced)
+
+
+def _syllables(characters: str) -> str:
+    try:
+        from pypinyin import Style, lazy_pinyin
+    except ImportError:
+        fix = "pip install 'lockstep-tts[mandarin]'"
+        raise LockstepError("text.language", found="Mandarin without pypinyin", fix=fix) from None
+    read = lazy_pinyin(characters, style=Style.TONE3, neutral_tone_with_five=True, v_to_u=True)
+    return " ".join(one[0] if _CHINESE.match(one) else one.translate(_TO_TONE) for one in read)

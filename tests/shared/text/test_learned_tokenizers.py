@@ -1,0 +1,145 @@
+# ruff: noqa: RUF001 - letters of many scripts look like others
+"""Alphabets that are learned: what they hold, and that ids stay."""
+
+import json
+import sys
+
+import pytest
+
+from xtts.precompute.build.commit import tokenizer_bytes
+from xtts.shared.errors import LockstepError
+from xtts.shared.text.alphabet import small_letters, written
+from xtts.shared.text.tokenizer import CHARACTERS, build_tokenizer, learn_tokenizer, load_tokenizer
+
+COMMON = CHARACTERS[:14]
+
+
+def learn(texts, kind="characters", **options):
+    return learn_tokenizer(kind, texts, **{"add_blank": False, **options})
+
+
+def test_the_alphabet_is_what_the_corpus_is_written_in():
+    made = learn({"de": ["Größe: 5!", "Äß"]})
+    assert made.symbols == (*COMMON, *sorted("größeä"))
+    assert made.languages == ("de",)
+    assert learn({"de": ["Äß", "Größe: 5!"]}) == made
+
+
+def test_english_alone_is_the_table_of_old_to_the_byte():
+    made = learn({"en": ["anything", "é"]})
+    assert made == build_tokenizer("characters", add_blank=False)
+    assert "languages" not in json.loads(tokenizer_bytes(made))
+    assert made.encode("Café, Straße!").ids == [CHARACTERS.index(c) for c in "cafe, strasse!"]
+
+
+def test_new_letters_are_appended_and_none_goes():
+    before = learn({"de": ["abc ü"]})
+    after = learn({"de": ["zß a"]}, previous=before)
+    assert after.symbols == (*before.symbols, "z", "ß")
+    assert learn({"de": ["ü"]}, previous=after) == after
+    assert learn({"fa": ["س"]}, previous=after).languages == ("de", "fa")
+
+
+def test_a_mixture_has_the_letters_of_all_and_english_stays_english():
+    made = learn({"en": ["hello"], "de": ["Größe"], "ru": ["да"]})
+    assert made.symbols == (*COMMON, *sorted({*"abcdefghijklmnopqrstuvwxyz", *"größe", *"да"}))
+    assert made.decode(made.encode("Größe").ids) == "grosse"
+    assert made.decode(made.encode("Größe", "de").ids) == "größe"
+
+
+def test_the_file_holds_the_languages(tmp_path):
+    made = learn({"de": ["ja"], "fa": ["بله"]}, add_blank=True)
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(tokenizer_bytes(made))
+    assert json.loads(path.read_text())["languages"] == ["de", "fa"]
+    assert load_tokenizer(path) == made
+
+
+def test_a_text_without_a_known_letter_has_no_tokens_and_unknown_ones_are_counted():
+    made = learn({"fa": ["سلام"]})
+    tokens = made.encode("5 (…)!")
+    assert (tokens.ids, tokens.left_out) == ([], {"5": 1})
+    assert made.encode("س 日日 5").left_out == {"日": 2, "5": 1}
+    assert made.encode("日س5").unknown == "5日"
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "small"),
+    [
+        ("tr", "IŞIK İzmir", "ışık izmir"),
+        ("az", "Iİ", "ıi"),
+        ("de", "I STRASSE ẞ  Ü\u00adber", "i strasse ß über"),
+        ("el", "Ποιος; Ναι·", "ποιος? ναι;"),
+        ("ar", "مَرْحَبًا، لا؟", "مَرْحَبًا, لا?"),
+        ("fa", "می\u200cروم\u200f", "می\u200cروم"),
+        ("hi", "क्या है।", "क्या है."),
+        ("th", "ไก่", "ไก่"),
+        ("vi", "E\u0302\u0301", "ế"),
+        ("ja", "「はい」。", '"はい".'),
+        ("es", "¿Sí? ¡No!", "?sí? !no!"),
+        ("uk", "Об’єкт «м'я»", "об'єкт \"м'я\""),
+        ("fr", "l’été… « oui »", 'l\'été... " oui "'),
+        ("ko", "각", "\u1100\u1161\u11a8"),
+    ],
+)
+def test_small_letters_with_nothing_stripped(language, text, small):
+    assert small_letters(text, language) == small
+
+
+def test_hangul_becomes_jamo_and_syllables_again():
+    made = learn({"ko": ["안녕하세요"]})
+    tokens = made.encode("안녕하세요!")
+    assert made.decode(tokens.ids) == "안녕하세요!"
+    assert len(tokens.ids) == 13
+
+
+def test_mandarin_is_pinyin_with_tones():
+    pytest.importorskip("pypinyin")
+    made = learn({"cmn": ["你好"]})
+    assert written("我在银行，等绿的A！", "cmn") == "wo³ zai⁴ yin² hang², deng³ lü⁴ de⁵ a!"
+    assert written("ni3 hao3 lü4 2024", "cmn") == "ni³ hao³ lü⁴ 2024"
+    assert set("¹²³⁴⁵") < set(made.symbols)
+    assert made.encode("好𠮷 1").left_out == {"𠮷": 1, "1": 1}
+
+
+@pytest.mark.parametrize(
+    ("library", "language", "text", "extra"),
+    [("pypinyin", "cmn", "好", "mandarin"), ("pyopenjtalk", "ja", "は", "japanese")],
+)
+def test_without_the_reader_the_message_names_the_extra(monkeypatch, library, language, text, extra):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(LockstepError, match=rf"lockstep-tts\[{extra}\]"):
+        learn({language: [text]})
+
+
+def test_japanese_is_kana():
+    pytest.importorskip("pyopenjtalk")
+    made = learn({"ja": ["東京は3人、高い。"]})
+    assert made.decode(made.encode("東京は3人、高い。").ids) == "トーキョーワサンニン,タカイ."
+
+
+def test_pieces_of_other_scripts():
+    pytest.importorskip("tokenizers")
+    texts = ["здравствуй, здравый здравец", "здравие и здравница", "क्या क्या क्या", "می‌روم می‌روم"]
+    made = learn({"ru": texts}, "bpe", vocabulary=100)
+    for text in texts:
+        tokens = made.encode(text)
+        assert made.decode(tokens.ids) == text
+        assert len(tokens.ids) < len(text)
+    pieces = made.symbols[len(COMMON) :]
+    assert any(" здрав" in piece for piece in pieces)
+    assert not any(len(piece) > 1 and set(piece[1:]) & set(" ,") for piece in pieces)
+    grown = learn({"ru": ["щ"]}, "bpe", previous=made)
+    assert (grown.symbols, grown.merges) == ((*made.symbols, "щ"), made.merges)
+    assert made.encode("здравие").ids == grown.encode("здравие").ids
+
+
+def test_more_letters_than_the_vocabulary_holds():
+    pytest.importorskip("tokenizers")
+    with pytest.raises(LockstepError, match=r"94 letters and signs .* --set text.bpe_vocabulary=188"):
+        learn({"yue": ["".join(map(chr, range(0x4E00, 0x4E50)))]}, "bpe", vocabulary=64)
+
+
+def test_a_malformed_code_is_refused():
+    with pytest.raises(LockstepError, match="'German'"):
+        learn({"German": ["ja"]})

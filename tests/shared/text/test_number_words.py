@@ -1,0 +1,55 @@
+# ruff: noqa: RUF001 - words of many scripts
+"""Numbers of other languages: in their own words, or left alone."""
+
+import sys
+
+import pytest
+
+from xtts.shared.text import number_words
+from xtts.shared.text.text_normalization import expand
+
+
+@pytest.mark.parametrize(
+    ("language", "written", "spoken"),
+    [
+        ("de", "3,50 € und 25%", "drei Euro und fünfzig Cent und fünfundzwanzig Prozent"),
+        ("de", "1.234 Leute, -5 Grad", "eintausendzweihundertvierunddreißig Leute, minus fünf Grad"),
+        ("de", "Am 3. Mai um 10:30, 3.5.2020, 1.2", "Am 3. Mai um 10:30, 3.5.2020, 1.2"),
+        ("de", "Er hat 3.", "Er hat drei."),
+        ("de", "007 mp3 5km", "null null sieben mp drei 5km"),
+        ("fr", "1 000 personnes, le 1er mai", "mille personnes, le 1er mai"),
+        ("fr", "3,5 et 5 $", "trois virgule cinq et cinq dollars"),
+        ("es", "1.000 € y 25 %", "mil euros y veinticinco por ciento"),
+        ("ru", "5 ₽, 3,5 и 25%", "пять рублей, 3,5 и двадцать пять%"),
+        ("fa", "۱۲۳ نفر، ۵۰٪", "صد و بیست و سه نفر، پنجاه درصد"),
+        ("ar", "١٢", "اثنا عشر"),
+        ("ar", "5 €", "خمسة €"),
+        ("ar", "5.50 €", "5.50 €"),
+        ("tr", "%25 ve 3'te", "yüzde yirmibeş ve üç'te"),
+        ("vi", "3,5", "ba phẩy năm"),
+        ("ko", "3개", "삼개"),
+        ("pl", "-5 i 3", "-5 i trzy"),
+        ("de", "7" * 20, " ".join(["sieben"] * 20)),
+    ],
+)
+def test_in_words(language, written, spoken):
+    pytest.importorskip("num2words")
+    assert expand(written, language) == spoken
+
+
+@pytest.mark.parametrize("language", ["hi", "cmn", "am", "sr", "xyz", "th"])
+def test_no_english_word_gets_into_another_language(language):
+    pytest.importorskip("num2words")
+    said = expand("12345 Dr. St. $5 & 3rd 12:30", language)
+    assert not any(word in said for word in ("Doctor", "five", "dollar", "and", "third", "Street"))
+    if language != "th":
+        assert said == "12345 Dr. St. $5 & 3rd 12:30"
+
+
+def test_without_the_library_the_text_is_left_alone(monkeypatch):
+    number_words._converter.cache_clear()
+    monkeypatch.setitem(sys.modules, "num2words", None)
+    try:
+        assert expand("3,50 €", "de") == "3,50 €"
+    finally:
+        number_words._converter.cache_clear()

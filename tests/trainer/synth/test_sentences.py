@@ -1,0 +1,28 @@
+# ruff: noqa: RUF001 - marks of many scripts look like others
+"""Texts of other scripts are cut at their own marks."""
+
+import pytest
+
+from xtts.trainer.synth.sentences import split_text
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("سلام دنیا. خوبی؟ بله، خوبم!", ["سلام دنیا.", "خوبی؟", "بله، خوبم!"]),
+        ("वह आया। मैं गया॥ ठीक है", ["वह आया।", "मैं गया॥", "ठीक है"]),
+        ("你好吗？我很好。“谢谢！”再见", ["你好吗？", "我很好。", "“谢谢！”", "再见"]),
+        ("¿Dónde? ¡Aquí! Sí", ["¿Dónde?", "¡Aquí!", "Sí"]),
+        ("٣٫٥ نعم؛ لا", ["٣٫٥ نعم؛", "لا"]),
+    ],
+)
+def test_sentences_end_at_their_marks(text, pieces):
+    longest = max(map(len, pieces))
+    found = split_text(text, lambda part: len(part) <= longest and sum(map(part.count, "؟।॥？。！؛.?!")) <= 1)
+    assert [piece.strip() for piece in found] == pieces
+    assert "".join(found).replace(" ", "") == text.replace(" ", "")
+
+
+def test_wide_commas_are_next_and_3_5_stays_whole():
+    assert split_text("今天好，明天也好", lambda part: len(part) <= 5) == ["今天好，", "明天也好"]
+    assert split_text("es kostet 3.5 Euro", lambda part: len(part) <= 14) == ["es kostet 3.5", "Euro"]
