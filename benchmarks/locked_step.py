@@ -58,7 +58,7 @@ def build_step(config: Config, *, clips: int, shape: tuple[int, int] = LONGEST, 
         random.normal(-5.0, 2.0, (clips, frames, channels)).astype(config.shards.mel_dtype),
         (share * tokens).astype(np.int32),
         (share * frames).astype(np.int32),
-        np.zeros(clips, np.int32),
+        *np.zeros([2, clips], np.int32),
     )
     signature = make_signature(tokens, frames, clips, mel=config.shards.mel_dtype, channels=channels)
     step = tf.Variable(0, dtype=tf.int64, trainable=False)

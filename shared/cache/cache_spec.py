@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -15,6 +15,7 @@ from xtts.shared.config import check_features
 from xtts.shared.errors import LockstepError, build_command
 
 FORMAT_VERSION = 1
+ENGLISH = "en"
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
 Split = Literal["train", "validation"]
 SPLITS: tuple[Split, ...] = ("train", "validation")
@@ -94,6 +95,8 @@ class CacheSpec(_Part):
     index_sha256: Digest
     index_rows: Count
     speakers: list[str]
+    languages: Annotated[list[str], Field(min_length=1, max_length=1000)] = [ENGLISH]
+    """ISO codes, in the order of their numbers; not written where it is English alone."""
     buckets: Annotated[list[Bucket], Field(max_length=100)]
     statistics: Statistics
     versions: dict[str, str]
@@ -119,7 +122,7 @@ class CacheSpec(_Part):
     @property
     def identity(self) -> str:
         """Digest of all that training depends on, shard digests included; not of file times or versions."""
-        return digest_of(self.model_dump(mode="json", exclude={"index_sha256", "versions"}))
+        return digest_of(_fields(self, {"index_sha256", "versions"}))
 
     @property
     def mel_profile(self) -> MelProfile:
@@ -157,9 +160,15 @@ def digest_of(value: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
+def _fields(spec: CacheSpec, exclude: Collection[str] = ()) -> dict[str, Any]:
+    """What is stored of a spec; caches of English have the bytes of before there were other languages."""
+    unsaid = {"languages"} if spec.languages == [ENGLISH] else set()
+    return spec.model_dump(mode="json", exclude={*exclude, *unsaid})
+
+
 def spec_bytes(spec: CacheSpec) -> bytes:
     """The bytes of `cache.json`: the spec and, last, the digest that shows an edit."""
-    fields = spec.model_dump(mode="json")
+    fields = _fields(spec)
     return (json.dumps({**fields, "sha256": digest_of(fields)}, indent=1, ensure_ascii=False) + "\n").encode()
 
 

@@ -89,6 +89,8 @@ class Record:
     token_length: int
     mel_length: int
     speaker: int
+    language: int = 0
+    """Place in the cache's languages; the first one is not written."""
 
     def to_example(self) -> bytes:
         """Serialised `tf.train.Example`, features in key order so that equal clips give equal bytes."""
@@ -100,6 +102,8 @@ class Record:
             b"token_length": _int64s([self.token_length]),
             b"tokens": _int64s(self.tokens.tolist()),
         }
+        if self.language:
+            features[b"language"] = _int64s([self.language])
         entries = (_field(1, _field(1, key) + _field(2, value)) for key, value in sorted(features.items()))
         return _field(1, b"".join(entries))
 
@@ -185,4 +189,5 @@ def _record_from(features: dict[str, bytes | list[int]], *, mel_dtype: str, mel_
         token_length=integers("token_length")[0],
         mel_length=integers("mel_length")[0],
         speaker=integers("speaker")[0],
+        language=integers("language")[0] if "language" in features else 0,
     )

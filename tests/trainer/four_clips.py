@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from xtts.shared.config_files import load_config
 from xtts.trainer.model.acoustic_model import AcousticModel
+from xtts.trainer.model.conditioning import Conditioning
 
 VOCABULARY, CHANNELS = 20, 16
 KEYS = ("prior", "flow", "duration")
@@ -18,7 +19,7 @@ def sizes(name, **changes):
 
 
 @functools.cache
-def small_model(speakers=1, dtype_policy="float32", seed=7, **changes):
+def small_model(speakers=1, dtype_policy="float32", seed=7, languages=1, **changes):
     widths = {"text_width": 32, "duration_width": 24, "decoder_width": 32}
     config = sizes("tiny", **widths, decoder_blocks=2, text_blocks=1).model_copy(update=changes)
     return AcousticModel(
@@ -28,6 +29,7 @@ def small_model(speakers=1, dtype_policy="float32", seed=7, **changes):
         mel_mean=-5.0,
         mel_deviation=2.0,
         speakers=speakers,
+        languages=languages,
         dtype_policy=dtype_policy,
         seed=seed,
     )
@@ -51,10 +53,11 @@ def clips(tokens=10, frames=40):
     return [ids, mel, *lengths, noise, drawn[3]]
 
 
-def losses(model, ids, mel, token_length, mel_length, noise, time, dropout_seed=None, speaker=None):
+def losses(model, ids, mel, token_length, mel_length, noise, time, dropout_seed=None, speaker=None, language=None):
     sums = model.loss_sums(
-        ids, mel, token_length, mel_length, noise=noise, time=time, dropout_seed=dropout_seed, speaker=speaker
-    )
+        ids, mel, token_length, mel_length, noise=noise, time=time, dropout_seed=dropout_seed,
+        conditioning=Conditioning(speaker=speaker, language=language),
+    )  # fmt: skip
     counts = model.loss_counts(token_length, mel_length, speaker, micro_batches=None if dropout_seed is None else 1)
     return sums, sum(tf.reduce_sum(sums[key]) / counts[key] for key in KEYS)
 

@@ -22,7 +22,9 @@ class Batch(NamedTuple):
     mel_length: tf.Tensor
     """int32[B]: 0 for a blank clip."""
     speaker: tf.Tensor
-    """int32[B]: 0 where the cache names no speakers."""
+    """int32[B]: place in the cache's speakers, 0 where there are none."""
+    language: tf.Tensor
+    """int32[B]: place in the cache's languages."""
 
     @property
     def is_locked(self) -> bool:
@@ -38,6 +40,7 @@ def make_signature(tokens: int | None, frames: int | None, batch_size: int | Non
         token_length=tf.TensorSpec([batch_size], tf.int32, "token_length"),
         mel_length=tf.TensorSpec([batch_size], tf.int32, "mel_length"),
         speaker=tf.TensorSpec([batch_size], tf.int32, "speaker"),
+        language=tf.TensorSpec([batch_size], tf.int32, "language"),
     )
 
 

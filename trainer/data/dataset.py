@@ -30,6 +30,7 @@ def parser(bucket: TrainingBucket, batch_size: int | None) -> Callable[[tf.Tenso
         "token_length": number,
         "mel_length": number,
         "speaker": number,
+        "language": tf.io.FixedLenFeature([], tf.int64, default_value=0),  # records of one language do not say it
     }
 
     @without_autograph

@@ -21,6 +21,7 @@ def build_model(config: Config, spec: CacheSpec) -> AcousticModel:
         mel_mean=spec.statistics.mel_mean,
         mel_deviation=spec.statistics.mel_deviation,
         speakers=max(len(spec.speakers), 1),
+        languages=len(spec.languages),
         dtype_policy=dtype_policy(config.training),
         seed=config.training.seed,
     )

@@ -19,6 +19,7 @@ from xtts.trainer.data.clip_order import fold
 from xtts.trainer.engine.compiler import on_blank_inputs
 from xtts.trainer.engine.optimizer import AdamW, clip_by_group
 from xtts.trainer.model.acoustic_model import AcousticModel, clip_group
+from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_uniform, spread_times
 
 TRAIN_METRICS = (
@@ -199,7 +200,7 @@ class Steps:
         """Losses of each clip, float32[B]; what is drawn for a clip follows its number in the split alone."""
         mel = batch.mel
         clips = first + tf.range(mel.shape[0])
-        aligned = self.model.align_clips(*batch[:4], dropout_seed=None, speaker=batch.speaker)
+        aligned = self.model.align_clips(*batch[:4], dropout_seed=None, conditioning=_conditioning(batch))
         place, key = spread_times(clips), _seed_of(fold(self.seed, _VALIDATION, bucket))
 
         def add(i: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -217,8 +218,9 @@ class Steps:
         """(losses float32[3], gradients) of some clips, divided by the counts of the whole batch."""
         with tf.GradientTape() as tape:
             sums = self.model.loss_sums(
-                *batch[:4], noise=random.noise, time=random.time, dropout_seed=random.dropout, speaker=batch.speaker
-            )
+                *batch[:4], noise=random.noise, time=random.time, dropout_seed=random.dropout,
+                conditioning=_conditioning(batch),
+            )  # fmt: skip
             losses = tf.stack([tf.reduce_sum(sums[name]) / counts[name] for name in LOSSES])
             total = tf.reduce_sum(losses * loss_weights(self.training))
         gradients = tape.gradient(total, self.optimizer.weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
@@ -260,6 +262,10 @@ class Steps:
 def _seed_of(key: tf.Tensor) -> tf.Tensor:
     """int32[2] of a key int64[2]."""
     return tf.cast(key & 0x7FFFFFFF, tf.int32)
+
+
+def _conditioning(batch: Batch) -> Conditioning:
+    return Conditioning(speaker=batch.speaker, language=batch.language)
 
 
 def locked(body: Callable[..., tf.Tensor], signature: Sequence[tf.TensorSpec]) -> Callable[..., tf.Tensor]:

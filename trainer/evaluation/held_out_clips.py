@@ -25,6 +25,7 @@ class Clip:
     mel: np.ndarray
     """float32[T, M], natural-log magnitude, without padding."""
     speaker: int
+    language: int = 0
 
 
 def read_clips(cache: Path, voice: Voice, split: Split = "validation") -> list[Clip]:
@@ -51,6 +52,7 @@ def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voic
         "mel profile": (spec.mel_profile.name, voice.profile),
         "symbol table": (tokenizer, voice.symbol_table),
         "speakers": (spec.speakers, voice.speakers),
+        "languages": (spec.languages, voice.languages),
     }
     for what, (found, wanted) in pairs.items():
         if found != wanted:
@@ -78,6 +80,7 @@ def _clip(record: Record) -> Clip:
         ids=record.tokens[: record.token_length].tolist(),
         mel=record.mel[: record.mel_length].astype(np.float32),
         speaker=record.speaker,
+        language=record.language,
     )
 
 

@@ -1,12 +1,12 @@
 """What synthesis has to know besides the weights: kept in every run folder, so that the cache may go."""
 
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
-from xtts.shared.cache.cache_spec import MAX_FRAMES, MAX_TOKENS, TOKENIZER_FILE, CacheSpec
+from xtts.shared.cache.cache_spec import ENGLISH, MAX_FRAMES, MAX_TOKENS, TOKENIZER_FILE, CacheSpec
 from xtts.shared.config import AudioConfig, TextConfig
 from xtts.shared.text.bpe import Merges, check_merges
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
@@ -25,6 +25,8 @@ class Symbols(_Part):
     kind: str
     add_blank: bool
     symbols: Annotated[list[str], Field(min_length=1, max_length=2**20)]
+    languages: Annotated[list[str], Field(min_length=1, max_length=1000)] = [ENGLISH]
+    """ISO codes, in the order of their numbers; runs of earlier versions speak English."""
     merges: list[list[str]] = []
     """Of byte-pair encoding."""
 
@@ -73,8 +75,14 @@ class Voice(_Part):
         """Text to token ids."""
         stored = self.tokenizer
         return Tokenizer(
-            kind=stored.kind, symbols=tuple(stored.symbols), add_blank=stored.add_blank, merges=stored.pairs
+            kind=stored.kind, symbols=tuple(stored.symbols), add_blank=stored.add_blank, merges=stored.pairs,
+            languages=tuple(stored.languages),
         )  # fmt: skip
+
+    @property
+    def languages(self) -> list[str]:
+        """ISO codes of the languages that it speaks, in the order of their numbers."""
+        return self.tokenizer.languages
 
     @property
     def ladder(self) -> list[Shape]:
@@ -91,11 +99,11 @@ class Voice(_Part):
         return max(shape.tokens for shape in self.ladder)
 
 
-def synthesis_record(cache: Path, spec: CacheSpec) -> dict[str, Any]:
-    """The voice that training on a cache will give, as JSON."""
+def voice_of(cache: Path, spec: CacheSpec) -> Voice:
+    """The voice that training on a cache will give."""
     tokenizer = load_tokenizer(cache / TOKENIZER_FILE)
     audio = AudioConfig.model_validate(spec.features["audio"])
-    voice = Voice(
+    return Voice(
         profile=spec.mel_profile.name,
         mel_mean=spec.statistics.mel_mean,
         mel_deviation=spec.statistics.mel_deviation,
@@ -106,4 +114,3 @@ def synthesis_record(cache: Path, spec: CacheSpec) -> dict[str, Any]:
         speakers=list(spec.speakers),
         shapes=[Shape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets],
     )
-    return voice.model_dump(mode="json")

@@ -15,12 +15,15 @@ import tensorflow as tf
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import ModelConfig
 from xtts.trainer.model.alignment import gaussian_scores, round_durations, search_durations
+from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.layers import apply_mask, glorot, length_mask
 from xtts.trainer.model.losses import duration_deviance, sum_of_squares
 from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder
 from xtts.trainer.model.random_numbers import fold_seed
 from xtts.trainer.model.reference_encoder import ReferenceEncoder, told_frames
 
+NOBODY = Conditioning()
+"""Of a model of one voice and one language."""
 SIGMA_MIN = 1e-4
 """Width of the flow's end point around a mel (Matcha-TTS, section 2.2)."""
 
@@ -50,10 +53,7 @@ class AlignedClips(NamedTuple):
     """bool[B, T, 1], the frame_mask frames that prior and flow count: not those that the latents can tell."""
     text: tf.Tensor
     """[B, T, D], what the decoder is told of the text in each frame."""
-    speaker: tf.Tensor | None
-    """int32[B]."""
-    voice: tf.Tensor | None
-    """[B, N, D'], latents of the reference encoder."""
+    conditioning: Conditioning
     prior: tf.Tensor
     """float32[B], loss of each clip."""
     duration: tf.Tensor
@@ -72,6 +72,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         mel_mean: float,
         mel_deviation: float,
         speakers: int = 1,
+        languages: int = 1,
         dtype_policy: str = "float32",
         seed: int = 0,
         silence: float = mel_profile("hifigan").silence,
@@ -84,12 +85,12 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         self.mel_mean, self.mel_deviation, self.silence = mel_mean, mel_deviation, silence
         # Beside a table that knows every speaker the reference would have nothing to tell.
         speakers = 1 if config.voice_latents else speakers
-        self.encoder = TextEncoder(config, vocabulary, speakers, seeds, dtype=dtype)
+        self.encoder = TextEncoder(config, vocabulary, speakers, languages, seeds, dtype=dtype)
         self.mean_projection = keras.layers.Dense(
             mel_channels, kernel_initializer=glorot(seeds), dtype="float32", name="mean_projection"
         )
         self.duration_predictor = DurationPredictor(config, seeds, dtype=dtype)
-        self.decoder = FlowDecoder(config, mel_channels, speakers, seeds, dtype=dtype)
+        self.decoder = FlowDecoder(config, mel_channels, speakers, languages, seeds, dtype=dtype)
         self.reference = ReferenceEncoder(config, mel_channels, seeds, dtype=dtype) if config.voice_latents else None
         self.build()
 
@@ -108,15 +109,10 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return sum(math.prod(variable.shape) for variable in self.trainable_variables)
 
     def encode(
-        self,
-        tokens: tf.Tensor,
-        valid: tf.Tensor,
-        speaker: tf.Tensor | None,
-        voice: tf.Tensor | None,
-        seed: tf.Tensor | None,
+        self, tokens: tf.Tensor, valid: tf.Tensor, conditioning: Conditioning, seed: tf.Tensor | None
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """(encodings [B, L, D], mean float32[B, L, M] in normalised mel units) of tokens int32[B, L]."""
-        encodings = self.encoder(tokens, valid, speaker, voice, seed)
+        encodings = self.encoder(tokens, valid, conditioning, seed)
         return encodings, self.mean_projection(encodings)
 
     def encode_reference(self, mel: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
@@ -128,6 +124,13 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
             raise ValueError("a model with voice_latents = 0 encodes no reference")
         frame_mask = length_mask(mel_length, mel.shape[1])
         return self.reference(self.normalise(mel, frame_mask), frame_mask, None)
+
+    def _hear(
+        self, target: tf.Tensor, mel_length: tf.Tensor, conditioning: Conditioning, seed: tf.Tensor | None
+    ) -> tuple[Conditioning, tf.Tensor]:
+        """(with the voices of a batch, bool[B, T, 1] the frames that they can tell), of a model with latents."""
+        voice, told = self.reference.hear(target, mel_length, conditioning.speaker, seed)  # type: ignore[union-attr]
+        return conditioning._replace(voice=voice), told
 
     def normalise(self, mel: tf.Tensor, frame_mask: tf.Tensor) -> tf.Tensor:
         """Natural-log magnitude to the units of the flow, zero outside the clip: float32[B, T, M].
@@ -143,12 +146,13 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         token_length: tf.Tensor,
         mel_length: tf.Tensor,
         *,
-        speaker: tf.Tensor | None = None,
+        conditioning: Conditioning = NOBODY,
     ) -> tf.Tensor:
         """Frames that each token lasts in a recording: int32[B, L]; arguments as in `loss_sums`."""
         target = self.normalise(mel, length_mask(mel_length, mel.shape[1]))
-        voice = None if self.reference is None else self.reference.hear(target, mel_length, speaker, None)[0]
-        _, mean = self.encode(tokens, length_mask(token_length, tokens.shape[1]), speaker, voice, None)
+        if self.reference is not None:
+            conditioning, _ = self._hear(target, mel_length, conditioning, None)
+        _, mean = self.encode(tokens, length_mask(token_length, tokens.shape[1]), conditioning, None)
         return search_durations(gaussian_scores(mean, target), token_length, mel_length)
 
     def loss_counts(
@@ -181,7 +185,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         noise: tf.Tensor,
         time: tf.Tensor,
         dropout_seed: tf.Tensor | None,
-        speaker: tf.Tensor | None = None,
+        conditioning: Conditioning = NOBODY,
     ) -> dict[str, tf.Tensor]:
         """Losses of each clip, summed over its frames and channels or its tokens: float32[B] each.
 
@@ -189,7 +193,9 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
         constant; `flow` is the squared error of the vector field; `duration` is the deviance of `duration_deviance`.
         """
-        aligned = self.align_clips(tokens, mel, token_length, mel_length, dropout_seed=dropout_seed, speaker=speaker)
+        aligned = self.align_clips(
+            tokens, mel, token_length, mel_length, dropout_seed=dropout_seed, conditioning=conditioning
+        )
         return {"prior": aligned.prior, "flow": self.flow_loss(aligned, noise, time), "duration": aligned.duration}
 
     def align_clips(
@@ -200,12 +206,12 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         mel_length: tf.Tensor,
         *,
         dropout_seed: tf.Tensor | None,
-        speaker: tf.Tensor | None = None,
+        conditioning: Conditioning = NOBODY,
     ) -> AlignedClips:
         """Everything of a batch that comes before the flow.
 
         tokens: int32[B, L], mel: [B, T, M] as stored, natural-log magnitude, token_length and mel_length: int32[B],
-        dropout_seed: int32[2], speaker: int32[B].
+        dropout_seed: int32[2].
         The dropout seed also draws whose crop tells a clip's voice, and where it is cut; without one that is the middle
         of the clip itself. Frames that the latents can tell are left out of prior and flow, which teach the latents;
         the durations count for all tokens, since nothing of them reaches the latents.
@@ -213,16 +219,16 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         valid = length_mask(token_length, tokens.shape[1])
         frame_mask = length_mask(mel_length, mel.shape[1])
         target = self.normalise(mel, frame_mask)
-        voice, scored = None, frame_mask
+        scored = frame_mask
         if self.reference is not None:
-            voice, told = self.reference.hear(target, mel_length, speaker, fold_seed(dropout_seed, 2))
+            conditioning, told = self._hear(target, mel_length, conditioning, fold_seed(dropout_seed, 2))
             scored = frame_mask & ~told
-        encodings, mean = self.encode(tokens, valid, speaker, voice, fold_seed(dropout_seed, 0))
+        encodings, mean = self.encode(tokens, valid, conditioning, fold_seed(dropout_seed, 0))
         durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
         expected, text = self.decoder.regulate_length(encodings, mean, durations, mel.shape[1])
         predicted = self.duration_predictor(tf.stop_gradient(encodings), valid, fold_seed(dropout_seed, 1))
         return AlignedClips(
-            target=target, frame_mask=frame_mask, scored=scored, text=text, speaker=speaker, voice=voice,
+            target=target, frame_mask=frame_mask, scored=scored, text=text, conditioning=conditioning,
             prior=0.5 * sum_of_squares(target - expected, scored),
             duration=duration_deviance(predicted, durations, valid),
         )  # fmt: skip
@@ -236,7 +242,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         # Optimal-transport path (Matcha-TTS, eq. 3): noise at time 0, the mel (nearly) at time 1.
         moment = time[:, tf.newaxis, tf.newaxis]
         noisy = (1.0 - (1.0 - SIGMA_MIN) * moment) * noise + moment * clips.target
-        condition = self.decoder.condition(time, clips.speaker, clips.voice)
+        condition = self.decoder.condition(time, clips.conditioning)
         field = self.decoder(noisy, clips.text, clips.frame_mask, condition)
         return sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.scored)
 
@@ -250,18 +256,17 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         steps: int,
         temperature: tf.Tensor,
         speed: tf.Tensor,
-        speaker: tf.Tensor | None = None,
-        voice: tf.Tensor | None = None,
+        conditioning: Conditioning = NOBODY,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Speak: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
 
         tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal, T = frames,
-        temperature: float32[], scale of the noise, speed: float32[], 2.0 speaks twice as fast, speaker: int32[B],
-        voice: [B, N, D] of `encode_reference`.
+        temperature: float32[], scale of the noise, speed: float32[], 2.0 speaks twice as fast; the voice of
+        `conditioning` is what `encode_reference` gave.
         `steps` Euler steps. A clip longer than T frames is cut there; mel_length and durations tell its full length.
         """
         valid = length_mask(token_length, tokens.shape[1])
-        encodings, mean = self.encode(tokens, valid, speaker, voice, None)
+        encodings, mean = self.encode(tokens, valid, conditioning, None)
         # No token lasts longer than the whole shape: an untrained predictor must not overflow the exponential.
         log_frames = tf.minimum(self.duration_predictor(encodings, valid, None), math.log(frames))
         exact = apply_mask(tf.maximum(tf.exp(log_frames) / speed, 1.0), valid[..., 0])
@@ -270,7 +275,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         frame_mask = length_mask(mel_length, frames)
         _, text = self.decoder.regulate_length(encodings, mean, durations, frames)
         start = apply_mask(noise * temperature, frame_mask)
-        mel = self._solve(start, text, frame_mask, lambda time: self.decoder.condition(time, speaker, voice), steps)
+        mel = self._solve(start, text, frame_mask, lambda time: self.decoder.condition(time, conditioning), steps)
         mel = tf.where(frame_mask, mel * self.mel_deviation + self.mel_mean, self.silence)
         return mel, mel_length, durations
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from xtts.shared.config import ModelConfig
 from xtts.trainer.model.alignment import duration_path, frame_places
+from xtts.trainer.model.conditioning import Conditioning, embedding_table
 from xtts.trainer.model.layers import (
     AdaptiveNorm,
     ConvolutionBlock,
@@ -29,17 +30,16 @@ class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
     """Tokens to encodings: embedding, convolutional pre-net, Transformer blocks."""
 
     def __init__(
-        self, config: ModelConfig, vocabulary: int, speakers: int, seeds: Seeds, *, dtype: keras.DTypePolicy
-    ) -> None:
+        self, config: ModelConfig, vocabulary: int, speakers: int, languages: int, seeds: Seeds, *,
+        dtype: keras.DTypePolicy,
+    ) -> None:  # fmt: skip
         super().__init__(dtype=dtype, name="text_encoder")
         width, self.width = config.text_width, config.text_width
         self.embedding = keras.layers.Embedding(
             vocabulary, width, keras.initializers.RandomNormal(0.0, 0.5, seed=next(seeds)), dtype=dtype, name="tokens"
         )
-        self.speaker = None
-        if speakers > 1:
-            initial = keras.initializers.RandomNormal(0.0, 0.1, seed=next(seeds))
-            self.speaker = keras.layers.Embedding(speakers, width, initial, dtype=dtype, name="speakers")
+        self.speaker = embedding_table(speakers, width, seeds, dtype=dtype, name="speakers")
+        self.language = embedding_table(languages, width, seeds, dtype=dtype, name="languages")
         self.prenet = [
             ConvolutionBlock(width, width, config.prenet_kernel, config.dropout, seeds, dtype=dtype, name=f"prenet_{i}")
             for i in range(config.prenet_layers)
@@ -57,7 +57,7 @@ class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
 
     def build(self) -> None:
         """Create the weights."""
-        for layer in (self.embedding, self.speaker):
+        for layer in (self.embedding, self.speaker, self.language):
             if layer is not None:
                 layer.build(None)
         blocks: list[keras.layers.Layer] = [*self.prenet, *self.blocks]
@@ -71,22 +71,20 @@ class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
         self,
         tokens: tf.Tensor,
         valid: tf.Tensor,
-        speaker: tf.Tensor | None,
-        voice: tf.Tensor | None,
+        conditioning: Conditioning,
         seed: tf.Tensor | None,
     ) -> tf.Tensor:
-        """tokens: int32[B, L], valid: bool[B, L, 1], speaker: int32[B], voice: [B, N, D'] -> [B, L, D], zero outside.
-
-        `speaker` and `voice` are None in a model without them.
-        """
+        """tokens: int32[B, L], valid: bool[B, L, 1], seed: int32[2] | None -> [B, L, D], zero outside."""
         # Whatever stands in the padding is replaced before the look-up: an id beyond the table is an error on a CPU.
         x = self.embedding(tf.where(valid[..., 0], tokens, 0))
         if self.speaker is not None:
-            x += self.speaker(speaker)[:, tf.newaxis]
+            x += self.speaker(conditioning.speaker)[:, tf.newaxis]
+        if self.language is not None:
+            x += self.language(conditioning.language)[:, tf.newaxis]
         for i, block in enumerate(self.prenet):
             x = block(x, valid, fold_seed(seed, i))
         if self.voice is not None:
-            x += self.voice(x, voice)
+            x += self.voice(x, conditioning.voice)
         for i, block in enumerate(self.blocks, len(self.prenet)):
             x = block(x, valid, fold_seed(seed, i))
         return apply_mask(self.norm(x), valid)
@@ -147,8 +145,9 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
     """The vector field: ConvNeXt blocks over frames, conditioned on the text per frame and on the time per clip."""
 
     def __init__(
-        self, config: ModelConfig, mel_channels: int, speakers: int, seeds: Seeds, *, dtype: keras.DTypePolicy
-    ) -> None:
+        self, config: ModelConfig, mel_channels: int, speakers: int, languages: int, seeds: Seeds, *,
+        dtype: keras.DTypePolicy,
+    ) -> None:  # fmt: skip
         super().__init__(dtype=dtype, name="decoder")
         width, self.width = config.decoder_width, config.decoder_width
         self.text_width, self.mel_channels = config.text_width, mel_channels
@@ -162,10 +161,8 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
             width, use_bias=False, kernel_initializer=glorot(seeds), dtype=dtype, name="place_projection"
         )
         self.time_embedding = TimeEmbedding(width, seeds, dtype=dtype, name="time_embedding")
-        self.speaker = None
-        if speakers > 1:
-            initial = keras.initializers.RandomNormal(0.0, 0.1, seed=next(seeds))
-            self.speaker = keras.layers.Embedding(speakers, width, initial, dtype=dtype, name="speakers")
+        self.speaker = embedding_table(speakers, width, seeds, dtype=dtype, name="speakers")
+        self.language = embedding_table(languages, width, seeds, dtype=dtype, name="languages")
         self.voice, self.voice_width = None, config.voice_width
         if config.voice_latents:
             self.voice = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="voice")
@@ -185,8 +182,9 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         self.noisy_projection.build((None, self.mel_channels))
         self.text_projection.build((None, self.mel_channels + self.text_width))
         self.place_projection.build((None, PLACE_FEATURES))
-        if self.speaker is not None:
-            self.speaker.build(None)
+        for table in (self.speaker, self.language):
+            if table is not None:
+                table.build(None)
         if self.voice is not None:
             self.voice.build((None, self.voice_width))
         self.time_embedding.build()
@@ -209,13 +207,15 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         places = self.place_projection(position_features(*frame_places(durations, frames)))
         return aligned, tf.cast(text, encodings.dtype) + places
 
-    def condition(self, time: tf.Tensor, speaker: tf.Tensor | None, voice: tf.Tensor | None) -> tf.Tensor:
-        """What conditions the adaptive norms: time float32[B] in 0..1, speaker int32[B], voice [B, N, D'] -> [B, D]."""
+    def condition(self, time: tf.Tensor, conditioning: Conditioning) -> tf.Tensor:
+        """What conditions the adaptive norms: time float32[B] in 0..1 -> [B, D]."""
         condition = self.time_embedding(time)
         if self.speaker is not None:
-            condition += self.speaker(speaker)
+            condition += self.speaker(conditioning.speaker)
+        if self.language is not None:
+            condition += self.language(conditioning.language)
         if self.voice is not None:
-            condition += self.voice(tf.reduce_mean(voice, axis=1))
+            condition += self.voice(tf.reduce_mean(conditioning.voice, axis=1))
         return tf.nn.silu(condition)
 
     def call(self, noisy: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, condition: tf.Tensor) -> tf.Tensor:

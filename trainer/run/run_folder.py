@@ -8,13 +8,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import exclusive
-from xtts.trainer.evaluation.voice_description import synthesis_record
+from xtts.trainer.evaluation.voice_description import Voice, voice_of
 
 
 class RunFolder:
@@ -58,6 +60,28 @@ class RunFolder:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
+    def voice(self) -> Voice:
+        """What synthesis has to know; a `LockstepError` says what is missing."""
+        try:
+            fields = json.loads(self.run_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise LockstepError(str(self.run_file), found=f"cannot be read ({error})") from None
+        described = fields.get("synthesis") if isinstance(fields, dict) else None
+        if described is None:
+            raise LockstepError(
+                str(self.run_file),
+                found="no `synthesis` entry, as runs of earlier versions have it",
+                fix=f"a few more steps write it: xtts-train --resume {self.path} --steps N",
+            )
+        try:
+            voice = Voice.model_validate(described)
+            voice.mel_profile  # noqa: B018 - refuses a profile that this version does not have
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = f"{self.run_file} synthesis.{'.'.join(map(str, first['loc']))}"
+            raise LockstepError(where, found=str(first["msg"]).lower()) from None
+        return voice
+
     def describe(self, config: Config, cache: Path, spec: CacheSpec) -> None:
         """Write `config.yaml` and `run.json`."""
         versions = {name: metadata.version(name) for name in ("lockstep-tts", "tensorflow", "keras", "numpy")}
@@ -66,7 +90,7 @@ class RunFolder:
             "cache_identity": spec.identity,
             "cache_fingerprint": spec.fingerprint,
             "versions": {"python": platform.python_version(), **versions},
-            "synthesis": synthesis_record(cache, spec),
+            "synthesis": voice_of(cache, spec).model_dump(mode="json"),
         }
         try:
             atomic_files.write(self.config_file, dump_config(config).encode())

@@ -17,6 +17,7 @@ from xtts.trainer.evaluation.figures import Figures, distance_table, mean_figure
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, shard_clips
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
+from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.reference_encoder import crop_reference
 
 DEFAULT_OPTIONS = SynthesisOptions()
@@ -103,12 +104,15 @@ class Samples:
 
     def _generate(self, *parts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(mel float32[B, T, M], mel_length int32[B], durations int32[B, L] of the recordings)."""
-        tokens, recorded, token_length, mel_length, speaker = Batch(*parts)
-        voice = None
+        batch = Batch(*parts)
+        tokens, recorded, token_length, mel_length = batch[:4]
+        conditioning = Conditioning(speaker=batch.speaker, language=batch.language)
+        durations = self.model.align(tokens, recorded, token_length, mel_length, conditioning=conditioning)
         if self.model.reference is not None:  # as `xtts-synth evaluate`: the own recording could tell what is said
             crop = crop_reference(recorded, mel_length, self.model.config.voice_frames, None)
             others = [another_recording(self.clips, place) for place in range(len(self.clips))]
             voice = self.model.encode_reference(tf.gather(crop.mel, others), tf.gather(crop.length, others))
+            conditioning = conditioning._replace(voice=voice)
         noise = tf.random.stateless_normal(recorded.shape, [DEFAULT_OPTIONS.seed, 0])
         mel, frames, _ = self.model.generate(
             tokens,
@@ -118,10 +122,9 @@ class Samples:
             steps=DEFAULT_OPTIONS.steps,
             temperature=tf.constant(DEFAULT_OPTIONS.temperature),
             speed=tf.constant(DEFAULT_OPTIONS.speed),
-            speaker=speaker,
-            voice=voice,
+            conditioning=conditioning,
         )
-        return mel, frames, self.model.align(tokens, recorded, token_length, mel_length, speaker=speaker)
+        return mel, frames, durations
 
 
 def _batch(clips: list[Clip], signature: Batch, silence: float) -> Batch:
@@ -137,4 +140,5 @@ def _batch(clips: list[Clip], signature: Batch, silence: float) -> Batch:
         token_length=tf.constant([len(clip.ids) for clip in clips]),
         mel_length=tf.constant([len(clip.mel) for clip in clips]),
         speaker=tf.constant([clip.speaker for clip in clips]),
+        language=tf.constant([clip.language for clip in clips]),
     )

@@ -17,6 +17,7 @@ from xtts.trainer.engine.failures import compile_fix, explained
 from xtts.trainer.engine.schedule import decay_start, next_mark
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.train_step import LOSSES, UPDATE, loss_weights, training_step, validation_step
+from xtts.trainer.evaluation.voice_description import voice_of
 from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.checkpoint import (
     describe,
@@ -27,7 +28,9 @@ from xtts.trainer.run.checkpoint import (
     schedule_of,
     set_aside_newer,
 )
+from xtts.trainer.run.initial_weights import shared_names, take_rows
 from xtts.trainer.run.reporter import Reporter, StepRows, clip_namer
+from xtts.trainer.run.run_folder import RunFolder
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.signals import stop_requests
 from xtts.trainer.run.spoken_samples import Samples
@@ -46,6 +49,7 @@ class Trainer:
 
     def __init__(self, plan: RunPlan, console: Console, compiler: Compiler) -> None:
         self.plan, self.training, self._compiler = plan, plan.config.training, compiler
+        self._shared_names = ""
         buckets = training_buckets(plan.cache, plan.spec, plan.config)
         self.shapes = len(buckets)
         engine = build_engine(buckets, plan.config, restore=self._restore, compiler=compiler)
@@ -79,12 +83,18 @@ class Trainer:
         if self.plan.resume:
             state.restore(load_arrays(self.plan.resume))
         elif self.plan.init_from:
-            state.restore_weights(load_arrays(self.plan.init_from))
+            before = RunFolder.of_checkpoint(self.plan.init_from).voice()
+            now = voice_of(self.plan.cache, self.plan.spec)
+            initial = {weight.path: weight.numpy() for weight in state.model.trainable_variables}
+            state.restore_weights(take_rows(load_arrays(self.plan.init_from), initial, before, now))
+            self._shared_names = shared_names(before, now)
 
     def _prepare_folder(self, console: Console) -> None:
         folder = self.plan.folder
         folder.describe(self.plan.config, self.plan.cache, self.plan.spec)
         folder.forget_after(self.step if self.plan.resume else -1)
+        if self._shared_names:
+            console.print(f"{self.plan.init_from}: its rows are taken for {self._shared_names}", highlight=False)
         for path in set_aside_newer(folder.checkpoints, self.step) if self.plan.resume else []:
             console.print(f"set aside {path.name}: the run goes on from step {self.step}", highlight=False)
 

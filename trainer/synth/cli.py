@@ -49,10 +49,11 @@ def main() -> None:
 @click.option("--mel-out", type=_PATH, metavar="FILE.npy", help="The log-mel too, float32[T, M].")
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
 @click.option("--speaker", metavar="NAME", help="Of a corpus of several; the first where none is named.")
+@click.option("--language", metavar="CODE", help="Of a corpus of several; the first where none is named.")
 @click.option("--speaker-wav", type=_PATH, metavar="REF", help="Whose voice, for a model with voice latents.")
 def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | None, steps: int, temperature: float,
           speed: float, seed: int, mel_out: Path | None, vocoder: str, speaker: str | None,
-          speaker_wav: Path | None) -> None:  # fmt: skip
+          language: str | None, speaker_wav: Path | None) -> None:  # fmt: skip
     """Speak TEXT; this command needs no name."""
     with reported():
         from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -65,7 +66,7 @@ def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | Non
         speak_request(
             Request(
                 checkpoint=checkpoint, words=text, file=file, out=out or Path("out.wav"), mel_out=mel_out,
-                vocoder=vocoder, speaker=speaker, speaker_wav=speaker_wav, options=options,
+                vocoder=vocoder, speaker=speaker, language=language, speaker_wav=speaker_wav, options=options,
             )
         )  # fmt: skip
 

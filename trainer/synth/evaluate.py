@@ -116,7 +116,7 @@ def speak_clips(
         clip = clips[place]
         if source.model.voice_latents:
             speaker.encode_reference(clips[another_recording(clips, place)].mel)
-        utterance = speaker.speak(clip.ids, speaker=clip.speaker, number=0)
+        utterance = speaker.speak(clip.ids, speaker=clip.speaker, language=clip.language, number=0)
         spoken.append(utterance)
         if not np.isfinite(utterance.mel).all():
             raise LockstepError(str(source.checkpoint), found=f"speaks {clip.clip_id} with numbers that are not finite")

@@ -64,9 +64,10 @@ def _save_model(source: Source, folder: Path, steps: int) -> None:
     """One signature for each shape; `serving_default` is the largest.
 
     tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2]
-    (, speaker: int32[1] or voice: float32[1, N, D]) -> mel: float32[1, T, M], natural-log magnitude, and mel_length:
-    int32[1], more than T where the shape was too short. A model with voice latents has another one, `encode_reference`:
-    reference float32[1, F, M] and reference_length: int32[1] -> voice: float32[1, N, D].
+    (, speaker: int32[1] or voice: float32[1, N, D])(, language: int32[1]) -> mel: float32[1, T, M], natural-log
+    magnitude, and mel_length: int32[1], more than T where the shape was too short. A model with voice latents has
+    another one, `encode_reference`: reference float32[1, F, M] and reference_length: int32[1] -> voice:
+    float32[1, N, D].
     """
     with tensorflow_import():
         import tensorflow as tf
@@ -79,7 +80,7 @@ def _save_model(source: Source, folder: Path, steps: int) -> None:
     signatures = {}
     for shape in source.voice.ladder:
         speak = tf.function(
-            _named(generator(model, shape.frames, steps)),
+            _named(generator(model, shape.frames, steps, source.conditioning)),
             input_signature=generate_signature(source, shape.tokens),
         )
         signatures[name(shape)] = speak.get_concrete_function()
@@ -97,9 +98,9 @@ def _named(generate: "Callable[..., Generated]") -> "Callable[..., dict[str, tf.
 
     def speak(
         tokens: "tf.Tensor", token_length: "tf.Tensor", temperature: "tf.Tensor", speed: "tf.Tensor",
-        seed: "tf.Tensor", who: "tf.Tensor | None" = None,
+        seed: "tf.Tensor", *given: "tf.Tensor",
     ) -> "dict[str, tf.Tensor]":  # fmt: skip
-        mel, mel_length = generate(tokens, token_length, temperature, speed, seed, who)
+        mel, mel_length = generate(tokens, token_length, temperature, speed, seed, *given)
         return {"mel": mel, "mel_length": mel_length}
 
     return speak

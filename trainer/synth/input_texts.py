@@ -50,13 +50,13 @@ def _read_stdin() -> str:
         raise LockstepError("standard input", found="not UTF-8 text") from None
 
 
-def check_speakable(texts: list[Text], tokenizer: Tokenizer, file: Path | None) -> list[str]:
+def check_speakable(texts: list[Text], tokenizer: Tokenizer, language: str, file: Path | None) -> list[str]:
     """Warnings about characters that are left out; a `LockstepError` when a text has nothing else."""
     if not texts:
         raise LockstepError(str(file), found="no lines of text")
     warnings = []
     for text in texts:
-        tokens = tokenizer.encode(text.words)
+        tokens = tokenizer.encode(text.words, language)
         unknown = " ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in tokens.unknown)
         if not tokens.ids:
             found = f"only unknown characters: {unknown}" if unknown else "no text"

@@ -46,9 +46,9 @@ class LoadedVoice:
             LockstepError: Nothing in the text can be spoken. Single characters that the checkpoint does not know are
                 left out with a warning.
         """
-        words = expand(text) if self._voice.expand_numbers else text
+        words = expand(text, self._narrator.language) if self._voice.expand_numbers else text
         asked = Text(words=words, out=Path(), where="text")
-        for warning in check_speakable([asked], self._voice.symbol_table, None):
+        for warning in check_speakable([asked], self._voice.symbol_table, self._narrator.language, None):
             warnings.warn(warning, stacklevel=2)
         return self._narrator.speak(asked)
 
@@ -57,6 +57,7 @@ def load_voice(
     checkpoint: str | PathLike[str],
     *,
     speaker: str | None = None,
+    language: str | None = None,
     speaker_wav: str | PathLike[str] | None = None,
     vocoder: str = GRIFFIN_LIM,
     steps: int = 10,
@@ -71,6 +72,7 @@ def load_voice(
     Args:
         checkpoint: A run folder, whose newest checkpoint is taken, or one checkpoint.
         speaker: Name of one speaker of a corpus of several (default: the first).
+        language: ISO code of one language of a corpus of several (default: the first).
         speaker_wav: Recording of whose voice to speak with, for a model with voice latents, which needs one: at least
             one second of one speaker, wav, flac, ogg or mp3.
         vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples.
@@ -80,15 +82,17 @@ def load_voice(
         seed: Key of the noise.
 
     Raises:
-        LockstepError: The checkpoint cannot be read, or speaker, recording or vocoder do not fit it.
+        LockstepError: The checkpoint cannot be read, or speaker, language, recording or vocoder do not fit it.
     """
     check_vocoder(vocoder)
     source = open_source(Path(checkpoint))
     source.speaker_number(speaker)  # refuses a name that the checkpoint does not have
+    source.language(language)
     recording = read_recording(None if speaker_wav is None else Path(speaker_wav), source)
     options = SynthesisOptions(steps=steps, temperature=temperature, speed=speed, seed=seed)
     to_sound = make_vocoder(vocoder, source.voice.mel_profile, warnings.warn)
-    return LoadedVoice(make_narrator(source, options, vocoder=to_sound, speaker=speaker, recording=recording))
+    narrator = make_narrator(source, options, vocoder=to_sound, speaker=speaker, language=language, recording=recording)
+    return LoadedVoice(narrator)
 
 
 def evaluate_checkpoint(

@@ -34,8 +34,9 @@ class Speech:
 class Narrator:
     """Speaks texts; every piece of a text has noise of its own."""
 
-    def __init__(self, speaker: Speaker, vocoder: Vocoder, *, speaker_number: int) -> None:
-        self.speaker, self.vocoder, self.speaker_number = speaker, vocoder, speaker_number
+    def __init__(self, speaker: Speaker, vocoder: Vocoder, *, speaker_number: int, language: str) -> None:
+        self.speaker, self.vocoder, self.speaker_number, self.language = speaker, vocoder, speaker_number, language
+        self.language_number = speaker.voice.languages.index(language)
         self.tokenizer: Tokenizer = speaker.voice.symbol_table
         self._pieces = 0
 
@@ -53,14 +54,19 @@ class Narrator:
         seconds = time.perf_counter() - began - (self.speaker.clock.compile_seconds - compiled)
         return Speech(mel=np.concatenate(mels), samples=samples, pieces=len(mels), seconds=seconds)
 
+    def _ids(self, text: str) -> list[int]:
+        return self.tokenizer.encode(text, self.language).ids
+
     def _mels(self, words: str, most_tokens: int, where: str) -> list[np.ndarray]:
         """The log-mel [T, M] of every piece of at most `most_tokens` tokens."""
         mels: list[np.ndarray] = []
-        for piece in split_text(words, lambda part: len(self.tokenizer.encode(part).ids) <= most_tokens):
-            ids = self.tokenizer.encode(piece).ids
+        for piece in split_text(words, lambda part: len(self._ids(part)) <= most_tokens):
+            ids = self._ids(piece)
             if not ids:
                 continue
-            spoken = self.speaker.speak(ids, speaker=self.speaker_number, number=self._pieces)
+            spoken = self.speaker.speak(
+                ids, speaker=self.speaker_number, language=self.language_number, number=self._pieces
+            )
             self._pieces += 1
             if spoken.frames <= len(spoken.mel):
                 mels.append(spoken.mel)

@@ -32,6 +32,7 @@ class Request:
     mel_out: Path | None
     vocoder: str
     speaker: str | None
+    language: str | None
     speaker_wav: Path | None
     options: SynthesisOptions
 
@@ -40,7 +41,8 @@ def speak(request: Request) -> None:
     """Speak, write, and say how long it took."""
     source, texts, recording = _prepare(request)
     vocoder = make_vocoder(request.vocoder, source.voice.mel_profile, warn)
-    narrator = make_narrator(source, request.options, vocoder=vocoder, speaker=request.speaker, recording=recording)
+    narrator = make_narrator(source, request.options, vocoder=vocoder, speaker=request.speaker,
+                            language=request.language, recording=recording)  # fmt: skip
     if request.file is not None:
         request.out.mkdir(exist_ok=True)
     sample_rate = source.voice.mel_profile.sample_rate
@@ -68,18 +70,20 @@ def _prepare(request: Request) -> tuple[Source, list[Text], np.ndarray | None]:
         check_file(request.mel_out, ".npy", "--mel-out")
     source = open_source(request.checkpoint)
     source.speaker_number(request.speaker)
+    language = source.language(request.language)
     recording = read_recording(request.speaker_wav, source)
     texts = read_texts(request.words, request.file, request.out)
     if source.voice.expand_numbers:
-        texts = [replace(text, words=expand(text.words)) for text in texts]
-    for warning in check_speakable(texts, source.voice.symbol_table, request.file):
+        texts = [replace(text, words=expand(text.words, language)) for text in texts]
+    for warning in check_speakable(texts, source.voice.symbol_table, language, request.file):
         warn(warning)
     return source, texts, recording
 
 
 def make_narrator(
-    source: Source, options: SynthesisOptions, *, vocoder: Vocoder, speaker: str | None, recording: np.ndarray | None
-) -> "Narrator":
+    source: Source, options: SynthesisOptions, *, vocoder: Vocoder, speaker: str | None, language: str | None,
+    recording: np.ndarray | None,
+) -> "Narrator":  # fmt: skip
     """What speaks texts; the recording, a log-mel float32[T, M], is of whom a model with voice latents imitates."""
     with tensorflow_import():
         from xtts.trainer.synth.long_texts import Narrator
@@ -88,7 +92,7 @@ def make_narrator(
     model = Speaker(source, options)
     if recording is not None:
         model.encode_reference(recording)
-    return Narrator(model, vocoder, speaker_number=source.speaker_number(speaker))
+    return Narrator(model, vocoder, speaker_number=source.speaker_number(speaker), language=source.language(language))
 
 
 def _line(text: Text, speech: "Speech", sample_rate: int) -> str:

@@ -11,6 +11,7 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.model.acoustic_model import AcousticModel
+from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.synth.reference_recording import split_crops
 from xtts.trainer.synth.voice_source import Source
 
@@ -47,6 +48,7 @@ def load_model(source: Source) -> AcousticModel:
         mel_mean=voice.mel_mean,
         mel_deviation=voice.mel_deviation,
         speakers=max(len(voice.speakers), 1),
+        languages=len(voice.languages),
         silence=voice.mel_profile.silence,
     )
     for weight in model.trainable_variables:
@@ -62,19 +64,21 @@ def load_model(source: Source) -> AcousticModel:
 
 
 def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
-    """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, and who speaks.
+    """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, the conditioning.
 
-    That is nothing in a model of one voice, speaker int32[1] or voice float32[1, N, D].
+    That is, in this order, of what the model knows several: speaker int32[1] or voice float32[1, N, D], and language
+    int32[1].
     """
     parts = [tf.TensorSpec([1, tokens], tf.int32, "tokens"), tf.TensorSpec([1], tf.int32, "token_length")]
     parts += [tf.TensorSpec([], tf.float32, "temperature"), tf.TensorSpec([], tf.float32, "speed")]
     parts.append(tf.TensorSpec([2], tf.int32, "seed"))
-    if source.speaker_table:
-        parts.append(tf.TensorSpec([1], tf.int32, "speaker"))
-    if source.model.voice_latents:
-        shape = [1, source.model.voice_latents, source.model.voice_width]
-        parts.append(tf.TensorSpec(shape, tf.float32, "voice"))
-    return parts
+    latents = [1, source.model.voice_latents, source.model.voice_width]
+    conditioning = {
+        "speaker": tf.TensorSpec([1], tf.int32, "speaker"),
+        "voice": tf.TensorSpec(latents, tf.float32, "voice"),
+        "language": tf.TensorSpec([1], tf.int32, "language"),
+    }
+    return [*parts, *(conditioning[kind] for kind in source.conditioning)]
 
 
 def reference_signature(source: Source) -> list[tf.TensorSpec]:
@@ -83,8 +87,11 @@ def reference_signature(source: Source) -> list[tf.TensorSpec]:
     return [tf.TensorSpec(shape, tf.float32, "reference"), tf.TensorSpec([1], tf.int32, "reference_length")]
 
 
-def generator(model: AcousticModel, frames: int, steps: int) -> Callable[..., Generated]:
-    """Function of the tensors of `generate_signature` that speaks into T = `frames`, in `steps` Euler steps."""
+def generator(model: AcousticModel, frames: int, steps: int, conditioning: Sequence[str]) -> Callable[..., Generated]:
+    """Function of the tensors of `generate_signature` that speaks into T = `frames`, in `steps` Euler steps.
+
+    conditioning: what follows the scalars, as in `Source.conditioning`.
+    """
 
     def generate(
         tokens: tf.Tensor,
@@ -92,13 +99,13 @@ def generator(model: AcousticModel, frames: int, steps: int) -> Callable[..., Ge
         temperature: tf.Tensor,
         speed: tf.Tensor,
         seed: tf.Tensor,
-        who: tf.Tensor | None = None,
+        *given: tf.Tensor,
     ) -> Generated:
-        kind = "voice" if model.reference is not None else "speaker"
         noise = tf.random.stateless_normal([1, frames, model.mel_channels], seed)
         mel, mel_length, _ = model.generate(
             tokens, token_length, frames=frames, noise=noise, steps=steps,
-            temperature=temperature, speed=speed, **{kind: who},
+            temperature=temperature, speed=speed,
+            conditioning=Conditioning(**dict(zip(conditioning, given, strict=True))),
         )  # fmt: skip
         return mel, mel_length
 
@@ -135,8 +142,8 @@ class Speaker:
             heard.append(self._encode_reference(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
         self._latents = tf.constant(np.mean(heard, axis=0))
 
-    def speak(self, ids: Sequence[int], *, speaker: int, number: int) -> Utterance:
-        """Speak tokens that fit the largest shape; `number` keys the noise.
+    def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> Utterance:
+        """Speak tokens that fit the largest shape; `number` keys the noise, speaker and language are table places.
 
         The smallest shape that holds the tokens is tried first, then the smallest that holds the frames they ask for.
         """
@@ -145,16 +152,16 @@ class Speaker:
         fitting = [shape for shape in self.voice.ladder if shape.tokens >= len(ids)]
         shape = fitting[0]
         while True:
-            mel, frames = self._run(shape, ids, speaker, number)
+            mel, frames = self._run(shape, self._arguments(shape, ids, speaker, language, number))
             longer = [larger for larger in fitting if larger.frames > shape.frames]
             if frames <= shape.frames or not longer:
                 return Utterance(mel=mel[: min(frames, shape.frames)], frames=frames)
             shape = next((larger for larger in longer if larger.frames >= frames), longer[-1])
 
-    def _run(self, shape: Shape, ids: Sequence[int], speaker: int, number: int) -> tuple[np.ndarray, int]:
+    def _run(self, shape: Shape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, int]:
         function = self._ready.get(shape) or self._compile(shape)
         began = time.perf_counter()
-        mel, mel_length = function(*self._arguments(shape, ids, speaker, number))
+        mel, mel_length = function(*arguments)
         found = mel[0].numpy(), int(mel_length[0].numpy())
         self.clock.speak_seconds += time.perf_counter() - began
         return found
@@ -167,14 +174,14 @@ class Speaker:
         for smaller in ladder[len(self._traced) : ladder.index(shape) + 1]:
             self._traced[smaller] = self._trace(smaller)
         function = self._traced[shape]
-        function(*self._arguments(shape, [], 0, 0))
+        function(*self._arguments(shape, [], 0, 0, 0))
         self.clock.compile_seconds += time.perf_counter() - began
         self._ready[shape] = function
         return function
 
     def _trace(self, shape: Shape) -> Callable[..., Generated]:
         function = tf.function(
-            generator(self.model, shape.frames, self.options.steps),
+            generator(self.model, shape.frames, self.options.steps, self.source.conditioning),
             input_signature=generate_signature(self.source, shape.tokens),
             jit_compile=True,
         )
@@ -188,7 +195,7 @@ class Speaker:
         traced: Callable[..., tf.Tensor] = function.get_concrete_function()
         return traced
 
-    def _arguments(self, shape: Shape, ids: Sequence[int], speaker: int, number: int) -> list[tf.Tensor]:
+    def _arguments(self, shape: Shape, ids: Sequence[int], speaker: int, language: int, number: int) -> list[tf.Tensor]:
         tokens = np.zeros([1, shape.tokens], np.int32)
         tokens[0, : len(ids)] = ids
         values: list[tf.Tensor] = [
@@ -198,6 +205,9 @@ class Speaker:
             tf.constant(self.options.speed, tf.float32),
             tf.constant([self.options.seed, number], tf.int32),
         ]
-        if self.source.speaker_table:
-            values.append(tf.constant([speaker], tf.int32))
-        return values if self._latents is None else [*values, self._latents]
+        conditioning = {
+            "speaker": tf.constant([speaker], tf.int32),
+            "voice": self._latents,
+            "language": tf.constant([language], tf.int32),
+        }
+        return [*values, *(conditioning[kind] for kind in self.source.conditioning)]

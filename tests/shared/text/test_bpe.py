@@ -126,9 +126,9 @@ def test_broken_merges_are_refused(learned, tmp_path, merges):
 
 
 def test_a_voice_keeps_it(corpus, tmp_path):
-    from xtts.trainer.evaluation.voice_description import Voice, synthesis_record
+    from xtts.trainer.evaluation.voice_description import Voice, voice_of
 
     spec = build(corpus, tmp_path / "cache").spec
-    record = json.loads(json.dumps(synthesis_record(tmp_path / "cache", spec)))
+    record = json.loads(voice_of(tmp_path / "cache", spec).model_dump_json())
     assert Voice.model_validate(record).symbol_table == load_tokenizer(tmp_path / "cache" / "tokenizer.json")
     assert Voice.model_validate(record).expand_numbers

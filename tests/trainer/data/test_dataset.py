@@ -41,7 +41,7 @@ def test_batches_are_the_stored_clips_in_the_order_that_locate_names(tiny_cache,
         bucket, records = one_bucket(tiny_cache, number, batch_size=2), stored(number, "train")
         order, batches = bucket.order, training_batches(bucket, 0)
         seen = []
-        for tokens, mel, token_length, mel_length, _ in batches.take(order.clips):
+        for tokens, mel, token_length, mel_length, *_ in batches.take(order.clips):
             seen += list(zip(tokens.numpy(), mel.numpy(), token_length.numpy(), mel_length.numpy(), strict=True))
         for (tokens, mel, tokens_used, frames), place in zip(seen, order.locate(0, len(seen)), strict=True):
             record = records[place]

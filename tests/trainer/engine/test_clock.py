@@ -79,7 +79,7 @@ def test_a_slow_step_is_a_step_and_no_wait(make_loop, monkeypatch):
 
     def slow_train(bucket, batch):
         with tf.control_dependencies([tf.numpy_function(lambda: time.sleep(SLEEP), [], [])]):
-            return train(bucket, tuple(tf.identity(part) for part in batch))
+            return train(bucket, Batch(*map(tf.identity, batch)))
 
     monkeypatch.setattr(loop._steps, "train", slow_train)
     loop._run = tf.function(loop._run_batches, input_signature=[tf.TensorSpec([], tf.int32)])

@@ -131,7 +131,7 @@ def test_batches_are_padded_to_their_own_longest_clip(caches):
     assert [s.records for s in own.buckets[0].train] == [s.records for s in padded.buckets[0].train]
     pairs = zip(stream(caches[0]).take(4), stream(caches[1]).take(4), strict=True)
     for ours, theirs in pairs:
-        tokens, mel, token_length, mel_length, _ = (part.numpy() for part in ours)
+        tokens, mel, token_length, mel_length, *_ = (part.numpy() for part in ours)
         assert tokens.shape == (3, token_length.max())
         assert mel.shape == (3, mel_length.max(), 80)
         assert len(set(mel_length)) > 1

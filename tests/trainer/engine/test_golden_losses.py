@@ -54,7 +54,7 @@ def batch():
         starts = np.sort(random.choice(np.arange(1, m), n - 1, replace=False))
         durations = np.diff([0, *starts, m])
         mel[row, :m] = np.repeat(sounds[tokens[row, :n]], durations, axis=0) + random.normal(0, 0.3, [m, CHANNELS])
-    return [tokens, mel, token_length, mel_length, np.zeros(CLIPS, np.int32)]
+    return [tokens, mel, token_length, mel_length, *np.zeros([2, CLIPS], np.int32)]
 
 
 def twenty_steps(*assignments):

@@ -6,6 +6,7 @@ import tensorflow as tf
 from four_clips import CHANNELS, KEYS, VOCABULARY, clips, evaluate, losses, sizes, small_model
 
 from xtts.trainer.model.acoustic_model import AcousticModel, decays
+from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.losses import duration_deviance
 
 
@@ -133,7 +134,7 @@ def test_generates_inside_xla(speakers):
         noise = tf.random.stateless_normal([4, 64, CHANNELS], [1, 2])
         options = {"noise": noise, "steps": 3, "temperature": temperature, "speed": speed}
         speaker = tf.constant([0, 1, 2, 0]) if speakers > 1 else None
-        return model.generate(ids, token_length, frames=64, speaker=speaker, **options)
+        return model.generate(ids, token_length, frames=64, conditioning=Conditioning(speaker=speaker), **options)
 
     ids, token_length = clips()[0], clips()[2]
     mel, mel_length, durations = (x.numpy() for x in speak(ids, token_length, 0.7, 1.0))
@@ -150,6 +151,17 @@ def test_generates_inside_xla(speakers):
 def test_speakers_change_the_voice():
     first, second = (losses(small_model(3), *clips(), speaker=tf.fill([4], speaker))[0] for speaker in range(2))
     assert (first["prior"][:2] != second["prior"][:2]).numpy().all()
+
+
+def test_the_language_changes_what_is_said_and_one_language_costs_nothing():
+    model = small_model(languages=2)
+    first, second = (losses(model, *clips(), language=tf.fill([4], language))[0] for language in range(2))
+    for key in ("prior", "flow"):
+        assert (first[key][:2] != second[key][:2]).numpy().all()
+    tables = {weight.path for weight in model.trainable_variables} - {w.path for w in small_model().trainable_variables}
+    assert {path.rpartition("acoustic_model/")[2] for path in tables} == {
+        "text_encoder/languages/embeddings", "decoder/languages/embeddings",
+    }  # fmt: skip
 
 
 def test_a_mel_as_it_is_stored_is_widened_before_anything_else():

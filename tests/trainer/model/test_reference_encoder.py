@@ -10,6 +10,7 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.train_step import Steps
+from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.random_numbers import fold_seed
 from xtts.trainer.model.reference_encoder import choose_references, crop_reference
 
@@ -110,7 +111,7 @@ def test_no_frame_is_both_told_and_scored(monkeypatch, seed):
             tape.watch(mel)
             sums = model.loss_sums(
                 ids, mel, token_length, mel_length, noise=noise, time=tf.zeros([4]), dropout_seed=seed,
-                speaker=tf.range(4),
+                conditioning=Conditioning(speaker=tf.range(4)),
             )  # fmt: skip
             loss = tf.reduce_sum(sums["prior"]) + tf.reduce_sum(sums["flow"])
         return tf.reduce_max(tf.abs(tape.gradient(loss, mel)), axis=2).numpy()
@@ -130,7 +131,11 @@ def test_validation_losses_of_a_clip_do_not_depend_on_its_neighbours():
     def sums(rows):
         *rest, noise, time = (part[rows] for part in arguments)
         found = model.loss_sums(
-            *rest, noise=noise, time=time, dropout_seed=None, speaker=tf.zeros([len(rows)], tf.int32)
+            *rest,
+            noise=noise,
+            time=time,
+            dropout_seed=None,
+            conditioning=Conditioning(speaker=tf.zeros([len(rows)], tf.int32)),
         )
         count = model.loss_counts(rest[2], rest[3], tf.zeros([len(rows)], tf.int32), micro_batches=None)
         return np.array([found[key] for key in KEYS]), np.array([count[key] for key in KEYS])
@@ -153,7 +158,8 @@ def test_the_counts_are_the_values_that_are_scored(parts, speakers):
     for rows in np.split(np.arange(8), parts or 1):
         micro = [part if part is None else tf.gather(part, rows) for part in (mel, length, speaker)]
         tokens, token_length = tf.ones([len(rows), 3], tf.int32), tf.fill([len(rows)], 3)
-        clips = model.align_clips(tokens, micro[0], token_length, micro[1], dropout_seed=seed, speaker=micro[2])
+        clips = model.align_clips(tokens, micro[0], token_length, micro[1], dropout_seed=seed,
+                                  conditioning=Conditioning(speaker=micro[2]))  # fmt: skip
         scored += int(tf.reduce_sum(tf.cast(clips.scored, tf.int32)))
     count = model.loss_counts(tf.fill([8], 3), length, speaker, micro_batches=parts)
     assert count["flow"] == count["prior"] == scored * CHANNELS
@@ -169,7 +175,7 @@ def test_the_steps_ask_for_the_counts_of_their_own_micro_batches(monkeypatch):
     training = load_config("tiny").training.model_copy(update={"gradient_accumulation_steps": 2})
     optimizer = AdamW(model.trainable_variables, training, lambda _: True)
     steps = Steps(model, optimizer, training, tf.Variable(0, dtype=tf.int64))
-    specs = Batch(*(tf.TensorSpec(part.shape, part.dtype) for part in (*clips()[:4], np.zeros(4, np.int32))))
+    specs = Batch(*(tf.TensorSpec(part.shape, part.dtype) for part in (*clips()[:4], *np.zeros([2, 4], np.int32))))
     steps.trace({0: specs}, {0: specs})
     assert asked == [(3, {"micro_batches": 2}), (3, {"micro_batches": None})]
 
@@ -197,7 +203,7 @@ def test_another_reference_gives_another_voice_and_garbage_after_its_end_does_no
     def speak(voice):
         spoken = model.generate(
             ids[:1], token_length[:1], frames=64, noise=tf.zeros([1, 64, CHANNELS]), steps=2,
-            temperature=0.0, speed=1.0, voice=voice,
+            temperature=0.0, speed=1.0, conditioning=Conditioning(voice=voice),
         )  # fmt: skip
         return spoken[0].numpy()
 
