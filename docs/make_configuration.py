@@ -5,8 +5,9 @@ from typing import Any
 
 import yaml
 
-from xtts.shared.config import FEATURE_SECTIONS, Config
+from xtts.shared.config import Config
 from xtts.shared.config_files import OVERLAYS, load_config, packaged_configs
+from xtts.shared.feature_settings import FEATURE_SECTIONS
 
 ROOT = Path(__file__).parents[1]
 PAGE = Path(__file__).with_name("configuration.md")

@@ -4,10 +4,9 @@ A run is described by one YAML file with the sections below. Fields are strict: 
 or an impossible combination is an error that names the key and the nearest known one.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 Decay = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -247,48 +246,3 @@ class Config(Section):
     split: SplitConfig = SplitConfig()
     model: ModelConfig
     training: TrainingConfig = TrainingConfig()
-
-
-_KINDS: dict[str, type[Section]] = {
-    "audio": AudioConfig,
-    "text": TextConfig,
-    "shapes": ShapesConfig,
-    "shards": ShardsConfig,
-    "split": SplitConfig,
-}
-FEATURE_SECTIONS = tuple(_KINDS)
-"""Sections that decide the bytes of a cache."""
-
-
-def check_features(features: Mapping[str, object]) -> None:
-    """Raise a `ValueError` when the sections of a stored configuration are not what this version writes."""
-    for section in FEATURE_SECTIONS:
-        try:
-            _KINDS[section].model_validate(features.get(section))
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, (section, *first["loc"])))
-            raise ValueError(f"features.{where}: {str(first['msg']).lower()}") from None
-
-
-def setting_differences(
-    stored: Mapping[str, object], wanted: Mapping[str, Mapping[str, object]]
-) -> list[tuple[str, object, object]]:
-    """(section.field, as stored, as wanted) of every feature setting that differs, by section as in `wanted`."""
-    before = with_defaults(stored)
-    return [
-        (f"{section}.{field}", before[section][field], value)
-        for section, fields in wanted.items()
-        for field, value in fields.items()
-        if before[section][field] != value
-    ]
-
-
-def with_defaults(features: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    """Stored feature settings with the defaults of fields that did not exist when they were stored."""
-    return {name: kind.model_validate(features.get(name)).model_dump(mode="json") for name, kind in _KINDS.items()}
-
-
-def feature_config(config: Config) -> dict[str, dict[str, object]]:
-    """The part of the configuration that decides the bytes of a cache, as JSON-ready values."""
-    return {section: getattr(config, section).model_dump(mode="json") for section in FEATURE_SECTIONS}

@@ -22,6 +22,7 @@ from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected
 from xtts.shared.config import Config
 from xtts.shared.system.folder_lock import exclusive
 from xtts.shared.system.peak_memory import peak_resident_bytes
+from xtts.shared.text.letter_counts import LetterCounts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,8 @@ class BuildReport:
     spec: CacheSpec
     rejected: Mapping[str, int]
     """Clips by reason."""
+    letters: list[LetterCounts]
+    """Of each language."""
     unnormalised: int
     """Clips whose text is the raw one."""
     padding_efficiency: list[float]
@@ -80,6 +83,7 @@ def run_build(request: Request, progress: Progress, pool: WorkerPool | None = No
     return BuildReport(
         spec=spec,
         rejected=Counter(row.rejection.reason for row in rows if isinstance(row, Rejected)),
+        letters=found.letters,
         unnormalised=sum(not row.clip.normalised for row in rows),
         padding_efficiency=_fills(rows, spec),
         kept_shards=len(found.finished),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from xtts.precompute.build.scan import ScannedRow, same_file
 from xtts.shared.cache.clip_index import IndexRow
-from xtts.shared.config import setting_differences
+from xtts.shared.feature_settings import setting_differences
 
 _CONSEQUENCES = {
     "audio": "all mels are computed anew",
@@ -18,6 +18,7 @@ _CONSEQUENCES = {
 _DIFFERENCES: dict[str, Callable[[ScannedRow, IndexRow], bool]] = {
     "with other audio": same_file,
     "with another transcript": lambda row, was: row.clip.text == was.clip.text,
+    "with another language": lambda row, was: row.clip.language == was.clip.language,
     "with another speaker": lambda row, was: row.clip.speaker == was.clip.speaker,
 }
 

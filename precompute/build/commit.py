@@ -25,7 +25,8 @@ from xtts.shared.cache.cache_spec import (
     spec_bytes,
 )
 from xtts.shared.cache.clip_index import IndexRow, Kept, index_bytes
-from xtts.shared.config import Config, feature_config
+from xtts.shared.config import Config
+from xtts.shared.feature_settings import stored_features
 from xtts.shared.system import atomic_files
 from xtts.shared.text.tokenizer import Tokenizer
 
@@ -36,7 +37,7 @@ def describe(
     rows: list[IndexRow], plan: Plan, finished: Mapping[str, Finished], config: Config, front_end: FrontEnd
 ) -> tuple[CacheSpec, bytes]:
     """The contents of `cache.json` and `index.parquet`."""
-    features, index = feature_config(config), index_bytes(rows)
+    features, index = stored_features(config), index_bytes(rows)
     profile = front_end.profile
     spec = CacheSpec(
         format_version=1,
@@ -51,6 +52,7 @@ def describe(
         index_sha256=hashlib.sha256(index).hexdigest(),
         index_rows=len(rows),
         speakers=plan.speakers,
+        languages=list(front_end.tokenizer.languages),
         buckets=_buckets(plan, finished),
         statistics=_statistics(rows, plan, fixed=config.shapes.pad_to_fixed_length, mel_channels=profile.mel_channels),
         versions=_versions(),

@@ -108,7 +108,7 @@ def _read_source(row: Scanned, front_end: FrontEnd) -> bytes:
 
 
 def _record(clip: Clip, mel: np.ndarray, shape: Shape, front_end: FrontEnd) -> Record:
-    ids, profile = front_end.tokenizer.encode(clip.text).ids, front_end.profile
+    ids, profile = front_end.encode(clip).ids, front_end.profile
     most_frames, most_tokens = (shape.frames, shape.tokens) if front_end.fixed_length else (len(mel), len(ids))
     padded = np.full((most_frames, profile.mel_channels), profile.silence, mel.dtype)
     padded[: len(mel)] = mel
@@ -121,4 +121,5 @@ def _record(clip: Clip, mel: np.ndarray, shape: Shape, front_end: FrontEnd) -> R
         token_length=len(ids),
         mel_length=len(mel),
         speaker=front_end.speaker_id(clip.speaker),
+        language=front_end.language_id(clip.language),
     )

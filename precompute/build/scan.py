@@ -10,6 +10,7 @@ from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.shared.audio.decode import AudioProblem, read_header
 from xtts.shared.cache.clip_index import (
     DUPLICATE,
+    NO_LETTERS,
     Audio,
     AudioFile,
     Clip,
@@ -82,7 +83,9 @@ def recall(found: Found, cached: IndexRow | None) -> ScannedRow | None:
     """What the scan would find, when an earlier build with these settings knows all of it; no file is opened."""
     if found.clip.duplicate:
         return Rejected(clip=found.clip, file=found.file, rejection=Rejection(DUPLICATE))
-    if cached is None or cached.tokens is None or found.clip.text != cached.clip.text or not same_file(found, cached):
+    if cached is None or cached.tokens is None or not same_file(found, cached):
+        return None
+    if (found.clip.text, found.clip.language) != (cached.clip.text, cached.clip.language):
         return None
     return judge(Found(found.clip, cached.file), cached.tokens, _cached_audio(cached))
 
@@ -97,7 +100,7 @@ def judge(found: Found, tokens: TokenCount, audio: Audio | Rejection) -> Scanned
     scanned = Scanned(clip=clip, file=file, tokens=tokens, audio=audio)
     if tokens.token_length:
         return scanned
-    return scanned.rejected(Rejection("no known symbols" if clip.text else "empty text"))
+    return scanned.rejected(Rejection(NO_LETTERS if clip.text else "empty text"))
 
 
 def _cached_audio(cached: IndexRow) -> Audio | Rejection:
@@ -113,7 +116,7 @@ def scan_clips(front_end: FrontEnd, clips: Iterable[tuple[int, Found, IndexRow |
 
 
 def _scan_clip(number: int, found: Found, cached: IndexRow | None, front_end: FrontEnd) -> Findings:
-    encoded = front_end.tokenizer.encode(found.clip.text)
+    encoded = front_end.encode(found.clip)
     tokens = TokenCount(len(encoded.ids), encoded.unknown)
     if cached is not None and not same_file(found, cached):
         found = _with_digest(found, cached, front_end)

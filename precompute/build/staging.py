@@ -27,8 +27,8 @@ from xtts.shared.cache.clip_index import (
     iter_index,
     to_columns,
 )
-from xtts.shared.config import with_defaults
 from xtts.shared.errors import LockstepError
+from xtts.shared.feature_settings import NO_FEATURES, setting_differences, with_defaults
 from xtts.shared.system import atomic_files
 
 WORK_FOLDER = ".building"
@@ -55,7 +55,7 @@ class Finished:
 def _same_clip(row: Scanned, other: IndexRow) -> bool:
     if other.tokens is None or other.audio is None:
         return False
-    facts = [(r.id, r.speaker, r.text) for r in (row.clip, other.clip)]
+    facts = [(r.id, r.speaker, r.text, r.language) for r in (row.clip, other.clip)]
     lengths = (row.tokens.token_length, row.audio.mel_length) == (other.tokens.token_length, other.audio.mel_length)
     return facts[0] == facts[1] and lengths and same_file(row, other)
 
@@ -81,7 +81,7 @@ def shard_settings(
         {
             "front_end": front_end,
             "audio": features["audio"],
-            "text": features["text"],
+            "text": {**features["text"], "max_unknown_share": None},  # it decides whether shards are written
             "tokenizer": tokenizer,
             "mel_dtype": features["shards"]["mel_dtype"],
             "shape": [shape.tokens, shape.frames] if fixed else None,
@@ -101,7 +101,9 @@ class Prior:
     def same_settings(self, features: Mapping[str, Mapping[str, Any]], *sections: str) -> bool:
         """Whether it was built with the same settings in these sections, by the same front end."""
         same_front_end = self.spec.versions.get("front_end") == str(FRONT_END)
-        return same_front_end and all(self.spec.features.get(name) == features[name] for name in sections)
+        wanted = {name: features[name] for name in sections}
+        changed = [key for key, *_ in setting_differences(self.spec.features, wanted) if key not in NO_FEATURES]
+        return same_front_end and not changed
 
 
 def load_prior(cache: Path, corpus: Corpus) -> Prior:

@@ -24,16 +24,19 @@ from xtts.precompute.build.staging import (
     size_of,
 )
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.listing import Corpus, read_corpus, spoken_corpus
+from xtts.precompute.corpus.listing import Corpus, read_corpus, with_numbers_in_words
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.cache.cache_spec import SPEC_FILE, TOKENIZER_FILE, load_spec, shard_places
-from xtts.shared.cache.clip_index import IndexRow, Kept
-from xtts.shared.config import Config, feature_config, with_defaults
+from xtts.shared.cache.cache_spec import INDEX_FILE, SPEC_FILE, TOKENIZER_FILE, load_spec, shard_places
+from xtts.shared.cache.clip_index import IndexRow, Kept, iter_index
+from xtts.shared.cache.stats import letters_of
+from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.tokenizer import Tokenizer, build_tokenizer, learn_tokenizer, load_tokenizer
+from xtts.shared.feature_settings import NO_FEATURES, feature_config, setting_differences
+from xtts.shared.text.letter_counts import LetterCounts, check_letters
+from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
 
 _SCAN_CHUNK = 64
 
@@ -59,7 +62,7 @@ def make_request(
     refuse_foreign_folder(cache)
     corpus = read_corpus(data, limit=limit)
     if config.text.expand_numbers:
-        corpus = spoken_corpus(corpus)
+        corpus = with_numbers_in_words(corpus, config.text.language)
     return Request(
         corpus=corpus,
         cache=cache,
@@ -75,6 +78,8 @@ class Survey:
     """What there is and what is missing."""
 
     front_end: FrontEnd
+    letters: list[LetterCounts]
+    """Of each language."""
     rows: list[ScannedRow]
     """The ledger before anything is written."""
     plan: Plan
@@ -112,6 +117,9 @@ def survey(request: Request, staging: StagingArea, pool: WorkerPool, progress: P
     features = feature_config(request.config)
     existing = _look_back(request, staging, features)
     scanned = _scan(request, existing, pool, progress)
+    letters = letters_of(scanned, request.config.text.language)
+    for counts in letters:
+        check_letters(counts, request.config.text.max_unknown_share, kind=request.config.text.tokenizer)
     rows, plan = _filter_and_plan(request, scanned, _previous_plan(existing.prior, features))
     front_end = replace(request.front_end, speakers=tuple(plan.speakers))
     settings = {shard.file: _settings(shard, plan, front_end, features) for shard in plan.shards}
@@ -123,8 +131,8 @@ def survey(request: Request, staging: StagingArea, pool: WorkerPool, progress: P
     changes = [*existing.lines, *_changes(existing.prior, rows, features)]
     changes += work_ahead(ready=len(ready), missing=len(missing), clips=clips, stored=len(stored))
     return Survey(
-        front_end=front_end, rows=rows, plan=plan, settings=settings, finished=ready, missing=missing, stored=stored,
-        changes=changes,
+        front_end=front_end, letters=letters, rows=rows, plan=plan, settings=settings, finished=ready,
+        missing=missing, stored=stored, changes=changes,
     )  # fmt: skip
 
 
@@ -148,13 +156,16 @@ def _tokenizer(corpus: Corpus, config: Config, cache: Path | None) -> Tokenizer:
 
     A clip more or less would otherwise give other tokens to all clips.
     """
-    text = config.text
-    if text.tokenizer != "bpe":
-        return build_tokenizer(text.tokenizer, add_blank=text.add_blank)
-    stored = _stored_tokenizer(cache, config) if cache is not None else None
-    texts = [clip.text for clip in corpus.clips if clip.text and not clip.duplicate]
-    return stored or learn_tokenizer(
-        text.tokenizer, {"en": texts}, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank
+    text, stored, known = config.text, None, set[str]()
+    if cache is not None and (stored := _stored_tokenizer(cache, config)):
+        known = {row.clip.text for row in iter_index(cache / INDEX_FILE)}
+    texts: dict[str, list[str]] = {text.language: []}
+    for clip in corpus.clips:
+        if clip.text and not clip.duplicate:
+            texts.setdefault(clip.language or text.language, []).append(clip.text)
+    new = {code: [one for one in some if one not in known] for code, some in texts.items() if some}
+    return learn_tokenizer(
+        text.tokenizer, new or texts, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank, previous=stored
     )  # fmt: skip
 
 
@@ -165,7 +176,8 @@ def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:
         tokenizer = load_tokenizer(cache / TOKENIZER_FILE)
     except LockstepError:
         return None  # the survey says so
-    same = with_defaults(spec.features)["text"] == feature_config(config)["text"]
+    changed = setting_differences(spec.features, {"text": feature_config(config)["text"]})
+    same = all(key in NO_FEATURES for key, *_ in changed)
     sound = hashlib.sha256(tokenizer_bytes(tokenizer)).hexdigest() == spec.tokenizer_sha256
     return tokenizer if same and sound else None
 

@@ -113,5 +113,5 @@ def _compare_clip(job: _Deep, mels: StoredMels, front_end: FrontEnd) -> Iterator
         frame, channel = np.unravel_index(int(error_of_mel.argmax()), error_of_mel.shape)
         found = f"mel differs by {error_of_mel.max():.3f} at frame {frame}, channel {channel}"
         yield Finding(**about, found=found, expected=f"at most {_TOLERANCE}")
-    if front_end.tokenizer.encode(row.clip.text).ids != stored.tokens[: stored.token_length].tolist():
+    if front_end.encode(row.clip).ids != stored.tokens[: stored.token_length].tolist():
         yield Finding(**about, found="other tokens than its transcript gives")

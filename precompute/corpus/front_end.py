@@ -7,7 +7,8 @@ import numpy as np
 
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.audio.trim_and_loudness import decode_conditioned
-from xtts.shared.text.tokenizer import Tokenizer
+from xtts.shared.cache.clip_index import Clip
+from xtts.shared.text.tokenizer import Tokenizer, Tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,14 @@ class FrontEnd:
     def speaker_id(self, name: str) -> int:
         """Id of a speaker; 0 where speakers are not named."""
         return self.speakers.index(name) if name in self.speakers else 0
+
+    def language_id(self, code: str) -> int:
+        """Number of a clip's language; without a code that of the main one."""
+        return self.tokenizer.languages.index(code) if code else 0
+
+    def encode(self, clip: Clip) -> Tokens:
+        """The tokens of a clip's text, in its language."""
+        return self.tokenizer.encode(clip.text, clip.language or None)
 
     def samples(self, data: bytes) -> np.ndarray:
         """The clip that the mel is computed of: decoded, trimmed and scaled as configured. float32[S]."""

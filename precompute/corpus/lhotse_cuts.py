@@ -31,8 +31,8 @@ def cut_entry(entry: dict[str, Any], where: str) -> dict[str, Any]:
     if len(segments) > 1:
         fix = f"CutSet.trim_to_supervisions, then {_SAVE}"
         raise LockstepError(where, found=f"{len(segments)} supervisions", expected="one", fix=fix)
-    text, speaker = (segments[0].text or "", segments[0].speaker or "") if segments else ("", "")
-    return {"id": cut.id, "audio_filepath": source.source, "text": text, "speaker": speaker}
+    said = {key: getattr(segments[0], key) or "" if segments else "" for key in ("text", "speaker", "language")}
+    return {"id": cut.id, "audio_filepath": source.source, **said}
 
 
 def _check_kind(entry: dict[str, Any], where: str) -> None:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -10,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from xtts.precompute.corpus.lhotse_cuts import MANIFESTS, cut_entry, is_cut
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
+from xtts.shared.text.languages import find_language
 from xtts.shared.text.text_normalization import expand
 
 METADATA_FILE, AUDIO_FOLDER = "metadata.csv", "wavs"
@@ -46,14 +48,17 @@ def read_corpus(data: Path, *, limit: int | None = None) -> Corpus:
     return corpus
 
 
-def spoken_corpus(corpus: Corpus) -> Corpus:
-    """The corpus with the words of its numbers and abbreviations where it does not give them itself."""
-    clips = [clip if clip.normalised else replace(clip, text=expand(clip.text)) for clip in corpus.clips]
+def with_numbers_in_words(corpus: Corpus, language: str) -> Corpus:
+    """The corpus with numbers and abbreviations in words where it does not say them; `language` is the main one."""
+    clips = [
+        clip if clip.normalised else replace(clip, text=expand(clip.text, clip.language or language))
+        for clip in corpus.clips
+    ]
     return replace(corpus, clips=clips)
 
 
 def _read_metadata(root: Path, limit: int | None) -> list[Clip]:
-    """Read `metadata.csv` (`id|text|normalised text|speaker`, the last two optional) and look for audio in `wavs/`."""
+    """Read `metadata.csv` (`id|text|normalised text|speaker|language`, three of them optional); audio is in `wavs/`."""
     path, clips, seen = root / METADATA_FILE, list[Clip](), set[str]()
     audio = _audio_files(root / AUDIO_FOLDER)
     for number, line in enumerate(read_lines(path), start=1):
@@ -109,24 +114,22 @@ def _read_packed(path: Path) -> bytes:
 
 def _parse_line(line: str, *, where: str, seen: set[str], audio: dict[str, str]) -> Clip:
     columns = [column.strip() for column in line.split("|")]
-    if not 2 <= len(columns) <= 4:
+    if not 2 <= len(columns) <= 5:
         count = "one column" if len(columns) == 1 else f"{len(columns)} columns"
-        raise LockstepError(
-            where, found=count, expected="id|text, id|text|normalised text or id|text|normalised|speaker"
-        )
-    clip_id, raw, normalised, speaker = (*columns, "", "")[:4]
+        raise LockstepError(where, found=count, expected="id|text, then where wanted |normalised text|speaker|language")
+    clip_id, raw, normalised, speaker, language = (*columns, "", "", "")[:5]
     check_name(clip_id, what="clip id", where=where)
     if speaker:
         check_name(speaker, what="speaker", where=where)
     source = f"{AUDIO_FOLDER}/{audio.get(clip_id, clip_id + SUFFIXES[0])}"
     return Clip(
         id=clip_id, speaker=speaker, text=normalised or raw, source=source,
-        normalised=bool(normalised), duplicate=clip_id in seen,
+        normalised=bool(normalised), duplicate=clip_id in seen, language=check_language(language, where),
     )  # fmt: skip
 
 
 def read_manifest(path: Path, limit: int | None) -> list[Clip]:
-    """Read JSON lines of `audio_filepath`, `text` and, where wanted, `id` and `speaker`; other keys are ignored.
+    """Read JSON lines of `audio_filepath`, `text` and, where wanted, `id`, `speaker`, `language`, and nothing else.
 
     Lhotse cuts of whole recordings are read as such lines. Paths are relative to the manifest; without `id`
     a clip is called like its file.
@@ -167,7 +170,10 @@ def _parse_entry(line: str, *, where: str, seen: set[str], root: Path) -> Clip:
         raise LockstepError(where, found="characters that are no text", expected="plain UTF-8")
     if Path(source).is_relative_to(root):
         source = Path(source).relative_to(root).as_posix()
-    return Clip(id=clip_id, speaker=speaker, text=text, source=source, duplicate=clip_id in seen)
+    return Clip(
+        id=clip_id, speaker=speaker, text=text, source=source, duplicate=clip_id in seen,
+        language=check_language(str(entry.get("language") or ""), where),
+    )  # fmt: skip
 
 
 def check_name(name: str, *, what: str, where: str) -> None:
@@ -175,6 +181,14 @@ def check_name(name: str, *, what: str, where: str) -> None:
     problem = name_problem(name)
     if problem:
         raise LockstepError(where, found=f"{what} {name[:60]!r} {problem}", expected="a plain name")
+
+
+def check_language(code: str, where: str) -> str:
+    """A clip's language as an ISO 639 code: `en-US` and `fa_IR` without their region; empty where none is named."""
+    try:
+        return find_language(re.split("[-_]", code.strip().lower())[0]).code if code else ""
+    except LockstepError as error:
+        raise LockstepError(where, found=f"language {code[:40]!r}", expected=error.expected) from None
 
 
 def encodable(text: str) -> bool:

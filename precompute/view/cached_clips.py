@@ -15,6 +15,7 @@ from xtts.shared.cache.clip_index import IndexRow, Kept, read_index
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import Record
 from xtts.shared.errors import LockstepError, repair_command
+from xtts.shared.text.scripts import JOINERS
 
 _NEAREST = 3
 _KEPT_OF_A_STRANGE_NAME = 60
@@ -82,7 +83,7 @@ def nearest_row(rows: Sequence[IndexRow], clip_id: str, cache: Path) -> IndexRow
 
 def plain(text: str) -> str:
     """Text from a corpus, fit for a terminal: control characters would move its cursor."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(c if c.isprintable() or c in JOINERS else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def file_name(clip_id: str) -> str:

@@ -94,7 +94,8 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
     kept = [row for row in clips.rows if isinstance(row, Kept)]
     if not kept:
         raise LockstepError(str(clips.cache), found="no kept clip in the index", expected="a finished cache")
-    stats, spec = corpus_stats(clips.rows), clips.spec
+    spec = clips.spec
+    stats = corpus_stats(clips.rows, spec.text_language)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string(
         files("xtts.precompute.view").joinpath("report.html").read_text(encoding="utf-8")
@@ -104,7 +105,7 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
         box=(WIDTH, HEIGHT), histograms=histograms(kept, stats, spec), splits=SPLITS,
         mib=sum(shard.bytes for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)) / 2**20,
         buckets=bucket_lines(kept, spec), rejects=reject_lines(clips.rows), notes=note_counts(kept),
-        left_out=Counter(c for row in kept for c in row.tokens.left_out).most_common(40),
+        letters=[counts for counts in stats.letters if counts.characters()],
         speakers=speaker_lines(kept)[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers),
         cards=list(clip_cards(clips, kept, seed=seed, progress=progress)),
     )  # fmt: skip

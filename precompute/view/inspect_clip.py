@@ -11,7 +11,7 @@ import soundfile
 from xtts.precompute.view.cached_clips import CachedClip, CachedClips, file_name, plain
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
-from xtts.shared.audio.mel_pictures import draw_mel, png_bytes
+from xtts.shared.audio.mel_pictures import can_draw, draw_mel, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.clip_index import Rejected, notes_of
 
@@ -36,10 +36,14 @@ def inspect_clip(cache: Path, clip_id: str, out: Path) -> str:
         picture, sound = (out / f"{file_name(row.clip.id)}{ending}" for ending in (".png", ".wav"))
         picture.write_bytes(draw_clip(clip, profile))
         sound.write_bytes(sound_bytes(reconstruct(clip.mel, profile), profile.sample_rate, "WAV"))
+        words = [] if can_draw(row.clip.text) else [out / f"{file_name(row.clip.id)}.txt"]
+        for path in words:
+            path.write_text(row.clip.text + "\n", encoding="utf-8")
     lines = [figures_text(clip, profile), f"text: {row.clip.text}", f"audio: {row.clip.source}"]
     lines += [f"notes: {notes}"] if (notes := notes_of(row)) else []
     lines += [f"left out of the text: {left_out}"] if (left_out := row.tokens.left_out) else []
     lines += [f"{picture}", f"{sound} (reconstructed from the stored mel)"]
+    lines += [f"{path} (the text, which the picture cannot show)" for path in words]
     return "\n".join(map(plain, lines))
 
 
@@ -74,7 +78,9 @@ def draw_clip(clip: CachedClip, profile: MelProfile) -> bytes:
     mel_axes, token_axes = figure.subplots(2, 1, height_ratios=[1.0, 0.05])
     _draw_mel(figure, mel_axes, clip, profile)
     _draw_tokens(token_axes, clip)
-    text = textwrap.wrap(plain(clip.row.clip.text), _TEXT_WIDTH, max_lines=_TEXT_LINES, placeholder=" ...")
+    text = list[str]()
+    if can_draw(clip.row.clip.text):
+        text = textwrap.wrap(plain(clip.row.clip.text), _TEXT_WIDTH, max_lines=_TEXT_LINES, placeholder=" ...")
     # Text of a corpus is no formula: a lone dollar sign would be an error.
     figure.suptitle("\n".join([plain(figures_text(clip, profile)), *text]), parse_math=False, fontsize=11)
     return png_bytes(figure)

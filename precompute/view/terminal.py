@@ -9,6 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.stats import PERCENTILES, CorpusStats
+from xtts.shared.text.letter_counts import letter_lines
 
 if TYPE_CHECKING:  # what only looks at a cache starts without the front end
     from xtts.precompute.build.build_cache import BuildReport
@@ -94,6 +95,7 @@ def build_summary(report: "BuildReport", cache: str) -> str:
     if report.unnormalised:
         words = "put into words" if spec.features["text"]["expand_numbers"] else "as they are"
         lines.append(f"{report.unnormalised} texts have no normalised column: their numbers are {words}")
+    lines += letter_lines(report.letters)
     lines += [
         bucket_table(spec, report.padding_efficiency),
         f"padding efficiency {figures.fill:.1%} (useful frames / stored frames)",
@@ -135,6 +137,7 @@ def stats_text(stats: CorpusStats) -> str:
     """The tables of `xtts-precompute stats`."""
     lines = [f"{stats.clips} clips kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
     lines += [f"  {count} {reason}" for reason, count in stats.rejected.items()]
+    lines += letter_lines(stats.letters)
     header = ["percentile", *("max" if p == 100 else f"{p}%" for p in PERCENTILES)]
     rows = [header]
     for name, values in stats.percentiles.items():

@@ -1,7 +1,9 @@
 """How a log-mel is drawn, wherever one is: the same colours, the same way up. Matplotlib is imported by use."""
 
 import io
+import unicodedata
 import warnings
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +29,27 @@ def draw_mel(axes: "Axes", mel: np.ndarray, *, width: float, limits: tuple[float
         mel.T, origin="lower", aspect="auto", interpolation="nearest", cmap=MEL_COLOURS,
         extent=(0.0, width, 0.0, mel.shape[1]), vmin=low, vmax=high,
     )  # fmt: skip
+
+
+@lru_cache
+def _glyphs() -> frozenset[int]:
+    from matplotlib.font_manager import findfont
+    from matplotlib.ft2font import FT2Font
+
+    return frozenset(FT2Font(findfont("DejaVu Sans")).get_charmap())
+
+
+def has_glyphs(text: str) -> bool:
+    """Whether matplotlib's own font has every character, one by one."""
+    return all(ord(character) in _glyphs() for character in text)
+
+
+def can_draw(text: str) -> bool:
+    """Whether matplotlib sets a text as it is read: it has the glyphs, and nothing runs from right to left.
+
+    It neither joins Arabic letters nor turns their order round; such a text belongs beside the picture.
+    """
+    return has_glyphs(text) and not any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
 
 
 def png_bytes(figure: "Figure") -> bytes:

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
 from xtts.shared.cache.clip_index import Place
-from xtts.shared.config import check_features
 from xtts.shared.errors import LockstepError, build_command
+from xtts.shared.feature_settings import check_features
 
 FORMAT_VERSION = 1
 ENGLISH = "en"
@@ -123,6 +123,11 @@ class CacheSpec(_Part):
     def identity(self) -> str:
         """Digest of all that training depends on, shard digests included; not of file times or versions."""
         return digest_of(_fields(self, {"index_sha256", "versions"}))
+
+    @property
+    def text_language(self) -> str:
+        """ISO 639 code of the clips that do not name theirs."""
+        return str(self.features["text"].get("language", ENGLISH))
 
     @property
     def mel_profile(self) -> MelProfile:

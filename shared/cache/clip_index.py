@@ -6,18 +6,17 @@ tokens, the audio, the place, the record. A later row refers to the earlier fact
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from xtts.shared.errors import LockstepError, repair_command
 
 KEPT, REJECTED = "kept", "rejected"
-DUPLICATE, UNNORMALISED = "duplicate id", "no normalised column"
+DUPLICATE, NO_LETTERS, UNNORMALISED = "duplicate id", "no known letters", "no normalised column"
 REASONS = (
-    "missing audio", "unreadable audio", "empty audio", "empty text", "no known symbols",
+    "missing audio", "unreadable audio", "empty audio", "empty text", NO_LETTERS,
     "too long text", "too long audio", "too short audio", DUPLICATE, "non-finite mel",
 )  # fmt: skip
 """The closed list of why a clip is rejected."""
@@ -27,9 +26,9 @@ _MOST_ROWS = 2**25  # 60,000 hours; a file of a few bytes may claim any number
 _COLUMNS = (
     "id", "speaker", "text", "status", "reason", "notes", "detail", "left_out", "split", "bucket", "shard", "position",
     "token_length", "mel_length", "seconds", "source", "source_bytes", "source_mtime_ns", "audio_sha256",
-    "text_sha256", "record_sha256", "mel_sum", "mel_square_sum",
+    "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language",
 )  # fmt: skip
-_OF_ANY_ROW = frozenset(("id", "speaker", "text", "status", "notes", "detail", "left_out"))
+_OF_ANY_ROW = frozenset(("id", "speaker", "text", "status", "notes", "detail", "left_out", "language"))
 """Columns that are never null."""
 
 
@@ -46,6 +45,8 @@ class Clip:
     """The corpus gives the text in words, as the third column of LJSpeech does."""
     duplicate: bool = False
     """A line before has this id."""
+    language: str = ""
+    """ISO 639 code; empty for the language of the configuration."""
 
     @property
     def text_sha256(self) -> str:
@@ -175,6 +176,7 @@ def from_columns(columns: Mapping[str, Sequence[Any]]) -> list[IndexRow]:
         "normalised": [not notes.startswith(UNNORMALISED) for notes in columns["notes"]],
         "notes": [notes.removeprefix(UNNORMALISED).removeprefix("; ") for notes in columns["notes"]],
         "duplicate": [reason == DUPLICATE for reason in columns["reason"]],
+        "language": columns.get("language") or [""] * len(columns["id"]),
     }
     facts = {name: _facts(kind, columns) for name, kind in _FACTS.items()}
     return [_row(*values) for values in zip(columns["status"], *facts.values(), strict=True)]
@@ -196,26 +198,30 @@ def _row(status: str, *facts: Any) -> IndexRow:  # noqa: ANN401 - in the order o
     raise ValueError(f"a row that is {status!r:.20} lacks what such a row has")
 
 
-def _schema() -> Any:  # noqa: ANN401 - pyarrow ships no types
+def _schema(*, languages: bool) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """`languages`: whether clips name theirs; an index in which none does has no such column."""
     import pyarrow as pa
 
     kinds: dict[Any, Any] = {int: pa.int64(), float: pa.float64()}
     types = {fact.name: kinds.get(fact.type) for kind in _FACTS.values() for fact in fields(kind)}
     return pa.schema(
-        pa.field(name, types.get(name) or pa.string(), nullable=name not in _OF_ANY_ROW) for name in _COLUMNS
+        pa.field(name, types.get(name) or pa.string(), nullable=name not in _OF_ANY_ROW)
+        for name in _COLUMNS
+        if languages or name != "language"
     )
 
 
-def index_bytes(rows: Iterable[IndexRow]) -> bytes:
+def index_bytes(rows: Sequence[IndexRow]) -> bytes:
     """The bytes of `index.parquet`; equal rows give equal bytes."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     # In groups and by columns: dicts or arrays of all rows would be the largest allocation of a build.
-    sink, schema, remaining = io.BytesIO(), _schema(), iter(rows)
+    sink, schema = io.BytesIO(), _schema(languages=any(row.clip.language for row in rows))
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
-        while group := list(islice(remaining, _GROUP_ROWS)):
-            writer.write_table(pa.table(to_columns(group), schema))
+        for start in range(0, len(rows), _GROUP_ROWS):
+            columns = to_columns(rows[start : start + _GROUP_ROWS])
+            writer.write_table(pa.table({name: columns[name] for name in schema.names}, schema))
     return sink.getvalue()
 
 
@@ -232,10 +238,10 @@ def iter_index(path: Path) -> Iterator[IndexRow]:
     fix = repair_command(path.parent)
     try:
         rows, schema = pq.read_metadata(path).num_rows, pq.read_schema(path)
-        if rows > _MOST_ROWS or not schema.equals(_schema()):
+        if rows > _MOST_ROWS or not any(schema.equals(_schema(languages=named)) for named in (False, True)):
             found = f"{rows} rows" if rows > _MOST_ROWS else "other columns than this version writes"
             raise LockstepError(str(path), found=found, fix=fix, exit_code=1)
-        columns = [name for name in _COLUMNS if name != "text_sha256"]  # the text is there
+        columns = [name for name in schema.names if name != "text_sha256"]  # the text is there
         for batch in pq.ParquetFile(path).iter_batches(_READ_ROWS, columns=columns):
             yield from from_columns(batch.to_pydict())
     except (OSError, ValueError, pa.ArrowException) as error:

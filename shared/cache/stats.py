@@ -1,13 +1,15 @@
 """Figures about a cache, from its index alone."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from xtts.shared.cache.bucket_shapes import best_padded_lengths, padding_efficiency
-from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected
+from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, Rejected, TokenCount
+from xtts.shared.text.letter_counts import LetterCounts, count_letters
 
 PERCENTILES = (50, 90, 95, 99, 99.9, 100)
 BUCKET_COUNTS = (1, 2, 4, 6, 8, 12)
@@ -20,6 +22,8 @@ class CorpusStats:
     clips: int
     hours: float
     rejected: dict[str, int]
+    letters: list[LetterCounts]
+    """Of each language."""
     percentiles: dict[str, list[float]]
     """`tokens`, `frames` and `seconds`, each at `PERCENTILES`."""
     padding_efficiency: dict[int, float]
@@ -28,8 +32,23 @@ class CorpusStats:
     """Number of buckets to those padded lengths."""
 
 
-def corpus_stats(rows: Sequence[IndexRow]) -> CorpusStats:
-    """Percentiles and bucket plans of the kept clips."""
+class _Row(Protocol):
+    """A row of the ledger, finished or not."""
+
+    @property
+    def clip(self) -> Clip: ...
+    @property
+    def tokens(self) -> TokenCount | None: ...
+
+
+def letters_of(rows: Iterable[_Row], language: str) -> list[LetterCounts]:
+    """The letters of a corpus, language by language; `language` is that of clips that do not name theirs."""
+    known = ((row.clip, row.tokens) for row in rows if row.tokens is not None)
+    return count_letters(((clip.id, clip.text, clip.language, tokens.left_out) for clip, tokens in known), language)
+
+
+def corpus_stats(rows: Sequence[IndexRow], language: str = "en") -> CorpusStats:
+    """Percentiles and bucket plans of the kept clips; `language` is that of clips that do not name theirs."""
     kept = [row for row in rows if isinstance(row, Kept)]
     frames = [row.audio.mel_length for row in kept]
     seconds = [row.audio.seconds for row in kept]
@@ -39,6 +58,7 @@ def corpus_stats(rows: Sequence[IndexRow]) -> CorpusStats:
         clips=len(kept),
         hours=sum(seconds) / 3600,
         rejected=dict(Counter(row.rejection.reason for row in rows if isinstance(row, Rejected)).most_common()),
+        letters=letters_of(rows, language),
         percentiles={"tokens": _percentiles(tokens), "frames": _percentiles(frames), "seconds": _percentiles(seconds)},
         padding_efficiency={n: padding_efficiency(frames, padded_lengths[n]) for n in BUCKET_COUNTS},
         padded_lengths=padded_lengths,

@@ -3,7 +3,7 @@
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,7 +14,8 @@ from xtts.shared.text.scripts import is_letter, main_script, script_name, script
 
 RARE = 3
 """A letter seen fewer times is told: it may be a misprint, and nobody learns a sound from so few."""
-_NAMED = 5  # characters in a message
+_NAMED, _LISTED = 5, 20
+"""Characters in an error, in a list."""
 
 Fate = Literal["left out", "folded", "rare"]
 
@@ -56,6 +57,9 @@ class LetterCounts:
 
     def add(self, clip_id: str, text: str, left_out: Collection[str]) -> None:
         """Count one clip; `left_out` are the characters that `Tokenizer.encode` did not know (`Tokens.unknown`)."""
+        if text.isascii() and not left_out:  # as nearly every English text: no letter to look at alone
+            self._add_plain(clip_id, text.lower())
+            return
         small, seen = small_letters(text, self.language), set(left_out)
         letters = Counter(c for c in small if is_letter(c))
         self.letters.update(letters)
@@ -71,6 +75,14 @@ class LetterCounts:
         for character in noted | seen | letters.keys():
             self.examples[character] = min(clip_id, self.examples.get(character, clip_id))
 
+    def _add_plain(self, clip_id: str, text: str) -> None:
+        found = Counter(text)
+        for character, count in found.items():
+            if character.isalpha():
+                self.letters[character] += count
+                if clip_id < self.examples.get(character, "\U0010ffff"):
+                    self.examples[character] = clip_id
+
     @property
     def share(self) -> float:
         """Share of the letters that are left out or folded, 0 to 1."""
@@ -81,7 +93,7 @@ class LetterCounts:
     def characters(self) -> list[CharacterCount]:
         """What `build`, `stats` and `report` tell: the most frequent first, rare letters last."""
         told = self.left_out.keys() | self.folded.keys()
-        few = {} if self.language in BY_READING else {c: n for c, n in self.letters.items() if n < RARE}
+        few = {} if self.language in ("en", *BY_READING) else {c: n for c, n in self.letters.items() if n < RARE}
         rare = Counter({c: n for c, n in few.items() if c not in told})
         return [*self._rows(self.left_out, "left out"), *self._rows(self.folded, "folded"), *self._rows(rare, "rare")]
 
@@ -91,6 +103,39 @@ class LetterCounts:
                 character=character, name=unicodedata.name(character, f"U+{ord(character):04X}"), count=count,
                 example=self.examples[character], fate=fate, is_letter=is_letter(character),
             )  # fmt: skip
+
+
+def count_letters(texts: Iterable[tuple[str, str, str, str]], language: str) -> list[LetterCounts]:
+    """Counts of each language, by code.
+
+    Args:
+        texts: (clip id, text, its language or nothing, characters left out) of every clip.
+        language: Of the texts that do not name theirs.
+    """
+    counts = dict[str, LetterCounts]()
+    for clip_id, text, code, left_out in texts:
+        code = code or language
+        if code not in counts:
+            counts[code] = LetterCounts(code)
+        counts[code].add(clip_id, text, left_out)
+    return [counts[code] for code in sorted(counts)]
+
+
+def letter_lines(counts: Iterable[LetterCounts]) -> list[str]:
+    """What to print of them: a line for each character that a person should look at, the most frequent first."""
+    lines = list[str]()
+    for one in counts:
+        told = one.characters()
+        if not told:
+            continue
+        lines.append(f"characters of language {one.language} to look at ({one.share:.2%} of its letters are lost):")
+        for character in told[:_LISTED]:
+            shown = character.character if character.character.isprintable() else ""
+            what = "seen rarely" if character.fate == "rare" else character.fate
+            lines.append(f"  {shown} {character.name}: {character.count:,}x {what}, as in {character.example}".rstrip())
+        if len(told) > _LISTED:
+            lines.append(f"  and {len(told) - _LISTED} more")
+    return lines
 
 
 def check_letters(counts: LetterCounts, most: float, *, kind: str = "characters") -> None:
@@ -112,7 +157,7 @@ def check_letters(counts: LetterCounts, most: float, *, kind: str = "characters"
     script = script_name(max(scripts, key=lambda one: (scripts[one], one)))
     raise LockstepError(
         "text.language", found=f"{counts.share:.2%} of the letters {_reason(counts, kind)} ({script}: {named})",
-        expected=f"at most {most:.2%} with text.language={counts.language}", fix=_fix(counts, kind),
+        expected=f"at most {most:.2%} with text.language={counts.language}", fix=_fix(counts, kind), exit_code=1,
     )  # fmt: skip
 
 
@@ -128,7 +173,7 @@ def _check_script(counts: LetterCounts) -> None:
         return
     raise LockstepError(
         "text.language", found=f"{language.name} ({language.code}), but most letters are {script_name(script)}",
-        expected=" or ".join(map(script_name, language.scripts)), fix=_suggestion(counts),
+        expected=" or ".join(map(script_name, language.scripts)), fix=_suggestion(counts), exit_code=1,
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 import pytest
 
-from xtts.shared.config import feature_config
 from xtts.shared.config_files import dump_config, known_keys, load_config, packaged_configs
 from xtts.shared.errors import LockstepError
+from xtts.shared.feature_settings import feature_config
 
 
 @pytest.mark.parametrize("name", ["tiny", "small", "normal", "big"])

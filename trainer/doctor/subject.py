@@ -10,6 +10,7 @@ from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.config import Config
 from xtts.shared.config_flags import resolve
 from xtts.shared.errors import LockstepError, build_command
+from xtts.shared.feature_settings import follow_text
 from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers
 
 
@@ -36,6 +37,7 @@ def load_subject(
     """Resolve and check what has to be right before anything can be measured."""
     resolved = resolve(config, assignments, flags)
     spec = load_spec(cache)
+    resolved = follow_text(resolved, spec.features)
     if not spec.fixed_length:
         raise LockstepError(
             str(cache), found="clips at their own lengths: every new shape is traced and compiled, nothing is locked",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xtts.shared.audio.mel_pictures import LOUDEST, draw_mel
+from xtts.shared.audio.mel_pictures import LOUDEST, can_draw, draw_mel, has_glyphs
 from xtts.shared.audio.mel_profiles import MelProfile
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def _label_tokens(axes: "Axes", symbols: list[str]) -> None:
     if len(symbols) > _LABELLED_TOKENS:
         axes.set_ylabel("token")
         return
-    shown = ["\N{OPEN BOX}" if symbol == " " else symbol for symbol in symbols]
+    shown = [symbol if has_glyphs(symbol) else f"U+{ord(symbol[0]):04X}" for symbol in symbols]
+    shown = ["\N{OPEN BOX}" if symbol == " " else symbol for symbol in shown]
     axes.set_yticks(np.arange(len(symbols)) + 0.5, shown, fontsize=6, parse_math=False)
 
 
@@ -66,6 +67,8 @@ def _figure(inches_high: float, text: str) -> "Figure":
     from matplotlib.figure import Figure  # a quarter of a second; no pyplot, which would look for a screen
 
     figure = Figure(figsize=(_INCHES_WIDE, inches_high), dpi=_DOTS_PER_INCH, layout="constrained")
+    if not can_draw(text):
+        return figure
     lines = textwrap.wrap(text, _TITLE_CHARACTERS, max_lines=_TITLE_LINES, placeholder=" ...")
     # Text of a corpus is no formula: a lone dollar sign would be an error.
     figure.suptitle("\n".join(lines), parse_math=False, fontsize=11)

@@ -138,9 +138,10 @@ class Reporter:
         self.console.print(f"[bold]validation[/bold] at step {step}: loss {total:.4f}  {parts}", highlight=False)
 
     def recordings(self, samples: Samples) -> None:
-        """The recordings of the sentences that will be heard, vocoded: what synthesis can sound like at best."""
+        """The sentences that will be heard, and their recordings, vocoded: what synthesis can sound like at best."""
         with self._curves(0):
             for clip in samples.clips[: samples.heard]:
+                tf.summary.text(f"text/{clip.clip_id}", samples.text(clip))
                 self._sound(f"recording/{clip.clip_id}", clip.mel, samples.profile)
 
     def samples(self, step: int, samples: Samples, spoken: list[Sample], *, began: float) -> None:

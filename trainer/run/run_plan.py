@@ -9,9 +9,10 @@ import click
 
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec
 from xtts.shared.cache.quick_check import full_check, quick_check
-from xtts.shared.config import Config, TrainingConfig, feature_config, setting_differences
+from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError
+from xtts.shared.feature_settings import feature_config, follow_text, setting_differences
 from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
 from xtts.trainer.run.checkpoint import (
     before_decay,
@@ -58,6 +59,7 @@ def make_plan(
     resolved = resolve(config, assignments, flags)
     cache = cache or (source.cache() if source else None) or Path(DEFAULT_CACHE)
     spec = load_spec(cache)
+    resolved = follow_text(resolved, spec.features)
     check_features(resolved, spec, cache)
     check_files(resolved, cache)
     folder = RunFolder(out) if out else source or RunFolder(RUNS / f"{resolved.model.size}-{spec.identity[:8]}")

@@ -7,7 +7,8 @@ from pathlib import Path
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.cache.stats import corpus_stats, effect_of_caps
-from xtts.shared.config import Config, feature_config, setting_differences
+from xtts.shared.config import Config
+from xtts.shared.feature_settings import feature_config, setting_differences
 from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers
 from xtts.trainer.data.training_bucket import bucket_order
 from xtts.trainer.doctor.finding import Fact, Finding, Result, as_yaml
