@@ -12,7 +12,6 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MICRO = [
     "model.text_width=16", "model.text_blocks=1", "model.text_heads=2", "model.prenet_layers=1",
     "model.duration_width=16", "model.decoder_width=16", "model.decoder_blocks=1", "training.batch_size=3",
-    "model.dropout=0", "model.duration_layers=1",
 ]  # fmt: skip
 
 
