@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.workers.progress import NullProgress
@@ -37,6 +39,11 @@ LONGEST = (
     "test_evaluate.py", "test_examples.py", "test_validation_loop.py",
 )  # fmt: skip
 """These files begin, so that no long one is left to one of the two processes of `make test` at the end."""
+SHARE_STEPS = {
+    "test_trainer.py", "test_spoken_samples.py", "test_training_loop.py", "test_clock.py", "test_validation_loop.py",
+    "test_doctor.py",
+}  # fmt: skip
+"""These files take over each other's compiled steps (trainer/shared_steps.py): one process runs them all."""
 ToneCorpus = Callable[..., Path]
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
@@ -46,6 +53,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first."""
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+class OneProcessAFile(LoadFileScheduling):
+    """Every file is run by one process, and those that share compiled steps by the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return "steps" if Path(file).name in SHARE_STEPS else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneProcessAFile:
+    """How `make test` deals the tests out."""
+    return OneProcessAFile(config, log)
 
 
 def write_tone_corpus(

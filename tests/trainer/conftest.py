@@ -1,5 +1,6 @@
 """A model small enough to compile in seconds, and plans of runs on the shared cache."""
 
+import fcntl
 import json
 import shutil
 import subprocess
@@ -151,12 +152,19 @@ def read_steps():
 
 
 @pytest.fixture(scope="session")
-def finished_run(tmp_path_factory, run_train):
-    """(folder, screen) of an uninterrupted run of 12 steps: do not change it."""
-    folder = tmp_path_factory.mktemp("runs") / "whole"
-    code, screen, err = run_train(folder)
-    assert code == 0, err
-    return folder, screen
+def finished_run(tmp_path_factory, run_train, worker_id):
+    """(folder, screen) of an uninterrupted run of 12 steps, one for all processes of the tests: do not change it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "finished-run" / "whole"
+    folder.parent.mkdir(exist_ok=True)
+    told = folder.with_name("screen.txt")
+    with open(folder.with_name("lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not told.exists():
+            code, screen, err = run_train(folder)
+            assert code == 0, err
+            told.write_text(screen)
+    return folder, told.read_text()
 
 
 @pytest.fixture(scope="session")

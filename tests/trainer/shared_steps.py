@@ -4,9 +4,14 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from unittest.mock import patch
 
+from tensorflow.python.ops import gen_dataset_ops
+
 from xtts.trainer.engine import engine
+from xtts.trainer.engine.dynamic_baseline import loop_kinds
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.train_step import UPDATE, Steps
+from xtts.trainer.engine.training_loop import TrainingLoop
+from xtts.trainer.engine.validation_loop import ValidationLoop
 
 SCHEDULE = {
     "steps", "epochs", "patience", "learning_rate", "warmup_steps", "decay_fraction", "final_learning_rate_share",
@@ -14,6 +19,18 @@ SCHEDULE = {
     "samples_heard", "checkpoint_every", "keep_checkpoints",
 }  # fmt: skip
 """Settings of training that are in no compiled step; runs that differ in any other one share nothing."""
+
+
+IN_THE_LOOP = {
+    "seed", "steps", "learning_rate", "warmup_steps", "decay_fraction", "final_learning_rate_share",
+}  # fmt: skip
+"""Settings of training that are constants of the traced loop, beside those of the steps."""
+
+
+def read_anew(old, new):
+    """The iterator `old`, which a traced loop holds, reads from now on what `new` would read, from its beginning."""
+    gen_dataset_ops.make_iterator(new._dataset._variant_tensor, old._iterator_resource)
+    old._dataset = new._dataset
 
 
 class SharedSteps(Steps):
@@ -36,6 +53,7 @@ class Kept:
 
     def __init__(self):
         self._runs = {}
+        self._loops = {}
 
     def state(self, config, spec):
         """The state of the first run of such steps, every variable as it was before; a new one for a first run."""
@@ -60,6 +78,35 @@ class Kept:
         kept = [steps for state, _, steps in self._runs.values() if state.model is model]
         return kept[0] if kept else Steps(model, optimizer, training, step)
 
+    def loop_kinds(self, spec):
+        """Loops that are traced once; what they read is opened anew for every run."""
+        return (self._training_loop, self._validation_loop) if spec.fixed_length else loop_kinds(spec)
+
+    def _training_loop(self, cache, spec, config, sizes, steps, position):
+        training = config.training.model_dump(include=IN_THE_LOOP)
+        key = repr((cache, spec.model_dump(), config.data.model_dump(), training, sizes, id(steps)))
+        if key not in self._loops:
+            self._loops[key] = TrainingLoop(cache, spec, config, sizes, steps, position)
+            return self._loops[key]
+        loop = self._loops[key]
+        new = TrainingLoop(cache, spec, config, sizes, steps, position)
+        for old, iterator in zip(loop._iterators, new._iterators, strict=True):
+            read_anew(old, iterator)
+        loop.host_calls = 0
+        return loop
+
+    def _validation_loop(self, cache, spec, sizes, steps, stop):
+        key = repr((cache, spec.model_dump(), sizes, id(steps), id(stop)))
+        if key not in self._loops:
+            self._loops[key] = ValidationLoop(cache, spec, sizes, steps, stop)
+            return self._loops[key]
+        loop = self._loops[key]
+        for (_, old, _), (_, iterator, _) in zip(
+            loop._parts, ValidationLoop(cache, spec, sizes, steps, stop)._parts, strict=True
+        ):
+            read_anew(old, iterator)
+        return loop
+
 
 @contextmanager
 def shared_steps():
@@ -68,5 +115,6 @@ def shared_steps():
     with (
         patch.object(engine, "TrainState", kept.state),
         patch.object(engine, "Steps", kept.steps),
+        patch.object(engine, "loop_kinds", kept.loop_kinds),
     ):
         yield
