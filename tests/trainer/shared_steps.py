@@ -78,33 +78,26 @@ class Kept:
         kept = [steps for state, _, steps in self._runs.values() if state.model is model]
         return kept[0] if kept else Steps(model, optimizer, training, step)
 
-    def loop_kinds(self, spec):
+    def loop_kinds(self, buckets):
         """Loops that are traced once; what they read is opened anew for every run."""
-        return (self._training_loop, self._validation_loop) if spec.fixed_length else loop_kinds(spec)
+        return (self._training_loop, self._validation_loop) if buckets[0].signature.is_locked else loop_kinds(buckets)
 
-    def _training_loop(self, cache, spec, config, sizes, steps, position):
-        training = config.training.model_dump(include=IN_THE_LOOP)
-        key = repr((cache, spec.model_dump(), config.data.model_dump(), training, sizes, id(steps)))
-        if key not in self._loops:
-            self._loops[key] = TrainingLoop(cache, spec, config, sizes, steps, position)
-            return self._loops[key]
-        loop = self._loops[key]
-        new = TrainingLoop(cache, spec, config, sizes, steps, position)
-        for old, iterator in zip(loop._iterators, new._iterators, strict=True):
-            read_anew(old, iterator)
+    def _training_loop(self, buckets, data, steps, position):
+        new = TrainingLoop(buckets, data, steps, position)
+        training = steps.training.model_dump(include=IN_THE_LOOP)
+        loop = self._loops.setdefault(repr((buckets, data, training, id(steps))), new)
+        if loop is not new:
+            for old, iterator in zip(loop._iterators, new._iterators, strict=True):
+                read_anew(old, iterator)
         loop.host_calls = 0
         return loop
 
-    def _validation_loop(self, cache, spec, sizes, steps, stop):
-        key = repr((cache, spec.model_dump(), sizes, id(steps), id(stop)))
-        if key not in self._loops:
-            self._loops[key] = ValidationLoop(cache, spec, sizes, steps, stop)
-            return self._loops[key]
-        loop = self._loops[key]
-        for (_, old, _), (_, iterator, _) in zip(
-            loop._parts, ValidationLoop(cache, spec, sizes, steps, stop)._parts, strict=True
-        ):
-            read_anew(old, iterator)
+    def _validation_loop(self, buckets, steps, stop):
+        new = ValidationLoop(buckets, steps, stop)
+        loop = self._loops.setdefault(repr((buckets, id(steps), id(stop))), new)
+        if loop is not new:
+            for (_, old, _), (_, iterator, _) in zip(loop._parts, new._parts, strict=True):
+                read_anew(old, iterator)
         return loop
 
 
