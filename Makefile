@@ -3,7 +3,8 @@
 CONFIG ?= tiny
 GPU ?=
 CLIPS ?= 1250
-CACHE ?= features
+LANGUAGE ?=
+CACHE ?= features$(if $(LANGUAGE),-$(LANGUAGE))
 PYTHON ?= python3
 TRAIN_ARGS ?=
 BENCH_ARGS ?= --quick
@@ -13,7 +14,7 @@ CKPT ?= $(patsubst %/,%,$(dir $(firstword $(shell ls -t runs/*/run.json 2>/dev/n
 TEXT ?= The first words of a new voice.
 export TEXT
 BIN := .venv/bin
-SAMPLE := sample-corpus
+SAMPLE := sample-corpus$(if $(LANGUAGE),-$(LANGUAGE))
 READY := .venv/.ready
 SAMPLE_READY := $(SAMPLE)/metadata.csv
 CORPUS := $(or $(DATA),$(SAMPLE))
@@ -33,6 +34,7 @@ help:
 	@echo "make train [CONFIG=tiny] [GPU=rtx4090] [DATA=...] [TRAIN_ARGS='--steps N']"
 	@echo "                from nothing, or from where it stopped, to a checkpoint"
 	@echo "make features [DATA=LJSpeech-1.1] [CONFIG=tiny]     build or update the cache in $(CACHE)/"
+	@echo "                LANGUAGE=fa (de, ru, ...): for a corpus in that language, in features-fa/"
 	@echo "make synth TEXT='...' [CKPT=runs/NAME]               speak into out.wav with the newest run"
 	@echo "make verify     check the cache"
 	@echo "make doctor     what would slow training down here, and what to change"
@@ -52,13 +54,14 @@ $(READY): pyproject.toml
 	@touch $@
 
 $(SAMPLE_READY): $(READY)
-	$(BIN)/xtts-precompute sample-corpus $(SAMPLE) --clips $(CLIPS) --seed 0
+	$(BIN)/xtts-precompute sample-corpus $(SAMPLE) --clips $(CLIPS) --seed 0 $(if $(LANGUAGE),--language $(LANGUAGE))
 	@touch $@
 
 # With DATA the cache of that corpus; without it the generated sample corpus.
 features: $(READY) $(if $(DATA),,$(SAMPLE_READY))
 	@if [ -e '$(CORPUS)' ]; then printf '%s\n' '$(CORPUS)' > '$(ORIGIN)'; fi
-	$(BIN)/xtts-precompute build --data '$(CORPUS)' --cache '$(CACHE)' --config $(CONFIG)
+	$(BIN)/xtts-precompute build --data '$(CORPUS)' --cache '$(CACHE)' --config $(CONFIG) \
+		$(if $(LANGUAGE),--set text.language=$(LANGUAGE))
 	@cksum < '$(CACHE)/cache.json' >> '$(ORIGIN)'
 
 # What `train` does first. Without DATA a cache is brought up to date from the corpus it was built of; one that make did

@@ -137,7 +137,10 @@ def test_ledger_has_a_row_and_a_reason_for_every_clip(corpus, tiny_config, tmp_p
     text[9], text[10], text[11] = "tone-0009||", "tone-0010|\u4f60\u597d|", "tone-0011|caf\u00e9 \u2603|"
     (corpus / "metadata.csv").write_text("\n".join([*text, text[12]]) + "\n")
     lenient = tiny_config.model_copy(
-        update={"shapes": tiny_config.shapes.model_copy(update={"max_reject_fraction": 0.9})}
+        update={
+            "shapes": tiny_config.shapes.model_copy(update={"max_reject_fraction": 0.9}),
+            "text": tiny_config.text.model_copy(update={"max_unknown_share": 0.5}),
+        }
     )
     report = build(corpus, tmp_path / "cache", lenient)
     index = read_index(tmp_path / "cache" / "index.parquet")
@@ -146,7 +149,7 @@ def test_ledger_has_a_row_and_a_reason_for_every_clip(corpus, tiny_config, tmp_p
     assert reasons == {
         "tone-0001": "missing audio", "tone-0002": "empty audio", "tone-0003": "unreadable audio",
         "tone-0004": "empty audio", "tone-0005": "too short audio", "tone-0006": "non-finite mel",
-        "tone-0009": "empty text", "tone-0010": "no known symbols", "tone-0012": "duplicate id",
+        "tone-0009": "empty text", "tone-0010": "no known letters", "tone-0012": "duplicate id",
     }  # fmt: skip
     by_id = rows(tmp_path / "cache")
     assert notes_of(by_id["tone-0007"]) == "resampled from 16000 Hz"

@@ -20,6 +20,7 @@ from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.audio.decode import decode
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
+from xtts.shared.audio.mel_pictures import can_draw
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, mel_profile
 from xtts.shared.cache.clip_index import Kept, Rejected, Rejection
 from xtts.shared.config_files import load_config
@@ -167,3 +168,19 @@ def test_help_imports_nothing_heavy(command):
     done = subprocess.run([sys.executable, "-c", code, command], capture_output=True, text=True, check=True)
     assert "Usage" in done.stdout
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_text_that_the_picture_cannot_show_stands_beside_it(tiny_cache, tmp_path, monkeypatch):
+    words = "می‌خواهم یک کتابِ تازه بخرم."
+    row = CachedClips(tiny_cache).row("tone-0003")
+    monkeypatch.setattr(CachedClips, "row", lambda self, clip_id: replace(row, clip=replace(row.clip, text=words)))
+    told = inspect_clip(tiny_cache, "tone-0003", tmp_path)
+    assert f"text: {words}" in told  # the joiner too, which prints nothing
+    assert (tmp_path / "tone-0003.txt").read_text(encoding="utf-8") == words + "\n"
+    assert [can_draw(text) for text in ("Grüße, ș!", "кит", words, "हिन्दी", "你好")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]

@@ -1,0 +1,166 @@
+"""Corpora in other languages, and in several: no letter is lost in silence, each clip is read in its own language."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.cli import main
+from xtts.precompute.workers.progress import NullProgress
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.clip_index import Kept, read_index
+from xtts.shared.cache.shard_reader import read_shard
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+from xtts.shared.text.tokenizer import load_tokenizer
+
+RUSSIAN = "Съешь же ещё этих мягких французских булок."
+PERSIAN = "می‌خواهم یک کتابِ تازه بخرم؛ تو چه؟"
+GERMAN = "Zwölf Boxkämpfer jagen Viktor über den großen Deich."
+
+
+@pytest.fixture
+def corpus(tone_corpus, tmp_path):
+    """`corpus(text, ...)`: clips whose lines end in these columns, one after the other."""
+
+    def make(*columns, clips=12):
+        root = tone_corpus(tmp_path / "corpus", clips, seconds=(3.0, 4.0))
+        lines = [f"tone-{i:04d}|{columns[i % len(columns)]}" for i in range(clips)]
+        (root / "metadata.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return root
+
+    return make
+
+
+def build(root, cache, *settings):
+    config = load_config("tiny", assignments=["shapes.buckets=1", *settings])
+    return build_cache(root, cache, config, workers=1, progress=NullProgress())
+
+
+def records(cache):
+    spec = load_spec(cache)
+    return {
+        record.clip_id: record
+        for bucket in spec.buckets
+        for shard in (*bucket.train, *bucket.validation)
+        for _, record in read_shard(cache / shard.file, spec, bucket)
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "message"),
+    [
+        (RUSSIAN, "ru", r"English \(en\), but most letters are Cyrillic, .*--set text.language=ru"),
+        (PERSIAN, "fa", r"English \(en\), but most letters are Arabic, .*--set text.language=fa"),
+        (GERMAN, "de", r"of the letters are not English and would lose their accents .*--set text.language=de"),
+    ],
+)
+def test_another_language_stops_the_build_and_is_kept_whole_in_its_own(corpus, tmp_path, text, language, message):
+    root = corpus(text)
+    with pytest.raises(LockstepError, match=message) as stopped:
+        build(root, tmp_path / "features")
+    assert stopped.value.exit_code == 1
+    assert not (tmp_path / "features" / "cache.json").exists()
+    report = build(root, tmp_path / "features", f"text.language={language}")
+    assert report.spec.statistics.clips == 12
+    rows = read_index(tmp_path / "features" / "index.parquet")
+    assert all(isinstance(row, Kept) and not row.tokens.left_out for row in rows)
+    tokenizer = load_tokenizer(tmp_path / "features" / "tokenizer.json")
+    ids = tokenizer.encode(text).ids
+    assert tokenizer.languages == (language,) == tuple(load_spec(tmp_path / "features").languages)
+    assert all(
+        record.tokens[: record.token_length].tolist() == ids for record in records(tmp_path / "features").values()
+    )
+
+
+def test_the_share_that_may_be_lost_is_a_setting(corpus, tmp_path):
+    root = corpus("a sentence without any strange letter at all", "one with a ж and no more than that")
+    with pytest.raises(LockstepError, match=r"CYRILLIC|Cyrillic: ж 6x in clip tone-0001"):
+        build(root, tmp_path / "features")
+    report = build(root, tmp_path / "features", "text.max_unknown_share=0.05")
+    (counts,) = report.letters
+    (lost,) = counts.characters()
+    assert (lost.character, lost.name, lost.count) == ("ж", "CYRILLIC SMALL LETTER ZHE", 6)
+    build(root, tmp_path / "features", "text.max_unknown_share=0.5")  # decides no byte: nothing is written again
+    assert build(root, tmp_path / "features", "text.max_unknown_share=0.05").kept_shards
+
+
+def test_what_is_lost_is_printed_by_build_and_stats_and_stands_in_the_report(corpus, tmp_path):
+    root, cache = corpus("one \u2603 two", "nothing else"), tmp_path / "features"
+    built = CliRunner().invoke(main, ["build", "--data", str(root), "--cache", str(cache), "--set", "shapes.buckets=1"])
+    seen = CliRunner().invoke(main, ["stats", "--cache", str(cache)]).output
+    CliRunner().invoke(main, ["report", "--cache", str(cache), "--out", str(tmp_path / "report.html")])
+    for told in (built.output, seen):
+        assert "\u2603 SNOWMAN: 6x left out, as in tone-0000" in told
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '<td class="left" dir="auto">\u2603</td><td class="left">SNOWMAN</td><td>6</td>' in page
+
+
+def test_a_text_without_a_letter_is_rejected(corpus, tmp_path):
+    report = build(corpus("words and more", "?! ... 12"), tmp_path / "features", "shapes.max_reject_fraction=0.9",
+                   "text.expand_numbers=false")  # fmt: skip
+    assert report.rejected == {"no known letters": 6}
+
+
+def test_the_alphabet_keeps_its_ids_while_clips_come_and_go(corpus, tmp_path):
+    root, cache, settings = corpus(GERMAN, "Eine Pause."), tmp_path / "features", ["text.language=de"]
+    build(root, cache, *settings)
+    before = load_tokenizer(cache / "tokenizer.json").symbols
+    lines = (root / "metadata.csv").read_text(encoding="utf-8").splitlines()
+    (root / "metadata.csv").write_text("\n".join(lines[1::2]) + "\n", encoding="utf-8")  # no umlaut is left
+    build(root, cache, *settings)
+    assert load_tokenizer(cache / "tokenizer.json").symbols == before
+    (root / "metadata.csv").write_text(
+        "\n".join([*lines[1::2], "tone-0000|Ein Café in Győr."]) + "\n", encoding="utf-8"
+    )
+    build(root, cache, *settings)
+    assert load_tokenizer(cache / "tokenizer.json").symbols == (*before, "y", "é", "ő")
+
+
+def manifest(root, languages):
+    lines = [
+        {"audio_filepath": f"wavs/tone-{i:04d}.wav", "text": text, "language": code}
+        for i, (code, text) in enumerate(languages)
+    ]
+    path = root / "manifest.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
+    return path
+
+
+def test_every_clip_is_read_in_its_own_language(corpus, tmp_path):
+    root, cache = corpus("x"), tmp_path / "features"
+    path = manifest(root, [("en-US", "Plain words, café."), ("fa_IR", PERSIAN), ("de", GERMAN)] * 4)
+    build(path, cache, "text.max_unknown_share=0.1")
+    spec, tokenizer, stored = load_spec(cache), load_tokenizer(cache / "tokenizer.json"), records(cache)
+    assert spec.languages == list(tokenizer.languages) == ["en", "fa", "de"]
+    assert [stored[f"tone-{i:04d}"].language for i in range(3)] == [0, 1, 2]
+    first = stored["tone-0000"]
+    assert tokenizer.decode(first.tokens[: first.token_length].tolist()) == "plain words, cafe."
+    third = stored["tone-0002"]
+    assert tokenizer.decode(third.tokens[: third.token_length].tolist()) == GERMAN.lower()
+    assert [row.clip.language for row in read_index(cache / "index.parquet")][:3] == ["en", "fa", "de"]
+    assert not build(path, cache, "text.max_unknown_share=0.1").changed
+
+
+def test_a_clip_in_another_language_is_written_again(corpus, tmp_path):
+    root, cache = corpus("x"), tmp_path / "features"
+    clips = [("en", "Plain words."), ("de", "Ein Wort.")] * 6
+    build(manifest(root, clips), cache)
+    clips[4] = ("de", "Plain words.")
+    report = build(manifest(root, clips), cache)
+    assert report.changed
+    assert records(cache)["tone-0004"].language == 1
+
+
+def test_the_fifth_column_of_metadata_names_the_language(corpus, tmp_path):
+    root, cache = corpus(f"{GERMAN}|{GERMAN}|Jonas|de", "Plain words.|Plain words.|Ann|en"), tmp_path / "features"
+    build(root, cache)
+    assert load_spec(cache).languages == ["en", "de"]
+    assert {row.clip.language for row in read_index(cache / "index.parquet")} == {"de", "en"}
+
+
+def test_a_language_that_is_no_code_is_an_error_with_its_line(corpus, tmp_path):
+    root = corpus("Plain words.|Plain words.|Ann|English please")
+    with pytest.raises(LockstepError, match=r"metadata.csv:1: language 'English please', expected an ISO 639"):
+        build(root, tmp_path / "features")
