@@ -1,0 +1,134 @@
+"""What a small corpus in another language teaches: Persian and German, letters and phonemes; and two languages at once.
+
+    python benchmarks/languages.py [--quick] [--only fa-characters ...] [--steps 1500] [--out FILE.json]
+
+A spoken sample corpus of each language is trained on (`tiny`), and the held-out sentences are evaluated as
+`xtts-synth evaluate` does. `mixed`: four voices that speak English and German, each sentence said in its language and
+voice; `mixed-one-language`: the same recordings and symbols, but the model is not told the language of a sentence.
+A run that is there already goes on to --steps.
+"""
+
+import argparse
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import soundfile
+from amounts import settle
+from commands import command
+from report import machine, section_lines, write_json
+
+from xtts.precompute.sample.espeak import SAMPLE_RATE_HZ, speak
+from xtts.precompute.sample.sentences import sentences
+from xtts.trainer import evaluate_checkpoint
+
+SINGLE = ("fa-characters", "fa-phonemes", "de-characters", "de-phonemes")
+MIXED = ("mixed", "mixed-one-language")
+VOICES = {"f2": 60, "m7": 25, "belinda": 65, "klatt": 40}
+"""Variant of espeak-ng's voices, the same in both languages, and its pitch."""
+LANGUAGES = {"en": "en-us", "de": "de"}
+LONGEST_SECONDS = 4.0
+FULL = {"clips": 300, "held_out": 50, "mixed_clips": 75, "steps": 1500}
+QUICK = {"clips": 24, "held_out": 4, "mixed_clips": 4, "steps": 40}
+
+
+def main() -> None:
+    options = parse_arguments()
+    rows = []
+    for name in options.only:
+        cache, run = options.work / f"cache-{name}", options.work / f"run-{name}"
+        (build_mixed if name in MIXED else build_single)(options, name, cache)
+        settings = ("training.validate_every=500", "training.samples_every=0")
+        sets = itertools.chain.from_iterable(("--set", setting) for setting in (*SHAPES, *settings))
+        resume = ("--resume", run) if (run / "checkpoints").is_dir() else ("--config", "tiny")
+        command("train", *resume, "--cache", cache, "--out", run, "--steps", options.steps, *sets, shown=True)
+        rows.append({"corpus": name, **measure(run)})
+        print(rows[-1], file=sys.stderr)
+    figures = {
+        "title": f"held-out sentences after {options.steps} steps of tiny",
+        "steps": options.steps,
+        "table": rows,
+    }
+    figures |= {name: getattr(options, name) for name in ("clips", "held_out", "mixed_clips")}
+    figures |= machine(["lockstep-tts", "tensorflow", "espeakng-loader"])
+    print("\n".join(section_lines("languages", figures)))
+    if options.out:
+        write_json(options.out, figures)
+
+
+SHAPES = ("shapes.buckets=2",)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help=f"less of everything, no voice yet: {QUICK}")
+    parser.add_argument("--only", nargs="+", choices=(*SINGLE, *MIXED), default=(*SINGLE, *MIXED), metavar="CORPUS")
+    parser.add_argument("--clips", type=int, help="of a corpus in one language")
+    parser.add_argument("--held-out", type=int, help="of them")
+    parser.add_argument("--mixed-clips", type=int, help="sentences of each voice in each language")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--work", type=Path, default=Path("build/languages"), help="corpora, caches and runs")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    options = parser.parse_args()
+    settle(options, full=FULL, quick=QUICK)
+    return options
+
+
+def build_single(options: argparse.Namespace, name: str, cache: Path) -> None:
+    language, tokenizer = name.split("-")
+    corpus = options.work / f"corpus-{language}-{options.clips}"
+    made = ("--clips", options.clips, "--seed", 0, "--language", language)
+    command("precompute", "sample-corpus", corpus, *made, shown=True)
+    build(corpus, cache, f"text.language={language}", f"text.tokenizer={tokenizer}",
+          f"split.validation_fraction={options.held_out / options.clips}")  # fmt: skip
+
+
+def build_mixed(options: argparse.Namespace, name: str, cache: Path) -> None:
+    corpus = options.work / f"corpus-mixed-{options.mixed_clips}"
+    if not (corpus / "en-de.jsonl").is_file():
+        write_mixed(corpus, options.mixed_clips)
+    manifest = corpus / ("en-de.jsonl" if name == "mixed" else "de.jsonl")
+    build(manifest, cache, "text.max_unknown_share=0.01", "split.validation_fraction=0.1")
+
+
+def build(corpus: Path, cache: Path, *settings: str) -> None:
+    sets = itertools.chain.from_iterable(("--set", setting) for setting in (*SHAPES, *settings))
+    command("precompute", "build", "--data", corpus, "--cache", cache, "--config", "tiny", *sets, shown=True)
+
+
+def write_mixed(folder: Path, clips: int) -> None:
+    """Every voice says other sentences; a manifest with the languages, and one that calls all of them German."""
+    (folder / "wavs").mkdir(parents=True, exist_ok=True)
+    entries = []
+    for language, base in LANGUAGES.items():
+        drawn = sentences(0, LONGEST_SECONDS, language)
+        for voice, pitch in VOICES.items():
+            for number, sentence in enumerate(itertools.islice(drawn, clips)):
+                path = Path("wavs") / f"{language}-{voice}-{number:04d}.wav"
+                soundfile.write(
+                    folder / path, speak(sentence.normalised, f"{base}+{voice}", pitch=pitch), SAMPLE_RATE_HZ
+                )
+                text = {"text": sentence.normalised.lower(), "speaker": voice, "language": language}
+                entries.append({"audio_filepath": str(path), **text})
+    for name, said in (("de.jsonl", {"language": "de"}), ("en-de.jsonl", {})):
+        lines = "".join(json.dumps({**entry, **said}) + "\n" for entry in entries)
+        (folder / name).write_text(lines, encoding="utf-8")
+
+
+def measure(run: Path) -> dict[str, object]:
+    """Figures of the whole validation split, and the seconds of its training steps."""
+    figures = evaluate_checkpoint(run, limit=1000)["synthesised"]
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    spec = json.loads((run / "run.json").read_text(encoding="utf-8"))["synthesis"]
+    return {
+        "retrieval_at_1": figures.retrieval_at_1,
+        "relative_mcd": round(figures.relative_mcd, 3),
+        "duration_error": round(figures.duration_error, 3),
+        "symbols": len(spec["tokenizer"]["symbols"]),
+        "step_minutes": round(sum(line["step_seconds"] for line in lines if line["split"] == "train") / 60, 2),
+    }
+
+
+if __name__ == "__main__":
+    main()
