@@ -6,15 +6,15 @@ from xtts.shared.errors import LockstepError
 
 
 def bucket_numbers(spec: CacheSpec, split: Split) -> list[int]:
-    """Numbers of the buckets that hold clips of a split."""
+    """Numbers of the buckets with clips in a split."""
     return [number for number, bucket in enumerate(spec.buckets) if bucket.clips(split)]
 
 
 def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
-    """B by bucket number: `batch_size` in the bucket of the most frames; others get more, for as many frames a step.
+    """B by bucket number: `batch_size` in the longest bucket, more clips in shorter ones for as many frames per step.
 
-    A bucket's B is a multiple of `gradient_accumulation_steps` and no larger than its clips, so that no clip occurs
-    twice in a step; one that only holds out clips is never accumulated.
+    A bucket's B is a multiple of `gradient_accumulation_steps` and at most its number of clips, so that no clip occurs
+    twice in a step. A bucket with validation clips only is not accumulated.
     """
     micro = training.gradient_accumulation_steps
     clips = sum(bucket.clips("train") for bucket in spec.buckets)
@@ -48,7 +48,7 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
 
 
 def with_steps(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> Config:
-    """The configuration with `training.steps` worked out from `training.epochs`, where that is set."""
+    """The configuration with `training.steps` computed from `training.epochs`, where that is set."""
     epochs = config.training.epochs
     if epochs is None:
         return config
