@@ -1,4 +1,4 @@
-"""The dynamic baseline: clips at own length, padded per batch, traced for each shape; the same order and losses."""
+"""The dynamic baseline: clips padded per batch, traced for each shape; the same order and losses."""
 
 import io
 import mmap
@@ -30,7 +30,7 @@ OWN_LENGTH = ("shapes.pad_to_fixed_length=false", "shapes.buckets=1")
 
 @pytest.fixture(scope="module")
 def caches(tmp_path_factory, tiny_corpus):
-    """(clips at own length, the same clips padded to one shape)."""
+    """(unpadded clips, the same clips padded to one shape)."""
     folder = tmp_path_factory.mktemp("dynamic")
     for name, fixed in (("own", False), ("padded", True)):
         flags = {"shapes.pad_to_fixed_length": fixed, "shapes.buckets": 1, "split.validation_fraction": 0.1}
@@ -39,7 +39,7 @@ def caches(tmp_path_factory, tiny_corpus):
 
 
 def run(make_plan, folder, cache, **options):
-    """Train two steps over clips at own length, each saved; what the screen showed."""
+    """Train two steps over unpadded clips, saving each; the output."""
     plan = make_plan(
         folder, *OWN_LENGTH, "training.steps=2", "training.checkpoint_every=1", "training.log_every=1",
         "training.validate_every=2", cache=cache, **options,
@@ -58,7 +58,7 @@ def dynamic_run(caches, make_plan, tmp_path_factory):
 
 def test_it_trains_warns_and_reports_its_traces(dynamic_run, read_steps):
     folder, screen = dynamic_run
-    assert "warning: the cache holds clips at their own lengths, so every new shape is traced and compiled" in screen
+    assert "warning: the cache holds unpadded clips, so training stops to trace and compile every new shape" in screen
     assert "build the cache with shapes.pad_to_fixed_length: true" in screen
     assert "compiled bucket" not in screen
     lines = read_steps(folder)
