@@ -104,6 +104,6 @@ def test_the_time_of_an_op_is_less_that_of_those_inside_it():
     assert top_ops([line]) == [("while", 6.0, 1), ("fusion", 4.0, 2), ("copy", 1.0, 1)]
 
 
-def test_names_of_xla_and_of_tensorflow_are_told_apart():
+def test_xla_names_are_distinguished_from_tensorflow_names():
     assert is_xla_op("wrapped_reduce-window.2")
     assert not any(map(is_xla_op, ("while/body/mul:Mul", "ThunkExecutor::Execute", "IteratorGetNext")))
