@@ -202,4 +202,4 @@ def test_too_many_bad_numbers_in_a_row_stop_the_run(poisoned_cache, run_train, t
     cache, _ = poisoned_cache
     code, _, err = run_train(tmp_path / "run", "training.steps=20", "training.max_bad_steps=1", cache=cache)
     assert code == 1
-    assert "1 non-finite updates in a row, all skipped; look at the clips named above" in err
+    assert "1 non-finite updates in a row, all skipped; check the clips named above" in err
