@@ -27,7 +27,7 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
     most_frames = max(spec.buckets[number].frames for number in bucket_numbers(spec, "train"))
     sizes = {}
     for number, bucket in enumerate(spec.buckets):
-        level = (
+        size = (
             training.batch_size * most_frames // bucket.frames
             if training.constant_frames_per_batch
             else training.batch_size
@@ -41,9 +41,9 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
                 fix=f"set it to {trained} or less, or build the cache with fewer shapes.buckets",
             )
         if trained:
-            sizes[number] = min(level, trained) // micro * micro
+            sizes[number] = min(size, trained) // micro * micro
         elif held_out:
-            sizes[number] = min(level, held_out)
+            sizes[number] = min(size, held_out)
     return sizes
 
 

@@ -140,7 +140,7 @@ class Reporter:
     def recordings(self, samples: Samples) -> None:
         """Add the vocoded recordings of the sentences: the best that synthesis can sound like."""
         with self._curves(0):
-            for clip in samples.clips[: samples.heard]:
+            for clip in samples.clips[: samples.shown]:
                 self._sound(f"recording/{clip.clip_id}", clip.mel, samples.profile)
 
     def samples(self, step: int, samples: Samples, spoken: list[Sample], *, began: float) -> None:
@@ -153,7 +153,7 @@ class Reporter:
         with self._curves(step):
             for name, value in named.items():
                 tf.summary.scalar(f"evaluation/{name}", value)
-            for sample in spoken[: samples.heard]:
+            for sample in spoken[: samples.shown]:
                 self._show(sample, samples)
             self._tensorboard.flush()
         seconds = time.perf_counter() - began

@@ -54,7 +54,7 @@ class Samples:
         self.profile, self.model = spec.mel_profile, model
         wanted = training.sample_sentences if training.samples_every else 0
         number, self.clips = fixed_sentences(cache, spec, wanted)
-        self.heard = min(training.samples_heard, len(self.clips))
+        self.shown = min(training.samples_heard, len(self.clips))
         """How many sentences, from the first, go to TensorBoard as audio and pictures."""
         self._tokenizer = load_tokenizer(cache / TOKENIZER_FILE)
         self._recorded: np.ndarray | None = None

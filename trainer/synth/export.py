@@ -85,7 +85,8 @@ def _save_model(source: Source, folder: Path, steps: int) -> None:
         signatures[name(shape)] = speak.get_concrete_function()
     if source.model.voice_latents:
         encode_reference = tf.function(
-            lambda *heard: {"voice": model.encode_reference(*heard)}, input_signature=reference_signature(source)
+            lambda *crop: {"voice": model.encode_reference(*crop)},
+            input_signature=reference_signature(source),
         )
         signatures["encode_reference"] = encode_reference.get_concrete_function()
     signatures["serving_default"] = signatures[name(source.voice.ladder[-1])]

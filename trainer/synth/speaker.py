@@ -135,12 +135,12 @@ class Speaker:
         if self._encode_reference is None:
             raise LockstepError(str(self.source.checkpoint), found="a model without voice latents")
         frames = self.source.model.voice_frames
-        heard = []
+        latents = []
         for crop in split_crops(mel, frames):
             padded = np.full([1, frames, mel.shape[1]], self.voice.mel_profile.silence, np.float32)
             padded[0, : len(crop)] = crop
-            heard.append(self._encode_reference(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
-        self._latents = tf.constant(np.mean(heard, axis=0))
+            latents.append(self._encode_reference(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
+        self._latents = tf.constant(np.mean(latents, axis=0))
 
     def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> Utterance:
         """Speak tokens that fit the largest shape; `number` keys the noise, speaker and language are table rows.

@@ -115,6 +115,6 @@ def test_sound_shards_have_no_finding(shards, slow_reads, kind):
 
 def test_a_disk_that_cannot_keep_up(only):
     asked = {"batch_bytes": 50e6, "cache_bytes": 10**12, "free_memory": 10**10, "step_seconds": 0.1}
-    assert "of a disk that reads 95" in only(disk_demand(1e8, **asked)).what
+    assert "the disk reads 95" in only(disk_demand(1e8, **asked)).what
     assert not disk_demand(1e9, **asked)[1]
     assert not disk_demand(1e8, **{**asked, "cache_bytes": 10**9})[1]

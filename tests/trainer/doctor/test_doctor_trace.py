@@ -20,7 +20,7 @@ def test_a_function_retraced_by_a_python_scalar(module):
     (finding,) = report.findings
     assert finding.what == f"train_step ({name}.py:4) traced again 4 times: scale changed"
     assert finding.cause == "scale was Python float 1.0, then Python float 0.5"
-    assert finding.fix.startswith("pass tf.constant(scale) or give input_signature")
+    assert finding.fix.startswith("pass tf.constant(scale) or set input_signature")
     assert "a call that is traced again takes" in finding.gain
     assert report.sections[0].facts[0].value == {"calls": 5, "traces": 5, "functions": 1}
 
@@ -188,14 +188,14 @@ def test_a_function_created_in_every_call(module, call):
     """)
     (finding,) = watch_calls(f"{name}:one_step", 4).findings
     assert finding.what.endswith(") created again 3 times")
-    assert "each is traced for itself" in finding.cause
+    assert "a new tf.function has no traces" in finding.cause
     assert finding.fix.startswith("create the tf.function, and the object whose method it is, once, outside")
 
 
 @pytest.mark.parametrize(
     ("call", "cause", "fix"),
     [
-        ("Options(), 0", "options was Options object 1, then Options object 2", "make options once"),
+        ("Options(), 0", "options was Options object 1, then Options object 2", "create options once"),
         ("Options(), number", "x was Python int 0, then Python int 1", "pass tf.constant(x)"),
         ("None, None if number else tf.ones([2])", "x was tensor float32[2], then None", "give every call the same"),
         ("None, [0] * number", "x was list of 0, then list of 1", "give every call the same arguments"),

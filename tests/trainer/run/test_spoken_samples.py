@@ -101,7 +101,7 @@ def make_samples(make_plan, tmp_path):
 
 def test_one_sentence_is_spoken_without_figures(make_samples):
     samples = make_samples("training.sample_sentences=1")
-    assert (len(samples.clips), samples.heard) == (1, 1)
+    assert (len(samples.clips), samples.shown) == (1, 1)
     assert samples.figures([]) is None
 
 

@@ -17,7 +17,7 @@ _TOLERATED_REJECTS = 0.01
 _WORTHWHILE_FILL = 1.2
 """More buckets are advised if they raise the useful frames of a step by a fifth: each is another compilation."""
 _NEAR_BEST_FILL = 0.97
-_WORTHWHILE_LEVEL = 1.2
+_WORTHWHILE_FRAMES = 1.2
 _TOLERATED_BLANKS = 0.1
 """Share of the training time that validation may spend on blank clips."""
 _VALIDATION_COST = 1.0
@@ -25,7 +25,7 @@ _VALIDATION_COST = 1.0
 _USUAL_BATCH = 8
 _MOST_SHUFFLING = 0.5
 """Share of the free memory that shuffled blocks may take."""
-_LEVEL_OFF = Finding(
+_CONSTANT_FRAMES_OFF = Finding(
     name="uneven-batches",
     section="config",
     what="training.constant_frames_per_batch is off: steps of short buckets do less work",
@@ -191,19 +191,19 @@ def reading(config: Config, spec: CacheSpec, sizes: dict[int, int], *, free_memo
     """Settings that cost speed: shuffle memory, shard mixing, constant frames per batch, prefetching to the device."""
     stored = sum(shard.bytes for bucket in spec.buckets for shard in bucket.train)
     shuffling = min(config.data.shuffle_memory_mb << 20, 2 * stored)  # a clip is in two blocks at most
-    level = constant_frames_gain(config, spec, sizes)
+    gain = constant_frames_gain(config, spec, sizes)
     constant = "on" if config.training.constant_frames_per_batch else "off"
     mixed = one_shard_share(config, spec)
     fact = Fact(
-        name="reading", value={"shuffle_bytes": shuffling, "one_shard_share": mixed, "constant_frames_gain": level},
+        name="reading", value={"shuffle_bytes": shuffling, "one_shard_share": mixed, "constant_frames_gain": gain},
         text=f"blocks of {shuffling / 2**20:,.0f} MiB in memory, {free_memory / 2**20:,.0f} MiB free; "
              f"{mixed:.0%} of a batch from one shard; constant frames per batch {constant}",
     )  # fmt: skip
     findings = []
     if shuffling > _MOST_SHUFFLING * free_memory:
         findings.append(_shuffling(shuffling, free_memory))
-    if level > _WORTHWHILE_LEVEL:
-        findings.append(replace(_LEVEL_OFF, gain=f"{level:.2f} times the frames per mean step"))
+    if gain > _WORTHWHILE_FRAMES:
+        findings.append(replace(_CONSTANT_FRAMES_OFF, gain=f"{gain:.2f} times the frames per mean step"))
     if gpu and not config.data.prefetch_to_device:
         findings.append(_PREFETCH_OFF)
     return [fact], findings
