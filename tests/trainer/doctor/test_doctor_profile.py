@@ -59,7 +59,7 @@ def traced(folder, *planes):
     return file
 
 
-def test_on_a_gpu_its_streams_tell_and_copies_are_no_work(tmp_path, monkeypatch):
+def test_on_a_gpu_streams_count_and_copies_are_not_work(tmp_path, monkeypatch):
     monkeypatch.setattr(profile, "accelerator", lambda: "/GPU:0")
     kernel = "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>(cutlass::Params) [clone .kd]"
     file = traced(

@@ -176,7 +176,7 @@ def test_little_memory_for_shuffling_mixes_shards_as_well(ljspeech_spec):
     assert shares[64] < 1.1 * shares[512]
 
 
-def test_clips_at_their_own_lengths_are_unusable(tiny_corpus, tmp_path, micro):
+def test_unpadded_clips_are_unusable(tiny_corpus, tmp_path, micro):
     flags = {"shapes.pad_to_fixed_length": False, "shapes.buckets": 1}
     build_cache(
         tiny_corpus, tmp_path / "features", load_config("tiny", flags=flags), workers=1, progress=NullProgress()

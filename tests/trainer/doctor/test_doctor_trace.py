@@ -140,7 +140,7 @@ HEALTHY = {
 
 
 @pytest.mark.parametrize("source", HEALTHY.values(), ids=range(len(HEALTHY)))
-def test_healthy_code_is_not_accused(module, source):
+def test_healthy_code_has_no_finding(module, source):
     report = watch_calls(f"{module(source)}:one_step", 6)
     assert report.findings == []
     assert all(fact.value["traces"] == fact.value["functions"] for fact in report.sections[0].facts)

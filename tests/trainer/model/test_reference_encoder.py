@@ -167,7 +167,7 @@ def test_the_counts_are_the_values_that_are_scored(parts, speakers):
     assert count["duration"] == 24
 
 
-def test_the_steps_ask_for_the_counts_of_their_own_micro_batches(monkeypatch):
+def test_the_steps_use_the_counts_of_their_own_micro_batches(monkeypatch):
     model, asked = small_model(3, **VOICE), []
     count = model.loss_counts
     monkeypatch.setattr(
@@ -189,7 +189,7 @@ def test_without_latents_there_is_no_encoder():
     assert {path.split("/")[1] for path in more} == {"reference", "text_encoder", "decoder"}
 
 
-def test_the_reference_alone_tells_speakers_apart():
+def test_only_the_reference_distinguishes_speakers():
     paths = [variable.path for variable in small_model(3, **VOICE).trainable_variables]
     assert not any("speakers" in path for path in paths)
     assert any("speakers" in variable.path for variable in small_model(3).trainable_variables)
