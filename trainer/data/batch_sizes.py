@@ -21,7 +21,7 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
     if training.batch_size > clips:
         raise LockstepError(
             "training.batch_size",
-            found=f"{training.batch_size} clips a step, the cache has {clips} training clips",
+            found=f"{training.batch_size} clips per step, the cache has {clips} training clips",
             fix=f"set it to {clips} or less" if clips else "build the cache with more clips",
         )
     most_frames = max(spec.buckets[number].frames for number in bucket_numbers(spec, "train"))
@@ -36,7 +36,7 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
         if 0 < trained < micro:
             raise LockstepError(
                 "training.gradient_accumulation_steps",
-                found=f"{micro} micro-batches an update, bucket {number:02d} ({bucket.tokens} tokens, "
+                found=f"{micro} micro-batches per update, bucket {number:02d} ({bucket.tokens} tokens, "
                 f"{bucket.frames} frames) has {trained} training clips",
                 fix=f"set it to {trained} or less, or build the cache with fewer shapes.buckets",
             )

@@ -49,7 +49,7 @@ def parser(bucket: TrainingBucket, batch_size: int | None) -> Callable[[tf.Tenso
 def padded_mels(raw: tf.Tensor, mel_length: tf.Tensor, spec: CacheSpec) -> tf.Tensor:
     """string[B], mel_length int64[B] -> stored type [B, T, M]: padded with silence to the batch's longest clip."""
     dtype = tf.as_dtype(spec.mel_dtype)
-    bits = {tf.float16: tf.int16, tf.float32: tf.int32}[dtype]  # decode_padded_raw has no float16
+    bits = {tf.float16: tf.int16, tf.float32: tf.int32}[dtype]  # decoding to a fixed length lacks float16
     mel = tf.io.decode_raw(raw, bits, fixed_length=tf.reduce_max(tf.strings.length(raw)))
     mel = tf.reshape(tf.bitcast(mel, dtype), [tf.shape(raw)[0], -1, spec.mel_channels])
     frame_mask = tf.sequence_mask(mel_length, tf.shape(mel)[1])[..., tf.newaxis]

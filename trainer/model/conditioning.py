@@ -22,7 +22,7 @@ class Conditioning(NamedTuple):
 def embedding_table(
     rows: int, width: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
 ) -> keras.layers.Embedding | None:
-    """An embedding [rows, width]; None for a single row."""
+    """An embedding [rows, width]; None for fewer than two rows."""
     if rows < 2:
         return None
     initial = keras.initializers.RandomNormal(0.0, 0.1, seed=next(seeds))

@@ -159,7 +159,7 @@ def read_meta(checkpoint: Path) -> dict[str, Any]:
         raise LockstepError(str(checkpoint), found=found, expected=str(FORMAT_VERSION))
     missing = [key for key in _META_KEYS if key not in meta]
     if missing:
-        raise LockstepError(str(checkpoint / META_FILE), found=f"no {missing[0]!r}", expected="a whole description")
+        raise LockstepError(str(checkpoint / META_FILE), found=f"no {missing[0]!r}", expected="a complete description")
     meta["settings"].setdefault(_VOICE, 0)  # missing in checkpoints older than voice latents
     return meta
 

@@ -158,7 +158,7 @@ class Reporter:
             self._tensorboard.flush()
         seconds = time.perf_counter() - began
         self._write([{"split": "evaluation", "step": step, **named, "sentences": len(spoken), "seconds": seconds}])
-        said = in_words(figures, len(spoken)) if figures else "heard and seen in TensorBoard"
+        said = in_words(figures, len(spoken)) if figures else "audio and pictures are in TensorBoard"
         self.console.print(f"[bold]samples[/bold] at step {step}: {said} ({seconds:.1f} s)", highlight=False)
 
     def _show(self, sample: Sample, samples: Samples) -> None:

@@ -66,7 +66,7 @@ def make_plan(
         checkpoint = newest(folder)
     elif newest(folder) and not (source and folder.path.resolve() == source.path.resolve()):
         raise LockstepError(
-            str(folder.path), found="holds a run already", fix="continue it with --resume, or give another --out"
+            str(folder.path), found="already holds a run", fix="continue it with --resume, or give another --out"
         )
     sizes = batch_sizes(spec, resolved.training)
     weights = find_checkpoint(init_from) if init_from else None
@@ -94,7 +94,7 @@ def longer_run(checkpoint: Path, training: TrainingConfig) -> Path:
         )
         return checkpoint
     click.echo(
-        f"{checkpoint.parents[1]}: going on from step {step_of(start)}, before the learning rate was decayed towards "
+        f"{checkpoint.parents[1]}: continuing from step {step_of(start)}, before the learning rate was decayed towards "
         f"the end of a shorter run; steps {step_of(start) + 1} to {done} are trained again"
     )
     return start

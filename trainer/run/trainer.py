@@ -96,7 +96,7 @@ class Trainer:
         if self._shared_names:
             console.print(f"{self.plan.init_from}: reused embeddings of {self._shared_names}", highlight=False)
         for path in set_aside_newer(folder.checkpoints, self.step) if self.plan.resume else []:
-            console.print(f"set aside {path.name}: the run goes on from step {self.step}", highlight=False)
+            console.print(f"set aside {path.name}: the run continues from step {self.step}", highlight=False)
 
     def compile(self) -> None:
         """Compile every signature; tracing has closed the set."""
@@ -300,7 +300,7 @@ def _train(trainer: Trainer) -> bool:
     if trainer.stale:
         trainer.reporter.say(
             f"stopped at step {trainer.step}: no better validation since step {trainer.best.step} "
-            f"(training.patience = {training.patience}); to go on: --resume with --set training.patience=null"
+            f"(training.patience = {training.patience}); to continue: --resume with --set training.patience=null"
         )
     if stop:
         trainer.reporter.say(f"{stop[0]}: saved step {trainer.step}; continue with: xtts-train --resume {folder}")

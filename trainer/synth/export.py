@@ -36,7 +36,7 @@ def export(request: ExportRequest) -> None:
     """Write `out/` with `model/`, `tokenizer.json` and `profile.json` atomically."""
     check_folder(request.out, "OUT")
     if request.out.exists():
-        raise LockstepError("OUT", found=f"{request.out} exists already", expected="a new folder")
+        raise LockstepError("OUT", found=f"{request.out} already exists", expected="a new folder")
     source = open_source(request.checkpoint)
     partial = request.out.with_name(f".{request.out.name}.{os.getpid()}.partial")
     try:

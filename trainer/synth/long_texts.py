@@ -76,6 +76,6 @@ class Narrator:
                 raise LockstepError(
                     f"{where}: {piece!r}", found=f"speaks for {spoken.frames} frames",
                     expected=f"at most {len(spoken.mel)}, the largest shape",
-                    fix="raise --speed, or train further: this checkpoint does not know how long a letter lasts",
+                    fix="raise --speed, or train further: this checkpoint has not learnt durations yet",
                 )  # fmt: skip
         return mels

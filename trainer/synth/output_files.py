@@ -22,7 +22,7 @@ def check_file(path: Path, suffix: str, option: str) -> None:
 def check_folder(path: Path, option: str) -> None:
     """Raise `LockstepError` for a folder that cannot be written to, or not be created in its parent."""
     if path.exists() and not path.is_dir():
-        raise LockstepError(option, found=f"{path} is a file", expected="a folder, for one wav a line")
+        raise LockstepError(option, found=f"{path} is a file", expected="a folder, for one wav per line")
     _check_writable(path if path.is_dir() else path.parent, option)
 
 

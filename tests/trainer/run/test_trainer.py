@@ -143,7 +143,7 @@ def test_a_finished_run_given_more_steps_equals_a_longer_run(run_train, read_ste
     assert rates[-1] < 0.2 * rates[1]
     code, out, _ = run_train(short, *schedule, "training.steps=20", more=["--resume", short])
     assert code == 0
-    assert f"{short}: going on from step 7, before the learning rate was decayed" in out
+    assert f"{short}: continuing from step 7, before the learning rate was decayed" in out
     assert "steps 8 to 12 are trained again" in out
     assert read_steps(short) == read_steps(longer)
     ours, theirs = (load_arrays(folder / "checkpoints" / "step-20") for folder in (short, longer))
@@ -153,7 +153,7 @@ def test_a_finished_run_given_more_steps_equals_a_longer_run(run_train, read_ste
 def test_a_folder_that_holds_a_run_is_not_overwritten(finished_run, run_train):
     code, _, err = run_train(finished_run[0])
     assert code == 2
-    assert "holds a run already; continue it with --resume, or give another --out" in err
+    assert "already holds a run; continue it with --resume, or give another --out" in err
 
 
 def test_out_with_resume_goes_on_with_the_runs_own_settings_and_cache(finished_run, tmp_path):
@@ -168,7 +168,7 @@ def test_a_resumed_run_does_not_take_over_the_folder_of_another(finished_run, ru
     other = shutil.copytree(finished_run[0], tmp_path / "other")
     code, _, err = run_train(other, "training.steps=13", more=["--resume", finished_run[0]])
     assert code == 2
-    assert f"{other}: holds a run already" in err
+    assert f"{other}: already holds a run" in err
 
 
 def test_a_folder_in_use_is_an_error(finished_run, run_train):
