@@ -3,10 +3,10 @@
     python benchmarks/bench.py [--quick] [--only NAME ...] [--data DIR] [--out build/benchmark/results.json]
     python benchmarks/bench.py --readme [--out build/benchmark/results.json]
 
-The first form measures, and leaves FILE.json, FILE.md (the table, then every benchmark's own) and the pictures beside
-it; with --only the figures of the others stay. --data names a small corpus of real recordings for overtrain.py, which
-needs pocketsphinx; without it that one is left out. The second form measures nothing: it keeps the figures of such a
-file, and writes the parts of README.md and docs/benchmarks.md that stand between marks, and the pictures in docs/.
+The first form measures, and writes FILE.json, FILE.md (the summary table, then every benchmark's own) and the pictures
+next to it. With --only the figures of the others stay. --data names a small corpus of real recordings for overtrain.py,
+which needs pocketsphinx and is skipped without --data. The second form does not measure: it stores the figures of such
+a file, and updates the marked parts of README.md and docs/benchmarks.md and the pictures in docs/.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def publish(file: Path) -> None:
-    """Keep the figures of a full run with their picture, and write what README and docs say of them."""
+    """Store the figures of a full run with their pictures, and update README and docs."""
     if not file.is_file():
         sys.exit(f"--out {file}: no such file; measure first, without --readme")
     if json.loads(file.read_text(encoding="utf-8"))["quick"]:
@@ -76,7 +76,7 @@ def publish(file: Path) -> None:
 
 
 def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
-    """(figures by benchmark, what each printed); a benchmark that fails ends it all, those before it are kept."""
+    """(figures, output) by benchmark; if one fails the run ends, and the figures of earlier ones are kept."""
     figures: dict[str, Any] = {"machine": machine(PACKAGES), "quick": options.quick, "seconds": {}}
     if options.only != BENCHMARKS and options.out.exists():
         figures = with_others(json.loads(options.out.read_text(encoding="utf-8")), figures)
@@ -96,7 +96,7 @@ def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]
 
 
 def with_others(stored: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:
-    """What was measured before, to be measured in part again: on the same machine, with as much of everything."""
+    """Stored figures updated with fresh ones; they must be from the same machine and of the same size."""
     for key in ("processor", "cores", "python"):
         if stored["machine"][key] != fresh["machine"][key]:
             sys.exit(f"--out has figures of another {key}: {stored['machine'][key]}; give another file")
@@ -107,7 +107,7 @@ def with_others(stored: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]
 
 
 def benchmark_line(name: str, file: Path, options: argparse.Namespace) -> list[str]:
-    """One benchmark in a process of its own, which writes its figures into `file`."""
+    """Command line of one benchmark that writes its figures into `file`."""
     line = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), "--out", str(file)]
     if name == NEEDS_DATA:
         line.append(str(options.data))

@@ -1,10 +1,10 @@
-"""The duration predictor's gradient clipped by itself, against one global norm over all weights.
+"""The duration predictor's gradient clipped separately, against one global norm over all weights.
 
     python benchmarks/clipping.py --cache features [--steps 500] [--every 50] [--config tiny] [--out FILE.json]
 
-The same cache, seed and steps twice, each in a process of its own; validation every `--every` steps. Prints the losses
-of both and, of the first steps, which share of the global norm the duration predictor took. With --out the curves are
-drawn beside it, as clipping.svg.
+Trains twice with the same cache, seed and steps, each in its own process; validation every `--every` steps. Prints the
+losses of both and the duration predictor's share of the global norm in the first steps. With --out the curves are drawn
+next to it, as clipping.svg.
 """
 
 import argparse
@@ -48,14 +48,14 @@ def main() -> None:
 
 
 def run(name: str, folder: Path, options: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
-    """Lines of metrics.jsonl, by split, of a run in a process of its own."""
+    """Train in a separate process: lines of metrics.jsonl, by split."""
     script(__file__, *sys.argv[1:], "--variant", name, "--run", folder, shown=True)
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     return {split: [row for row in rows if row["split"] == split] for split in ("train", "validation")}
 
 
 def train(options: argparse.Namespace) -> None:
-    """One run; with one global norm the update's clipping is replaced."""
+    """One run; for one global norm the update's clipping is replaced."""
     from rich.console import Console
 
     from xtts.trainer.run.run_plan import make_plan

@@ -1,4 +1,4 @@
-"""The project's commands and scripts as processes of their own, by the Python that runs the benchmark."""
+"""Runs the project's commands and scripts in separate processes, with the benchmark's Python."""
 
 import subprocess
 import sys
@@ -7,20 +7,20 @@ _MODULES = {"precompute": "xtts.precompute.cli", "train": "xtts.trainer.cli"}
 
 
 def command_line(stage: str, *arguments: object) -> list[str]:
-    """What starts `xtts-STAGE ARGUMENTS`, wherever the scripts of this environment lie."""
+    """The command line of `xtts-STAGE ARGUMENTS`, wherever this environment keeps its scripts."""
     return [sys.executable, "-c", f"from {_MODULES[stage]} import main; main()", *map(str, arguments)]
 
 
 def command(stage: str, *arguments: object, shown: bool = False) -> str:
-    """What `xtts-STAGE ARGUMENTS` prints; where it fails, the benchmark ends with what it said.
+    """Output of `xtts-STAGE ARGUMENTS`; if it fails, the benchmark exits with its error.
 
-    shown: it goes to our stderr as it comes, and nothing is given back.
+    shown: stream the output to stderr, and return an empty text.
     """
     return _run(command_line(stage, *arguments), shown=shown)
 
 
 def script(*arguments: object, shown: bool = False) -> str:
-    """What `python ARGUMENTS` prints, as `command` does."""
+    """Output of `python ARGUMENTS`, as in `command`."""
     return _run([sys.executable, *map(str, arguments)], shown=shown)
 
 

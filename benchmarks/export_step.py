@@ -2,11 +2,11 @@
 
     python benchmarks/export_step.py [--sizes tiny small normal big] [--config OVERLAY ...] [--out DIR] [--kernels]
 
-For each size: SIZE.hlo, the step as an `HloModuleProto` that no backend has optimised yet; SIZE.npz, a batch of real
-shapes and lengths as arg0 to arg3 (tokens, mel, token_length, mel_length; the arguments after them are the weights and
-the optimizer's state, as the step's variables); and SIZE.json, what the files hold. A runtime that takes s seconds a
-step trains `useful_frames / s` frames a second. With `--kernels` the step is compiled for this machine too, and the
-table says how many turns its loops take and how many kernels a step launches.
+For each size: SIZE.hlo, the step as an unoptimised `HloModuleProto`; SIZE.npz, a batch of real shapes and lengths as
+arg0 to arg3 (tokens, mel, token_length, mel_length; the other arguments are the weights and the optimizer's state, the
+step's variables); and SIZE.json, which describes the files. A runtime that takes s seconds per step trains
+`useful_frames / s` frames per second. With `--kernels` the step is also compiled for this machine, and the table shows
+the iterations of its loops and the kernels that a step launches.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="SIZE", help="files of configs/")
-    parser.add_argument("--config", nargs="+", default=(), metavar="OVERLAY", help="laid over each, as gpu/h200")
+    parser.add_argument("--config", nargs="+", default=(), metavar="OVERLAY", help="applied to each, as gpu/h200")
     parser.add_argument("--batch-size", type=int, help="B  [default: the configuration's]")
     parser.add_argument("--tokens", type=int, default=LONGEST[0], help="L")
     parser.add_argument("--frames", type=int, default=LONGEST[1], help="T")
@@ -51,7 +51,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def export(size: str, options: argparse.Namespace) -> dict[str, object]:
-    """Write the files of one size; gives back what the table shows."""
+    """Write the files of one size; returns its row of the table."""
     config = load_config(size, overlays=options.config)
     clips = options.batch_size or config.training.batch_size
     made = build_step(config, clips=clips, shape=(options.tokens, options.frames))

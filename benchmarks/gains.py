@@ -1,4 +1,4 @@
-"""The six rows of the README: what a user gains, beside what it is compared with, and on which clips."""
+"""The six rows of the README: what a user gains, compared with what, on which clips."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ ESPEAK, NOISE = "spoken by espeak-ng", "noise, LJSpeech's lengths"
 
 
 def gain_rows(figures: Figures) -> list[Row]:
-    """The rows whose benchmarks `figures` holds."""
+    """The rows of the benchmarks in `figures`."""
     return [_row(*read(figures[name])) for name, read in READERS if name in figures]
 
 

@@ -12,17 +12,17 @@ _NO_KERNEL = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", 
 
 @dataclass(frozen=True, kw_only=True)
 class Loop:
-    """A `while` of the program."""
+    """A `while` loop of the program."""
 
     turns: int
-    """All of them: those of a loop inside a loop times those of the outer one."""
+    """Iterations in total: those of a nested loop times those of the outer loop."""
     kernels: int
-    """Of one turn, without those of loops inside."""
+    """Kernels of one iteration, without those of nested loops."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kernels:
-    """What runs one after the other."""
+    """Loops and kernels that run sequentially."""
 
     once: int
     """Kernels outside loops."""
@@ -30,20 +30,20 @@ class Kernels:
 
     @property
     def turns(self) -> int:
-        """Iterations that wait for each other."""
+        """Sequential iterations."""
         return sum(loop.turns for loop in self.loops)
 
     @property
     def launched(self) -> int:
-        """Kernels that a run launches."""
+        """Kernels launched per run."""
         return self.once + sum(loop.turns * loop.kernels for loop in self.loops)
 
 
 def count_kernels(hlo: str) -> Kernels:
-    """`hlo`: text of `experimental_get_compiler_ir(...)(stage="optimized_hlo")`.
+    """Count loops and kernels of `hlo`, the text of `experimental_get_compiler_ir(...)(stage="optimized_hlo")`.
 
-    A kernel is a fusion, or an instruction by itself that computes or copies. Which instructions fuse depends on the
-    backend; how many turns the loops take does not.
+    A kernel is a fusion, or a single instruction that computes or copies. Fusion depends on the backend; the number of
+    loop iterations does not.
     """
     bodies, entry = _computations(hlo)
     once, loops = _walk(bodies, entry, 1)
@@ -64,7 +64,7 @@ def _computations(hlo: str) -> tuple[dict[str, list[str]], str]:
 
 
 def _walk(bodies: dict[str, list[str]], name: str, turns: int) -> tuple[int, list[Loop]]:
-    """(kernels of one turn of a computation that takes `turns`, loops in it and inside those)."""
+    """(kernels of one iteration of a computation that runs `turns` times, its loops including nested ones)."""
     kernels, loops = 0, []
     for line in bodies[name]:
         instruction = _INSTRUCTION.match(line)

@@ -1,8 +1,8 @@
-"""A corpus of noise whose clips are as long as those of LJSpeech-1.1, and the caches that stage 1 makes of it.
+"""A corpus of noise with the clip lengths of LJSpeech-1.1, and its caches.
 
 ljspeech_lengths.csv holds (mel_frames, characters) of every fiftieth of the 13,100 clips of LJSpeech-1.1 (public
-domain, https://keithito.com/LJ-Speech-Dataset/) in the order of their frames, the longest included: 1, 4 and 8 buckets
-fill to 65.0, 87.2 and 93.0% with them, and to 64.9, 87.0 and 92.9% with all.
+domain, https://keithito.com/LJ-Speech-Dataset/), sorted by frames, including the longest. The padding efficiency of 1,
+4 and 8 buckets is 65.0, 87.2 and 93.0% with them, and 64.9, 87.0 and 92.9% with all clips.
 """
 
 import csv
@@ -23,7 +23,7 @@ PROFILE = mel_profile("hifigan")
 
 
 def read_lengths(clips: int, *, longest: int | None = None) -> list[tuple[int, int]]:
-    """(frames, characters) of `clips` clips, evenly through the distribution; scaled so that `longest` is the most."""
+    """(frames, characters) of `clips` clips, evenly from the distribution, scaled to at most `longest` frames."""
     with LENGTHS.open(encoding="utf-8", newline="") as file:
         rows = [(int(row["mel_frames"]), int(row["characters"])) for row in csv.DictReader(file)]
     scale = longest / rows[-1][0] if longest else 1.0
@@ -32,7 +32,7 @@ def read_lengths(clips: int, *, longest: int | None = None) -> list[tuple[int, i
 
 
 def write_corpus(path: Path, lengths: list[tuple[int, int]]) -> Path:
-    """An LJSpeech-layout folder of noise and random letters; one that is there is left as it is."""
+    """Write an LJSpeech-layout folder of noise and random letters; an existing one is left unchanged."""
     if (path / "metadata.csv").is_file():
         return path
     random = np.random.default_rng(0)
@@ -43,16 +43,16 @@ def write_corpus(path: Path, lengths: list[tuple[int, int]]) -> Path:
         soundfile.write(path / "wavs" / f"clip-{number:05d}.wav", samples, PROFILE.sample_rate, subtype="PCM_16")
         text = "a" + "".join(random.choice(list("abcdefghijklmnopqrstuvwxyz     "), size=characters - 1)).strip()
         lines.append(f"clip-{number:05d}|{text}|{text}\n")
-    (path / "metadata.csv").write_text("".join(lines), encoding="utf-8")  # last: it says that the corpus is whole
+    (path / "metadata.csv").write_text("".join(lines), encoding="utf-8")  # last: marks the corpus as complete
     return path
 
 
 def configure(size: str, assignments: list[str], flags: Mapping[str, object]) -> Config:
-    """A configuration without held-out clips: all of them are read and trained on."""
+    """A configuration that trains on all clips, without a validation split."""
     return load_config(size, assignments=assignments, flags={"split.validation_fraction": 0.0, **flags})
 
 
 def build(corpus: Path, cache: Path, config: Config, *, workers: int = 2) -> Path:
-    """The cache of the corpus, built or brought up to date."""
+    """The cache of the corpus, built or updated."""
     build_cache(corpus, cache, config, workers=workers, progress=NullProgress())
     return cache

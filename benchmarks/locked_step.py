@@ -1,4 +1,4 @@
-"""The locked training step of a configuration on a made-up batch: what timing it needs, without a corpus."""
+"""The locked training step of a configuration with a synthetic batch, to time it without a corpus."""
 
 from dataclasses import dataclass
 
@@ -15,17 +15,17 @@ from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.model.acoustic_model import AcousticModel, decays
 
 LONGEST = (192, 872)
-"""(tokens, frames): the shape that holds every clip of LJSpeech-1.1."""
+"""(tokens, frames) of a shape that holds every clip of LJSpeech-1.1."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LockedStep:
-    """The step of one bucket, number 0, and a batch for it."""
+    """The step of bucket 0, and a batch for it."""
 
     steps: Steps
     signature: Batch
     batch: Batch
-    """Of NumPy arrays."""
+    """NumPy arrays."""
 
     def whole(self) -> tf.types.experimental.PolymorphicFunction:
         """Gradients and update as one compiled function: *batch -> float32[len(TRAIN_METRICS)]."""
@@ -43,7 +43,7 @@ class LockedStep:
 
 
 def build_step(config: Config, *, clips: int, shape: tuple[int, int] = LONGEST, shortest: float = 0.85) -> LockedStep:
-    """A model, its optimizer, and B clips of lengths evenly spread between `shortest` of the shape and all of it."""
+    """A model, its optimizer, and B clips with lengths evenly spread from `shortest` to the whole of the shape."""
     tokens, frames = shape
     channels = mel_profile(config.audio.profile).mel_channels
     training = config.training

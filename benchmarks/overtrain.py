@@ -1,18 +1,18 @@
-"""Whether a small corpus, over-trained, is spoken back intelligibly.
+"""Tests whether a model over-trained on a small corpus speaks it intelligibly.
 
     python -m pip install pocketsphinx
     python benchmarks/overtrain.py DATA [--config tiny] [--steps 6000] [--work build/overtrain] [--out FILE.json]
     python benchmarks/overtrain.py DATA --run RUN [--out FILE.json] [--heard FOLDER]
 
-The first form builds features of DATA with every clip in training, and trains; with --run an existing run is scored,
-which was trained on features of DATA. Then the training sentences are spoken back, their recordings are vocoded by
-Griffin-Lim, and two questions are asked:
+The first form builds features of DATA with every clip in training, and trains. With --run it scores an existing run,
+trained on features of DATA. Then it synthesises the training sentences, vocodes their recordings with Griffin-Lim, and
+measures two things:
 
-- is each sentence nearest to its own recording (`xtts-synth evaluate --split train` asks the same)?
-- how many characters does an off-the-shelf recogniser of English (pocketsphinx, with the model that it carries) get
-  wrong in the synthesised, the vocoded and the original clips? Letters and digits count, in either case, and blanks.
+- Is each sentence nearest to its own recording (as in `xtts-synth evaluate --split train`)?
+- What is the character error rate of an off-the-shelf English recogniser (pocketsphinx with its default model) on the
+  synthesised, vocoded and original clips? Letters and digits, ignoring case, and blanks count.
 
-The vocoded clips are what the synthesised ones can be at best: the target is 15 points of character error from them.
+Synthesis cannot be better than the vocoded clips: the target is at most 15 points more character error.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import soxr
-from amounts import settle
+from amounts import fill_defaults
 from commands import command
 from report import machine, write_json
 from rich.console import Console
@@ -48,19 +48,19 @@ FULL, QUICK = {"steps": 6000}, {"steps": 100}
 RECOGNISER_HZ = 16_000
 RECORDED = "recording"
 TARGET_POINTS = 15.0
-"""Most percentage points of character error beyond the vocoded recordings."""
+"""Target: at most this many percentage points of character error more than the vocoded recordings."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hearing:
-    """What the recogniser made of one clip."""
+class Transcript:
+    """The recogniser's transcript of one clip."""
 
     clip_id: str
     text: str
-    """What was to be said, less its punctuation."""
+    """Reference text without punctuation."""
     heard: str
     errors: int
-    """Characters inserted, left out or taken for others."""
+    """Characters inserted, deleted or substituted."""
 
 
 def main() -> None:
@@ -77,15 +77,15 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int)
     parser.add_argument("--quick", action="store_true", help=f"no voice yet: {QUICK}")
     parser.add_argument("--work", type=Path, default=Path("build/overtrain"), help="folder of features and run")
-    parser.add_argument("--heard", type=Path, help="keep in this folder what was played, and what was heard")
+    parser.add_argument("--heard", type=Path, help="save the audio and the transcripts in this folder")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
-    settle(options, full=FULL, quick=QUICK)
+    fill_defaults(options, full=FULL, quick=QUICK)
     return options
 
 
 def train(options: argparse.Namespace) -> Path:
-    """Features with nothing held out, and a run on them: the run folder, which is gone on with if it exists."""
+    """Build features without a validation split, and train or continue a run on them: the run folder."""
     cache, run = options.work / "features", options.work / "run"
     settings = [part for setting in ("split.validation_fraction=0", *options.set) for part in ("--set", setting)]
     settings += ["--config", options.config]
@@ -114,7 +114,7 @@ def score(options: argparse.Namespace) -> None:
     texts = {row.clip.id: row.clip.text for row in read_index(cache / INDEX_FILE) if isinstance(row, Kept)}
     heard = {
         system: [
-            hear(
+            transcribe(
                 recogniser,
                 clip.clip_id,
                 texts[clip.clip_id],
@@ -133,7 +133,7 @@ def score(options: argparse.Namespace) -> None:
 
 
 def read_recordings(data: Path, clips: Sequence[Clip], rate: int) -> list[np.ndarray]:
-    """float32[S] of each clip, from the corpus itself."""
+    """float32[S] of each clip, from the corpus."""
     corpus = read_corpus(data)
     sources = {clip.id: corpus.root / clip.source for clip in corpus.clips if clip.text and not clip.duplicate}
     missing = [clip.clip_id for clip in clips if clip.clip_id not in sources]
@@ -144,9 +144,9 @@ def read_recordings(data: Path, clips: Sequence[Clip], rate: int) -> list[np.nda
 
 def keep(
     folder: Path, clips: Sequence[Clip], sounds: dict[str, list[np.ndarray]], rate: int,
-    heard: dict[str, list[Hearing]],
+    heard: dict[str, list[Transcript]],
 ) -> None:  # fmt: skip
-    """What was played as wavs, by system, and heard.json."""
+    """Save the audio as wavs, by system, and the transcripts as heard.json."""
     for system, played in sounds.items():
         place = folder / system.replace(" ", "-")
         place.mkdir(parents=True, exist_ok=True)
@@ -167,7 +167,7 @@ def make_recogniser() -> Recogniser:
             "pocketsphinx", found="not installed", fix=f"{sys.executable} -m pip install pocketsphinx"
         ) from None
 
-    # Channel normalisation over the whole clip: by default it would carry on from the clip before.
+    # Channel normalisation over the whole clip: by default it would continue from the previous clip.
     decoder = pocketsphinx.Decoder(samprate=RECOGNISER_HZ, cmn="batch", loglevel="ERROR")
 
     def recognise(samples: np.ndarray) -> str:
@@ -180,9 +180,9 @@ def make_recogniser() -> Recogniser:
     return recognise
 
 
-def hear(recogniser: Recogniser, clip_id: str, text: str, samples: np.ndarray) -> Hearing:
+def transcribe(recogniser: Recogniser, clip_id: str, text: str, samples: np.ndarray) -> Transcript:
     wanted, heard = plain_text(text), plain_text(recogniser(samples))
-    return Hearing(clip_id=clip_id, text=wanted, heard=heard, errors=edit_distance(wanted, heard))
+    return Transcript(clip_id=clip_id, text=wanted, heard=heard, errors=edit_distance(wanted, heard))
 
 
 def plain_text(text: str) -> str:
@@ -192,18 +192,18 @@ def plain_text(text: str) -> str:
 
 
 def edit_distance(wanted: str, found: str) -> int:
-    """Fewest insertions, deletions and substitutions (Levenshtein), a row of the table at a time."""
+    """Fewest insertions, deletions and substitutions (Levenshtein), row by row."""
     letters, places = np.array([ord(c) for c in found], np.int64), np.arange(len(found) + 1)
     row = places.copy()
     for number, letter in enumerate(wanted, 1):
         diagonal = row[:-1] + (letters != ord(letter))
         row = np.concatenate([[number], np.minimum(row[1:] + 1, diagonal)])
-        # An insertion costs one for each place moved to the right.
+        # An insertion costs one per step to the right.
         row = np.minimum.accumulate(row - places) + places
     return int(row[-1])
 
 
-def summarise(systems: dict[str, list[Sentence]], heard: dict[str, list[Hearing]]) -> dict[str, object]:
+def summarise(systems: dict[str, list[Sentence]], heard: dict[str, list[Transcript]]) -> dict[str, object]:
     rates = {
         system: 100 * sum(one.errors for one in clips) / sum(len(one.text) for one in clips)
         for system, clips in heard.items()

@@ -18,7 +18,7 @@ _EVERY_LENGTH = 262
 
 
 def draw(figures: dict[str, Any], folder: Path) -> None:
-    """Write the pictures that `figures` has the numbers for."""
+    """Draw all pictures that `figures` has numbers for."""
     folder.mkdir(parents=True, exist_ok=True)
     sections = figures.get("training", {}).get("sections", {})
     _save(_fill_picture(), folder / "fill.svg")
@@ -30,7 +30,7 @@ def draw(figures: dict[str, Any], folder: Path) -> None:
 
 
 def curves(lines: dict[str, list[tuple[int, float]]], colors: dict[str, str], label: str, file: Path) -> None:
-    """Losses over steps, one line a name."""
+    """Draw losses over steps, one line per name."""
     figure, (axis,) = _figure(5, 2.6)
     for name, points in lines.items():
         axis.plot(*zip(*points, strict=True), ".-", color=colors[name], label=name, linewidth=1)

@@ -1,16 +1,16 @@
-"""How fast stage 1 is, beside what people use today and beside the floor of this machine.
+"""Speed of stage 1, compared with common tools and with the floor of this machine.
 
     python benchmarks/precompute.py [--quick] [--clips 4000] [--rounds 3] [--out FILE.json]
 
-One corpus (spoken by `xtts-precompute sample-corpus`, kept in --work), the same number of processes for all, a process
-spawned with all its imports in every measurement. The contestants take turns, so that a busy minute of the machine
-hits all of them; the median of the rounds counts. The page cache is warm and the disk synced before each turn.
+One corpus (spoken by `xtts-precompute sample-corpus`, kept in --work) and the same number of processes for all. Every
+measurement includes spawning the processes and their imports. The contestants take turns, so that a busy minute of the
+machine affects all of them; the median of the rounds counts. Before each turn the page cache is warm, the disk synced.
 
-- lockstep: `xtts-precompute build` from nothing: scan, tokens, buckets, mel, padding, digests, ledger, fsync.
-- librosa: a pool of librosa.load and librosa.feature.melspectrogram, one .npy a clip.
-- torch.stft: a pool of soundfile.read and torch.stft, one .npy a clip, where torch is installed.
+- lockstep: `xtts-precompute build` from scratch: scan, tokens, buckets, mel, padding, digests, index, fsync.
+- librosa: a pool of librosa.load and librosa.feature.melspectrogram, one .npy per clip.
+- torch.stft: a pool of soundfile.read and torch.stft, one .npy per clip, where torch is installed.
 - lhotse: `compute_and_store_features` with LibrosaFbank, where lhotse is installed.
-- floor: decode, framed real FFT, filterbank, and a write of as many bytes as lockstep's mels; not even a window.
+- floor: decode, framed real FFT without a window, filterbank, and a write of as many bytes as lockstep's mels.
 """
 
 import argparse
@@ -40,7 +40,7 @@ OURS, FLOOR = "lockstep", "floor"
 PACKAGES = ("lockstep-tts", "numpy", "scipy", "soundfile", "librosa", "torch", "lhotse")
 QUICK_CLIPS = 400
 COLUMNS = {"seconds": 2, "clips_per_second": 0, "times_lockstep": 2, "cpu_seconds": 1, "mib_written": 0}
-"""Of the table, with the digits after the point."""
+"""Columns of the table, with their decimals."""
 _CHUNK = 16
 _BLOCK_FRAMES = 128
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -48,7 +48,7 @@ _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NU
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What every contestant is given."""
+    """Input of every contestant."""
 
     data: Path
     out: Path
@@ -66,7 +66,7 @@ class Timing:
 
     wall_seconds: list[float] = field(default_factory=list)
     cpu_seconds: list[float] = field(default_factory=list)
-    """Of all its processes together: what a machine that is busy with other things changes least."""
+    """CPU time of all its processes: least affected by other work on the machine."""
     bytes_written: int = 0
 
 
@@ -77,7 +77,7 @@ def main() -> None:
     clips = min(options.clips, QUICK_CLIPS) if options.quick else options.clips
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
     data = options.data or options.work / f"corpus-{clips}"
-    if not options.data:  # a corpus that was made before is left as it is
+    if not options.data:  # an existing corpus is left unchanged
         command("precompute", "sample-corpus", data, "--clips", clips, "--seed", 0, "--workers", options.workers)
     clips = sum(path.read_bytes() != b"" for path in (data / "wavs").glob("*.wav"))  # all is in the page cache now
     job = Job(data=data, out=options.work / "out", workers=options.workers)
@@ -114,7 +114,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def contestants(only: list[str] | None) -> dict[str, Run]:
-    """Who takes part, by name; lockstep first, because the floor writes as much."""
+    """The contestants by name; lockstep first, because the floor writes as many bytes."""
     others: dict[str, tuple[str, Run]] = {
         "librosa": ("librosa", partial(in_pool, librosa_chunk)),
         "torch.stft": ("torch", partial(in_pool, torch_chunk)),
@@ -125,7 +125,7 @@ def contestants(only: list[str] | None) -> dict[str, Run]:
 
 
 def take_turn(run: Run, job: Job, timing: Timing) -> None:
-    """Run once into a new folder, and note what it took."""
+    """Run once into a new folder, and record the time."""
     shutil.rmtree(job.out, ignore_errors=True)
     job.out.mkdir(parents=True)
     os.sync()
@@ -141,14 +141,14 @@ def lockstep(job: Job) -> None:
 
 
 def in_pool(work: Callable[[Job, list[str]], None], job: Job) -> None:
-    """A spawned pool that is handed the clips by chunks."""
+    """Distribute the clips in chunks to a spawned pool."""
     files = sorted(str(path) for path in (job.data / "wavs").glob("*.wav"))
     chunks = [files[i : i + _CHUNK] for i in range(0, len(files), _CHUNK)]
     with multiprocessing.get_context("spawn").Pool(job.workers) as pool:
         for _ in pool.imap_unordered(partial(work, job), chunks):
             pass
         pool.close()
-        pool.join()  # only then is its processor time known
+        pool.join()  # its CPU time is known only then
 
 
 def librosa_chunk(job: Job, files: list[str]) -> None:
@@ -179,7 +179,7 @@ def torch_chunk(job: Job, files: list[str]) -> None:
 
 
 def lhotse_features(job: Job) -> None:
-    """By command line: as a child of multiprocessing it would wait for its workers forever."""
+    """Run from the command line: as a child of multiprocessing it would wait for its workers forever."""
     script(__file__, "--lhotse", job.out, "--data", job.data, "--workers", job.workers)
 
 
@@ -197,7 +197,7 @@ def lhotse_store(job: Job) -> None:
 
 
 def floor_chunk(job: Job, files: list[str]) -> None:
-    bank, padding = filterbank(), 2 * PROFILE.mel_channels * (1 / job.fill - 1)  # bytes for every frame
+    bank, padding = filterbank(), 2 * PROFILE.mel_channels * (1 / job.fill - 1)  # bytes per frame
     with (job.out / f"{os.getpid()}.bin").open("ab") as sink:
         for file in files:
             samples, _ = soundfile.read(file, dtype="float32")
@@ -241,7 +241,7 @@ def summarise(timings: dict[str, Timing], clips: int, workers: int, load: list[f
 
 
 def ratios(seconds: dict[str, float]) -> dict[str, object]:
-    """The two targets: how many times the fastest other one's speed, and the share of the floor's."""
+    """The two targets: speed relative to the fastest other contestant, and to the floor."""
     found: dict[str, object] = {"share_of_floor": round(seconds[FLOOR] / seconds[OURS], 3)}
     others = {name: value for name, value in seconds.items() if name not in (OURS, FLOOR)}
     if others:

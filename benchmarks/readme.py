@@ -1,4 +1,4 @@
-"""The parts of README.md and docs/benchmarks.md that are written from figures, each in the file that has its marks."""
+"""The parts of README.md and docs/benchmarks.md that are generated from figures, between their marks."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ DOCUMENTS = ("README.md", "docs/benchmarks.md")
 
 
 def with_parts(document: str, figures: Figures) -> str:
-    """The document with every part that has marks in it and that the figures have, written anew."""
+    """The document with every marked part regenerated, if its figures are there."""
     for name, write in PARTS.items():
         before, begin, rest = document.partition(f"<!-- {name}: begin -->\n")
         _, end, after = rest.partition(f"<!-- {name}: end -->")
@@ -22,13 +22,13 @@ def with_parts(document: str, figures: Figures) -> str:
 
 
 def bench_lines(figures: Figures) -> list[str]:
-    """The table of every ratio, below a line that tells the machine."""
+    """The table of all ratios, below a line that describes the machine."""
     quick = "; a quick run: little of everything, indicative only" if figures["quick"] else ""
     return [f"{_machine(figures)}{quick}.", "", *table_lines(summarise(figures))]
 
 
 def gain_lines(figures: Figures) -> list[str]:
-    """What a user gains, a row each, below a line that tells the machine."""
+    """What a user gains, one row each, below a line that describes the machine."""
     head = f"{_machine(figures)}, TensorFlow {figures['machine']['versions']['tensorflow']}:"
     return [head, "", *table_lines(gain_rows(figures))]
 
@@ -39,13 +39,13 @@ def _machine(figures: Figures) -> str:
 
 
 def training_lines(training: Figures) -> list[str]:
-    """Every section of the training benchmark, with all that it measured."""
+    """Every section of the training benchmark, with all figures."""
     lines = [line for name, section in training["sections"].items() for line in section_lines(name, section)]
     return lines[:-1]
 
 
 def precompute_lines(precompute: Figures) -> list[str]:
-    """Stage 1 beside the others, the median of the rounds."""
+    """Stage 1 compared with the others, median of the rounds."""
     kept = ("seconds", "clips_per_second", "times_lockstep", "cpu_seconds", "mib_written")
     rows = [
         {"what": name} | {key: row[key] for key in kept} for name, row in precompute["contestants"].items()
@@ -61,13 +61,13 @@ def step_cost_lines(cost: Figures) -> list[str]:
 
 
 def voices_lines(voices: Figures) -> list[str]:
-    """How near each synthesised voice is to every voice of the corpus."""
+    """Distance of each synthesised voice to every voice of the corpus."""
     head = f"{voices['training_clips']} training clips, {voices['steps']} steps, {voices['sentences']} sentences."
     return [f"{head} {voices['title']}:", "", *table_lines(voices["table"])]
 
 
 def overtrain_lines(overtrain: Figures) -> list[str]:
-    """A few real clips, over-trained and spoken back, as a recogniser hears them."""
+    """Character errors of a recogniser on a few over-trained real clips."""
     rows = [
         {"what": name, "character error": f"{percent:.1f}%"}
         for name, percent in overtrain["character_error_percent"].items()
@@ -76,11 +76,11 @@ def overtrain_lines(overtrain: Figures) -> list[str]:
 
 
 def rebuild_lines(rebuild: Figures) -> list[str]:
-    """A whole corpus: from nothing, again, one recording changed."""
+    """A whole corpus: from scratch, again, one recording changed."""
     rows = [
-        {"build": name, "seconds": rebuild["seconds"][name], "shards written": told["written"],
-         "shards kept": told["kept"], "memory at most": f"{told['mib']} MiB"}
-        for name, told in rebuild["told"].items()
+        {"build": name, "seconds": rebuild["seconds"][name], "shards written": summary["written"],
+         "shards kept": summary["kept"], "memory at most": f"{summary['mib']} MiB"}
+        for name, summary in rebuild["told"].items()
     ]  # fmt: skip
     verify, built = rebuild["seconds"]["verify"], next(iter(rebuild["told"].values()))
     return [
@@ -94,7 +94,7 @@ def rebuild_lines(rebuild: Figures) -> list[str]:
 
 
 def speech_lines(speech: Figures) -> list[str]:
-    """What held-out sentences sound like, beside vocoded recordings and the nearest wrong sentence."""
+    """Figures of held-out sentences, compared with vocoded recordings and the nearest wrong sentence."""
     sentences, minutes = speech["sentences"], speech["step_seconds"] / 60
     rows = [
         {
@@ -128,4 +128,4 @@ PARTS: dict[str, Callable[[Figures], list[str]]] = {
     "voices": _of("voices", voices_lines),
     "overtrain": _of("overtrain", overtrain_lines),
 }
-"""By the name in the marks."""
+"""Functions by the name in the marks."""

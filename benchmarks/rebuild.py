@@ -1,9 +1,9 @@
-"""What a whole corpus costs stage 1: from nothing, again, with one recording changed; and its verification.
+"""Time of stage 1 for a whole corpus: from scratch, again, with one recording changed; and of verification.
 
     python benchmarks/rebuild.py [--quick] [--clips 13100] [--config normal] [--out FILE.json]
 
-The corpus is noise with the lengths of LJSpeech-1.1 (ljspeech_corpus.py), kept in --work. Seconds are those of the
-commands from start to end, the median of the rounds; the rest is what `xtts-precompute build` prints.
+The corpus is noise with the lengths of LJSpeech-1.1 (ljspeech_corpus.py), kept in --work. Seconds cover the commands
+from start to end, median of the rounds; the other figures are from the output of `xtts-precompute build`.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import soundfile
-from amounts import settle
+from amounts import fill_defaults
 from commands import command
 from ljspeech_corpus import PROFILE, read_lengths, write_corpus
 from readme import rebuild_lines
@@ -51,7 +51,7 @@ def main() -> None:
         "config": options.config,
         "rounds": options.rounds,
         "seconds": {name: round(value, 2) for name, value in seconds.items()},
-        "told": {name: told(rounds[-1][1]) for name, rounds in turns.items() if name != VERIFIED},
+        "told": {name: build_summary(rounds[-1][1]) for name, rounds in turns.items() if name != VERIFIED},
         **machine(("lockstep-tts", "numpy", "scipy", "soundfile")),
     }
     print("\n".join(rebuild_lines(figures)))
@@ -68,27 +68,27 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=Path("build/benchmark"), help="folder of the corpus and the cache")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
-    settle(options, full=FULL, quick=QUICK)
+    fill_defaults(options, full=FULL, quick=QUICK)
     return options
 
 
 def timed(*arguments: object) -> tuple[float, str]:
-    """(seconds, what it printed) of one command of xtts-precompute."""
+    """(seconds, output) of one command of xtts-precompute."""
     began = time.perf_counter()
     printed = command("precompute", *arguments)
     return time.perf_counter() - began, printed
 
 
 def change_a_recording(corpus: Path) -> None:
-    """Turn the samples of one recording upside down: other bytes of the same length."""
+    """Negate the samples of one recording: other bytes of the same length."""
     path = min(corpus.glob("wavs/*.wav"))
     samples, rate = soundfile.read(path, dtype="float32")
     assert rate == PROFILE.sample_rate
     soundfile.write(path, -samples, rate, subtype="PCM_16")
 
 
-def told(printed: str) -> dict[str, object]:
-    """What a build says at its end."""
+def build_summary(printed: str) -> dict[str, object]:
+    """The figures that a build prints at its end."""
     last, fill = _LAST.search(printed.rstrip()), _FILL.search(printed)
     assert last, printed
     assert fill, printed

@@ -1,4 +1,4 @@
-"""What every benchmark reports in the same way: the machine, tables in Markdown, figures as JSON."""
+"""What all benchmarks report alike: the machine, tables in Markdown, figures as JSON."""
 
 import importlib.metadata
 import json
@@ -10,11 +10,11 @@ from pathlib import Path
 
 Row = Mapping[str, object]
 Section = Mapping[str, object]
-"""`title`, figures with the ratios first, under `table` rows that share their keys, and what only a picture shows."""
+"""`title`, figures (ratios first), `table` rows with the same keys, and data for pictures."""
 
 
 def machine(packages: Iterable[str]) -> dict[str, object]:
-    """What the figures were measured on."""
+    """The machine and versions that the figures were measured on."""
     return {
         "processor": processor(),
         "cores": os.cpu_count(),
@@ -24,7 +24,7 @@ def machine(packages: Iterable[str]) -> dict[str, object]:
 
 
 def version(package: str) -> str | None:
-    """Version of an installed package, None where it is not installed; nothing is imported."""
+    """Version of a package without importing it, None if not installed."""
     return next((found.version for found in importlib.metadata.distributions(name=package)), None)
 
 
@@ -35,18 +35,18 @@ def processor() -> str:
 
 
 def cpu_seconds() -> float:
-    """Processor time of this process and of all that it has waited for."""
+    """CPU time of this process and of the children it has waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 def write_json(path: Path, figures: Mapping[str, object]) -> None:
-    """The figures as a file."""
+    """Write the figures to a file."""
     path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
 def section_lines(name: str, section: Section) -> list[str]:
-    """One section in Markdown: its figures, a line each, then its table."""
+    """One section in Markdown: its figures, one per line, then its table."""
     figures = [(key, value) for key, value in section.items() if key not in ("title", "table", "seconds_by_step")]
     rows = section.get("table", [])
     assert isinstance(rows, list)
@@ -55,7 +55,7 @@ def section_lines(name: str, section: Section) -> list[str]:
 
 
 def table_lines(rows: Sequence[Row]) -> list[str]:
-    """Rows that share their keys as a Markdown table; numbers to the right."""
+    """Rows with the same keys as a Markdown table; numbers are right-aligned."""
     if not rows:
         return []
     rules = ["---" if isinstance(value, str) else "---:" for value in rows[0].values()]
@@ -68,7 +68,7 @@ def _spaced(key: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """Four significant digits, thousands set apart."""
+    """Four significant digits, with thousands separators."""
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else "" if value is None else str(value)

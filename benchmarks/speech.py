@@ -1,11 +1,10 @@
-"""How well a run speaks what it never heard: figures of the whole validation split, and a picture of one sentence.
+"""Speech of held-out sentences: figures of the whole validation split, and a picture of one sentence.
 
     python benchmarks/speech.py [RUN] [--quick] [--clip ID] [--picture docs/held-out.png] [--out FILE.json]
 
-Without RUN the run is made first, in --work, as `make train` makes it: spoken sample corpus, features, training. The
-figures are those of `xtts-synth evaluate`, with the training time that the run's metrics.jsonl adds up to. The
-picture shows a recording and the same sentence synthesised; without --clip it is the sentence whose relative MCD is the
-median: neither the best nor the worst.
+Without RUN it first trains one in --work, like `make train`: spoken sample corpus, features, training. The figures are
+those of `xtts-synth evaluate`, plus the training time from metrics.jsonl. The picture shows a recording and the same
+sentence synthesised; without --clip it is the sentence with the median relative MCD.
 """
 
 import argparse
@@ -31,7 +30,7 @@ from xtts.trainer.synth.output_files import write_whole
 FULL_CLIPS, QUICK_CLIPS, QUICK_STEPS = 1250, 120, 100
 _MOST_BYTES = 150_000
 _PALETTES = (256, 128, 64, 32)
-"""Colours of the picture: the first of these that makes it small enough."""
+"""Number of colours of the picture: the first that makes the file small enough."""
 
 
 def main() -> None:
@@ -39,7 +38,7 @@ def main() -> None:
     parser.add_argument("run", nargs="?", type=Path, metavar="RUN", help="a run folder or one checkpoint")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_CLIPS} clips, {QUICK_STEPS} steps: no voice yet")
     parser.add_argument("--work", type=Path, default=Path("build/speech"), help="corpus, features and run")
-    parser.add_argument("--cache", type=Path, help="whose validation split; the run's own where none is given")
+    parser.add_argument("--cache", type=Path, help="cache with the validation split; default: the run's own")
     parser.add_argument("--limit", type=int, default=1000, help="most sentences to speak; all recordings compete")
     parser.add_argument("--clip", help="the sentence of the picture")
     parser.add_argument("--picture", type=Path, help="where to draw it, a PNG")
@@ -68,7 +67,7 @@ def show(options: argparse.Namespace) -> None:
 
 
 def train(work: Path, *, quick: bool) -> Path:
-    """What `make train` does, in a folder of its own: the run, which is gone on with if it is there."""
+    """Train, or continue, a run in its own folder, like `make train`."""
     clips = QUICK_CLIPS if quick else FULL_CLIPS
     shapes = ("--set", "shapes.buckets=1") if quick else ()
     corpus, cache, run = (work / f"{name}-{clips}" for name in ("corpus", "features", "run"))
@@ -97,7 +96,7 @@ def summarise(done: Evaluation) -> dict[str, object]:
 
 
 def training_seconds(done: Evaluation) -> dict[str, float]:
-    """Seconds by what they went to, up to the checkpoint, by metrics.jsonl: start-up and validation are not in it."""
+    """Seconds by activity up to the checkpoint, from metrics.jsonl; without start-up and validation."""
     step, file = int(done.source.checkpoint.name.removeprefix("step-")), done.source.run.metrics_file
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     lines = [line for line in lines if line["step"] <= step]
@@ -108,13 +107,13 @@ def training_seconds(done: Evaluation) -> dict[str, float]:
 
 
 def median_clip(done: Evaluation) -> str:
-    """The sentence in the middle by relative MCD."""
+    """The sentence with the median relative MCD."""
     ranked = sorted(done.systems[SYNTHESISED], key=lambda sentence: sentence.relative_mcd)
     return ranked[len(ranked) // 2].clip_id
 
 
 def draw(done: Evaluation, clip_id: str, file: Path) -> None:
-    """The picture, with no more colours than its size allows."""
+    """Draw the picture, with as many colours as its size limit allows."""
     from PIL import Image  # Matplotlib's own dependency
 
     spoken = {

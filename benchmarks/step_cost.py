@@ -1,11 +1,11 @@
-"""What a training step costs by model size, and how much of it are alignment search and optimizer.
+"""Time of a training step by model size, and the shares of alignment search and optimizer.
 
     python benchmarks/step_cost.py [--sizes tiny small normal big] [--quick] [--rounds 3] [--out FILE.json]
 
-One locked step on a made-up batch of real shapes and lengths, and its two compiled functions by themselves, the losses
-with their gradients and the optimizer's update; and the alignment search (scores included), compiled by itself. The
-pieces take turns, so that a busy moment of the machine hits all of them; the median of the rounds counts, compilation
-does not. Activations are float32, which is what a CPU is fast at.
+Times one locked step on a synthetic batch with real shapes and lengths, and separately its two compiled functions (the
+losses with their gradients, the optimizer's update) and the alignment search (scores included). The pieces take turns,
+so that a busy moment of the machine affects all of them; the median of the rounds counts, without compilation.
+Activations are float32, the fastest type on a CPU.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from amounts import settle
+from amounts import fill_defaults
 from report import machine, section_lines, write_json
 
 from xtts.shared.config_files import load_config
@@ -49,7 +49,7 @@ class Cost:
     compile_seconds: dict[str, float]
 
     def share(self, piece: str) -> float:
-        """Of the whole step."""
+        """Share of the whole step."""
         return self.seconds[piece] / self.seconds[STEP]
 
 
@@ -74,7 +74,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--set", nargs="+", default=(), metavar="KEY=VALUE", help="as model.voice_latents=16")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
-    settle(options, full=FULL, quick=QUICK)
+    fill_defaults(options, full=FULL, quick=QUICK)
     return options
 
 
@@ -124,7 +124,7 @@ def pieces(made: LockedStep) -> dict[str, Call]:
 
 
 def row(size: str, cost: Cost) -> dict[str, object]:
-    """A line of the table."""
+    """A row of the table."""
     milliseconds = {f"{name.replace(' ', '_')}_ms": round(1000 * value, 2) for name, value in cost.seconds.items()}
     return {
         "size": size,

@@ -1,4 +1,4 @@
-"""The rows of the one table: each a ratio of two things that were measured in the same run, with its target."""
+"""The rows of the summary table: each a ratio of two measurements of the same run, with its target."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 Row = dict[str, object]
 PIPELINE_TARGETS = {"tf.numpy_function": "6x", "from_generator": "", "torch DataLoader": "3x"}
 MEMCPY_TARGET = 6
-"""At most: the copies of the kernel, of TFRecord, of parsing and of batching, and the checksum of each record."""
+"""At most: copies by the kernel, TFRecord, parsing and batching, and the checksum of each record."""
 
 
 def summarise(figures: dict[str, Any]) -> list[Row]:
-    """Rows of every benchmark that `figures` holds, stage 1 first."""
+    """Rows of all benchmarks in `figures`, stage 1 first."""
     readers = {
         "precompute": _precompute, "rebuild": _rebuild, "training": _training, "step_cost": _step_cost,
         "speech": _speech, "voices": _voices, "overtrain": _overtrain,
@@ -111,10 +111,9 @@ def _step_cost(found: dict[str, Any]) -> Iterator[Row]:
 
 def _speech(found: dict[str, Any]) -> Iterator[Row]:
     spoken, sentences = found["systems"]["synthesised"], found["sentences"]
-    told = f"{spoken['retrieved']} of {sentences}, relative MCD {spoken['relative_mcd']:.3f}"
-    yield _row(
-        "speech: held-out sentences nearest to their own recording", f"{spoken['retrieved'] / sentences:.0%}", "", told
-    )
+    what = "speech: held-out sentences nearest to their own recording"
+    measured = f"{spoken['retrieved']} of {sentences}, relative MCD {spoken['relative_mcd']:.3f}"
+    yield _row(what, f"{spoken['retrieved'] / sentences:.0%}", "", measured)
 
 
 def _voices(found: dict[str, Any]) -> Iterator[Row]:
@@ -122,13 +121,13 @@ def _voices(found: dict[str, Any]) -> Iterator[Row]:
     for kind, voice in whose.items():
         if rows := [row for row in found["table"] if row.get("kind", "trained") == kind]:
             spoken, share = found["sentences"] * len(rows), sum(row["right_voice"] for row in rows) / len(rows)
-            told = f"{share * spoken:.0f} of {spoken}; by chance {1 / len(found['table']):.0%}"
-            yield _row(f"voice latents: utterances nearest to {voice}", f"{share:.0%}", "", told)
+            measured = f"{share * spoken:.0f} of {spoken}; by chance {1 / len(found['table']):.0%}"
+            yield _row(f"voice latents: utterances nearest to {voice}", f"{share:.0%}", "", measured)
 
 
 def _overtrain(found: dict[str, Any]) -> Iterator[Row]:
     wrong = found["character_error_percent"]
     what = f"{found['clips']} real clips over-trained: characters heard wrong, beyond the vocoded recordings"
     nearest = f"{found['figures']['synthesised']['retrieval_at_1'] * found['clips']:.0f} of {found['clips']} retrieved"
-    told = f"{wrong['synthesised']:.1f}% and {wrong['vocoded recording']:.1f}%; {nearest}"
-    yield _row(what, f"{found['points_beyond_vocoded']:+.1f} points", "15 points", told)
+    measured = f"{wrong['synthesised']:.1f}% and {wrong['vocoded recording']:.1f}%; {nearest}"
+    yield _row(what, f"{found['points_beyond_vocoded']:+.1f} points", "15 points", measured)

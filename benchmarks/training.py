@@ -1,9 +1,9 @@
-"""How fast stage 2 is, beside the dynamic baseline and beside the input pipelines people use today.
+"""Speed of stage 2, compared with the dynamic baseline and with common input pipelines.
 
     python benchmarks/training.py [--quick] [--only a b ...] [--config tiny] [--out FILE.json]
 
-One run, one machine, one model, the lengths of LJSpeech-1.1 (ljspeech_corpus.py). XLA's compilation cache is not
-used, so that every compile that is reported was one; what is compared takes turns.
+One run, one machine, one model, the lengths of LJSpeech-1.1 (ljspeech_corpus.py). XLA's compilation cache is off, so
+that every reported compilation took place. Compared variants take turns.
 
 - a: step time, a new shape every batch (`shapes.pad_to_fixed_length: false`) against one locked shape
 - b: std/mean of the locked step time
@@ -24,7 +24,7 @@ from typing import Any
 
 os.environ.pop("TF_XLA_FLAGS", None)
 
-from amounts import settle
+from amounts import fill_defaults
 from commands import script
 from ljspeech_corpus import read_lengths, write_corpus
 from report import machine, section_lines, write_json
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def in_own_process(group: list[str], work: Path) -> dict[str, Any]:
-    """The figures of some sections. Each step compiled for a CPU keeps a thousand memory maps, of 65,530 at most."""
+    """Run sections in a new process: a step compiled for a CPU keeps about 1,000 of at most 65,530 memory maps."""
     work.mkdir(parents=True, exist_ok=True)
     file = work / "part.json"
     script(__file__, *sys.argv[1:], "--part", "--out", file, "--only", *group, shown=True)
@@ -79,7 +79,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Run the sections in this process."""
     settings = {"quick": options.quick, "config": options.config, **{key: getattr(options, key) for key in FULL}}
     if options.only == ["a"]:
-        options.buckets = [1]  # the one shape is what the baseline is compared with
+        options.buckets = [1]  # the baseline is compared with one shape
     lengths = read_lengths(options.clips, longest=options.longest)
     corpus = write_corpus(options.work / f"noise-{options.clips}-{options.longest or 'whole'}", lengths)
     options.work = options.work / f"training-{corpus.name}"
@@ -116,7 +116,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)  # of a run of several processes
     options = parser.parse_args()
-    settle(options, full=FULL, quick=QUICK)
+    fill_defaults(options, full=FULL, quick=QUICK)
     if options.quick and options.start_shapes is None:
         options.start_shapes = 1
     if 1 not in options.buckets:

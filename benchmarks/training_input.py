@@ -1,4 +1,4 @@
-"""Section (c): the input pipeline alone, against those people use, and tf.data's options against each other."""
+"""Section (c): the input pipeline alone, against common ones, and tf.data's options against each other."""
 
 import json
 import statistics
@@ -22,13 +22,13 @@ from xtts.trainer.data.dataset import parser, training_batches
 from xtts.trainer.data.training_bucket import TrainingBucket, training_buckets
 
 Turn = dict[str, float | None]
-"""What `measure` gives."""
+"""Result of `measure`."""
 _NEEDS = {"torch DataLoader": "torch"}
-"""Pipeline to the package that it needs."""
+"""The package that a pipeline needs."""
 
 
 def input_pipelines(bench: StepBench) -> dict[str, object]:
-    """(c) Clips/s of every pipeline by itself; the same batch size for all, shuffled, page cache warm."""
+    """(c) Clips/s of every pipeline alone; the same batch size for all, shuffled, page cache warm."""
     shapes = max(bench.options.buckets)
     job = make_job(bench, shapes)
     found: dict[str, list[Turn]] = {name: [] for name in PIPELINES if name not in _NEEDS or version(_NEEDS[name])}
@@ -37,7 +37,7 @@ def input_pipelines(bench: StepBench) -> dict[str, object]:
             turns.append(run_alone(name, job))
     medians = {name: statistics.median(turn["examples_per_second"] for turn in turns) for name, turns in found.items()}
     ours = medians.pop("lockstep")
-    del medians["memcpy"]  # copies alone, on one core: its processor time is what counts
+    del medians["memcpy"]  # only copies, on one core: its CPU time counts
     return {
         "title": f"input pipeline alone, {shapes} shapes, batches of {batches(bench, shapes).training.batch_size}",
         **{f"times_{name}": ours / rate for name, rate in medians.items()},
@@ -61,16 +61,16 @@ def input_pipelines(bench: StepBench) -> dict[str, object]:
 
 
 def batches(bench: StepBench, shapes: int) -> Config:
-    """What the pipelines read: batches of one size, 32 as a GPU is fed with unless `--set` says otherwise.
+    """Configuration of the pipelines: batches of 32, typical for a GPU, unless `--set` says otherwise.
 
-    With the 8 of `tiny`, what each batch costs by itself counts four times as much.
+    With the 8 of `tiny` the overhead per batch would count four times as much.
     """
     settings = ["training.batch_size=32", *bench.options.assignments, "training.constant_frames_per_batch=false"]
     return configure(bench.options.config, settings, {"shapes.buckets": shapes})
 
 
 def make_job(bench: StepBench, shapes: int) -> Path:
-    """The job file of the cache with that many shapes; all of its batches are of one size."""
+    """The job file of the cache with that many shapes; all batches have the same size."""
     work, options = bench.options.work, bench.options
     config = batches(bench, shapes)
     (work / "config-input.yaml").write_text(dump_config(config), encoding="utf-8")
@@ -83,7 +83,7 @@ def make_job(bench: StepBench, shapes: int) -> Path:
 
 
 def write_npy(corpus: Path, cache: Path, folder: Path) -> Path:
-    """The cache's mels as one float32 .npy a clip, beside the corpus' texts."""
+    """Write the cache's mels as one float32 .npy per clip, next to the corpus' texts."""
     if (folder / "metadata.csv").is_file():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -96,27 +96,27 @@ def write_npy(corpus: Path, cache: Path, folder: Path) -> Path:
 
 
 def run_alone(name: str, job: Path) -> Turn:
-    """One pipeline in a process of its own."""
+    """Run one pipeline in a separate process."""
     printed = script(Path(__file__).with_name("training_pipelines.py"), name, job)
     return dict(json.loads(printed.splitlines()[-1]))
 
 
 def cpu_median(turns: list[Turn]) -> float | None:
-    """Processor time of a clip, microseconds, where it is known."""
+    """CPU time per clip in microseconds, where known."""
     known = [turn["cpu_microseconds"] for turn in turns if turn["cpu_microseconds"] is not None]
     return statistics.median(known) if known else None
 
 
 def times_memcpy(found: dict[str, list[Turn]]) -> float:
-    """Processor time of a clip as a multiple of one copy of its bytes: the median of the rounds."""
+    """CPU time per clip relative to one copy of its bytes: median of the rounds."""
     rounds = zip(*([turn["cpu_microseconds"] for turn in found[name]] for name in ("lockstep", "memcpy")), strict=True)
     return statistics.median(ours / copy for ours, copy in rounds if ours is not None and copy is not None)
 
 
 def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
-    """tf.data's options on the middle bucket: how trainer/data/dataset.py came to the ones that it uses.
+    """tf.data's options on the middle bucket: the reason for those in trainer/data/dataset.py.
 
-    A variant is built for its turn alone: one that waits for its turn would read ahead in those of the others.
+    Each variant is built for its own turn: a waiting one would read ahead during the turns of others.
     """
     cache, config = bench.cache(shapes), batches(bench, shapes)
     spec, number = load_spec(cache), shapes // 2
@@ -140,7 +140,7 @@ def option_rows(bench: StepBench, shapes: int) -> list[dict[str, object]]:
 
 
 def option_variants(bucket: TrainingBucket) -> dict[str, Callable[[], tf.data.Dataset]]:
-    """Endless batches of one bucket, by what is done otherwise."""
+    """Endless batches of one bucket, by what the variant changes."""
     shards, order, size = bucket.files("train"), bucket.order, bucket.batch_size
     parse = parser(bucket, size)
 
@@ -184,7 +184,7 @@ def option_variants(bucket: TrainingBucket) -> dict[str, Callable[[], tf.data.Da
 
 
 def _tuned(dataset: tf.data.Dataset, *, autotune: bool = False, threads: int = 0) -> tf.data.Dataset:
-    """The data set with options of its own; `threads` of a private pool, 0 for the shared one."""
+    """The data set with its own options; `threads` of a private pool, 0 for the shared one."""
     options = tf.data.Options()
     options.autotune.enabled = autotune
     options.threading.private_threadpool_size = threads

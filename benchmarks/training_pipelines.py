@@ -1,8 +1,8 @@
-"""The input pipelines of section (c), each run in a process of its own: python training_pipelines.py NAME JOB.json.
+"""The input pipelines of section (c), each run in its own process: python training_pipelines.py NAME JOB.json.
 
-The others do what people do: one .npy of float32 a clip, np.load for each, padded to the batch's longest clip, tokens
-from the text by the tokenizer of stage 1, so that all give the same. All run without end, shuffled, over files that
-are in the page cache. `memcpy` is no pipeline but what none can do without: one copy of a stored clip.
+The others follow common practice: one float32 .npy per clip, np.load for each, padding to the batch's longest clip.
+Tokens come from the text by the tokenizer of stage 1, so that all pipelines return the same. All run endlessly,
+shuffled, over files in the page cache. `memcpy` is not a pipeline but the minimum for any: one copy of a stored clip.
 """
 
 import itertools
@@ -36,22 +36,22 @@ _WARM_UP_CALLS = 3
 Clip = tuple[np.ndarray, np.ndarray]
 """tokens int32[L], mel float32[T, M]."""
 Take = Callable[[], int]
-"""Takes some batches and says how many clips they held."""
+"""Takes some batches and returns how many clips they held."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What every pipeline is given."""
+    """Input of every pipeline."""
 
     cache: str
     config: str
     """YAML file."""
     npy: str
-    """Folder of metadata.csv and one .npy a clip."""
+    """Folder of metadata.csv and one .npy per clip."""
     batch_size: int
     seconds: float
     workers: int = 2
-    """Of the torch DataLoader."""
+    """Worker processes of the torch DataLoader."""
 
     def clips(self) -> list[tuple[str, str]]:
         """(path of the mel, text) of every clip."""
@@ -61,7 +61,7 @@ class Job:
 
 
 def load(path: str | bytes, text: str | bytes) -> Clip:
-    """Read one clip the way most trainers do."""
+    """Read one clip as most trainers do."""
     letters = text.decode() if isinstance(text, bytes) else text
     mel = np.load(path.decode() if isinstance(path, bytes) else path)
     return np.array(TOKENIZER.encode(letters).ids, np.int32), mel
@@ -79,7 +79,7 @@ def pad(clips: list[Clip]) -> tuple[np.ndarray, ...]:
 
 
 def lockstep(job: Job) -> Take:
-    """The training loop itself, started as xtts-train starts it, with steps that do nothing."""
+    """The real training loop, started as in xtts-train, with steps that do nothing."""
     from xtts.trainer.system.tensorflow_import import tensorflow_import
 
     with tensorflow_import(compile_cache=False):
@@ -101,7 +101,7 @@ def lockstep(job: Job) -> Take:
 
 
 class _NoSteps:
-    """In the place of the model's steps: takes a batch and does nothing with it."""
+    """Replaces the model's steps: takes a batch and ignores it."""
 
     def __init__(self, training: Any) -> None:  # noqa: ANN401 - annotated without the import
         import tensorflow as tf
@@ -119,7 +119,7 @@ class _NoSteps:
 
 
 def take_from(dataset: "tf.data.Dataset") -> Take:
-    """Batches taken inside the graph, so that no pipeline pays for a Python loop that it does not need."""
+    """Take batches inside the graph, so that no pipeline pays for an unnecessary Python loop."""
     import tensorflow as tf
 
     iterator = iter(dataset)
@@ -206,7 +206,7 @@ def torch_loader(job: Job) -> Take:
 
 
 def memcpy(job: Job) -> Take:
-    """The physical limit: one copy of the bytes of each stored clip, from memory that no cache holds."""
+    """The physical limit: one copy of the bytes of each stored clip, from memory outside the CPU caches."""
     folder, sources = Path(job.cache), []
     for shard in (shard for bucket in load_spec(folder).buckets for shard in bucket.train):
         sources += np.array_split(np.fromfile(folder / shard.file, np.uint8), shard.records)
@@ -233,7 +233,7 @@ PIPELINES: dict[str, Callable[[Job], Take]] = {
 
 
 def measure(take: Take, seconds: float) -> dict[str, float | None]:
-    """Take batches for about that long; the processor time of worker processes that are still alive is not known."""
+    """Take batches for about `seconds`; the CPU time of live worker processes is unknown."""
     examples, cpu, began = 0, cpu_seconds(), time.perf_counter()
     while time.perf_counter() - began < seconds:
         examples += take()
@@ -252,11 +252,11 @@ def main() -> None:
     for _ in range(_WARM_UP_CALLS):
         take()
     print(json.dumps(measure(take, job.seconds)), flush=True)
-    os._exit(0)  # an endless generator would keep its thread, and this process, waiting
+    os._exit(0)  # an endless generator would keep its thread, and this process, alive
 
 
 def write_job(path: Path, job: Job) -> Path:
-    """The job as a file that `main` reads."""
+    """Write the job to a file for `main`."""
     path.write_text(json.dumps(asdict(job)), encoding="utf-8")
     return path
 

@@ -17,7 +17,7 @@ _LONGEST_START_SECONDS = 1800.0
 
 
 def cold_and_warm(bench: StepBench) -> dict[str, object]:
-    """(f) Two runs of one step each in processes of their own; only the first compiles."""
+    """(f) Two runs of one step each in separate processes; only the first compiles."""
     number = max(bench.options.buckets) if bench.options.start_shapes is None else bench.options.start_shapes
     cache, config = bench.cache(number), bench.config(number)
     file = bench.options.work / f"config-{number}.yaml"
@@ -32,7 +32,7 @@ def cold_and_warm(bench: StepBench) -> dict[str, object]:
 
 
 def seconds_to_first_step(folder: Path, name: str, config: Path, cache: Path) -> float:
-    """From the start of the command until metrics.jsonl tells of step 1."""
+    """Seconds from the start of the command until metrics.jsonl has step 1."""
     metrics = folder / name / "metrics.jsonl"
     command = command_line("train", "--steps", 1, "--config", config, "--cache", cache, "--out", folder / name)
     environment = {k: v for k, v in os.environ.items() if k != "TF_XLA_FLAGS"} | {"XDG_CACHE_HOME": str(folder)}

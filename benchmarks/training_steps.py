@@ -21,7 +21,7 @@ _WARM_UP_STEPS = 2
 
 
 class Runner:
-    """A model on a cache, with all that can be compiled before the first step compiled."""
+    """A model on a cache, with its closed set of steps compiled."""
 
     def __init__(self, cache: Path, config: Config) -> None:
         self.spec = load_spec(cache)
@@ -39,20 +39,20 @@ class Runner:
         self._results: list[CallResult] = []
 
     def take_turn(self, steps: int) -> None:
-        """Run and note `steps` steps."""
+        """Run and record `steps` steps."""
         done = 0
         while done < steps and not self.loop.exhausted:
             self._results.append(self.loop.run(steps - done))
             done += len(self._results[-1].metrics)
 
     def warm_up(self) -> "Runner":
-        """A few steps that do not count: the pipeline fills, buffers are allocated."""
+        """Run a few steps that do not count, to fill the pipeline and allocate buffers."""
         self.loop.run(_WARM_UP_STEPS)
         return self
 
     @property
     def seconds(self) -> np.ndarray:
-        """float64[n]: wall time of every step noted."""
+        """float64[n]: wall time of every recorded step."""
         return np.concatenate([result.step_seconds for result in self._results])
 
     @property
@@ -67,12 +67,12 @@ class Runner:
 
     @property
     def places(self) -> np.ndarray:
-        """int32[n]: place of every step's bucket in the closed set."""
+        """int32[n]: index of every step's bucket in the closed set."""
         return np.concatenate([result.buckets for result in self._results])
 
 
 class StepBench:
-    """Runners that the sections share, each made when it is first asked for."""
+    """Runners shared by the sections, each created on first use."""
 
     def __init__(self, corpus: Path, options: Namespace) -> None:
         self.corpus, self.options = corpus, options
@@ -84,13 +84,13 @@ class StepBench:
         return configure(self.options.config, self.options.assignments, flags)
 
     def cache(self, buckets: int, *, fixed: bool = True) -> Path:
-        """The cache with that many shapes, or with clips at own length."""
+        """The cache with that many shapes, or with unpadded clips."""
         name = f"cache-{buckets}" if fixed else "cache-own-length"
         return build(self.corpus, self.options.work / name, self.config(buckets, fixed=fixed))
 
     @cached_property
     def locked(self) -> dict[int, Runner]:
-        """Runners by number of buckets, measured in turns so that a busy minute hits all of them."""
+        """Runners by number of buckets, measured in turns, so that a busy minute affects all of them."""
         runners = {n: Runner(self.cache(n), self.config(n)).warm_up() for n in self.options.buckets}
         rounds = self.options.rounds
         for _ in range(rounds):
@@ -100,14 +100,14 @@ class StepBench:
 
     @cached_property
     def dynamic(self) -> Runner:
-        """The baseline, after `dynamic_batches` batches; the first of them counts as the others do."""
+        """The baseline, after `dynamic_batches` batches; the first one counts too."""
         runner = Runner(self.cache(1, fixed=False), self.config(1, fixed=False))
         runner.take_turn(self.options.dynamic_batches)
         return runner
 
 
 def dynamic_against_locked(bench: StepBench) -> dict[str, object]:
-    """(a) The same clips, batch size and model: one shape that was compiled ahead, and a new shape every batch."""
+    """(a) The same clips, batch size and model: one precompiled shape, and a new shape every batch."""
     locked, dynamic = bench.locked[1], bench.dynamic
     mean, slow = float(locked.seconds.mean()), float(dynamic.seconds.mean())
     rows = [_step_row("dynamic, traced for every shape", dynamic)]
@@ -187,7 +187,7 @@ def input_wait(bench: StepBench) -> dict[str, object]:
 
 
 def buckets(bench: StepBench) -> dict[str, object]:
-    """(e) Useful frames/s against one shape that holds every clip, batches level by frames."""
+    """(e) Useful frames/s against one shape that holds every clip, with constant frames per batch."""
     rates = {n: float(runner.frames.sum() / runner.seconds.sum()) for n, runner in bench.locked.items()}
     most = max(rates)
     return {

@@ -1,12 +1,12 @@
-"""Whether a reference recording decides the voice, also a voice that was never heard in training.
+"""Tests whether a reference recording decides the voice, also for voices held out from training.
 
     python benchmarks/voices.py [--quick] [--clips 40] [--steps 1000] [--sentences 16] [--out FILE.json]
 
-A corpus of the same sentences in every training voice is spoken by espeak-ng and trained on with `model.voice_latents`;
-a run that is there already goes on to `--steps`. Then sentences that no voice said in training are spoken with a
-reference of each voice, another sentence still, and compared by cepstral DTW with that sentence in all voices, those of
-training and those held out together. The share whose own voice is the nearest is `right voice`; guessing would give 1
-of the number of voices, and to speak as the most similar voice of training would give none of the held-out ones.
+espeak-ng speaks a corpus of the same sentences in every training voice, and a model with `model.voice_latents` trains
+on it; an existing run continues to `--steps`. Then the model speaks new sentences with a reference of each voice (yet
+another sentence). MCD-DTW compares them with recordings of the same sentence in all voices, trained and held out.
+`right voice` is the share whose own voice is the nearest. Guessing would score 1 / voices; always speaking as the most
+similar training voice would score 0 for held-out voices.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import soundfile
-from amounts import settle
+from amounts import fill_defaults
 from commands import command
 from report import machine, section_lines, write_json
 
@@ -30,15 +30,15 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.voice_source import open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
-# 4.7 dB and more from each other when they say the same; many another variant is hardly to be told from one of these.
+# At least 4.7 dB apart for the same sentence; many other variants are almost identical to one of these.
 TRAINED = {
     "en-us": 40, "en-us+f2": 60, "en-us+m7": 25, "en-us+f5": 80, "en-us+m8": 40, "en-us+f4": 55, "en-us+belinda": 65,
     "en-us+boris": 35, "en-us+steph": 60, "en-us+michel": 40, "en-us+klatt4": 60, "en-us+adam": 35, "en-us+klatt": 40,
     "en-us+travis": 30,
 }  # fmt: skip
-"""Voice of espeak-ng, and its pitch."""
+"""Pitch by espeak-ng voice."""
 HELD_OUT = {"en-us+f1": 60, "en-us+m2": 30, "en-us+anika": 70, "en-us+rob": 40}
-"""Voices never heard in training; chosen before any was spoken by a model."""
+"""Voices not in training; chosen before any model spoke them."""
 VOICES = TRAINED | HELD_OUT
 PROFILE = mel_profile("hifigan")
 LONGEST_SECONDS = 3.0
@@ -77,7 +77,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=Path("build/voices"), help="corpus, cache and run")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
-    settle(options, full=FULL, quick=QUICK)
+    fill_defaults(options, full=FULL, quick=QUICK)
     return options
 
 

@@ -1,4 +1,4 @@
-"""`xtts-train`: everything that can be wrong is said before TensorFlow is imported."""
+"""`xtts-train`: checks everything before it imports TensorFlow."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,7 +51,7 @@ def main(
 
 
 def run(plan: "RunPlan") -> None:
-    """Import TensorFlow and train; a run that is already complete is left alone."""
+    """Import TensorFlow and train; a complete run is left unchanged."""
     import os
 
     from rich.console import Console

@@ -16,12 +16,12 @@ from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingResult:
-    """Where a run stands."""
+    """State of a run after training."""
 
     run: Path
-    """Its folder: config.yaml, metrics.jsonl, checkpoints/, tensorboard/."""
+    """Run folder: config.yaml, metrics.jsonl, checkpoints/, tensorboard/."""
     checkpoint: Path
-    """The newest."""
+    """The newest checkpoint."""
     step: int
     """Updates so far."""
     complete: bool
@@ -40,25 +40,25 @@ def train(
 ) -> TrainingResult:
     """Train on a cache of stage 1 with locked, compiled steps, as `xtts-train` does.
 
-    TensorFlow is imported here, and set up for the whole process: its own graph optimizer is switched off, and XLA
-    keeps compiled steps in the user's cache folder (that only where nothing has imported TensorFlow before).
+    This imports TensorFlow and configures it for the whole process: its own graph optimizer is switched off, and XLA
+    keeps compiled steps in the user's cache folder (unless TensorFlow was imported before).
 
     Args:
-        cache: Folder of the cache (default: "features", or that of the run that is resumed).
-        config: YAML file, or a name in configs/ such as "normal" (default "tiny", or that of the run that is resumed);
+        cache: Folder of the cache (default: "features", or the cache of the resumed run).
+        config: YAML file, or a name in configs/ such as "normal" (default: "tiny", or the config of the resumed run);
             of several, later ones win.
-        settings: Single keys over those, as in `{"training.steps": 1000}`.
+        settings: Single keys that override those, as in `{"training.steps": 1000}`.
         out: Run folder (default: runs/SIZE-CACHE).
-        resume: True goes on with the run in `out` where there is one; a path, with that run folder or checkpoint.
+        resume: True continues the run in `out` if there is one; a path continues that run folder or checkpoint.
         init_from: Checkpoint whose averaged weights a new run starts from.
-        quiet: Print nothing; metrics.jsonl has every step all the same.
+        quiet: Print nothing; metrics.jsonl still has every step.
 
     Returns:
-        Where the run stands; a run that was complete before is left as it is.
+        The state of the run; a run that was already complete is unchanged.
 
     Raises:
-        LockstepError: The cache, the settings or the checkpoint do not fit, or losses stay non-finite; its text says
-            what to do.
+        LockstepError: The cache, the settings or the checkpoint do not fit, or losses stay non-finite. Its message
+            says what to do.
     """
     given = None if resume is False else "" if resume is True else str(resume)
     plan = make_plan(

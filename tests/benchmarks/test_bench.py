@@ -66,14 +66,14 @@ def test_the_readme_has_six_rows_of_what_a_user_gains(bench, figures):
 def test_a_part_is_written_between_its_marks_alone(bench, summarise, figures):
     marks = {name: (f"<!-- {name}: begin -->", f"<!-- {name}: end -->") for name in ("rebuild", "speech")}
     text = "".join(f"a {begin}\nold\n{end}\n" for begin, end in marks.values())
-    told = {"size": "1.0 GiB", "fill": 0.911, "written": 69, "kept": 0, "mib": 286}
-    again, changed = told | {"written": 0, "kept": 69}, told | {"written": 1, "kept": 68}
+    fresh_build = {"size": "1.0 GiB", "fill": 0.911, "written": 69, "kept": 0, "mib": 286}
+    again, changed = fresh_build | {"written": 0, "kept": 69}, fresh_build | {"written": 1, "kept": 68}
     rebuild = {
         "clips": 13_100,
         "hours": 24.0,
         "config": "normal",
         "seconds": {"from nothing": 20.2, "again": 0.7, "changed": 1.1, "verify": 1.3},
-        "told": {"from nothing": told, "again": again, "changed": changed},
+        "told": {"from nothing": fresh_build, "again": again, "changed": changed},
     }
     some = {"machine": figures["machine"], "quick": False, "rebuild": rebuild}
     written = bench.with_parts(text, some)
@@ -122,7 +122,7 @@ def test_the_table_gives_each_ratio_from_its_own_figures(summarise, figures):
         assert len(summarise(only)) >= count
 
 
-def test_voices_never_heard_in_training_are_told_apart_and_alone(bench, summarise):
+def test_held_out_voices_are_scored_separately(bench, summarise):
     import voices
 
     names, trained = list(voices.VOICES), len(voices.TRAINED)
@@ -163,7 +163,7 @@ def test_the_pictures_are_drawn_from_the_figures(bench, figures, tmp_path):
         assert len(picture) < 150_000, name
 
 
-def test_only_one_benchmark_is_run_and_told(bench, monkeypatch, tmp_path, capsys):
+def test_only_one_benchmark_is_run_and_reported(bench, monkeypatch, tmp_path, capsys):
     out = tmp_path / "figures.json"
     arguments = ["--quick", "--only", "step_cost", "--out", str(out)]
     monkeypatch.setattr("sys.argv", ["bench.py", *arguments])

@@ -104,7 +104,7 @@ def test_a_bucket_with_fewer_clips_than_micro_batches_is_named_with_the_fix(refu
     code, message = refused("--cache", cache, *FITTING, *(part for value in settings for part in ("--set", value)))
     assert code == 2
     bucket = f"bucket {number:02d} ({spec.buckets[number].tokens} tokens, {spec.buckets[number].frames} frames)"
-    assert f"{micro} micro-batches an update, {bucket} has {few} training clips; set it to {few} or less" in message
+    assert f"{micro} micro-batches per update, {bucket} has {few} training clips; set it to {few} or less" in message
 
 
 def test_a_cache_of_other_settings(refused, cache):
@@ -126,7 +126,7 @@ def test_a_cache_of_other_settings(refused, cache):
             "tinny: cannot be read (No such file or directory), expected a YAML file or one of big,",
         ),
         (("--model-size", "huge"), "model.size 'huge', expected one of big, normal, small, tiny"),
-        (("--batch-size", "500"), "training.batch_size: 500 clips a step, the cache has"),
+        (("--batch-size", "500"), "training.batch_size: 500 clips per step, the cache has"),
         (("--set", "training.gradient_accumulation_steps=3"), "batch_size 4 is not divisible by"),
         (("--resume", "nowhere"), "nowhere: no such folder, expected a run folder or one checkpoint"),
     ],

@@ -10,7 +10,7 @@ from xtts.trainer.run import trainer as trainer_module
 STEPS = {"training.steps": 20}
 
 
-def test_a_complete_run_is_left_as_it_is(finished_run, monkeypatch):
+def test_a_complete_run_is_unchanged(finished_run, monkeypatch):
     monkeypatch.setattr(trainer_module, "train", lambda *_: pytest.fail("trained again"))
     folder, _ = finished_run
     for result in (train(resume=folder), train(out=str(folder), resume=True)):
@@ -36,8 +36,8 @@ def test_a_run_goes_on_with_its_own_configuration_and_the_settings_given(finishe
     assert plan.config.model.text_width == 16  # of the run, not of the size "tiny"
 
 
-def test_mistakes_are_told_as_the_command_tells_them(finished_run, tiny_cache, tmp_path):
-    with pytest.raises(LockstepError, match="holds a run already"):
+def test_errors_are_those_of_the_command(finished_run, tiny_cache, tmp_path):
+    with pytest.raises(LockstepError, match="already holds a run"):
         train(tiny_cache, out=finished_run[0], settings={"shapes.buckets": 2, "split.validation_fraction": 0.1})
     with pytest.raises(LockstepError, match="no such folder"):
         train(tmp_path / "missing")

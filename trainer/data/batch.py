@@ -1,4 +1,4 @@
-"""One batch: what it holds, and the signature that a bucket's batches have."""
+"""One batch, and the signature that all batches of a bucket share."""
 
 from typing import NamedTuple
 
@@ -8,9 +8,9 @@ from xtts.shared.cache.cache_spec import Bucket, CacheSpec
 
 
 class Batch(NamedTuple):
-    """B clips of one bucket, or the `tf.TensorSpec` of each part: then it is a signature.
+    """B clips of one bucket. As a signature it holds the `tf.TensorSpec` of each part instead.
 
-    A step casts a float16 mel itself: XLA does it where the mel is read, tf.data would write and read it once more.
+    The step casts a float16 mel, not tf.data: XLA fuses the cast into the read, tf.data would make a copy.
     """
 
     tokens: tf.Tensor
@@ -22,18 +22,18 @@ class Batch(NamedTuple):
     mel_length: tf.Tensor
     """int32[B]: 0 for a blank clip."""
     speaker: tf.Tensor
-    """int32[B]: place in the cache's speakers, 0 where there are none."""
+    """int32[B]: index into the cache's speakers, 0 for a cache without them."""
     language: tf.Tensor
-    """int32[B]: place in the cache's languages."""
+    """int32[B]: index into the cache's languages."""
 
     @property
     def is_locked(self) -> bool:
-        """Of a signature: every dimension is known before the first batch."""
+        """True for a signature whose dimensions are all known before the first batch."""
         return all(part.shape.is_fully_defined() for part in self)
 
 
 def make_signature(tokens: int | None, frames: int | None, batch_size: int | None, *, mel: str, channels: int) -> Batch:
-    """The signature of batches of B clips of (L, T); None leaves a dimension open. mel: the stored type."""
+    """The signature of B clips with L tokens and T frames; None leaves a dimension open. mel: the stored type."""
     return Batch(
         tokens=tf.TensorSpec([batch_size, tokens], tf.int32, "tokens"),
         mel=tf.TensorSpec([batch_size, frames, channels], tf.as_dtype(mel), "mel"),
@@ -45,7 +45,7 @@ def make_signature(tokens: int | None, frames: int | None, batch_size: int | Non
 
 
 def padded_signature(spec: CacheSpec, bucket: Bucket, batch_size: int) -> Batch:
-    """The locked signature of B clips that are padded to the bucket's shape."""
+    """The locked signature of B clips padded to the bucket's shape."""
     return make_signature(
         bucket.tokens, bucket.frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels
     )  # fmt: skip
@@ -58,5 +58,5 @@ def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int | None) -> 
 
 
 def blank_batch(signature: Batch) -> Batch:
-    """A batch of clips without tokens or frames: it compiles a step and changes nothing."""
+    """A batch of empty clips: it compiles a step and changes no weight."""
     return Batch(*(tf.zeros(part.shape, part.dtype) for part in signature))

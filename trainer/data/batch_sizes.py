@@ -6,28 +6,28 @@ from xtts.shared.errors import LockstepError
 
 
 def bucket_numbers(spec: CacheSpec, split: Split) -> list[int]:
-    """Numbers of the buckets that hold clips of a split."""
+    """Numbers of the buckets with clips in a split."""
     return [number for number, bucket in enumerate(spec.buckets) if bucket.clips(split)]
 
 
 def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
-    """B by bucket number: `batch_size` in the bucket of the most frames; others get more, for as many frames a step.
+    """B by bucket number: `batch_size` in the longest bucket, more clips in shorter ones for as many frames per step.
 
-    A bucket's B is a multiple of `gradient_accumulation_steps` and no larger than its clips, so that no clip occurs
-    twice in a step; one that only holds out clips is never accumulated.
+    A bucket's B is a multiple of `gradient_accumulation_steps` and at most its number of clips, so that no clip occurs
+    twice in a step. A bucket with validation clips only is not accumulated.
     """
     micro = training.gradient_accumulation_steps
     clips = sum(bucket.clips("train") for bucket in spec.buckets)
     if training.batch_size > clips:
         raise LockstepError(
             "training.batch_size",
-            found=f"{training.batch_size} clips a step, the cache has {clips} training clips",
+            found=f"{training.batch_size} clips per step, the cache has {clips} training clips",
             fix=f"set it to {clips} or less" if clips else "build the cache with more clips",
         )
     most_frames = max(spec.buckets[number].frames for number in bucket_numbers(spec, "train"))
     sizes = {}
     for number, bucket in enumerate(spec.buckets):
-        level = (
+        size = (
             training.batch_size * most_frames // bucket.frames
             if training.constant_frames_per_batch
             else training.batch_size
@@ -36,19 +36,19 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
         if 0 < trained < micro:
             raise LockstepError(
                 "training.gradient_accumulation_steps",
-                found=f"{micro} micro-batches an update, bucket {number:02d} ({bucket.tokens} tokens, "
+                found=f"{micro} micro-batches per update, bucket {number:02d} ({bucket.tokens} tokens, "
                 f"{bucket.frames} frames) has {trained} training clips",
                 fix=f"set it to {trained} or less, or build the cache with fewer shapes.buckets",
             )
         if trained:
-            sizes[number] = min(level, trained) // micro * micro
+            sizes[number] = min(size, trained) // micro * micro
         elif held_out:
-            sizes[number] = min(level, held_out)
+            sizes[number] = min(size, held_out)
     return sizes
 
 
 def with_steps(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> Config:
-    """The configuration with `training.steps` worked out from `training.epochs`, where that is set."""
+    """The configuration with `training.steps` computed from `training.epochs`, where that is set."""
     epochs = config.training.epochs
     if epochs is None:
         return config

@@ -1,12 +1,12 @@
-"""The order of the clips: a pure function of (seed, epoch), and a position of a handful of integers.
+"""The order of the clips: a pure function of (seed, epoch), with a position of a few integers.
 
-Each bucket is an endless stream of its N clips, epoch after epoch. In an epoch its shards are shuffled and cut into
-groups; the shards of a group are read record by record in turn, each from a place drawn for the epoch and round to
-it again, so that other clips meet in every epoch. That stream is cut into blocks, each of which is shuffled as a whole
-and draws from all shards of its group evenly. Both cuts are even, so that no block is tiny. Where a block begins in
-each shard has a closed form: a position is found again by passing over the records of its group before it and reading
-at most one block. Batches are cut from the stream without regard to epochs: nothing is dropped; the clips left over at
-the end of an epoch open the next one. Which bucket comes next is drawn by the batches each has left in the epoch.
+Each bucket is an endless stream of its N clips, epoch after epoch. An epoch shuffles the bucket's shards and cuts them
+into groups. The shards of a group are read round-robin, one record at a time. Each starts at a record drawn for the
+epoch and wraps around, so that other clips meet in every epoch. That stream is cut into blocks, and each block is
+shuffled as a whole. Blocks draw evenly from all shards of their group, and are of even size, so that none is tiny.
+Where a block begins in each shard has a closed form: resuming skips the earlier records of one group and reads at most
+one block. Batches ignore the ends of epochs: nothing is dropped, and the clips left over open the next epoch. The next
+bucket is drawn with probability proportional to the batches each has left in the epoch.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _BUCKET_DRAW, _SHARDS, _RECORDS = 0, 1, 2
 
 
 def fold(seed: tf.Tensor | int, *values: tf.Tensor | int) -> tf.Tensor:
-    """A stateless key int64[2] from the seed and the values that name its use."""
+    """A stateless key int64[2] from the seed and the values that identify its use."""
     key = tf.stack([tf.cast(seed, tf.int64), tf.constant(0, tf.int64)])
     for value in values:
         key = tf.random.experimental.stateless_fold_in(key, tf.cast(value, tf.int64), alg="philox")
@@ -28,18 +28,18 @@ def fold(seed: tf.Tensor | int, *values: tf.Tensor | int) -> tf.Tensor:
 
 
 def permutation(key: tf.Tensor, size: tf.Tensor | int) -> tf.Tensor:
-    """int64[size]: the shuffle of range(size) that belongs to `key`."""
+    """int64[size]: range(size), shuffled by `key`."""
     draws = tf.random.stateless_uniform([size], key, minval=None, maxval=None, dtype=tf.int64, alg="philox")
     return tf.argsort(draws, stable=True)
 
 
 def part_size(total: int, most: int) -> int:
-    """Size of each of the fewest even parts of `total` that hold at most `most` each; the last may be smaller."""
+    """Split `total` into the fewest even parts of at most `most`: the size of each; the last may be smaller."""
     return -(-total // -(-total // most))
 
 
 def interleaved(counts: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """(shard, round), int64[sum(counts)] each, of the records of shards that are read in turn, one a round."""
+    """(shard, round) of each record when shards are read round-robin, int64[sum(counts)] each."""
     shards = np.repeat(np.arange(len(counts)), counts)
     rounds = np.concatenate([np.arange(count) for count in counts])
     turns = np.lexsort((shards, rounds))
@@ -51,13 +51,13 @@ class Place:
     """Where a position of the stream is stored."""
 
     group: int
-    """Counted over all epochs."""
+    """Group number, counted over all epochs."""
     shards: tuple[int, ...]
-    """Of the group, in the order of their turns."""
+    """Shards of the group, in reading order."""
     begins: tuple[int, ...]
-    """Record with which reading begins in each of them."""
+    """First record read in each of them."""
     block: int
-    """Counted from the start of the group."""
+    """Block number, counted from the start of the group."""
     start: int
     """Clips of the group before the block."""
     visited: int
@@ -66,16 +66,16 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class BucketOrder:
-    """The stream of one bucket: where its n-th clip is stored."""
+    """The stream of one bucket: which shard and record hold its n-th clip."""
 
     seed: int
     bucket: int
     shard_records: tuple[int, ...]
     """Records in each shard."""
     open_shards: int
-    """Most shards that are read in turn."""
+    """Most shards read round-robin."""
     block_records: int
-    """Most records that are shuffled together."""
+    """Most records shuffled together."""
 
     @property
     def clips(self) -> int:
@@ -93,14 +93,14 @@ class BucketOrder:
         return -(-len(self.shard_records) // self.group_size)
 
     def epoch_shards(self, epoch: tf.Tensor | int) -> tuple[tf.Tensor, tf.Tensor]:
-        """(the shards of an epoch as they are visited, the record with which reading begins in each): int64[] each."""
+        """(shards of an epoch in reading order, first record read in each): int64[shards] each."""
         shards = permutation(fold(self.seed, _SHARDS, self.bucket, epoch), len(self.shard_records))
         key, records = fold(self.seed, _SHARDS, self.bucket, epoch, 1), tf.constant(self.shard_records, tf.int64)
         draws = tf.random.stateless_uniform(records.shape, key, minval=None, maxval=None, dtype=tf.int64, alg="philox")
         return tf.cast(shards, tf.int64), tf.gather(draws % records, shards)
 
     def group_shards(self, group: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """`epoch_shards` of group `group` of the stream, counted over all epochs: int64[<= group_size] each."""
+        """`epoch_shards` of one group, whose number counts over all epochs: int64[<= group_size] each."""
         here = (group % self.groups) * self.group_size
         shards, begins = self.epoch_shards(group // self.groups)
         return shards[here : here + self.group_size], begins[here : here + self.group_size]
@@ -108,7 +108,7 @@ class BucketOrder:
     def shuffled(
         self, clips: tf.data.Dataset, count: tf.Tensor | int, group: tf.Tensor | int, block: tf.Tensor | int
     ) -> tf.data.Dataset:
-        """The `count` clips of a block in the order in which they are visited."""
+        """The `count` clips of a block, shuffled."""
         key = fold(self.seed, _RECORDS, self.bucket, group, block)
         seed = tf.random.stateless_uniform([], key, minval=None, maxval=None, dtype=tf.int64, alg="philox")
         return clips.shuffle(tf.cast(count, tf.int64), seed=seed, reshuffle_each_iteration=False)
@@ -128,9 +128,9 @@ class BucketOrder:
         raise AssertionError("an epoch's groups hold all of its clips")
 
     def turns(self, place: Place) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """How to go on reading with the block of a place.
+        """What to read for the block of a place.
 
-        (shards in the order of their turns, where reading begins in each, records read before of each): int64[] each.
+        (shards in reading order, first record read in each, records of each already read): int64[shards] each.
         """
         shards, _ = interleaved([self.shard_records[shard] for shard in place.shards])
         before = np.bincount(shards[: place.start], minlength=len(place.shards))
@@ -138,7 +138,7 @@ class BucketOrder:
         return np.array(place.shards)[rotated], np.array(place.begins)[rotated], before[rotated]
 
     def locate(self, consumed: int, count: int) -> list[tuple[int, int]]:
-        """(shard, position in it) of the `count` clips that follow the stream's position `consumed`."""
+        """(shard, record) of the `count` clips after the stream's position `consumed`."""
         located: list[tuple[int, int]] = []
         while len(located) < count:
             place = self.find(consumed + len(located))
@@ -149,7 +149,7 @@ class BucketOrder:
         return located[:count]
 
     def one_shard_share(self) -> float:
-        """Expected share of a batch that comes from the shard of one of its clips: 1 where shards are not mixed."""
+        """Expected share of a batch that comes from one shard: 1 where shards are not mixed."""
         same = 0.0
         for group, _ in _epoch_groups(self, 0):
             shards, _ = interleaved([self.shard_records[shard] for shard in group])
@@ -160,7 +160,7 @@ class BucketOrder:
         return same / self.clips
 
     def _group_records(self, place: Place) -> list[tuple[int, int]]:
-        """(shard, position in it) of all records of a group as they are read."""
+        """(shard, record) of all records of a group in reading order."""
         counts = [self.shard_records[shard] for shard in place.shards]
         turns = zip(*interleaved(counts), strict=True)
         return [(place.shards[i], (place.begins[i] + int(turn)) % counts[i]) for i, turn in turns]
@@ -168,7 +168,7 @@ class BucketOrder:
 
 @lru_cache(maxsize=256)
 def _epoch_groups(order: BucketOrder, epoch: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """(shards, where reading begins in each) of each group of an epoch; drawn once, since that takes milliseconds."""
+    """(shards, first record read in each) of each group of an epoch; cached, since drawing them takes milliseconds."""
     shards, begins = (tuple(part.numpy().tolist()) for part in order.epoch_shards(epoch))
     starts = range(0, len(shards), order.group_size)
     return [(shards[i : i + order.group_size], begins[i : i + order.group_size]) for i in starts]

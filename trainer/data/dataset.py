@@ -1,4 +1,4 @@
-"""Batches from shards: TFRecord and `tf.io.parse_example` only, shapes and types from the cache spec alone."""
+"""Batches from shards: TFRecord and `tf.io.parse_example`, with shapes and types from the cache spec."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def without_autograph(function: F) -> F:
-    """The function as it is: it has no control flow for AutoGraph to convert."""
+    """Switch AutoGraph off for a function without Python control flow."""
     return cast(F, tf.autograph.experimental.do_not_convert(function))
 
 
@@ -22,7 +22,7 @@ def parser(bucket: TrainingBucket, batch_size: int | None) -> Callable[[tf.Tenso
     """Function from serialized string[B] to a `Batch` of the bucket's shape."""
     spec, signature = bucket.spec, batch_signature(bucket.spec, bucket.stored, batch_size)
     padded_length, number = signature.tokens.shape[1], tf.io.FixedLenFeature([], tf.int64)
-    # Unpadded clips come out as long as the batch's longest, filled up with 0.
+    # Unpadded clips are padded with 0 to the longest of the batch.
     unpadded = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
     features = {
         "tokens": tf.io.FixedLenFeature([padded_length], tf.int64) if padded_length else unpadded,
@@ -30,7 +30,7 @@ def parser(bucket: TrainingBucket, batch_size: int | None) -> Callable[[tf.Tenso
         "token_length": number,
         "mel_length": number,
         "speaker": number,
-        "language": tf.io.FixedLenFeature([], tf.int64, default_value=0),  # records of one language do not say it
+        "language": tf.io.FixedLenFeature([], tf.int64, default_value=0),  # a cache of one language does not store it
     }
 
     @without_autograph
@@ -49,7 +49,7 @@ def parser(bucket: TrainingBucket, batch_size: int | None) -> Callable[[tf.Tenso
 def padded_mels(raw: tf.Tensor, mel_length: tf.Tensor, spec: CacheSpec) -> tf.Tensor:
     """string[B], mel_length int64[B] -> stored type [B, T, M]: padded with silence to the batch's longest clip."""
     dtype = tf.as_dtype(spec.mel_dtype)
-    bits = {tf.float16: tf.int16, tf.float32: tf.int32}[dtype]  # decoding to a fixed length knows no float16
+    bits = {tf.float16: tf.int16, tf.float32: tf.int32}[dtype]  # decoding to a fixed length lacks float16
     mel = tf.io.decode_raw(raw, bits, fixed_length=tf.reduce_max(tf.strings.length(raw)))
     mel = tf.reshape(tf.bitcast(mel, dtype), [tf.shape(raw)[0], -1, spec.mel_channels])
     frame_mask = tf.sequence_mask(mel_length, tf.shape(mel)[1])[..., tf.newaxis]
@@ -60,16 +60,16 @@ def _options(dataset: tf.data.Dataset, *, autotune: bool) -> tf.data.Dataset:
     options = tf.data.Options()
     options.deterministic = True
     options.autotune.enabled = autotune
-    options.experimental_warm_start = True  # read while the steps are compiled, not when the first batch is asked for
+    options.experimental_warm_start = True  # read while the steps compile, not at the first batch
     options.experimental_optimization.map_parallelization = True
     return dataset.with_options(options)
 
 
 def _read_in_turn(files: tf.Tensor, records: tf.Tensor, begins: tf.Tensor, before: tf.Tensor) -> tf.data.Dataset:
-    """Serialized clips, string[] each: `records` of each shard, from `begins` on and round, less the first `before`.
+    """Serialized clips, string[] each, round-robin over shards: all `records` of each, less the first `before`.
 
-    files: string[N], the others: int64[N]. There are no read buffers: a record would be copied through them once more,
-    and the kernel reads ahead by itself.
+    Each shard is read from record `begins` and wraps around. files: string[N], the others: int64[N]. There are no read
+    buffers: they would copy each record once more, and the kernel already reads ahead.
     """
     passed = begins + before
     again = tf.maximum(passed - records, 0)
@@ -86,9 +86,9 @@ def _read_in_turn(files: tf.Tensor, records: tf.Tensor, begins: tf.Tensor, befor
 def clip_stream(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
     """Endless data set of serialized clips, string[] each, from the stream's position `consumed` on.
 
-    To get there it passes over the records of one group at most, of which it reads the lengths alone, and then reads
-    one block, whose visited clips it drops. In memory are the block in use and the one after it: there are no read
-    buffers, and of all open shards (`group_size`) no record but the one that is being read.
+    To get there it skips the records of at most one group, reading only their lengths, then reads one block and drops
+    the clips already consumed. Memory holds the block in use, the next one and the record being read: shards are read
+    without buffers.
     """
     files, order = tf.constant(bucket.files("train")), bucket.order
     records = tf.constant(order.shard_records, tf.int64)
@@ -119,13 +119,13 @@ def clip_stream(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
 
     opening = blocks(*(tf.constant(part, tf.int64) for part in (first.group, *order.turns(first))))
     groups = opening.concatenate(tf.data.Dataset.counter(first.group + 1).flat_map(whole))
-    return groups.prefetch(1).flat_map(visit)  # one block is read ahead while the one before it is consumed
+    return groups.prefetch(1).flat_map(visit)  # read one block ahead
 
 
 def training_batches(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
-    """Endless data set of `Batch`es of one bucket, from the stream's position `consumed` on; two are kept ready.
+    """Endless data set of `Batch`es of one bucket, from the stream's position `consumed` on; two are prefetched.
 
-    One thread reads blocks and one parses batches: more threads, and tuning how many, give nothing beyond the noise
+    One thread reads blocks and one parses batches: more threads, or autotuning them, gave no measurable gain
     (benchmarks/training_input.py).
     """
     batches = clip_stream(bucket, consumed).batch(bucket.batch_size, drop_remainder=True)
@@ -134,14 +134,14 @@ def training_batches(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
 
 
 def ahead_on(batches: tf.data.Dataset, device: str | None) -> tf.data.Dataset:
-    """The same batches, of which the next one is copied into the device's memory while a step runs on this one."""
+    """The same batches; the next one is copied to the device's memory while a step runs."""
     return batches if device is None else batches.apply(tf.data.experimental.prefetch_to_device(device, 1))
 
 
 def validation_batches(bucket: TrainingBucket) -> tf.data.Dataset:
-    """Every validation clip of one bucket once; the last batch is filled up with blank clips.
+    """Every validation clip of one bucket once; blank clips fill the last batch.
 
-    Where clips are stored unpadded nothing is filled up: the last batch may be smaller.
+    Where clips are stored unpadded the last batch may be smaller instead.
     """
     clips = tf.data.TFRecordDataset(bucket.files("validation"))
     if not bucket.signature.is_locked:

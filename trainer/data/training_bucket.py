@@ -1,4 +1,4 @@
-"""A bucket as a run trains on it: its shape, batch size, signature and order, worked out once."""
+"""A bucket as a run trains on it: its shape, batch size, signature and order."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,14 +11,14 @@ from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.data.clip_order import BucketOrder
 
 _MOST_TURNS = 16
-"""Shards of a bucket that are read in turn."""
+"""Shards of a bucket that are read round-robin."""
 _MOST_OPEN_FILES = 512
-"""Of all buckets; many systems allow a process 1,024."""
+"""Open files of all buckets; many systems allow a process 1,024."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingBucket:
-    """One shape of a cache, with all that a batch of it depends on."""
+    """One shape of a cache, and all that its batches depend on."""
 
     cache: Path
     spec: CacheSpec
@@ -26,7 +26,7 @@ class TrainingBucket:
     batch_size: int
     """B."""
     order: BucketOrder
-    """Of the training clips."""
+    """Order of the training clips."""
 
     @property
     def stored(self) -> Bucket:
@@ -54,7 +54,7 @@ class TrainingBucket:
 
 
 def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[TrainingBucket]:
-    """Every bucket with a batch size, by number: the closed set of shapes where clips are stored padded."""
+    """Every bucket with a batch size, by number: the closed set of shapes, if clips are stored padded."""
     sizes = batch_sizes(spec, config.training)
     seed, memory_mb = config.training.seed, config.data.shuffle_memory_mb
     return [
@@ -67,7 +67,7 @@ def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[Train
 
 
 def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> BucketOrder:
-    """The stream of one bucket's training clips; the blocks of all buckets, two each, take `memory_mb` MiB at most."""
+    """The stream of one bucket's training clips; two blocks of every bucket take at most `memory_mb` MiB together."""
     shards, buckets = spec.buckets[number].train, len(spec.buckets)
     stored, clips = sum(shard.bytes for shard in shards), sum(shard.records for shard in shards)
     return BucketOrder(

@@ -9,9 +9,9 @@ from xtts.trainer.doctor.finding import Finding, as_yaml
 
 
 def overlay(findings: Sequence[Finding]) -> str:
-    """YAML of every setting that a finding advises, each under what it mends; empty without any.
+    """YAML of every advised setting, each under the problem it fixes; empty without any.
 
-    Where two findings advise on one setting, the first one's stands.
+    Where two findings advise the same setting, the first one wins.
     """
     sections: dict[str, dict[str, Finding]] = {}
     for finding in findings:
@@ -27,7 +27,7 @@ def overlay(findings: Sequence[Finding]) -> str:
 
 
 def write_overlay(path: Path, findings: Sequence[Finding]) -> bool:
-    """Write the overlay; False, and no file, when there is no setting to change."""
+    """Write the overlay; False, and no file, if there is no setting to change."""
     text = overlay(findings)
     if not text:
         return False

@@ -1,4 +1,4 @@
-"""`xtts-doctor`: one page that says whether a cache will be trained on at full speed here, and what to change."""
+"""`xtts-doctor`: one page that says whether a cache will train at full speed here, and what to change."""
 
 import os
 import sys
@@ -73,9 +73,9 @@ def examine(
 @click.option("--calls", type=click.IntRange(min=2), default=20, help="How often to call it.")
 @_json_option
 def trace(target: str, calls: int, as_json: bool) -> None:
-    """Call FUNCTION, yours, again and again, and name what makes a tf.function trace again.
+    """Call your FUNCTION repeatedly, and name what makes a tf.function retrace.
 
-    FUNCTION takes nothing, or the number of the call, and makes one step as your training does. Every tf.function
+    FUNCTION takes no argument, or the number of the call, and makes one step as your training does. Every tf.function
     that it calls is watched.
     """
     with _usable():
@@ -90,9 +90,9 @@ def trace(target: str, calls: int, as_json: bool) -> None:
 @click.argument("target", metavar="MODULE:NAME")
 @_json_option
 def graph(target: str, as_json: bool) -> None:
-    """Look for Python and for unknown shapes in a graph of yours.
+    """Look for Python and unknown shapes in your graph.
 
-    NAME is a tf.data.Dataset, a tf.function with an input_signature, or a function without arguments that gives one.
+    NAME is a tf.data.Dataset, a tf.function with an input_signature, or a function without arguments that returns one.
     """
     with _usable():
         _start_tensorflow()
@@ -133,7 +133,7 @@ def profile(
 
 @contextmanager
 def _usable() -> Iterator[None]:
-    """Exit with 2 for whatever cannot be examined."""
+    """Exit with code 2 if something cannot be examined."""
     with reported():
         try:
             yield
@@ -144,7 +144,7 @@ def _usable() -> Iterator[None]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """A function that says on stderr, where that is a terminal, what is being done."""
+    """A function that shows progress on stderr, if that is a terminal."""
     from rich.console import Console
 
     with Console(stderr=True).status("starting TensorFlow") as status:
@@ -167,7 +167,7 @@ def _show(report: "Report", as_json: bool, *, advice: bool = True) -> None:
         print_json(report)
     else:
         show = print_report if advice else print_sections
-        # No emoji: the middle of my_steps:train: is one to rich.
+        # No emoji: rich would read one in the middle of my_steps:train:.
         show(report, Console(width=None if os.isatty(1) else 120, highlight=False, emoji=False))
 
 

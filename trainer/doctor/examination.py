@@ -1,4 +1,4 @@
-"""The whole examination, in the order in which it disturbs itself least, put together in the order of the page."""
+"""The whole examination: run in the order that disturbs the measurements least, reported in the order of the page."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,15 +28,15 @@ from xtts.trainer.engine.failures import compile_fix, explained
 from xtts.trainer.system.device import accelerator
 
 _LOADED_BATCHES = 10
-"""Batches loaded where no steps are asked for."""
+"""Batches loaded when no steps are requested."""
 Progress = Callable[[str], None]
-"""Told what is being done."""
+"""Called with a description of the current work."""
 
 
 def examine(subject: Subject, *, count: int, search: bool, progress: Progress) -> Report:
-    """Measure everything; `count` 0 compiles and runs no step, `search` looks for the largest batch."""
+    """Measure everything. count: steps to run, 0 compiles none; search: find the largest batch."""
     asked, free = count > 0, free_host_bytes()
-    progress("reading shards from the disk")  # before the workload: its pipelines read by themselves once they are made
+    progress("reading shards from the disk")  # before the workload, whose pipelines start reading at once
     speed = read_speed(
         subject.cache / s.file for bucket in subject.spec.buckets for s in bucket.train + bucket.validation
     )
@@ -58,7 +58,7 @@ def examine(subject: Subject, *, count: int, search: bool, progress: Progress) -
     progress("walking the graphs")
     report = Report()
     report.add("environment", machine)
-    # What fits into memory comes first: of two findings on one setting the overlay takes the first one's advice.
+    # Memory comes first: of two findings on one setting the overlay takes the first.
     report.add("config", *measured.fit, *_settings(subject, figures, measured.most, free))
     report.add("shapes", read)
     report.add("data", data(loads, step_seconds=times.mean if times else None), *_supply(subject, times, speed))
@@ -79,10 +79,10 @@ def _compiles(machine: Result) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What compiling and running steps told; empty where none was asked for."""
+    """Results of compiling and running steps; empty when no steps are requested."""
 
     fit: list[Result] = field(default_factory=list)
-    """Memory against the step."""
+    """Memory that a step needs, against what is available."""
     most: int | None = None
     """Largest batch expected to fit."""
     times: StepTimes | None = None
@@ -91,7 +91,7 @@ class Measured:
 
 
 def _measure_steps(workload: Workload, count: int, search: bool, progress: Progress) -> Measured:
-    """Compile and run `count` steps and what happens between them; steps that do not fit into memory are not run."""
+    """Compile and run `count` steps, then the pauses between them; steps that do not fit into memory are not run."""
     if not (count or search):
         return Measured()
     progress(f"estimating the memory of a step{', looking for the largest batch' * search}: XLA compiles it for that")
@@ -129,7 +129,7 @@ def _supply(subject: Subject, times: StepTimes | None, speed: ReadSpeed) -> list
 
 
 def batch_counts(subject: Subject, count: int) -> dict[int, int]:
-    """About `count` batches, divided over the training buckets as an epoch divides them, at least two each."""
+    """About `count` batches, split over the training buckets as in an epoch, at least two each."""
     batches = {n: subject.spec.buckets[n].clips("train") / subject.sizes[n] for n in subject.bucket_numbers("train")}
     share = (count or _LOADED_BATCHES) / sum(batches.values())
     return {n: max(2, round(share * number)) for n, number in batches.items()}

@@ -1,4 +1,4 @@
-"""What the doctor says: facts that it measured, findings that can be acted on, and the sections that hold them."""
+"""The doctor's report: measured facts, findings to act on, and the sections that hold them."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -10,18 +10,18 @@ HELP = "docs/troubleshooting.md"
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
-    """One thing that was looked at."""
+    """One measurement or observation."""
 
     name: str
     value: Any
-    """As JSON has it: SI units without prefix (seconds, bytes, FLOP/s), shares from 0 to 1."""
+    """Value for JSON: SI units without prefix (seconds, bytes, FLOP/s), shares from 0 to 1."""
     text: str
-    """As the page has it."""
+    """Text for the page."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something that costs speed or clips, and what mends it."""
+    """Something that costs speed or clips, and its fix."""
 
     name: str
     """The anchor of its section in `HELP`."""
@@ -29,13 +29,13 @@ class Finding:
     what: str
     cause: str
     setting: str = ""
-    """The one `section.key` to change; empty where no setting mends it."""
+    """The `section.key` to change; empty if no setting fixes it."""
     value: Any = None
     """What to set it to."""
     fix: str = ""
-    """What to do beside the setting, or instead of one."""
+    """What else to do, or what to do if there is no setting."""
     gain: str = ""
-    """What that is expected to bring, from the numbers measured."""
+    """Expected benefit, from the measured numbers."""
 
     @property
     def remedy(self) -> str:
@@ -45,7 +45,7 @@ class Finding:
 
     @property
     def help(self) -> str:
-        """Where it is explained."""
+        """Link to the explanation."""
         return f"{HELP}#{self.name}"
 
 
@@ -73,13 +73,13 @@ class Report:
     sections: list[Section] = field(default_factory=list)
 
     def add(self, name: str, *results: Result) -> None:
-        """Add a section made of the results of its checks."""
+        """Add a section with the results of its checks."""
         facts = [fact for found, _ in results for fact in found]
         self.sections.append(Section(name=name, facts=facts, findings=[f for _, some in results for f in some]))
 
     @property
     def findings(self) -> list[Finding]:
-        """Of all sections, in order."""
+        """Findings of all sections, in order."""
         return [finding for section in self.sections for finding in section.findings]
 
     @property
@@ -98,5 +98,5 @@ class Report:
 
 
 def as_yaml(value: Any) -> str:  # noqa: ANN401 - a setting's value is any of YAML's
-    """A setting's value as it stands in a file; JSON's scalars are YAML's."""
+    """A setting's value as written in YAML; JSON scalars are valid YAML."""
     return value if isinstance(value, str) else json.dumps(value)

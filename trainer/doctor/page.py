@@ -31,7 +31,7 @@ def print_sections(report: Report, console: Console) -> None:
 
 
 def print_json(report: Report) -> None:
-    """The same on standard output, for programs."""
+    """The report as JSON on standard output."""
     print(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
 
 
@@ -47,7 +47,7 @@ def _print_section(section: Section, console: Console) -> None:
 
 
 def _grid() -> Table:
-    """Names, of which the kernels of a GPU have very long ones, and what is told of them."""
+    """A grid of names and texts; names are cut, since those of GPU kernels are very long."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True, min_width=18, max_width=_LONGEST_NAME, overflow="ellipsis")
     grid.add_column(overflow="fold")
@@ -57,8 +57,8 @@ def _grid() -> Table:
 def _advice(number: int, finding: Finding) -> Table:
     grid = _grid()
     grid.add_row(f"{number}. {finding.section}", f"[bold]{escape(finding.what)}[/bold]")
-    told = (("cause", finding.cause), ("do", finding.remedy), ("gain", finding.gain), ("help", finding.help))
-    for name, text in told:
+    rows = (("cause", finding.cause), ("do", finding.remedy), ("gain", finding.gain), ("help", finding.help))
+    for name, text in rows:
         if text:
             grid.add_row(f"   {name}", escape(text))
     return grid

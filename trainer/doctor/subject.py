@@ -1,4 +1,4 @@
-"""What is examined: a cache and a configuration, loaded and found usable before TensorFlow is imported."""
+"""What is examined: a cache and a configuration, loaded and checked before TensorFlow is imported."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,31 +16,31 @@ from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What the command line named."""
+    """The cache and configuration from the command line."""
 
     cache: Path
     spec: CacheSpec
     config: Config
     rows: list[IndexRow]
-    """The ledger."""
+    """Rows of the index."""
     sizes: dict[int, int]
     """B by bucket number."""
 
     def bucket_numbers(self, split: Split) -> list[int]:
-        """Numbers of the buckets that hold clips of a split."""
+        """Numbers of the buckets with clips in a split."""
         return bucket_numbers(self.spec, split)
 
 
 def load_subject(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], cache: Path
 ) -> Subject:
-    """Resolve and check what has to be right before anything can be measured."""
+    """Resolve and check everything that must be valid before measuring."""
     resolved = resolve(config, assignments, flags)
     spec = load_spec(cache)
     resolved = follow_text(resolved, spec.features)
     if not spec.fixed_length:
         raise LockstepError(
-            str(cache), found="clips at their own lengths: every new shape is traced and compiled, nothing is locked",
+            str(cache), found="unpadded clips: every new shape is traced and compiled, nothing is locked",
             expected="shapes.pad_to_fixed_length: true", fix=build_command(cache),
         )  # fmt: skip
     quick_check(cache)

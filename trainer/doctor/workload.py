@@ -1,4 +1,4 @@
-"""The training work that a subject makes: the trainer's own data sets, steps and loop; nothing is written."""
+"""The trainer's data sets, steps and loop for a subject; nothing is written."""
 
 import time
 from collections.abc import Iterable
@@ -11,18 +11,18 @@ from xtts.trainer.doctor.subject import Subject
 from xtts.trainer.engine.engine import build_engine
 
 _OPENING_STEPS = 8
-"""Steps for each bucket, at most, until every bucket has been drawn once."""
+"""Most steps per bucket until every bucket has been drawn once."""
 
 
 def data_sets(buckets: Iterable[TrainingBucket]) -> dict[str, tuple[TrainingBucket, tf.data.Dataset]]:
-    """(bucket, data set) of everything that training would read, by name."""
+    """(bucket, data set) of all that training would read, by name."""
     buckets = list(buckets)
     named = {f"training bucket {b.number:02d}": (b, training_batches(b, 0)) for b in buckets if b.trains}
     return named | {f"validation bucket {b.number:02d}": (b, validation_batches(b)) for b in buckets if b.validates}
 
 
 class Workload:
-    """The engine, built as the trainer builds it, so that the run that follows finds what was compiled here."""
+    """The engine, built as in the trainer, so that a run finds the steps compiled here."""
 
     def __init__(self, subject: Subject) -> None:
         buckets = training_buckets(subject.cache, subject.spec, subject.config)
@@ -31,9 +31,9 @@ class Workload:
         self.state, self.steps, self.loop, self.validation = engine.state, engine.steps, engine.loop, engine.validation
 
     def prepare(self) -> float:
-        """Compile every step and open every iterator; gives the seconds of compiling alone.
+        """Compile every step and open every iterator; returns the seconds of compiling alone.
 
-        The first batch of a bucket waits for a whole block to be read, once in a run.
+        A bucket's first batch waits for a whole block to be read, once per run.
         """
         began = time.perf_counter()
         places = range(len(self.loop.buckets))

@@ -1,4 +1,4 @@
-"""A thread that compiles steps in the order in which they were traced, while Python traces the next ones."""
+"""A thread that compiles steps in the order they were traced, while Python traces the next ones."""
 
 import time
 from collections.abc import Callable
@@ -15,11 +15,11 @@ class Compiled(NamedTuple):
 
     seconds: float
     grown: int
-    """Bytes by which compiling it and running it once raised the device's peak."""
+    """Rise of the device's peak memory while the step compiled and ran once, in bytes."""
 
 
 class Compiler:
-    """Compiles one step at a time; the end of the `with` block drops those that it did not come to."""
+    """Compiles one step at a time; leaving the `with` block drops the steps still waiting."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compiler")
@@ -32,11 +32,11 @@ class Compiler:
         self._pool.shutdown(cancel_futures=True)
 
     def submit(self, name: str, call: Callable[[], None]) -> None:
-        """Compile a step when those before it are done; call: what `on_blank_inputs` gave."""
+        """Queue a step for compilation; call: from `on_blank_inputs`."""
         self._steps[name] = self._pool.submit(_compile, call)
 
     def step(self, name: str) -> Future[Compiled]:
-        """The compilation of a step that was submitted under this name."""
+        """The compilation submitted under this name."""
         return self._steps[name]
 
 
@@ -47,10 +47,10 @@ def _compile(call: Callable[[], None]) -> Compiled:
 
 
 def on_blank_inputs(step: tf.types.experimental.PolymorphicFunction) -> Callable[[], None]:
-    """A call on zeros of a function with an input signature, traced now: it compiles the function for the loop.
+    """Trace a call of the step on zeros, which compiles it for the loop; the step needs an input signature.
 
-    A graph without inputs or outputs: XLA's cache tells a function called from Python from one called in a graph, and
-    finds functions by numbers that every tensor handed to Python uses up too.
+    The call is a graph without inputs or outputs. XLA's cache keeps functions called from Python and from a graph
+    apart, and identifies functions by a counter that every tensor handed to Python also advances.
     """
 
     def call() -> None:

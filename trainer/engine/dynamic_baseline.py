@@ -1,7 +1,7 @@
-"""The dynamic baseline: clips at own length, padded per batch; Python picks every batch, every new shape is compiled.
+"""The dynamic baseline: clips padded per batch. Python picks every batch, and every new shape is compiled.
 
-It exists to be measured against. Order, position, model, losses and the update are those of the locked path; only the
-batching and the signature differ.
+It exists for comparison. Order, position, model, losses and update are those of the locked path; only batching and
+signature differ.
 """
 
 import time
@@ -20,20 +20,20 @@ from xtts.trainer.engine.training_loop import CallResult, TrainingLoop
 from xtts.trainer.engine.validation_loop import ValidationLoop
 
 WARNING = (
-    "warning: the cache holds clips at their own lengths, so every new shape is traced and compiled while training "
-    "waits. This is the slow baseline; build the cache with shapes.pad_to_fixed_length: true to train in lockstep"
+    "warning: the cache holds unpadded clips, so training stops to trace and compile every new shape. "
+    "This is the slow baseline; build the cache with shapes.pad_to_fixed_length: true to train in lockstep"
 )
 
 
 _KERNEL_LIMIT = Path("/proc/sys/vm/max_map_count")
 _SPARE_STEPS = 2
-"""Compiled steps for which memory maps have to be left."""
+"""Compiled steps to keep memory maps free for."""
 
 
 def free_maps() -> int | None:
-    """Memory maps that the kernel still grants this process, or None where it does not tell.
+    """Memory maps that this process may still create, or None where the kernel does not report it.
 
-    A step compiled for a CPU keeps about a thousand of the usual 65,530, and a process without any dies.
+    A step compiled for a CPU keeps about a thousand of the usual 65,530. A process that runs out dies.
     """
     try:
         used = Path("/proc/self/maps").read_bytes().count(b"\n")
@@ -43,13 +43,13 @@ def free_maps() -> int | None:
 
 
 class MemoryMaps:
-    """Watches what compiled steps take of the kernel's memory maps."""
+    """Tracks how many memory maps compiled steps use."""
 
     def __init__(self) -> None:
         self._traces, self._largest = 0, 0
         self._free: int | None = None
 
-    def short(self, traces: int) -> bool:
+    def nearly_exhausted(self, traces: int) -> bool:
         """True when, after `traces` traces, too few are left for another step."""
         if traces != self._traces:
             before, self._free, self._traces = self._free, free_maps(), traces
@@ -59,13 +59,13 @@ class MemoryMaps:
 
 
 class DynamicLoop(TrainingLoop):
-    """`run(n)` goes back to the host after one batch, so that signals are heard and every trace is told."""
+    """`run(n)` returns to the host after one batch, to handle signals and report every trace."""
 
     _steps: Steps
 
     @property
     def closed_set(self) -> list[TrainingBucket]:
-        """Nothing: no shape is known before its batch."""
+        """Empty: no shape is known before its batch."""
         return []
 
     @cached_property
@@ -73,7 +73,7 @@ class DynamicLoop(TrainingLoop):
         return MemoryMaps()
 
     def run(self, count: int) -> CallResult:
-        """Run one batch, whatever `count` allows."""
+        """Run one batch, whatever `count` is."""
         self.host_calls += 1
         clock = [time.perf_counter()]
         place, offset = self._next()
@@ -83,7 +83,7 @@ class DynamicLoop(TrainingLoop):
         clock.append(time.perf_counter())
         metrics = self._steps.train(self.buckets[int(place)].number, batch).numpy()
         clock.append(time.perf_counter())
-        self.exhausted = self._maps.short(len(self._steps.guard.traces))
+        self.exhausted = self._maps.nearly_exhausted(len(self._steps.guard.traces))
         seconds = np.diff(clock)[None]
         return CallResult(
             metrics[None], seconds, place.numpy()[None], offset.numpy()[None], wall=time.perf_counter() - clock[0]
@@ -91,7 +91,7 @@ class DynamicLoop(TrainingLoop):
 
 
 class DynamicValidation(ValidationLoop):
-    """`run()` goes through the validation split batch by batch from the host."""
+    """`run()` calls the validation step from the host, batch by batch."""
 
     def __init__(self, buckets: Sequence[TrainingBucket], steps: Steps, stop: tf.Variable) -> None:
         super().__init__(buckets, steps, stop)
@@ -101,7 +101,7 @@ class DynamicValidation(ValidationLoop):
 
     def _watched(self, step: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
         def run(*inputs: tf.Tensor) -> tf.Tensor:
-            if self._maps.short(len(self._guard.traces)):
+            if self._maps.nearly_exhausted(len(self._guard.traces)):
                 raise LockstepError(
                     "validation", found=f"the kernel has no memory maps for more than {len(self._guard.traces)} steps",
                     fix="raise vm.max_map_count, or build the cache with a smaller split.validation_fraction",
@@ -113,6 +113,6 @@ class DynamicValidation(ValidationLoop):
 
 
 def loop_kinds(buckets: Sequence[TrainingBucket]) -> tuple[type[TrainingLoop], type[ValidationLoop]]:
-    """The loops that fit a cache: locked ones where every signature is."""
+    """The loops for a cache: locked if every signature is."""
     locked = all(bucket.signature.is_locked for bucket in buckets)
     return (TrainingLoop, ValidationLoop) if locked else (DynamicLoop, DynamicValidation)

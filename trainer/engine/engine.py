@@ -17,7 +17,7 @@ from xtts.trainer.engine.validation_loop import ValidationLoop
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """What trains a model on a cache."""
+    """All that trains a model on a cache."""
 
     state: TrainState
     steps: Steps
@@ -31,11 +31,11 @@ def build_engine(
     buckets: Sequence[TrainingBucket], config: Config, *,
     restore: Callable[[TrainState], None] = lambda state: None, compiler: Compiler | None = None,
 ) -> Engine:  # fmt: skip
-    """Trace every step, put a checkpoint's state in place, open the input pipelines.
+    """Trace every step, restore the checkpoint, open the input pipelines.
 
-    compiler: compiles the steps while the next ones are traced; without one nothing is compiled yet. XLA's cache finds
-    a step by the number of its trace: all is built in the same order in every process, and `restore`, which differs
-    between a new and a resumed run, comes after the traces.
+    compiler: compiles steps while the next ones are traced; without one nothing is compiled yet. XLA's cache identifies
+    a step by the number of its trace. So every process builds in the same order, and `restore`, which differs between
+    a new and a resumed run, comes after the traces.
     """
     state = TrainState(config, buckets[0].spec)
     steps = Steps(state.model, state.optimizer, config.training, state.step)
@@ -47,7 +47,7 @@ def build_engine(
     exchange = tf.function(state.optimizer.exchange_averages, input_signature=[], jit_compile=True, autograph=False)
     exchange.get_concrete_function()
     restore(state)
-    if compiler and UPDATE in steps.compile_calls:  # it writes the weights: not before they are restored
+    if compiler and UPDATE in steps.compile_calls:  # it writes the weights, so it waits for the restore
         compiler.submit(UPDATE, steps.compile_calls[UPDATE])
     training, validation = loop_kinds(buckets)
     loop = training(buckets, config.data, steps, state.position)

@@ -1,4 +1,4 @@
-"""Failures inside the graph, told as errors that say what to do."""
+"""Failures inside the graph, turned into errors that say what to do."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from xtts.shared.errors import LockstepError
 
 @contextmanager
 def explained(where: str, fix: str) -> Iterator[None]:
-    """Tell a failure inside the graph, which no Python can see coming, as a `LockstepError`."""
+    """Turn a failure inside the graph, which Python cannot foresee, into a `LockstepError`."""
     try:
         yield
     except tf.errors.ResourceExhaustedError:
@@ -22,10 +22,10 @@ def explained(where: str, fix: str) -> Iterator[None]:
 
 
 def compile_fix() -> str:
-    """What to do where a step does not compile: the cache of features has no part in it."""
+    """The fix for a step that does not compile; the feature cache is not involved."""
     return f"if XLA's compilation cache is damaged, remove it: {os.environ.get('TF_XLA_FLAGS', 'not in use')}"
 
 
 def first_line(error: tf.errors.OpError) -> str:
-    """What TensorFlow says, without the names of nodes, which nobody knows."""
+    """TensorFlow's message without node names, which mean nothing to users."""
     return re.sub(r"\{\{.*?\}\}\s*", "", error.message).splitlines()[0][:300]

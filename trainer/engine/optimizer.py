@@ -13,9 +13,9 @@ from xtts.trainer.engine.schedule import decay_start
 
 
 def learning_rate(training: TrainingConfig, step: tf.Tensor) -> tf.Tensor:
-    """float32[]: linear warm-up, the peak, then from `decay_start` on a cosine to `final_learning_rate_share` of it.
+    """float32[]: linear warm-up, the peak, then from `decay_start` a cosine down to `final_learning_rate_share` of it.
 
-    Warm-up, stable, decay (WSD, arXiv 2404.06395): until the decay a step's rate does not depend on `steps`.
+    Warm-up, stable, decay (WSD, arXiv 2404.06395): before the decay the rate does not depend on `steps`.
     """
     done = tf.cast(step, tf.float32)
     warmup = tf.minimum(1.0, (done + 1.0) / max(training.warmup_steps, 1))
@@ -39,7 +39,7 @@ class AdamW:
         self.second = [tf.Variable(tf.zeros_like(weight), trainable=False) for weight in self.weights]
         self.averages = [tf.Variable(tf.identity(weight), trainable=False) for weight in self.weights]
         self.updates = tf.Variable(0, dtype=tf.int64, trainable=False)
-        """Updates made, the skipped ones not counted: the exponent of the bias correction."""
+        """Updates made, without the skipped ones: the exponent of the bias correction."""
 
     def apply(self, gradients: Sequence[tf.Tensor], rate: tf.Tensor, *, accept: tf.Tensor) -> None:
         """One update at learning rate `rate`; where `accept` is False nothing changes."""
@@ -76,7 +76,7 @@ class AdamW:
 def clip_by_group(
     gradients: Sequence[tf.Tensor], groups: Sequence[int], limit: float
 ) -> tuple[list[tf.Tensor], tf.Tensor]:
-    """(gradients, each group scaled down to a global norm of at most `limit`; the norms before, float32[groups])."""
+    """(gradients with each group clipped to a global norm of `limit`, norms before clipping float32[groups])."""
     norms = tf.stack([
         tf.linalg.global_norm([gradient for gradient, own in zip(gradients, groups, strict=True) if own == group])
         for group in range(max(groups) + 1)

@@ -1,4 +1,4 @@
-"""At which steps something changes: the decay of the learning rate, and what happens on the host between calls."""
+"""At which steps the learning rate decays and the host takes over from the graph."""
 
 from xtts.shared.config import TrainingConfig
 
@@ -9,7 +9,7 @@ def decay_start(training: TrainingConfig) -> int:
 
 
 def host_marks(training: TrainingConfig) -> dict[str, int]:
-    """Steps between what happens on the host, by setting: a call of the graph goes no further than the next of them."""
+    """Interval in steps of each task on the host, by setting: a graph call ends at the next of them."""
     marks = {
         "training.validate_every": training.validate_every,
         "training.samples_every": training.samples_every,
@@ -19,6 +19,6 @@ def host_marks(training: TrainingConfig) -> dict[str, int]:
 
 
 def next_mark(training: TrainingConfig, step: int) -> int:
-    """The step after `step` up to which a call of the graph may go."""
+    """The last step that a graph call starting after `step` may run."""
     marks = [step + every - step % every for every in host_marks(training).values()]
     return min(marks + [mark for mark in (decay_start(training), training.steps) if mark > step])

@@ -1,4 +1,4 @@
-"""Everything a run has to remember, as named arrays: weights, optimizer, averages, step and position."""
+"""The whole state of a run as named arrays: weights, optimizer, averages, step and position."""
 
 import numpy as np
 import tensorflow as tf
@@ -39,7 +39,7 @@ class TrainState:
         self.model = build_model(config, spec)
         self.optimizer = AdamW(self.model.trainable_variables, config.training, decays)
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
-        with tf.device("CPU:0"):  # the order of the clips is the host's business, on a GPU machine too
+        with tf.device("CPU:0"):  # the host computes the order of the clips, on a GPU machine too
             self.position = Position(
                 epoch=tf.Variable(0, dtype=tf.int64, trainable=False),
                 consumed=tf.Variable(np.zeros(len(bucket_numbers(spec, "train")), np.int64), trainable=False),
@@ -66,16 +66,16 @@ class TrainState:
         }
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Name to value, of everything that a checkpoint holds."""
+        """Everything that a checkpoint holds, by name."""
         return {name: variable.numpy() for name, variable in self._variables().items()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Put back what `arrays()` gave; the names and shapes must be the model's own."""
+        """Restore what `arrays()` returned; names and shapes must match the model."""
         for name, variable in self._variables().items():
             _assign(variable, arrays, name)
 
     def restore_weights(self, arrays: dict[str, np.ndarray]) -> None:
-        """Start anew from the averaged weights of another run."""
+        """Start from the averaged weights of another run."""
         for name, variable in self._variables().items():
             group, _, path = name.partition("/")
             if group in ("weights", "averages"):

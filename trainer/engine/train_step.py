@@ -1,8 +1,8 @@
 """The locked steps: one `tf.function(input_signature=..., jit_compile=True)` per bucket, from one body.
 
 A training step is two compiled functions: the gradients of a bucket's batch, and one update that all buckets share,
-so that the optimizer is compiled once. A relaxed signature (unpadded clips, the baseline) gives gradients that are
-traced anew for every shape. Nothing else in the trainer computes a loss or moves a weight.
+so that the optimizer is compiled once. With a relaxed signature (unpadded clips, the baseline) the gradients are
+retraced for every shape. Nothing else in the trainer computes a loss or updates a weight.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,28 +29,28 @@ TRAIN_METRICS = (
 """What one training step returns, float32[9], in this order."""
 LOSSES = ("prior", "flow", "duration")
 VALIDATION_TIMES = 4
-"""Flow times at which the loss of a validation clip is taken: one in each of as many equal parts of [0, 1)."""
+"""Flow times at which a validation clip's loss is computed, stratified over [0, 1)."""
 
 _STEP, _VALIDATION = 10, 11
-"""Constants folded into the key of a training step and of a bucket's validation; they follow those of order.py."""
+"""Constants folded into the keys of training steps and validation; they follow those of clip_order.py."""
 _NOISE, _TIME, _DROPOUT = 0, 1, 2
 """Uses of a training step's key."""
 UPDATE = "update"
-"""Name of the step that moves the weights."""
+"""Name of the step that updates the weights."""
 
 
 def training_step(bucket: int) -> str:
-    """Name of the step that gives the gradients of a bucket's batch."""
+    """Name of the step that computes the gradients of a bucket's batch."""
     return f"training step of bucket {bucket:02d}"
 
 
 def validation_step(bucket: int) -> str:
-    """Name of the step that gives the losses of a bucket's validation clips."""
+    """Name of the step that computes the losses of a bucket's validation clips."""
     return f"validation step of bucket {bucket:02d}"
 
 
 class TraceGuard:
-    """Counts traces; after `lock()` a further one is an error that shows the specs."""
+    """Counts traces; after `lock()` another trace is an error that shows the specs."""
 
     def __init__(self) -> None:
         self.traces: list[str] = []
@@ -65,7 +65,7 @@ class TraceGuard:
         return sum(trace.startswith(kind) for trace in self.traces)
 
     def note(self, name: str, batch: Batch) -> None:
-        """Called by a step's body, which Python runs only while tracing."""
+        """Record a trace. A step's body calls this, and Python runs the body only while tracing."""
         found = ", ".join(f"{part.dtype.name}{part.shape.as_list()}" for part in batch)
         if self.locked:
             raise LockstepError(
@@ -78,14 +78,14 @@ class TraceGuard:
 
 
 class RandomInputs(NamedTuple):
-    """What a training step draws."""
+    """The random numbers of a training step."""
 
     noise: tf.Tensor
     """float32[B, T, M], standard normal."""
     time: tf.Tensor
     """float32[B] in [0, 1)."""
     dropout: tf.Tensor
-    """Seed int32[2]."""
+    """int32[2]."""
 
 
 def random_inputs(batch: Batch, seed: tf.Tensor | int, step: tf.Tensor) -> RandomInputs:
@@ -94,7 +94,7 @@ def random_inputs(batch: Batch, seed: tf.Tensor | int, step: tf.Tensor) -> Rando
     key = _seed_of(fold(seed, _STEP, step))
     rows = tf.range(mel.shape[0])
     noise = random_normal(fold_seed(key, _NOISE), rows, *mel.shape[1:])
-    # Stratified times: one in each of n equal parts of [0, 1), n the clips that are there, so that they cover the path.
+    # Stratified times: one in each of n equal parts of [0, 1) for n non-blank clips, so that they cover the path.
     present = tf.cast(mel_length > 0, tf.float32)
     part = tf.cumsum(present, exclusive=True) + random_uniform(fold_seed(key, _TIME), rows)
     time = present * part / tf.maximum(tf.reduce_sum(present), 1.0)
@@ -104,7 +104,7 @@ def random_inputs(batch: Batch, seed: tf.Tensor | int, step: tf.Tensor) -> Rando
 class Steps:
     """The model's training and validation steps, by bucket.
 
-    Seed and learning rate are variables, not constants: another schedule finds the same compiled step in XLA's cache.
+    Seed and learning rate are variables, so that another schedule finds the same compiled step in XLA's cache.
     """
 
     def __init__(self, model: AcousticModel, optimizer: AdamW, training: TrainingConfig, step: tf.Variable) -> None:
@@ -118,20 +118,20 @@ class Steps:
         self.validation_steps: dict[int, Callable[..., tf.Tensor]] = {}
         """`Batch`, number int32[] of its first clip in the split -> float32[len(LOSSES), 2], sums and counts."""
         self.compile_calls: dict[str, Callable[[], None]] = {}
-        """What compiles a locked step, by its name; nothing else changes by it."""
+        """Calls that compile a locked step and change no state, by step name."""
 
     def trace(
         self, training: Mapping[int, Batch], validation: Mapping[int, Batch] = MappingProxyType({}), *,
         traced: Callable[[str, Callable[[], None]], None] = lambda name, call: None,
     ) -> None:  # fmt: skip
-        """Trace the steps of buckets with training clips and of those with validation clips, and close the set.
+        """Trace the training and validation steps, and close the set of signatures.
 
-        training, validation: signature by bucket number. Open signatures leave the set open: every new shape is traced
-        when it comes. `traced` is told of each locked step that only reads the weights, with its entry of
-        `compile_calls`, as soon as there is one.
+        training, validation: signature by bucket number. With open signatures the set stays open, and every new shape
+        is traced when it occurs. `traced` is called with the name and `compile_calls` entry of each locked step that
+        only reads the weights, as soon as it is traced.
 
-        Done before anything that differs between a fresh and a resumed run: XLA's cache knows a step by the number
-        that TensorFlow gave its trace.
+        Call this before anything that differs between a fresh and a resumed run: XLA's cache identifies a step by the
+        number TensorFlow gave its trace.
         """
         for bucket, signature in training.items():
             self.gradient_steps[bucket] = self._gradient_step(bucket, signature)
@@ -144,10 +144,10 @@ class Steps:
         if all(signature.is_locked for signature in (*training.values(), *validation.values())):
             self.guard.lock()
 
-    def _traced(self, name: str, step: Callable[..., object], tell: Callable[[str, Callable[[], None]], None]) -> None:
+    def _traced(self, name: str, step: Callable[..., object], note: Callable[[str, Callable[[], None]], None]) -> None:
         if isinstance(step, tf.types.experimental.PolymorphicFunction) and step.input_signature is not None:
             self.compile_calls[name] = on_blank_inputs(step)
-            tell(name, self.compile_calls[name])
+            note(name, self.compile_calls[name])
 
     def compile(self) -> None:
         """Compile every locked step now."""
@@ -182,7 +182,7 @@ class Steps:
             batch = Batch(*parts)
             self.guard.note(validation_step(bucket), batch)
             sums = self._validation_sums(bucket, batch, first)
-            # The model's counts are at least 1; a wholly blank batch has to count as nothing.
+            # The model's counts are at least 1; an entirely blank batch must count as 0.
             present = tf.cast(tf.reduce_any(batch.mel_length > 0), tf.float32)
             counts = self._counts(batch, micro_batches=None)
             return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name] * present]) for name in LOSSES])
@@ -191,13 +191,13 @@ class Steps:
         return locked(validation_losses, (*signature, number)) if signature.is_locked else relaxed(validation_losses)
 
     def _counts(self, batch: Batch, *, micro_batches: int | None) -> dict[str, tf.Tensor]:
-        """Values behind each loss of the whole batch."""
+        """Number of values each loss of the whole batch is averaged over."""
         return self.model.loss_counts(
             batch.token_length, batch.mel_length, batch.speaker, micro_batches=micro_batches
         )  # fmt: skip
 
     def _validation_sums(self, bucket: int, batch: Batch, first: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Losses of each clip, float32[B]; what is drawn for a clip follows its number in the split alone."""
+        """Losses of each clip, float32[B]; a clip's random numbers depend only on its number in the split."""
         mel = batch.mel
         clips = first + tf.range(mel.shape[0])
         aligned = self.model.align_clips(*batch[:4], dropout_seed=None, conditioning=_conditioning(batch))
@@ -215,7 +215,7 @@ class Steps:
     def _gradients(
         self, batch: Batch, random: RandomInputs, counts: dict[str, tf.Tensor]
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """(losses float32[3], gradients) of some clips, divided by the counts of the whole batch."""
+        """(losses float32[3], gradients) of a micro-batch, divided by the counts of the whole batch."""
         with tf.GradientTape() as tape:
             sums = self.model.loss_sums(
                 *batch[:4], noise=random.noise, time=random.time, dropout_seed=random.dropout,
@@ -247,7 +247,7 @@ class Steps:
         return losses, gradients
 
     def _update(self, losses: tf.Tensor, frames: tf.Tensor, *gradients: tf.Tensor) -> tf.Tensor:
-        """Clipping and guarded AdamW; a blank batch or a non-finite number changes no weight."""
+        """Clip, then update with AdamW; a blank batch or a non-finite loss or norm changes no weight."""
         groups = [clip_group(weight) for weight in self.optimizer.weights]
         clipped, norms = clip_by_group(gradients, groups, self.training.clip_norm)
         total = tf.reduce_sum(losses * loss_weights(self.training))
@@ -269,14 +269,14 @@ def _conditioning(batch: Batch) -> Conditioning:
 
 
 def locked(body: Callable[..., tf.Tensor], signature: Sequence[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
-    """`body` traced at once, and compiled by XLA at its first call, for exactly one signature."""
+    """`body` for exactly one signature: traced now, compiled by XLA at its first call."""
     function = tf.function(body, input_signature=signature, jit_compile=True, autograph=False)
     function.get_concrete_function()
     return cast(Callable[..., tf.Tensor], function)
 
 
 def relaxed(body: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
-    """`body` traced and compiled at every call with a new shape: what Lockstep exists to avoid, and compares with."""
+    """`body` traced and compiled for every new shape: what Lockstep avoids, kept as the baseline."""
     return cast(Callable[..., tf.Tensor], tf.function(body, jit_compile=True, autograph=False))
 
 

@@ -1,4 +1,4 @@
-"""The training loop: many batches in one host call. Bucket choice, reading, step, metrics and clock all run inside."""
+"""The training loop: many batches in one host call. The graph draws buckets, reads, steps, and takes the times."""
 
 import time
 from collections.abc import Sequence
@@ -20,33 +20,33 @@ from xtts.trainer.system.device import accelerator
 
 
 class CallResult(NamedTuple):
-    """What one host call brought back: n steps, fewer than asked for where `stop` was set."""
+    """Result of one host call: n steps, fewer than requested if `stop` was set."""
 
     metrics: np.ndarray
     """float32[n, len(TRAIN_METRICS)]."""
     seconds: np.ndarray
-    """float64[n, 3]: from the end of the step before, the loop's own work (drawing the bucket, the learning rate), the
-    wait for the batch, and the step until the host has its metrics."""
+    """float64[n, 3]: seconds of the loop's own work (drawing the bucket, the learning rate), of the wait for the batch,
+    and of the step until the host has its metrics."""
     buckets: np.ndarray
-    """int32[n]: place of each step's bucket among those of the loop."""
+    """int32[n]: index of each step's bucket among those of the loop."""
     offsets: np.ndarray
     """int64[n]: clips of that bucket consumed before the step."""
     wall: float
-    """Seconds of the whole call, as the host saw it."""
+    """Seconds of the whole call, measured on the host."""
 
     @property
     def step_seconds(self) -> np.ndarray:
-        """float64[n]: from the end of one step to the end of the next."""
+        """float64[n]: seconds from the end of one step to the end of the next."""
         return np.asarray(self.seconds.sum(axis=1))
 
     @property
     def wait_seconds(self) -> np.ndarray:
-        """float64[n]: of that, the time spent waiting for the input pipeline."""
+        """float64[n]: part of `step_seconds` spent waiting for the input pipeline."""
         return self.seconds[:, 1]
 
 
 def check_specs(bucket: int, found: Batch, expected: Batch) -> None:
-    """Refuse a data set whose batches are not of the locked signature."""
+    """Raise `LockstepError` for a data set whose batches do not have the locked signature."""
     for have, want in zip(found, expected, strict=True):
         if have.shape != want.shape or have.dtype != want.dtype:
             raise LockstepError(
@@ -59,7 +59,7 @@ def check_specs(bucket: int, found: Batch, expected: Batch) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """Where the run is in the order of the clips."""
+    """The run's position in the order of the clips."""
 
     epoch: tf.Variable
     """int64[]."""
@@ -68,15 +68,15 @@ class Position:
 
 
 class LoopSteps(Protocol):
-    """What the loop asks of the steps that it runs; `Steps` are those of the acoustic model."""
+    """The interface of the steps that the loop runs; `Steps` implements it for the acoustic model."""
 
     @property
     def training(self) -> TrainingConfig:
-        """The section `training`: the learning-rate schedule is made of it."""
+        """The section `training`, which sets the learning-rate schedule."""
 
     @property
     def step(self) -> tf.Variable:
-        """int64[]: updates so far; each step counts on."""
+        """int64[]: updates so far; each step adds one."""
 
     @property
     def rate(self) -> tf.Variable:
@@ -87,7 +87,7 @@ class LoopSteps(Protocol):
 
 
 class TrainingLoop:
-    """`run(n)` is one entry from the host for n batches."""
+    """`run(n)` is one call from the host for n batches."""
 
     exhausted = False
     """True when this process cannot compile another step; a locked loop has compiled all of them."""
@@ -96,11 +96,11 @@ class TrainingLoop:
         self, buckets: Sequence[TrainingBucket], data: DataConfig, steps: LoopSteps, position: Position
     ) -> None:
         self.buckets = [bucket for bucket in buckets if bucket.trains]
-        """Those with training clips: a place is an index into them."""
+        """Buckets with training clips; a place is an index into this list."""
         self.position, self.host_calls, self._steps = position, 0, steps
         with tf.device("CPU:0"):
             self.stop = tf.Variable(False, trainable=False)
-            """Set from another thread, it ends the call that runs after the step that is running."""
+            """Set it from another thread to end the current call after the current step."""
         self._batch_sizes = [bucket.batch_size for bucket in self.buckets]
         self._schedule = Schedule(
             seed=self.buckets[0].order.seed,
@@ -119,15 +119,15 @@ class TrainingLoop:
 
     @property
     def closed_set(self) -> list[TrainingBucket]:
-        """The buckets whose shape is known before the first batch: they are compiled before it."""
+        """The buckets whose shape is known, and compiled, before the first batch."""
         return self.buckets
 
     def prepare(self) -> None:
-        """Trace the loop and make it ready to run, by a call for no batches."""
+        """Trace the loop by a call for no batches."""
         self._run(tf.constant(0))
 
     def run(self, count: int) -> CallResult:
-        """Run `count` batches in one call of the graph, or as many as begin before `stop` is set."""
+        """Run `count` batches in one graph call; setting `stop` ends it early."""
         self.host_calls += 1
         self.stop.assign(False)
         began = time.perf_counter()
@@ -145,7 +145,7 @@ class TrainingLoop:
 
     @without_autograph
     def _next(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """(place of the bucket, its clips consumed so far) of the next batch; moves the position on."""
+        """(place of the bucket, its clips consumed so far) of the next batch; advances the position."""
         with tf.device("CPU:0"):
             epoch, place = self._schedule.draw(self.position.epoch, self.position.consumed)
             offset = self.position.consumed[place]
@@ -156,26 +156,26 @@ class TrainingLoop:
 
     @without_autograph
     def _branch(self, place: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """(metrics, when its batch was there, when the host had them: float64[] each) of a step of one bucket."""
+        """Run one bucket's step: (metrics, time its batch arrived, time the host had the metrics); times float64[]."""
         batch = self._iterators[place].get_next()
-        # A clock has no inputs: nothing but control dependencies keeps it behind the batch and before the step.
+        # A clock has no inputs: only control dependencies place it after the batch and before the step.
         with tf.control_dependencies(batch):
             ready = tf.timestamp()
         with tf.control_dependencies([ready]):
             metrics = self._steps.train(self.buckets[place].number, batch)
-        with tf.device("CPU:0"):  # the host has the metrics when a GPU has done the step, not when it was queued
+        with tf.device("CPU:0"):  # waits until the GPU has finished the step, not just queued it
             arrived = tf.identity(metrics)
         with tf.control_dependencies([arrived]):
             return arrived, ready, tf.timestamp()
 
     @without_autograph
     def _goes_on(self, end: tf.Tensor) -> tf.Tensor:
-        """False once `stop` is set, looked at after the step that ended at `end`."""
+        """False once `stop` is set; read after the step that ended at `end`."""
         with tf.control_dependencies([end]):
             return tf.logical_not(self.stop.read_value())
 
     def _run_batches(self, count: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The loop proper."""
+        """The compiled loop over `count` batches."""
         metrics = tf.TensorArray(tf.float32, count, element_shape=[len(TRAIN_METRICS)])
         seconds = tf.TensorArray(tf.float64, count, element_shape=[3])
         places = tf.TensorArray(tf.int32, count, element_shape=[])

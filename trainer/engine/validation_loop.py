@@ -10,13 +10,13 @@ from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.train_step import LOSSES, Steps
 
 HeldOut = tuple[int, list[tuple[int, int]]]
-"""A batch of the validation split: its bucket, and (shard, place in it) of each clip."""
+"""A batch of the validation split: its bucket, and the (shard, record) of each clip."""
 
 
 class ValidationLoop:
-    """`run()` is one entry from the host for the whole validation split.
+    """`run()` is one call from the host for the whole validation split.
 
-    stop: bool[], set from another thread, it ends the call that runs after the batch that is running.
+    stop: bool[]; set from another thread, it ends the current call after the current batch.
     """
 
     def __init__(self, buckets: Sequence[TrainingBucket], steps: Steps, stop: tf.Variable) -> None:
@@ -25,7 +25,7 @@ class ValidationLoop:
         self.batches: list[HeldOut] = []
         for bucket in (bucket for bucket in buckets if bucket.validates):
             stored = [(s, r) for s, shard in enumerate(bucket.stored.validation) for r in range(shard.records)]
-            # One endless iterator, always read in whole passes.
+            # One endless iterator, read in whole passes.
             batches = iter(validation_batches(bucket).repeat())
             starts = range(0, len(stored), bucket.batch_size)
             self._parts.append((starts, batches, steps.validation_steps[bucket.number]))
@@ -38,9 +38,9 @@ class ValidationLoop:
         return not self._parts
 
     def run(self) -> tuple[dict[str, float], list[HeldOut]] | None:
-        """(mean losses over the split, by name; the batches that were left out since their losses are not finite).
+        """(mean losses over the split by name, batches excluded because their losses are not finite).
 
-        None where `stop` ended it before the last batch; it is not to be called again then.
+        None where `stop` ended it before the last batch; do not call it again then.
         """
         self._stop.assign(False)
         sums, finite, done = (part.numpy() for part in self._run())
@@ -50,7 +50,7 @@ class ValidationLoop:
         return losses, [batch for batch, good in zip(self.batches, finite, strict=True) if not good]
 
     def _sums(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Sums and counts float64[len(LOSSES), 2] of the finite batches; which those are, bool[n]; batches done."""
+        """(sums and counts of the finite batches float64[len(LOSSES), 2], which are finite bool[n], batches done)."""
         total, done = tf.zeros([len(LOSSES), 2], tf.float64), tf.constant(0)
         finite = tf.TensorArray(tf.bool, len(self.batches), element_shape=[])
         for starts, iterator, step in self._parts:

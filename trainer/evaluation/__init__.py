@@ -1,1 +1,1 @@
-"""How close speech is to its recording, and what synthesis has to know besides the weights."""
+"""How close speech is to its recording, and what synthesis needs besides the weights."""

@@ -1,4 +1,4 @@
-"""Mel-cepstral distortion between log-mels of unequal length, by dynamic time warping; numpy alone."""
+"""Mel-cepstral distortion between log-mels of unequal length, by dynamic time warping; needs only numpy."""
 
 import math
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ DECIBELS = 10.0 / math.log(10.0) * math.sqrt(2.0)
 speech quality assessment", IEEE PACRIM 1993, eq. 1)."""
 
 _CELLS = 2**22
-"""Cells of the grids that are warped at once: what of them is in use then stays in the second-level cache."""
+"""Grid cells warped at once: the part in use then stays in the L2 cache."""
 
 
 def cepstra(mel: np.ndarray) -> np.ndarray:
-    """Cepstra 1 to 13 of each frame, without the 0th, the loudness: [T, M], natural-log magnitude -> float32[T, 13].
+    """Cepstra 1 to 13 of each frame, without c_0 (loudness): [T, M], natural-log magnitude -> float32[T, 13].
 
-    c_d = 2/M sum_k mel_k cos(pi d (k + 1/2) / M), the DCT-II scaled so that mel_k = c_0/2 + sum_d c_d cos(...), which
-    is the series that Kubichek's constant is for.
+    c_d = 2/M sum_k mel_k cos(pi d (k + 1/2) / M), the DCT-II scaled so that mel_k = c_0/2 + sum_d c_d cos(...), the
+    series that Kubichek's constant applies to.
     """
     channels = mel.shape[1]
     order, place = np.arange(1, CEPSTRA + 1)[:, None], np.arange(channels)[None]
@@ -28,10 +28,10 @@ def cepstra(mel: np.ndarray) -> np.ndarray:
 
 
 def warped_distances(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
-    """MCD-DTW in dB of one clip to each of several: float32[T, 13], [float32[T', 13]] -> float64[R].
+    """MCD-DTW in dB between one clip and each of several: float32[T, 13], [float32[T', 13]] -> float64[R].
 
-    The path of least summed distance from both beginnings to both ends, in steps of (1, 1), (1, 0) and (0, 1); the
-    distortion is its mean over the cells of that path.
+    The path runs from start to end of both clips in steps of (1, 1), (1, 0) and (0, 1), and minimises the summed
+    distance. The distortion is the mean over the cells of that path.
     """
     longest = max(len(reference) for reference in references)
     some = max(1, _CELLS // (len(query) * longest))
@@ -44,7 +44,7 @@ def warped_distances(query: np.ndarray, references: Sequence[np.ndarray]) -> np.
 
 
 def _grids(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
-    """Euclidean distances, float32[R, T, T']; T' is the longest reference's, at least 2, the rest is arbitrary."""
+    """Euclidean distances, float32[R, T, T'], T' of the longest reference, at least 2; padding is arbitrary."""
     width = max(2, *(len(reference) for reference in references))
     padded = np.stack([np.pad(reference, [(0, width - len(reference)), (0, 0)]) for reference in references])
     squares = np.square(query).sum(axis=1)[:, None] + np.square(padded).sum(axis=2)[:, None]
@@ -55,27 +55,27 @@ def _grids(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _warp(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
-    """Mean distance along the best path, float64[R]: all references at once, one anti-diagonal after another."""
+    """Mean distance along the best path, float64[R]: all references at once, anti-diagonal by anti-diagonal."""
     grids = _grids(query, references)
-    count, height, width = grids.shape
-    flat = grids.reshape(count, height * width)
-    blank = np.full((count, height + 1), np.inf, np.float32)  # entry i + 1 is row i; rows outside stay infinite
-    zeros = np.zeros((count, height + 1), np.float32)
+    count, rows, columns = grids.shape
+    flat = grids.reshape(count, rows * columns)
+    blank = np.full((count, rows + 1), np.inf, np.float32)  # entry i + 1 is row i; rows outside stay infinite
+    zeros = np.zeros((count, rows + 1), np.float32)
     before, last = (blank, zeros), (blank, zeros)
     ends: dict[int, list[int]] = {}
     for number, reference in enumerate(references):
-        ends.setdefault(height + len(reference) - 2, []).append(number)
+        ends.setdefault(rows + len(reference) - 2, []).append(number)
     means = np.empty(count)
     for diagonal in range(max(ends) + 1):
-        low, high = max(0, diagonal - width + 1), min(diagonal, height - 1) + 1
-        first = low * width + diagonal - low
-        cost = flat[:, first : first + (high - low - 1) * (width - 1) + 1 : width - 1]
+        low, high = max(0, diagonal - columns + 1), min(diagonal, rows - 1) + 1
+        first = low * columns + diagonal - low
+        cost = flat[:, first : first + (high - low - 1) * (columns - 1) + 1 : columns - 1]
         total, cells = blank.copy(), zeros.copy()
         best, steps = _cheapest(before, last, low, high) if diagonal else (np.float32(0), np.float32(0))
         total[:, low + 1 : high + 1] = best + cost
         cells[:, low + 1 : high + 1] = steps + np.float32(1)
         for number in ends.get(diagonal, ()):
-            means[number] = total[number, height] / cells[number, height]
+            means[number] = total[number, rows] / cells[number, rows]
         before, last = last, (total, cells)
     return means
 
@@ -83,7 +83,7 @@ def _warp(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
 def _cheapest(
     before: tuple[np.ndarray, np.ndarray], last: tuple[np.ndarray, np.ndarray], low: int, high: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The cheapest of a cell's three predecessors, the diagonal one where they are equal, and its path's length."""
+    """The cheapest of a cell's three predecessors (the diagonal one if equal), and the length of its path."""
     (diagonal, diagonal_cells), (straight, straight_cells) = before, last
     best, steps = diagonal[:, low:high], diagonal_cells[:, low:high]
     for shift in (0, 1):

@@ -1,6 +1,6 @@
-"""How close speech is to its own recording, and whether it is closer to that than to any other; numpy alone.
+"""How close speech is to its own recording, and whether any other recording is closer; needs only numpy.
 
-N sentences were spoken, R recordings are known; distances are MCD-DTW in dB, see `warped_distances`.
+N spoken sentences, R recordings. Distances are MCD-DTW in dB, see `warped_distances`.
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ class Sentence:
     mcd_db: float
     """MCD-DTW to its own recording."""
     relative_mcd: float
-    """`mcd_db` divided by the MCD-DTW of the nearest wrong recording to its own recording: 1 is no nearer to it than
-    another sentence of the same voice."""
+    """`mcd_db` over the MCD-DTW between its own and the nearest other recording: 1 means no closer than another
+    sentence of the same voice."""
     duration_error: float
     """|length - its recording's length| / its recording's length."""
     nearest: str
-    """Clip whose recording is the nearest of all."""
+    """Clip with the nearest recording of all."""
 
     @property
     def retrieved(self) -> bool:
@@ -46,7 +46,7 @@ class Figures:
 def distance_table(spoken: Sequence[np.ndarray], recordings: Sequence[np.ndarray]) -> np.ndarray:
     """MCD-DTW of every pair, float64[N, R], dB: log-mels [T, M] of each."""
     wanted = [cepstra(mel) for mel in recordings]
-    # 5 ms a pair of 535 frames on a busy core; two threads took as long as one.
+    # 5 ms per pair of 535 frames on a busy core; two threads took as long as one.
     return np.array([warped_distances(cepstra(mel), wanted) for mel in spoken])
 
 
@@ -56,8 +56,8 @@ def score_sentences(
 ) -> list[Sentence]:  # fmt: skip
     """The figures of N sentences.
 
-    distances: float64[N, R], dB, of speech to recordings, frames: N lengths of the speech, own: N places of the own
-    recording among the R, recorded: float64[N, R], dB, of the own recordings to all, lengths: R lengths, clip_ids: R.
+    distances: float64[N, R], dB, speech to recordings, frames: N lengths of the speech, own: N indices of the own
+    recording among the R, recorded: float64[N, R], dB, own recordings to all, lengths: R lengths, clip_ids: R.
     """
     sentences = []
     for row, place in enumerate(own):
@@ -66,7 +66,7 @@ def score_sentences(
             Sentence(
                 clip_id=clip_ids[place],
                 mcd_db=float(distances[row, place]),
-                # Two recordings may be one and the same: then nothing is nearer than the wrong one.
+                # Two recordings may be identical: then nothing is nearer than the wrong one.
                 relative_mcd=float(distances[row, place] / max(wrong.min(), 1e-6)),
                 duration_error=abs(frames[row] - lengths[place]) / lengths[place],
                 nearest=clip_ids[int(np.argmin(distances[row]))],
@@ -78,7 +78,7 @@ def score_sentences(
 def best_wrong(
     own: Sequence[int], recorded: np.ndarray, lengths: Sequence[int], clip_ids: Sequence[str]
 ) -> list[Sentence]:
-    """What a system would score that says, for each sentence, the most similar of the others."""
+    """Figures of a system that speaks the most similar wrong sentence instead of each sentence."""
     others = recorded.copy()
     others[np.arange(len(own)), list(own)] = np.inf
     return [

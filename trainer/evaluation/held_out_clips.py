@@ -29,7 +29,7 @@ class Clip:
 
 
 def read_clips(cache: Path, voice: Voice, split: Split = "validation") -> list[Clip]:
-    """Every clip of a split, ordered by id; a `LockstepError` when the voice cannot speak this cache."""
+    """Every clip of a split, ordered by id; `LockstepError` if the voice does not fit this cache."""
     spec = load_spec(cache)
     _check_match(cache, spec, load_tokenizer(cache / TOKENIZER_FILE), voice)
     clips = [
@@ -64,7 +64,7 @@ def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voic
 
 
 def shard_clips(cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard) -> list[Clip]:
-    """The clips of one shard as they are stored; a `LockstepError` when it is not what the cache says."""
+    """The clips of one shard in stored order; `LockstepError` if it does not match the cache spec."""
     where, problem, fix = str(cache / shard.file), shard_problem(cache, shard), repair_command(cache)
     if problem:
         raise LockstepError(where, found=problem[0], expected=problem[1], fix=fix, exit_code=1)
@@ -85,6 +85,6 @@ def _clip(record: Record) -> Clip:
 
 
 def another_recording(clips: Sequence[Clip], place: int) -> int:
-    """Place of the next recording of the same speaker, around the end; of one who has no other, the place itself."""
+    """Index of the speaker's next recording, wrapping around; `place` itself if the speaker has no other."""
     later = ((place + 1 + i) % len(clips) for i in range(len(clips)))
     return next(other for other in later if clips[other].speaker == clips[place].speaker)

@@ -1,4 +1,4 @@
-"""Pictures of speech beside its recording, for TensorBoard and the README. Matplotlib is imported by use."""
+"""Pictures of speech next to its recording, for TensorBoard and the README. Matplotlib is imported on use."""
 
 import textwrap
 from typing import TYPE_CHECKING
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 _INCHES_WIDE, _DOTS_PER_INCH = 9.0, 100
 _TITLE_CHARACTERS, _TITLE_LINES = 100, 2
 _LABELLED_TOKENS = 60
-"""More symbols than these cannot be read beside each other."""
+"""Most symbols that stay readable on one axis."""
 
 
 def draw_pair(recorded: np.ndarray, spoken: np.ndarray, profile: MelProfile, text: str) -> "Figure":
-    """A recording's mel above that of the same words spoken, [T, M] each, on one axis of seconds and one of colours."""
+    """Mels of a recording and of its synthesis, [T, M] each, one above the other with shared time and colour axes."""
     figure = _figure(4.6, text)
     axes = figure.subplots(2, 1, sharex=True, sharey=True)
     limits = (profile.silence, LOUDEST)
@@ -35,9 +35,9 @@ def draw_pair(recorded: np.ndarray, spoken: np.ndarray, profile: MelProfile, tex
 def draw_alignment(
     durations: np.ndarray, recorded: np.ndarray, profile: MelProfile, symbols: list[str], text: str
 ) -> "Figure":
-    """Which token each frame of a recording is aligned to, under its mel.
+    """A recording's mel and, below it, the token that each frame is aligned to.
 
-    durations: int[L], frames of each token, recorded: [T, M], symbols: L of them.
+    durations: int[L], frames per token, recorded: [T, M], symbols: L strings.
     """
     figure = _figure(5.6, text)
     above, axes = figure.subplots(2, 1, sharex=True, height_ratios=[1.0, 2.0])
@@ -64,12 +64,12 @@ def _label_tokens(axes: "Axes", symbols: list[str]) -> None:
 
 
 def _figure(inches_high: float, text: str) -> "Figure":
-    from matplotlib.figure import Figure  # a quarter of a second; no pyplot, which would look for a screen
+    from matplotlib.figure import Figure  # takes a quarter of a second; not pyplot, which would look for a display
 
     figure = Figure(figsize=(_INCHES_WIDE, inches_high), dpi=_DOTS_PER_INCH, layout="constrained")
     if not can_draw(text):
         return figure
     lines = textwrap.wrap(text, _TITLE_CHARACTERS, max_lines=_TITLE_LINES, placeholder=" ...")
-    # Text of a corpus is no formula: a lone dollar sign would be an error.
+    # Corpus text is not TeX: a single dollar sign would be an error.
     figure.suptitle("\n".join(lines), parse_math=False, fontsize=11)
     return figure

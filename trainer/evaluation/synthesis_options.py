@@ -1,4 +1,4 @@
-"""How to speak."""
+"""Options of synthesis."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ class SynthesisOptions:
     steps: int = 10
     """Euler steps from noise to mel."""
     temperature: float = 0.667
-    """Deviation of the noise; 0 gives the same speech for every seed."""
+    """Standard deviation of the noise; 0 gives the same speech for every seed."""
     speed: float = 1.0
     """2.0 speaks twice as fast."""
     seed: int = 0

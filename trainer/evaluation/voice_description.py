@@ -1,4 +1,4 @@
-"""What synthesis has to know besides the weights: kept in every run folder, so that the cache may go."""
+"""What synthesis needs besides the weights: stored in every run folder, so that the cache may be deleted."""
 
 from pathlib import Path
 from typing import Annotated, Self
@@ -20,15 +20,15 @@ class _Part(BaseModel):
 
 
 class Symbols(_Part):
-    """What `tokenizer.json` holds."""
+    """Contents of `tokenizer.json`."""
 
     kind: str
     add_blank: bool
     symbols: Annotated[list[str], Field(min_length=1, max_length=2**20)]
     languages: Annotated[list[str], Field(min_length=1, max_length=1000)] = [ENGLISH]
-    """ISO codes, in the order of their numbers; runs of earlier versions speak English."""
+    """ISO codes in index order; runs of earlier versions are English."""
     merges: list[list[str]] = []
-    """Of byte-pair encoding."""
+    """Merges of byte-pair encoding."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -37,7 +37,7 @@ class Symbols(_Part):
 
     @property
     def pairs(self) -> Merges:
-        """The merges as the tokenizer holds them."""
+        """The merges in the tokenizer's form."""
         return tuple((left, right) for left, right in self.merges)
 
 
@@ -54,13 +54,13 @@ class Voice(_Part):
     profile: str
     """Name of the mel profile, see shared/audio/mel_profiles.py."""
     mel_mean: float
-    """Of the training split, natural-log magnitude."""
+    """Statistics of the training split, natural-log magnitude."""
     mel_deviation: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
     tokenizer: Symbols
     expand_numbers: bool = False
-    """Whether numbers and abbreviations are put into words first; runs of earlier versions do not say."""
+    """Whether numbers and abbreviations are expanded first; missing in runs of earlier versions."""
     trim_silence_db: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
-    """How the recordings were conditioned, as a reference has to be; runs of earlier versions do not say."""
+    """Trimming and loudness of the recordings, which a reference needs too; missing in runs of earlier versions."""
     loudness_lufs: Annotated[float, Field(ge=-70.0, le=0.0)] | None = None
     speakers: list[str]
     shapes: Annotated[list[Shape], Field(min_length=1, max_length=100)]
@@ -81,12 +81,12 @@ class Voice(_Part):
 
     @property
     def languages(self) -> list[str]:
-        """ISO codes of the languages that it speaks, in the order of their numbers."""
+        """ISO codes of the voice's languages, in index order."""
         return self.tokenizer.languages
 
     @property
     def ladder(self) -> list[Shape]:
-        """The shapes from small to large, without those that a shorter one makes useless."""
+        """The shapes from short to long; of shapes with equal frames only the one with the most tokens."""
         best: list[Shape] = []
         for shape in sorted(self.shapes, key=lambda shape: (shape.frames, -shape.tokens)):
             if not best or shape.frames > best[-1].frames:
@@ -95,12 +95,12 @@ class Voice(_Part):
 
     @property
     def most_tokens(self) -> int:
-        """L of the shape that holds the longest text."""
+        """Tokens L of the shape for the longest text."""
         return max(shape.tokens for shape in self.ladder)
 
 
 def voice_of(cache: Path, spec: CacheSpec) -> Voice:
-    """The voice that training on a cache will give."""
+    """The voice that training on a cache produces."""
     tokenizer = load_tokenizer(cache / TOKENIZER_FILE)
     audio = AudioConfig.model_validate(spec.features["audio"])
     return Voice(

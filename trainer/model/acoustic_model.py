@@ -20,48 +20,48 @@ from xtts.trainer.model.layers import apply_mask, glorot, length_mask
 from xtts.trainer.model.losses import duration_deviance, sum_of_squares
 from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder
 from xtts.trainer.model.random_numbers import fold_seed
-from xtts.trainer.model.reference_encoder import ReferenceEncoder, told_frames
+from xtts.trainer.model.reference_encoder import ReferenceEncoder, leaked_frame_count
 
 NOBODY = Conditioning()
-"""Of a model of one voice and one language."""
+"""For a model of one voice and one language."""
 SIGMA_MIN = 1e-4
-"""Width of the flow's end point around a mel (Matcha-TTS, section 2.2)."""
+"""Standard deviation of the flow's end point around a mel (Matcha-TTS, section 2.2)."""
 
 
 def decays(variable: tf.Variable) -> bool:
-    """Weight decay is for the matrices and filters, not for biases, norms and embeddings."""
+    """True for matrices and filters, which get weight decay; biases, norms and embeddings do not."""
     return str(variable.name) == "kernel"
 
 
 def clip_group(variable: tf.Variable) -> int:
-    """Weights whose gradients are clipped together: 1 for those of the duration predictor, 0 for all others.
+    """Group in which a weight's gradient is clipped: 1 for the duration predictor, 0 for all others.
 
-    No gradient flows from the predictor into the rest, and that of its deviance has no bound: in one norm it would
-    scale the others down to nothing while durations are still far off.
+    No gradient flows from the predictor into the rest, and the gradient of its deviance is unbounded. Under one global
+    norm it would scale the others to almost zero while durations are still far off.
     """
     return int("/duration_predictor/" in str(variable.path))
 
 
 class AlignedClips(NamedTuple):
-    """A batch up to the flow: nothing here depends on the flow's time and noise."""
+    """A batch before the flow: nothing here depends on the flow's time and noise."""
 
     target: tf.Tensor
     """float32[B, T, M], the mel in normalised units."""
     frame_mask: tf.Tensor
     """bool[B, T, 1], true inside a clip."""
     scored: tf.Tensor
-    """bool[B, T, 1], the frame_mask frames that prior and flow count: not those that the latents can tell."""
+    """bool[B, T, 1], the frames that prior and flow count: frame_mask without the leaked frames."""
     text: tf.Tensor
-    """[B, T, D], what the decoder is told of the text in each frame."""
+    """[B, T, D], the text as the decoder gets it in each frame."""
     conditioning: Conditioning
     prior: tf.Tensor
-    """float32[B], loss of each clip."""
+    """float32[B], loss per clip."""
     duration: tf.Tensor
-    """float32[B], loss of each clip."""
+    """float32[B], loss per clip."""
 
 
 class AcousticModel(keras.Model):  # type: ignore[misc]
-    """Text to log-mel; all weights exist once constructed and are a function of `seed`."""
+    """Text to log-mel. The constructor creates all weights, as a function of `seed`."""
 
     def __init__(
         self,
@@ -77,13 +77,13 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         seed: int = 0,
         silence: float = mel_profile("hifigan").silence,
     ) -> None:
-        """`dtype_policy` is float32 or mixed_bfloat16; `silence`, natural log, fills generated mels after their end."""
+        """dtype_policy: float32 or mixed_bfloat16; silence: natural log, pads generated mels after their end."""
         dtype = keras.DTypePolicy(dtype_policy)
         super().__init__(dtype=dtype, name="acoustic_model")
         seeds = itertools.count(seed * 100_003)
         self.config, self.mel_channels = config, mel_channels
         self.mel_mean, self.mel_deviation, self.silence = mel_mean, mel_deviation, silence
-        # Beside a table that knows every speaker the reference would have nothing to tell.
+        # Next to a table of all speakers the reference would carry no information.
         speakers = 1 if config.voice_latents else speakers
         self.encoder = TextEncoder(config, vocabulary, speakers, languages, seeds, dtype=dtype)
         self.mean_projection = keras.layers.Dense(
@@ -116,7 +116,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return encodings, self.mean_projection(encodings)
 
     def encode_reference(self, mel: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
-        """The voice of recordings, of a model with latents: [B, N, D].
+        """Voice latents of recordings: [B, N, D]. `ValueError` for a model without a reference encoder.
 
         mel: [B, F, M], natural-log magnitude, F at most `voice_frames` as in training, mel_length: int32[B]
         """
@@ -125,17 +125,19 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         frame_mask = length_mask(mel_length, mel.shape[1])
         return self.reference(self.normalise(mel, frame_mask), frame_mask, None)
 
-    def _hear(
+    def _with_voice(
         self, target: tf.Tensor, mel_length: tf.Tensor, conditioning: Conditioning, seed: tf.Tensor | None
     ) -> tuple[Conditioning, tf.Tensor]:
-        """(with the voices of a batch, bool[B, T, 1] the frames that they can tell), of a model with latents."""
-        voice, told = self.reference.hear(target, mel_length, conditioning.speaker, seed)  # type: ignore[union-attr]
-        return conditioning._replace(voice=voice), told
+        """(conditioning with each clip's voice, leaked frames bool[B, T, 1]); only for a model with latents."""
+        voice, leaked = self.reference.encode_crops(  # type: ignore[union-attr]
+            target, mel_length, conditioning.speaker, seed
+        )
+        return conditioning._replace(voice=voice), leaked
 
     def normalise(self, mel: tf.Tensor, frame_mask: tf.Tensor) -> tf.Tensor:
         """Natural-log magnitude to the units of the flow, zero outside the clip: float32[B, T, M].
 
-        mel: [B, T, M] as stored; all of the model is fed from here, so that float16 goes no further.
+        mel: [B, T, M] as stored. All mels enter the model here, so that it never computes in float16.
         """
         return apply_mask((tf.cast(mel, tf.float32) - self.mel_mean) / self.mel_deviation, frame_mask)
 
@@ -148,10 +150,10 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         *,
         conditioning: Conditioning = NOBODY,
     ) -> tf.Tensor:
-        """Frames that each token lasts in a recording: int32[B, L]; arguments as in `loss_sums`."""
+        """Duration of each token of a recording in frames: int32[B, L]; arguments as in `align_clips`."""
         target = self.normalise(mel, length_mask(mel_length, mel.shape[1]))
         if self.reference is not None:
-            conditioning, _ = self._hear(target, mel_length, conditioning, None)
+            conditioning, _ = self._with_voice(target, mel_length, conditioning, None)
         _, mean = self.encode(tokens, length_mask(token_length, tokens.shape[1]), conditioning, None)
         return search_durations(gaussian_scores(mean, target), token_length, mel_length)
 
@@ -163,14 +165,14 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         *,
         micro_batches: int | None = 1,
     ) -> dict[str, tf.Tensor]:
-        """Values behind each sum of `loss_sums` over a batch, at least 1: float32[] each.
+        """Number of values in each sum of `loss_sums` over a batch, at least 1: float32[] each.
 
-        token_length, mel_length and speaker: int32[B], micro_batches: equal parts in which `loss_sums` gets the batch,
-        None where it gets no dropout seed.
+        token_length, mel_length and speaker: int32[B], micro_batches: how many equal parts `loss_sums` gets the batch
+        in, None if it gets no dropout seed.
         """
         frames = tf.reduce_sum(mel_length)
         if self.reference is not None:
-            frames -= told_frames(mel_length, speaker, self.reference.most_frames, micro_batches)
+            frames -= leaked_frame_count(mel_length, speaker, self.reference.most_frames, micro_batches)
         values = tf.cast(frames * self.mel_channels, tf.float32)
         tokens = tf.cast(tf.reduce_sum(token_length), tf.float32)
         return {"prior": tf.maximum(values, 1.0), "flow": tf.maximum(values, 1.0), "duration": tf.maximum(tokens, 1.0)}
@@ -187,7 +189,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         dropout_seed: tf.Tensor | None,
         conditioning: Conditioning = NOBODY,
     ) -> dict[str, tf.Tensor]:
-        """Losses of each clip, summed over its frames and channels or its tokens: float32[B] each.
+        """Losses per clip, summed over its frames and channels or its tokens: float32[B] each.
 
         noise: float32[B, T, M], standard normal, time: float32[B] in 0..1; the others as in `align_clips`.
         `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
@@ -208,21 +210,21 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         dropout_seed: tf.Tensor | None,
         conditioning: Conditioning = NOBODY,
     ) -> AlignedClips:
-        """Everything of a batch that comes before the flow.
+        """Compute what does not depend on the flow: voice, alignment, `prior` and `duration` losses.
 
         tokens: int32[B, L], mel: [B, T, M] as stored, natural-log magnitude, token_length and mel_length: int32[B],
-        dropout_seed: int32[2].
-        The dropout seed also draws whose crop tells a clip's voice, and where it is cut; without one that is the middle
-        of the clip itself. Frames that the latents can tell are left out of prior and flow, which teach the latents;
-        the durations count for all tokens, since nothing of them reaches the latents.
+        dropout_seed: int32[2] | None.
+        The dropout seed also draws which crop gives a clip its voice, and where it is cut; without a seed it is the
+        middle of the clip itself. Frames inside a clip's own crop leak through the latents, so prior and flow, which
+        train the latents, exclude them. Durations count for all tokens: their gradient never reaches the latents.
         """
         valid = length_mask(token_length, tokens.shape[1])
         frame_mask = length_mask(mel_length, mel.shape[1])
         target = self.normalise(mel, frame_mask)
         scored = frame_mask
         if self.reference is not None:
-            conditioning, told = self._hear(target, mel_length, conditioning, fold_seed(dropout_seed, 2))
-            scored = frame_mask & ~told
+            conditioning, leaked = self._with_voice(target, mel_length, conditioning, fold_seed(dropout_seed, 2))
+            scored = frame_mask & ~leaked
         encodings, mean = self.encode(tokens, valid, conditioning, fold_seed(dropout_seed, 0))
         durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
         expected, text = self.decoder.regulate_length(encodings, mean, durations, mel.shape[1])
@@ -234,7 +236,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         )  # fmt: skip
 
     def flow_loss(self, clips: AlignedClips, noise: tf.Tensor, time: tf.Tensor) -> tf.Tensor:
-        """Squared error of the vector field at one time of each clip, summed over it: float32[B].
+        """Squared error of the vector field at one flow time per clip, summed over the clip: float32[B].
 
         noise: float32[B, T, M], standard normal, time: float32[B] in 0..1.
         """
@@ -258,12 +260,12 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         speed: tf.Tensor,
         conditioning: Conditioning = NOBODY,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Speak: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
+        """Synthesise: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
 
         tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal, T = frames,
-        temperature: float32[], scale of the noise, speed: float32[], 2.0 speaks twice as fast; the voice of
-        `conditioning` is what `encode_reference` gave.
-        `steps` Euler steps. A clip longer than T frames is cut there; mel_length and durations tell its full length.
+        temperature: float32[], scale of the noise, speed: float32[], 2.0 speaks twice as fast, steps: Euler steps.
+        The voice of `conditioning` comes from `encode_reference`. A clip longer than T frames is cut off there;
+        mel_length and durations still give its full length.
         """
         valid = length_mask(token_length, tokens.shape[1])
         encodings, mean = self.encode(tokens, valid, conditioning, None)

@@ -1,32 +1,32 @@
-"""Monotonic alignment search inside the graph: which frames each token of a clip lasts (Glow-TTS, 2005.11129).
+"""Monotonic alignment search inside the graph: the frames of each token of a clip (Glow-TTS, 2005.11129).
 
-Letters: B batch, L tokens, T frames, M mel channels. Everything here has static shapes and compiles into the
-XLA step; nothing calls the host.
+Letters: B batch, L tokens, T frames, M mel channels. All shapes are static, and everything compiles into the XLA
+step; nothing calls the host.
 """
 
 import tensorflow as tf
 
 _UNREACHABLE = -1e30
-"""Score of a token that no monotonic path reaches yet; finite, so that sums with it never turn into NaN."""
+"""Score of a token that no monotonic path reaches yet; finite, so that sums with it are never NaN."""
 
 BLOCK_FRAMES = 8
-"""Frames of one turn of the search. Measured inside XLA on 2 cores, [16, 150, 872], search and trace: frame by frame
-13.5 ms, 8 frames a turn 10.0, 12 frames 13.7 (in turns, on a busy machine); 8 compile in 0.8 s, frame by frame 0.5."""
+"""Frames per iteration of the search. Measured inside XLA on 2 busy cores, [16, 150, 872], search and backtrace:
+1 frame 13.5 ms, 8 frames 10.0 ms, 12 frames 13.7 ms; compiling takes 0.8 s with 8 frames, 0.5 s with 1."""
 
 HOPS = 4
-"""Tokens of one turn of the trace; 8 are no faster, and take 1.6 times as long to compile."""
+"""Tokens per iteration of the backtrace; 8 are no faster, and take 1.6 times as long to compile."""
 
 MOST_FRAMES = 2 ** (31 - BLOCK_FRAMES)
-"""T that the entries of the search have room for: 8 million, a day at 86 frames a second."""
+"""Largest T that the entries of the search can hold: 8 million, a day at 86 frames per second."""
 
 
 def gaussian_scores(mean: tf.Tensor, mel: tf.Tensor) -> tf.Tensor:
-    """Log-likelihood of every frame under every token's unit-variance Gaussian, up to a constant of the frame.
+    """Log-likelihood of every frame under every token's unit-variance Gaussian, up to a constant per frame.
 
     mean: float32[B, L, M], mel: float32[B, T, M], both in normalised mel units -> float32[B, L, T].
     """
-    # -|x - m|^2 / 2 = x.m - |m|^2 / 2 - |x|^2 / 2. The last term is the same for every token of a frame, so no path
-    # gains by it; without it the scores are one matmul and no [B, L, T, M] tensor ever exists.
+    # -|x - m|^2 / 2 = x.m - |m|^2 / 2 - |x|^2 / 2. The last term is the same for every token of a frame, so it changes
+    # no path; without it the scores are one matmul, and no [B, L, T, M] tensor ever exists.
     return tf.matmul(mean, mel, transpose_b=True) - 0.5 * tf.reduce_sum(tf.square(mean), axis=-1, keepdims=True)
 
 
@@ -36,9 +36,8 @@ def search_durations(scores: tf.Tensor, token_length: tf.Tensor, mel_length: tf.
     scores: float32[B, L, T], token_length: int32[B], mel_length: int32[B] -> int32[B, L]
 
     Every token of a clip gets at least one frame, the sum is mel_length, tokens beyond token_length get 0. Values
-    outside the lengths are never looked at. A clip with fewer frames than tokens has no such path: its first
-    mel_length tokens get one frame each and the others 0. A blank clip (both lengths 0) gets zeros. No gradient
-    flows.
+    outside the lengths are never read. A clip with fewer frames than tokens has no such path: its first mel_length
+    tokens get one frame each and the others 0. A blank clip (both lengths 0) gets zeros. No gradient flows.
     """
     entries = _search_forward(tf.stop_gradient(scores))
     last_token = tf.minimum(token_length, mel_length) - 1
@@ -46,17 +45,17 @@ def search_durations(scores: tf.Tensor, token_length: tf.Tensor, mel_length: tf.
 
 
 def _search_forward(scores: tf.Tensor) -> tf.Tensor:
-    """When the best path through each token entered it, by blocks of K = BLOCK_FRAMES frames.
+    """The frame in which the best path through each token entered it, in blocks of K = BLOCK_FRAMES frames.
 
-    scores: float32[B, L, T] -> int32[N, B, L]. Block n holds the K frames from 1 + n K on (frame 0 is token 0's). The
-    K low bits of an entry: bit k is set where the best path through the token in the block's frame k enters it there.
-    The bits above: the frame at which the best path through the token in the frame before the block entered it.
+    scores: float32[B, L, T] -> int32[N, B, L]. Block n holds the K frames from 1 + n K on (frame 0 is token 0's). In
+    the K low bits of an entry, bit k is set where the best path through the token in the block's frame k enters it
+    there. The bits above hold the frame where the best path through the token just before the block entered it.
     """
     batch, tokens, frames = scores.shape
     if frames > MOST_FRAMES:
         raise ValueError(f"the alignment search counts to {MOST_FRAMES:,} frames, this shape has {frames:,}")
     blocks = max(-(-(frames - 1) // BLOCK_FRAMES), 1)
-    # Frames behind the last are never looked at; the zeros before the first token keep the walls below as they are.
+    # Frames after the last are never read; the zeros before the first token leave the walls below unchanged.
     padding = [[0, 1 + blocks * BLOCK_FRAMES - frames], [0, 0], [BLOCK_FRAMES - 1, 0]]
     later = tf.pad(tf.transpose(scores, [2, 0, 1])[1:], padding)
     later = tf.reshape(later, [blocks, BLOCK_FRAMES, batch, BLOCK_FRAMES - 1 + tokens])
@@ -73,7 +72,7 @@ def _search_forward(scores: tf.Tensor) -> tf.Tensor:
         start = tf.where(entered > 0, block * BLOCK_FRAMES + _bit_length(entered), start)
         return block + 1, best, start, history
 
-    # No maximum_iterations: with a second counter XLA no longer sees how many turns the loop takes.
+    # No maximum_iterations: with a second counter XLA cannot infer the trip count.
     *_, history = tf.while_loop(lambda block, *_: block < blocks, advance, (0, best, start, history))
     return tf.ensure_shape(history.stack(), [blocks, batch, tokens])
 
@@ -84,9 +83,9 @@ def _advance_block(best: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Te
     best: float32[B, K + L], sums in the frame before the block, behind K walls; scores: float32[K, B, K - 1 + L]
     -> (sums in the block's last frame float32[B, L], int32[B, L], bit k set where the token is entered in frame k)
     """
-    # Were each frame worked out for all tokens before the next, a token would wait for its neighbour: one kernel a
-    # frame. So each token works out what it needs of its K neighbours for itself: K (K + 1) / 2 sums in place of K,
-    # all independent of what other tokens do, in one kernel. The sums are the same, to the bit.
+    # Frame by frame, each token would wait for its neighbour: one kernel per frame. Instead each token computes what it
+    # needs of its K neighbours: K (K + 1) / 2 sums instead of K, but independent of other tokens, in one kernel. The
+    # sums are bit-identical.
     count, _, width = scores.shape
     tokens = width - (count - 1)
     reached = [best[:, count - left : count - left + tokens] for left in range(count + 1)]
@@ -102,8 +101,8 @@ def _advance_block(best: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Te
 
 
 def _bit_length(bits: tf.Tensor) -> tf.Tensor:
-    """One more than the place of the highest set bit: int32, 1 to 2^24 -> int32."""
-    # The exponent of the number as a float32; TensorFlow has no operation that counts leading zeros.
+    """One more than the index of the highest set bit: int32, 1 to 2^24 -> int32."""
+    # The exponent of the number as a float32; TensorFlow has no count-leading-zeros.
     return tf.bitwise.right_shift(tf.bitcast(tf.cast(bits, tf.float32), tf.int32), 23) - 126
 
 
@@ -120,7 +119,7 @@ def _trace_backward(entries: tf.Tensor, last_token: tf.Tensor, mel_length: tf.Te
         """First frame of the token on the path that leaves it before frame `end`: int32[], int32[B] -> int32[B]."""
         frame = tf.maximum(end - 1, 0)
         block = tf.truncatediv(tf.maximum(frame - 1, 0), BLOCK_FRAMES)
-        # All rows are at the same token: a place among the entries of one token needs one index, and fuses.
+        # All rows are at the same token: a gather within one token needs one index, and fuses.
         found = tf.gather(tf.reshape(entries[:, :, token], [-1]), block * batch + rows)
         before = block * BLOCK_FRAMES
         entered = found & (tf.bitwise.left_shift(1, frame - before) - 1)
@@ -140,12 +139,12 @@ def _trace_backward(entries: tf.Tensor, last_token: tf.Tensor, mel_length: tf.Te
 
 
 def duration_path(durations: tf.Tensor, frames: int) -> tf.Tensor:
-    """One-hot token of each frame; frames after the last token, and none before, belong to no token.
+    """One-hot token of each frame, zero for frames after the last token.
 
-    durations: int32[B, L] -> float32[B, T, L], T = frames. `tf.matmul(path, values)` spreads values of tokens over
-    their frames. Measured inside XLA on 2 cores with its gradient, [8, 312 | 80, 208]: 1.5 ms, a gather 0.5 ms; at
-    [16, 872 | 150, 208] 7.9 and 0.9 ms. The matmul is kept: it is about 1% of a step, and its gradient is a matmul
-    too, where a gather's is a scatter-add, whose order, and so whose sum, changes from run to run on a GPU.
+    durations: int32[B, L] -> float32[B, T, L], T = frames. `tf.matmul(path, values)` repeats each token's value over
+    its frames. Measured inside XLA on 2 cores with its gradient, [8, 312 | 80, 208]: 1.5 ms, a gather 0.5 ms; at
+    [16, 872 | 150, 208] 7.9 and 0.9 ms. We keep the matmul: it is about 1% of a step, and its gradient is a matmul.
+    A gather's gradient is a scatter-add, whose order of summation changes from run to run on a GPU.
     """
     ends = tf.cumsum(durations, axis=1)[:, tf.newaxis, :]
     starts = ends - durations[:, tf.newaxis, :]
@@ -154,7 +153,7 @@ def duration_path(durations: tf.Tensor, frames: int) -> tf.Tensor:
 
 
 def frame_places(durations: tf.Tensor, frames: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """First frame and number of frames of the token that each frame belongs to; both 0 where it belongs to none.
+    """First frame and duration of each frame's token; both 0 for a frame without a token.
 
     durations: int32[B, L] -> int32[B, T], int32[B, T], T = frames
     """
@@ -168,7 +167,7 @@ def frame_places(durations: tf.Tensor, frames: int) -> tuple[tf.Tensor, tf.Tenso
 
 
 def round_durations(exact: tf.Tensor) -> tf.Tensor:
-    """Whole frames per token whose running sum stays within half a frame of the running sum of the real ones.
+    """Round durations to whole frames, keeping their running sum within half a frame of the exact one.
 
     exact: float32[B, L], frames, each 0 or at least 1 -> int32[B, L], each at least 1 where it was.
     """

@@ -1,4 +1,4 @@
-"""What encoder and decoder are conditioned on besides the text: who speaks, and in which language."""
+"""What encoder and decoder are conditioned on besides the text: speaker, language and voice."""
 
 from typing import NamedTuple
 
@@ -9,12 +9,12 @@ from xtts.trainer.model.layers import Seeds
 
 
 class Conditioning(NamedTuple):
-    """One entry for each clip of a batch; a model reads those that it has tables or an encoder for."""
+    """Conditioning of a batch; a model reads only the parts that it has a table or an encoder for."""
 
     speaker: tf.Tensor | None = None
-    """int32[B], place in the speaker table."""
+    """int32[B], row of the speaker table."""
     language: tf.Tensor | None = None
-    """int32[B], place in the language table."""
+    """int32[B], row of the language table."""
     voice: tf.Tensor | None = None
     """[B, N, D'], latents of the reference encoder."""
 
@@ -22,7 +22,7 @@ class Conditioning(NamedTuple):
 def embedding_table(
     rows: int, width: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
 ) -> keras.layers.Embedding | None:
-    """An embedding [rows, width]; None where there is nothing to tell apart."""
+    """An embedding [rows, width]; None for fewer than two rows."""
     if rows < 2:
         return None
     initial = keras.initializers.RandomNormal(0.0, 0.1, seed=next(seeds))

@@ -13,11 +13,11 @@ import tensorflow as tf
 from xtts.trainer.model.random_numbers import dropout, fold_seed
 
 Seeds = Iterator[int]
-"""Source of one seed per weight, in the order of construction, so that initial weights are a function of one seed."""
+"""One seed per weight, in construction order, so that initial weights are a function of one seed."""
 
 
 def glorot(seeds: Seeds) -> keras.initializers.Initializer:
-    """The initial values of a matrix."""
+    """Initializer of a matrix."""
     return keras.initializers.GlorotUniform(seed=next(seeds))
 
 
@@ -27,7 +27,7 @@ def length_mask(length: tf.Tensor, size: int) -> tf.Tensor:
 
 
 def apply_mask(x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """`x` with zeros outside the clip: a choice, not a product, so that even NaN stays out."""
+    """`x` with zeros outside the clip: a select, not a product, so that it also masks NaN."""
     return tf.where(valid, x, tf.zeros([], x.dtype))
 
 
@@ -49,9 +49,9 @@ def rotate(x: tf.Tensor) -> tf.Tensor:
 
 def attention_logits(query: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
     """Scaled products of queries and keys: [B, heads, L, D], [B, heads, N, D] -> float32[B, heads, L, N]."""
-    # A product of bfloat16 comes out as bfloat16, 8 bits of a logit. Cast up first, the operands stay what they are,
-    # TF32 holds them too, and sums and result are float32. BatchMatMulV3, which has float32 results of bfloat16, has
-    # no gradient and no kernel outside XLA.
+    # A bfloat16 product has a bfloat16 result: 8 bits per logit. Casting the operands up first is exact, in TF32 too,
+    # and makes sums and result float32. BatchMatMulV3 gives float32 from bfloat16, but has no gradient and no kernel
+    # outside XLA.
     products = tf.matmul(tf.cast(query, tf.float32), tf.cast(key, tf.float32), transpose_b=True)
     return products / math.sqrt(query.shape[-1])
 
@@ -80,7 +80,7 @@ class SelfAttention(keras.layers.Layer):  # type: ignore[misc]
         head_width = width // self.heads
         heads = tf.reshape(self.qkv(x), [batch, tokens, 3, self.heads, head_width])
         query, key, value = tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
-        # Finite, so that a blank clip, whose keys are all masked, gets an even softmax and not NaN.
+        # Finite, so that a blank clip, with all keys masked, gets a uniform softmax and not NaN.
         bias = tf.where(tf.transpose(valid, [0, 2, 1])[:, tf.newaxis], 0.0, -1e9)
         weights = tf.nn.softmax(attention_logits(rotate(query), rotate(key)) + bias)
         mixed = tf.matmul(tf.cast(weights, value.dtype), value)
@@ -116,7 +116,7 @@ class TransformerBlock(keras.layers.Layer):  # type: ignore[misc]
 
 
 class ConvolutionBlock(keras.layers.Layer):  # type: ignore[misc]
-    """Masked convolution along the tokens, activation, layer norm and dropout; residual where the width stays."""
+    """Masked convolution along the sequence, activation, layer norm, dropout; residual where the width stays."""
 
     def __init__(
         self, width: int, out: int, kernel: int, rate: float, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
@@ -125,7 +125,7 @@ class ConvolutionBlock(keras.layers.Layer):  # type: ignore[misc]
         self.width, self.out, self.rate = width, out, rate
         # Measured inside XLA on 2 cores, forward | with gradient, ms: [8, 80, 128] K=5 the op 1.0 | 1.9, K slices
         # side by side and one matmul 0.9 | 2.2, a sum of K matmuls 1.0 | 2.2; [8, 312, 128] K=3 the op 1.7 | 4.8,
-        # slices 1.7 | 3.7. All the same here; the op is what GPUs have kernels for.
+        # slices 1.7 | 3.7. No clear winner here; GPUs have kernels for the op.
         self.convolution = keras.layers.Conv1D(
             out, kernel, padding="same", kernel_initializer=glorot(seeds), dtype=dtype, name="convolution"
         )
@@ -175,7 +175,7 @@ class AdaptiveNorm(keras.layers.Layer):  # type: ignore[misc]
         super().__init__(dtype=dtype, name=name)
         self.width, self.condition_width = width, condition_width
         self.norm = keras.layers.LayerNormalization(epsilon=1e-5, center=False, scale=False, dtype=dtype, name="norm")
-        # All zeros at first: with the gate closed every block starts as the identity.
+        # Zeros at first: with a closed gate every block starts as the identity.
         self.modulation = keras.layers.Dense(
             (3 if gated else 2) * width, kernel_initializer="zeros", dtype=dtype, name="modulation"
         )
@@ -231,7 +231,7 @@ class TimeEmbedding(keras.layers.Layer):  # type: ignore[misc]
     """Flow time as a condition: sinusoids and a two-layer perceptron (DiT, 2212.09748)."""
 
     def __init__(self, width: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str) -> None:
-        # Times in bfloat16 would fall on 256 values.
+        # bfloat16 would round times to 256 values.
         super().__init__(dtype=dtype, autocast=False, name=name)
         self.width = width
         self.first = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="first")
@@ -244,6 +244,6 @@ class TimeEmbedding(keras.layers.Layer):  # type: ignore[misc]
 
     def call(self, time: tf.Tensor) -> tf.Tensor:
         """time: float32[B] in 0..1 -> [B, D]."""
-        # Times 1000, as diffusion steps count, so that the fastest sinusoids tell neighbouring times apart.
+        # Scaled by 1000, like diffusion steps, so that the fastest sinusoids resolve nearby times.
         waves = sinusoids(1000.0 * tf.cast(time, tf.float32), self.width, longest=1e4)
         return self.second(tf.nn.silu(self.first(waves)))

@@ -74,8 +74,8 @@ class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
         conditioning: Conditioning,
         seed: tf.Tensor | None,
     ) -> tf.Tensor:
-        """tokens: int32[B, L], valid: bool[B, L, 1], seed: int32[2] | None -> [B, L, D], zero outside."""
-        # Whatever stands in the padding is replaced before the look-up: an id beyond the table is an error on a CPU.
+        """tokens: int32[B, L], valid: bool[B, L, 1], seed: int32[2] | None -> [B, L, D], zero in the padding."""
+        # Replace padding before the look-up: an id outside the table is an error on a CPU.
         x = self.embedding(tf.where(valid[..., 0], tokens, 0))
         if self.speaker is not None:
             x += self.speaker(conditioning.speaker)[:, tf.newaxis]
@@ -103,7 +103,7 @@ class DurationPredictor(keras.layers.Layer):  # type: ignore[misc]
             )
             for i, (width, out) in enumerate(itertools.pairwise(widths))
         ]
-        # Starts at five frames for every token (LJSpeech has six a character): far from there the deviance is steep.
+        # Starts at five frames per token (LJSpeech: six per character): far from there the deviance is steep.
         self.output_projection = keras.layers.Dense(
             1,
             kernel_initializer="zeros",
@@ -130,11 +130,11 @@ PLACE_FEATURES = 4
 
 
 def position_features(first: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-    """Where in its token a frame lies, and how long that token is; zero where no token is.
+    """Position of each frame in its token, and the token's duration; zero for a frame without a token.
 
     first, lengths: int32[B, T], first frame and frames of the token -> float32[B, T, 4]
     """
-    # Without it only the change from token to token tells the decoder how far a sound has come.
+    # Without it the decoder could infer the position only from changes between tokens.
     length = tf.cast(tf.maximum(lengths, 1), tf.float32)
     angle = math.pi * (tf.cast(tf.range(first.shape[1]) - first, tf.float32) + 0.5) / length
     features = tf.stack([tf.cos(angle), tf.sin(angle), tf.cos(2.0 * angle), tf.math.log(length)], axis=-1)
@@ -196,7 +196,7 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
     def regulate_length(
         self, encodings: tf.Tensor, mean: tf.Tensor, durations: tf.Tensor, frames: int
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Means and text of the frames, T = frames, from those of the tokens, zero where no token is.
+        """Repeat means and encodings of the tokens over their frames, T = frames; zero without a token.
 
         encodings: [B, L, D], mean: float32[B, L, M], durations: int32[B, L] -> float32[B, T, M], [B, T, D]
         """
@@ -208,7 +208,7 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         return aligned, tf.cast(text, encodings.dtype) + places
 
     def condition(self, time: tf.Tensor, conditioning: Conditioning) -> tf.Tensor:
-        """What conditions the adaptive norms: time float32[B] in 0..1 -> [B, D]."""
+        """Condition of the adaptive norms: time float32[B] in 0..1 -> [B, D]."""
         condition = self.time_embedding(time)
         if self.speaker is not None:
             condition += self.speaker(conditioning.speaker)
@@ -220,7 +220,7 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
 
     def call(self, noisy: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, condition: tf.Tensor) -> tf.Tensor:
         """noisy: [B, T, M], text: [B, T, D], valid: bool[B, T, 1], condition: [B, D] -> float32[B, T, M]."""
-        # The projection of a concatenation is the sum of projections; that of the text is done per token.
+        # The projection of a concatenation is the sum of projections; the text's is computed per token.
         x = self.noisy_projection(noisy) + text
         for block in self.blocks:
             x = block(x, valid, condition)

@@ -1,9 +1,9 @@
-"""Random numbers of the step: pure functions of a seed and of where in the batch they stand, cheap to compile.
+"""Random numbers of the step: pure functions of a seed and an index, cheap to compile.
 
-A counter is put through the finaliser of MurmurHash3 (A. Appleby, `fmix32`), once for the clip, once for its place
-along the sequence and once for the channel. XLA fuses that into whatever uses the number: no mask is ever stored. With
-`tf.random.stateless_uniform` (Philox) at each of the dropouts of `tiny` the gradients took 16.1 s of processor time to
-compile, without dropout 9.8 s. A number depends on no padded length and on no batch size.
+The finaliser of MurmurHash3 (A. Appleby, `fmix32`) hashes counters for the clip, the position along the sequence and
+the channel. XLA fuses it into the consumer: no dropout mask is ever stored. With `tf.random.stateless_uniform` (Philox)
+in every dropout of `tiny` the gradients took 16.1 s of CPU time to compile, without dropout 9.8 s. The numbers depend
+on neither padded length nor batch size.
 """
 
 import math
@@ -11,13 +11,13 @@ import math
 import tensorflow as tf
 
 _GOLDEN = 0x9E3779B9
-"""2^32 divided by the golden ratio: multiples of it, modulo 2^32, spread evenly (Knuth, TAOCP 6.4)."""
+"""2^32 divided by the golden ratio: its multiples, modulo 2^32, spread evenly (Knuth, TAOCP 6.4)."""
 _CLIP, _PLACE, _CHANNEL = 0x7FEB352D, 0x846CA68B, 0x68E31DA5
 """Odd factors that keep the three counters apart."""
 
 
 def _mix(x: tf.Tensor) -> tf.Tensor:
-    """`fmix32` of MurmurHash3, a bijection of uint32 in which every bit of the input moves half of the output's."""
+    """`fmix32` of MurmurHash3, a bijection of uint32: every input bit flips about half of the output bits."""
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         x = tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, tf.constant(shift, tf.uint32)))
         x *= tf.constant(factor, tf.uint32)
@@ -29,7 +29,7 @@ def _counter(size: int, factor: int) -> tf.Tensor:
 
 
 def fold_seed(seed: tf.Tensor | None, use: int) -> tf.Tensor | None:
-    """The seed of one use of random numbers, of a layer or block: int32[2] | None -> int32[2] | None."""
+    """The seed of one use, such as a layer or block: int32[2] | None -> int32[2] | None."""
     if seed is None:
         return None
     first, second = tf.unstack(tf.bitcast(seed, tf.uint32))
@@ -40,7 +40,7 @@ def fold_seed(seed: tf.Tensor | None, use: int) -> tf.Tensor | None:
 def random_bits(seed: tf.Tensor, clips: tf.Tensor, length: int, channels: int) -> tf.Tensor:
     """Uniform on all 32-bit numbers: uint32[B, N, D], N = length, D = channels.
 
-    seed: int32[2], clips: int32[B], the numbers by which the clips are told apart.
+    seed: int32[2], clips: int32[B], a number that identifies each clip.
     """
     first, second = tf.unstack(tf.bitcast(seed, tf.uint32))
     clip = _mix(first + tf.cast(clips, tf.uint32) * tf.constant(_CLIP, tf.uint32))
@@ -66,7 +66,7 @@ def random_uniform(seed: tf.Tensor, clips: tf.Tensor) -> tf.Tensor:
 
 
 def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
-    """Zero a share of `x`, [B, N, D], and scale the rest up; a pure function of the seed, nothing without one."""
+    """Dropout on `x`, [B, N, D]: a pure function of the seed; the identity without one."""
     if seed is None or rate == 0.0:
         return x
     batch, length, channels = x.shape
@@ -76,9 +76,9 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
 
 
 def spread_times(clips: tf.Tensor) -> tf.Tensor:
-    """Numbers in [0, 1) that any run of consecutive clips spreads evenly: float32[B] from int32[B].
+    """Numbers in [0, 1), evenly spread over any run of consecutive clips: float32[B] from int32[B].
 
-    The multiples of the golden ratio modulo 1 (a Kronecker sequence), in whole numbers, so that they stay exact.
+    Multiples of the golden ratio modulo 1 (a Kronecker sequence), computed in integers, so that they are exact.
     """
     place = tf.cast(clips, tf.uint32) * tf.constant(_GOLDEN, tf.uint32)
     upper = tf.bitcast(tf.bitwise.right_shift(place, tf.constant(8, tf.uint32)), tf.int32)

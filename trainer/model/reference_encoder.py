@@ -1,7 +1,7 @@
-"""The voice of a recording as a fixed set of latents: a convolutional encoder, and queries that resample what it hears.
+"""The voice of a recording as a fixed number of latents: a convolutional encoder and a Perceiver resampler.
 
-In the line of XTTS (arXiv 2406.04904): a Perceiver resampler over a mel. Letters: B batch, L tokens, T frames, F frames
-of a crop, M mel channels, N latents, D width.
+As in XTTS (arXiv 2406.04904). Letters: B batch, L tokens, T frames, F frames of a crop, M mel channels, N latents,
+D width.
 """
 
 from typing import NamedTuple
@@ -41,12 +41,12 @@ class CrossAttention(keras.layers.Layer):  # type: ignore[misc]
         self.output_projection.build((None, self.width))
 
     def call(self, x: tf.Tensor, memory: tf.Tensor, valid: tf.Tensor | None = None) -> tf.Tensor:
-        """x: [B, L, D], memory: [B, N, D'], valid: bool[B, N, 1], what of the memory counts -> [B, L, D]."""
+        """x: [B, L, D], memory: [B, N, D'], valid: bool[B, N, 1], unmasked part of memory -> [B, L, D]."""
         query = self._split(self.query(self.norm(x)), 1)[0]
         key, value = self._split(self.memory(memory), 2)
         scores = attention_logits(query, key)
         if valid is not None:
-            # Finite, so that a recording of no frames gets an even softmax and not NaN.
+            # Finite, so that a recording of no frames gets a uniform softmax and not NaN.
             scores += tf.where(tf.transpose(valid, [0, 2, 1])[:, tf.newaxis], 0.0, -1e9)
         mixed = tf.matmul(tf.cast(tf.nn.softmax(scores), value.dtype), value)
         return self.output_projection(tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, x.shape[1], self.width]))
@@ -59,7 +59,7 @@ class CrossAttention(keras.layers.Layer):  # type: ignore[misc]
 
 
 class ResamplerBlock(keras.layers.Layer):  # type: ignore[misc]
-    """Latents that look at a recording, then a two-layer perceptron (Perceiver, 2103.03206, section 3.1)."""
+    """Cross-attention from latents to a recording, then a two-layer perceptron (Perceiver, 2103.03206, 3.1)."""
 
     def __init__(
         self, width: int, heads: int, expansion: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
@@ -78,14 +78,14 @@ class ResamplerBlock(keras.layers.Layer):  # type: ignore[misc]
         self.attention.build()
         self.ffn_out.build((None, self.hidden))
 
-    def call(self, latents: tf.Tensor, heard: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-        """latents: [B, N, D], heard: [B, F, D], valid: bool[B, F, 1] -> [B, N, D]."""
-        latents += self.attention(latents, heard, valid)
+    def call(self, latents: tf.Tensor, memory: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+        """latents: [B, N, D], memory: [B, F, D], valid: bool[B, F, 1] -> [B, N, D]."""
+        latents += self.attention(latents, memory, valid)
         return latents + self.ffn_out(tf.nn.gelu(self.ffn_in(self.ffn_norm(latents)), approximate=True))
 
 
 class ReferenceEncoder(keras.layers.Layer):  # type: ignore[misc]
-    """A crop of a mel to N latents; the order of what was said is lost, the sound of it is not."""
+    """Encodes a crop of a mel as N latents, which keep the sound of the voice but not the order of what was said."""
 
     def __init__(self, config: ModelConfig, mel_channels: int, seeds: Seeds, *, dtype: keras.DTypePolicy) -> None:
         super().__init__(dtype=dtype, name="reference")
@@ -123,23 +123,23 @@ class ReferenceEncoder(keras.layers.Layer):  # type: ignore[misc]
         x = self.input_projection(apply_mask(mel, valid))
         for i, block in enumerate(self.convolutions):
             x = block(x, valid, fold_seed(seed, i))
-        heard = self.heard_norm(apply_mask(x, valid))
-        # Not tf.broadcast_to, whose gradient has shapes that no graph knows beforehand.
+        memory = self.heard_norm(apply_mask(x, valid))
+        # Not tf.broadcast_to: its gradient has no static shape.
         latents = tf.tile(tf.convert_to_tensor(self.queries)[tf.newaxis], [mel.shape[0], 1, 1])
         for block in self.blocks:
-            latents = block(latents, heard, valid)
+            latents = block(latents, memory, valid)
         return self.norm(latents)
 
-    def hear(
+    def encode_crops(
         self, mel: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None, seed: tf.Tensor | None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """(voice of each clip of a batch [B, N, D], bool[B, T, 1] its frames that the voice can tell).
+        """(voice of each clip of a batch [B, N, D], leaked frames bool[B, T, 1] as in `References`).
 
         mel: float32[B, T, M], normalised; the others as in `choose_references`.
         """
         chosen = choose_references(mel, mel_length, speaker, self.most_frames, fold_seed(seed, 0))
         voice = self(chosen.mel, length_mask(chosen.length, chosen.mel.shape[1]), fold_seed(seed, 1))
-        return voice, chosen.told
+        return voice, chosen.leaked
 
 
 class Crop(NamedTuple):
@@ -154,23 +154,23 @@ class Crop(NamedTuple):
 
 
 class References(NamedTuple):
-    """What the voice of each clip is heard from."""
+    """The crop that each clip takes its voice from."""
 
     mel: tf.Tensor
     """[B, F, M], a crop of this or of another clip, zero after its end."""
     length: tf.Tensor
     """int32[B]."""
-    told: tf.Tensor
-    """bool[B, T, 1], true inside the crop of a clip that is heard from its own: the latents can tell these frames."""
+    leaked: tf.Tensor
+    """bool[B, T, 1], true inside the crop of a clip that is its own reference: the latents leak these frames."""
 
 
 def crop_length(mel_length: tf.Tensor, most_frames: int) -> tf.Tensor:
-    """int32[B] -> int32[B]: at most half of the clip, so that enough of it is left where its own crop is told."""
+    """int32[B] -> int32[B]: at most half of the clip, so that enough is left to train on if the crop is its own."""
     return tf.minimum(mel_length // 2, most_frames)
 
 
 def crop_reference(mel: tf.Tensor, mel_length: tf.Tensor, most_frames: int, seed: tf.Tensor | None) -> Crop:
-    """A crop of each clip: at a place drawn by `seed`, in the middle without one.
+    """A crop of each clip: at a random position drawn from `seed`, in the middle without one.
 
     mel: [B, T, M], mel_length: int32[B], seed: int32[2] | None.
     """
@@ -178,7 +178,7 @@ def crop_reference(mel: tf.Tensor, mel_length: tf.Tensor, most_frames: int, seed
     room = mel_length - length
     place = tf.fill(room.shape, 0.5) if seed is None else tf.random.stateless_uniform(room.shape, seed, alg="philox")
     start = tf.minimum(tf.cast(place * tf.cast(room + 1, tf.float32), tf.int32), room)
-    # No crop is longer than half the shape, so that a short bucket pays for no more.
+    # At most half the padded length, so that a short bucket does not pay for long crops.
     frames = max(min(most_frames, mel.shape[1] // 2), 1)
     places = tf.minimum(start[:, tf.newaxis] + tf.range(frames), mel.shape[1] - 1)
     crop = tf.gather(mel, places, batch_dims=1)
@@ -188,10 +188,10 @@ def crop_reference(mel: tf.Tensor, mel_length: tf.Tensor, most_frames: int, seed
 def choose_references(
     mel: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None, most_frames: int, seed: tf.Tensor | None
 ) -> References:
-    """A crop of another clip of the same speaker, drawn by `seed`; of the clip itself where the batch has no other.
+    """A crop of another clip of the same speaker, drawn from `seed`; of the clip itself if the batch has no other.
 
-    mel: [B, T, M], mel_length: int32[B], speaker: int32[B], None where all are one, seed: int32[2] | None.
-    Without a seed each clip is heard from its own: its losses then do not depend on its neighbours in the batch.
+    mel: [B, T, M], mel_length: int32[B], speaker: int32[B], None for a single speaker, seed: int32[2] | None.
+    Without a seed each clip is its own reference, so that its losses do not depend on the rest of the batch.
     """
     crop, frame = crop_reference(mel, mel_length, most_frames, fold_seed(seed, 0)), tf.range(mel.shape[1])
     start = crop.start[:, tf.newaxis]
@@ -203,27 +203,27 @@ def choose_references(
     drawn = tf.argmax(tf.where(others, draws, -1.0), axis=1, output_type=tf.int32)
     alone = ~tf.reduce_any(others, axis=1)
     row = tf.where(alone, tf.range(alone.shape[0]), drawn)
-    told = (inside & alone[:, tf.newaxis])[..., tf.newaxis]
-    return References(tf.gather(crop.mel, row), tf.gather(crop.length, row), told)
+    leaked = (inside & alone[:, tf.newaxis])[..., tf.newaxis]
+    return References(tf.gather(crop.mel, row), tf.gather(crop.length, row), leaked)
 
 
 def other_clips(mel_length: tf.Tensor, speaker: tf.Tensor | None) -> tf.Tensor:
-    """Which clips (last axis) a clip can be heard from: int32[..., B], int32[..., B] | None -> bool[..., B, B].
+    """Which clips (last axis) can be a clip's reference: int32[..., B], int32[..., B] | None -> bool[..., B, B].
 
-    Those of its speaker that have a crop; not one of the same length, which may be the same clip: a batch across the
-    end of an epoch can hold a clip twice.
+    Those of its speaker with a crop. Clips of the same length are excluded, since they may be the same clip: a batch
+    across the end of an epoch can hold a clip twice.
     """
     here, there = mel_length[..., :, tf.newaxis], mel_length[..., tf.newaxis, :]
     others = (here != there) & (crop_length(there, 1) > 0)
     return others if speaker is None else others & (speaker[..., :, tf.newaxis] == speaker[..., tf.newaxis, :])
 
 
-def told_frames(
+def leaked_frame_count(
     mel_length: tf.Tensor, speaker: tf.Tensor | None, most_frames: int, micro_batches: int | None
 ) -> tf.Tensor:
-    """Frames of a batch that are `told`, int32[], where `choose_references` gets it in so many equal parts.
+    """Number of `leaked` frames of a batch, int32[], that `choose_references` gets in `micro_batches` equal parts.
 
-    mel_length: int32[B], speaker: int32[B] | None, micro_batches: None where there is no seed.
+    mel_length: int32[B], speaker: int32[B] | None, micro_batches: None without a seed.
     """
     length = crop_length(mel_length, most_frames)
     if micro_batches is None:

@@ -1,4 +1,4 @@
-"""Which validation was the best."""
+"""Keeps track of the best validation."""
 
 import math
 from typing import Any
@@ -11,7 +11,7 @@ class Best:
         self.step, self.loss, self.since = step, loss, since
 
     def note(self, step: int, loss: float) -> bool:
-        """Record a validation; True when it is the best."""
+        """Record a validation; True if it is the best so far."""
         if loss < self.loss:
             self.step, self.loss, self.since = step, loss, 0
             return True
@@ -19,10 +19,10 @@ class Best:
         return False
 
     def as_json(self) -> dict[str, float | int | None]:
-        """What a checkpoint keeps of it."""
+        """The record as a checkpoint stores it."""
         return {"step": self.step, "loss": self.loss if math.isfinite(self.loss) else None, "since": self.since}
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> "Best":
-        """The record of a checkpoint."""
+        """The record stored in a checkpoint."""
         return cls(saved["step"], math.inf if saved["loss"] is None else saved["loss"], saved["since"])

@@ -1,4 +1,4 @@
-"""Checkpoints: a folder `step-N` with `state.npz` and `checkpoint.json`, written beside its place, synced, renamed."""
+"""Checkpoints: folders `step-N` with `state.npz` and `checkpoint.json`, written under a temporary name and renamed."""
 
 import hashlib
 import json
@@ -21,19 +21,19 @@ _RENAMED = (
     ("/attention/inward/", "/attention/qkv/"), ("/inward/", "/input_projection/"), ("/outward/", "/output_projection/"),
     ("/widen_norm/", "/ffn_norm/"), ("/widen/", "/ffn_in/"), ("/narrow/", "/ffn_out/"),
 )  # fmt: skip
-"""Layers of version 0.1 by their names of today, in this order."""
+"""Layers of version 0.1 by their current names, in this order."""
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
 _META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progress")
 _VOICE = "model.voice_latents"
 ORDER_KEYS = ("training.seed", "data.shuffle_memory_mb")
-"""Settings besides the model's that a resumed run has to share, since they decide the order of the clips."""
+"""Settings besides the model's that a resumed run must share, since they decide the order of the clips."""
 
 
 def describe(config: Config, spec: CacheSpec) -> dict[str, Any]:
-    """What a checkpoint must agree with to be resumed; `model.` and `cache.` settings also to give its weights."""
+    """Settings that must match to resume a checkpoint; those of `model.` and `cache.` also to use its weights."""
     tree = config.model_dump(mode="json")
-    # The sizes of a reference encoder that is off decide nothing.
+    # The sizes of a reference encoder that is off have no effect.
     idle = () if config.model.voice_latents else [key for key in tree["model"] if key.startswith("voice_")]
     settings = {f"model.{key}": value for key, value in tree["model"].items() if key not in idle}
     settings[_VOICE] = config.model.voice_latents
@@ -49,7 +49,7 @@ def describe(config: Config, spec: CacheSpec) -> dict[str, Any]:
 def save_checkpoint(
     folder: Path, arrays: dict[str, np.ndarray], *, step: int, identity: dict[str, Any], progress: dict[str, Any]
 ) -> Path:
-    """Write `folder/step-N` as a whole or not at all; a `LockstepError` when the disk refuses."""
+    """Write `folder/step-N` atomically; `LockstepError` if the disk refuses."""
     final, partial = folder / f"step-{step}", folder / f".step-{step}.partial"
     try:
         shutil.rmtree(partial, ignore_errors=True)
@@ -84,7 +84,7 @@ def _set_aside(checkpoint: Path) -> None:
 
 
 def set_aside_newer(folder: Path, step: int) -> list[Path]:
-    """Move checkpoints after `step` to `superseded/`: a run that goes back must not meet its other future."""
+    """Move checkpoints after `step` to `superseded/`: a run that goes back must not mix with them."""
     newer = [path for path in list_checkpoints(folder) if step_of(path) > step]
     for path in newer:
         _set_aside(path)
@@ -100,24 +100,24 @@ def list_checkpoints(folder: Path) -> list[Path]:
 
 
 def step_of(checkpoint: Path) -> int:
-    """Step of a checkpoint, by its name."""
+    """Step of a checkpoint, from its name."""
     return int(checkpoint.name.removeprefix("step-"))
 
 
 def prune_checkpoints(folder: Path, keep: int, *, beside: Collection[int] = ()) -> None:
-    """Remove all but the newest `keep` and those of the steps `beside`, and what a killed save left behind."""
+    """Remove all but the newest `keep` and those at the steps `beside`; also remains of an interrupted save."""
     for path in folder.glob(".step-*.partial"):
         shutil.rmtree(path)
     for path in list_checkpoints(folder)[:-keep]:
         if step_of(path) not in beside:
-            doomed = path.rename(folder / f".{path.name}.partial")  # killed in between, it is no half checkpoint
+            doomed = path.rename(folder / f".{path.name}.partial")  # if killed here, no half checkpoint remains
             shutil.rmtree(doomed)
 
 
 def before_decay(checkpoint: Path, training: TrainingConfig) -> Path | None:
-    """The newest checkpoint, up to this one, from which `training` goes on as if it had been meant from the start.
+    """The newest checkpoint, up to this one, that continues as if `training` had been its schedule from the start.
 
-    One whose learning rate was decayed towards the end of a shorter run is passed over. None where no other is left.
+    Skips checkpoints whose learning rate already decayed towards the end of a shorter run. None if no other is left.
     """
     for path in reversed(list_checkpoints(checkpoint.parent)):
         if step_of(path) > step_of(checkpoint):
@@ -130,12 +130,12 @@ def before_decay(checkpoint: Path, training: TrainingConfig) -> Path | None:
 
 
 def schedule_of(training: TrainingConfig) -> dict[str, int]:
-    """What a checkpoint keeps of the learning rate's schedule: where it ends and where the decay begins."""
+    """The learning-rate schedule as a checkpoint stores it: its last step and the step where the decay begins."""
     return {"steps": training.steps, "decay_start": decay_start(training)}
 
 
 def find_checkpoint(path: Path) -> Path:
-    """The checkpoint that `--resume PATH` means: itself, or the newest of a run folder or of its checkpoints/."""
+    """The checkpoint for `--resume PATH`: PATH itself, or the newest of a run folder or of its checkpoints/."""
     if (path / META_FILE).is_file():
         return path
     found = list_checkpoints(path / "checkpoints") or list_checkpoints(path)
@@ -149,7 +149,7 @@ def find_checkpoint(path: Path) -> Path:
 
 
 def read_meta(checkpoint: Path) -> dict[str, Any]:
-    """`checkpoint.json`; a `LockstepError` when it is not one of this version."""
+    """`checkpoint.json`; `LockstepError` if it is not from this version."""
     try:
         meta = dict(json.loads((checkpoint / META_FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
@@ -159,13 +159,13 @@ def read_meta(checkpoint: Path) -> dict[str, Any]:
         raise LockstepError(str(checkpoint), found=found, expected=str(FORMAT_VERSION))
     missing = [key for key in _META_KEYS if key not in meta]
     if missing:
-        raise LockstepError(str(checkpoint / META_FILE), found=f"no {missing[0]!r}", expected="a whole description")
-    meta["settings"].setdefault(_VOICE, 0)  # checkpoints of before there were latents do not say
+        raise LockstepError(str(checkpoint / META_FILE), found=f"no {missing[0]!r}", expected="a complete description")
+    meta["settings"].setdefault(_VOICE, 0)  # missing in checkpoints older than voice latents
     return meta
 
 
 def load_arrays(checkpoint: Path) -> dict[str, np.ndarray]:
-    """The arrays of a checkpoint, after its digest was checked; nothing is ever unpickled."""
+    """The arrays of a checkpoint, after checking its digest; nothing is ever unpickled."""
     meta = read_meta(checkpoint)
     fix = "resume an older one: --resume RUN/checkpoints/step-N"
     try:
@@ -179,29 +179,29 @@ def load_arrays(checkpoint: Path) -> dict[str, np.ndarray]:
 
 
 def _current_name(name: str) -> str:
-    """What an array of an older checkpoint is called now."""
+    """The current name of an array of an older checkpoint."""
     for old, new in _RENAMED:
         name = name.replace(old, new)
     return name
 
 
 def _differences(meta: Mapping[str, Any], identity: Mapping[str, Any]) -> list[tuple[str, object, object]]:
-    """(setting, as the checkpoint has it, as wanted) of every setting of `describe` that differs."""
+    """(setting, saved value, wanted value) of every setting of `describe` that differs."""
     saved, wanted = meta["settings"], identity["settings"]
     return [(key, saved.get(key), value) for key, value in wanted.items() if saved.get(key) != value]
 
 
 def check_weights(checkpoint: Path, identity: dict[str, Any]) -> None:
-    """Refuse weights of another model or mel profile, naming the difference; tables may hold other names."""
+    """Raise `LockstepError` for weights of another model or mel profile; embedding tables may differ."""
     for key, saved, wanted in _differences(read_meta(checkpoint), identity):
         if key.startswith("model.") or key == "cache.profile":
             raise LockstepError(str(checkpoint), found=f"weights of {key} = {saved!r}", expected=repr(wanted))
 
 
 def check_resumable(checkpoint: Path, identity: dict[str, Any]) -> None:
-    """Refuse a checkpoint of another model, order or cache, naming the difference."""
+    """Raise `LockstepError` for a checkpoint of another model, clip order or cache."""
     meta = read_meta(checkpoint)
-    fix = "resume with the run's own settings, or take the weights alone with --init-from"
+    fix = "resume with the run's own settings, or take only the weights with --init-from"
     for key, saved, wanted in _differences(meta, identity):
         raise LockstepError(str(checkpoint), found=f"made with {key} = {saved!r}", expected=repr(wanted), fix=fix)
     if meta.get("cache") != identity["cache"]:

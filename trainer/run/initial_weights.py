@@ -1,4 +1,4 @@
-"""`--init-from`: the weights of another run, whose tables may hold other symbols, speakers and languages."""
+"""`--init-from`: weights of another run, whose tables may have other symbols, speakers and languages."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,17 +8,17 @@ from xtts.trainer.evaluation.voice_description import Voice
 
 
 def _tables(voice: Voice) -> dict[str, Sequence[str]]:
-    """The names of an embedding's rows, by the name of the layer."""
+    """The row names of each embedding, by layer name."""
     return {"tokens": voice.tokenizer.symbols, "speakers": voice.speakers, "languages": voice.languages}
 
 
 def take_rows(
     arrays: Mapping[str, np.ndarray], initial: Mapping[str, np.ndarray], before: Voice, now: Voice
 ) -> dict[str, np.ndarray]:
-    """The averages of a checkpoint, with the rows of its tables moved to where `now` has their names.
+    """The averages of a checkpoint, with the rows of its tables reordered to the names in `now`.
 
-    arrays: of the checkpoint, `averages/PATH`; initial: the new model's own values by PATH, which names that the
-    checkpoint does not know keep.
+    arrays: of the checkpoint, `averages/PATH`; initial: the new model's initial values by PATH, kept for names that the
+    checkpoint does not have.
     """
     taken = dict(arrays)
     rows_before, rows_now = _tables(before), _tables(now)
@@ -38,11 +38,11 @@ def take_rows(
 
 
 def shared_names(before: Voice, now: Voice) -> str:
-    """What both runs have, as `38 of 51 symbols, 0 of 2 speakers`; empty where they have the same."""
-    told = []
+    """What both runs share, as in `38 of 51 symbols, 0 of 2 speakers`; empty if they share everything."""
+    shared = []
     for kind, names in _tables(now).items():
         known = set(_tables(before)[kind])
         if list(names) != list(_tables(before)[kind]):
             what = "symbols" if kind == "tokens" else kind
-            told.append(f"{sum(name in known for name in names)} of {len(names)} {what}")
-    return ", ".join(told)
+            shared.append(f"{sum(name in known for name in names)} of {len(names)} {what}")
+    return ", ".join(shared)

@@ -1,4 +1,4 @@
-"""The live panel of a terminal: where the run is, how it learns, and what the machine does meanwhile."""
+"""The live panel on a terminal: progress, losses, speed and memory."""
 
 from collections import deque
 
@@ -22,7 +22,7 @@ def time_left(seconds: float) -> str:
 
 
 def means(lines: list[dict[str, float]]) -> dict[str, float]:
-    """Mean of every number over steps; losses and norms over those that were not skipped, rates over their time."""
+    """Mean of every number over steps: losses and norms over steps not skipped, rates over the total time."""
     good = [line for line in lines if not line["skipped"]] or lines
     mean = {name: float(np.mean([line[name] for line in good])) for name in lines[0]}
     seconds = np.array([line["step_seconds"] for line in lines])
@@ -40,7 +40,7 @@ def means(lines: list[dict[str, float]]) -> dict[str, float]:
 class Panel:
     """Shows the newest step; lines printed through the same console stay above it.
 
-    `buckets` is the size of the closed set of shapes, 0 where it is open.
+    `buckets` is the size of the closed set of shapes, 0 if it is open.
     """
 
     def __init__(self, console: Console, *, total_steps: int, buckets: int) -> None:
@@ -56,7 +56,7 @@ class Panel:
         self._live.update(self._table(lines, epoch))
 
     def stop(self) -> None:
-        """Take the panel off the terminal."""
+        """Remove the panel from the terminal."""
         self._live.stop()
 
     def _table(self, lines: list[dict[str, float]], epoch: int) -> Table:

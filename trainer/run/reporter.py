@@ -1,4 +1,4 @@
-"""Side effects of a run: metrics.jsonl, TensorBoard, lines on the terminal."""
+"""Output of a run: metrics.jsonl, TensorBoard, lines on the terminal."""
 
 import json
 import math
@@ -29,20 +29,20 @@ from xtts.trainer.run.spoken_samples import Sample, Samples
 
 @dataclass(frozen=True, kw_only=True)
 class StepRows:
-    """The steps of one host call, ready to be shown."""
+    """The steps of one host call, ready to report."""
 
     first_step: int
-    """Number of the first of them, from 1."""
+    """Number of the first step, from 1."""
     result: CallResult
     outside_seconds: float
-    """Time before the call in which no step ran (validation, samples, checkpoints), and what entering it cost."""
+    """Time without steps before the call (validation, samples, checkpoints), plus the overhead of the call."""
     traces: int
     """Traces of training steps so far."""
     epoch: int
-    """Epoch of the last of them, from 0."""
+    """Epoch of the last step, from 0."""
 
     def rows(self) -> list[dict[str, float]]:
-        """The numbers of each step, as metrics.jsonl has them."""
+        """The numbers of each step as in metrics.jsonl."""
         whole, outside = self.result.step_seconds, self.outside_seconds / max(len(self.result.metrics), 1)
         columns = {
             "step_seconds": whole,
@@ -76,7 +76,7 @@ class Reporter:
         self._panel = Panel(console, total_steps=total_steps, buckets=buckets) if console.is_terminal else None
 
     def steps(self, rows: StepRows) -> None:
-        """Record the steps of one call; every `log_every` steps say so."""
+        """Record the steps of one call; log every `log_every` steps."""
         lines = rows.rows()
         self._write([{"split": "train", **line} for line in lines])
         if self._panel:
@@ -138,9 +138,9 @@ class Reporter:
         self.console.print(f"[bold]validation[/bold] at step {step}: loss {total:.4f}  {parts}", highlight=False)
 
     def recordings(self, samples: Samples) -> None:
-        """The sentences that will be heard, and their recordings, vocoded: what synthesis can sound like at best."""
+        """Add the sentences and their vocoded recordings: the best that synthesis can sound like."""
         with self._curves(0):
-            for clip in samples.clips[: samples.heard]:
+            for clip in samples.clips[: samples.shown]:
                 tf.summary.text(f"text/{clip.clip_id}", samples.text(clip))
                 self._sound(f"recording/{clip.clip_id}", clip.mel, samples.profile)
 
@@ -154,12 +154,12 @@ class Reporter:
         with self._curves(step):
             for name, value in named.items():
                 tf.summary.scalar(f"evaluation/{name}", value)
-            for sample in spoken[: samples.heard]:
+            for sample in spoken[: samples.shown]:
                 self._show(sample, samples)
             self._tensorboard.flush()
         seconds = time.perf_counter() - began
         self._write([{"split": "evaluation", "step": step, **named, "sentences": len(spoken), "seconds": seconds}])
-        said = in_words(figures, len(spoken)) if figures else "heard and seen in TensorBoard"
+        said = in_words(figures, len(spoken)) if figures else "audio and pictures are in TensorBoard"
         self.console.print(f"[bold]samples[/bold] at step {step}: {said} ({seconds:.1f} s)", highlight=False)
 
     def _show(self, sample: Sample, samples: Samples) -> None:
@@ -177,20 +177,20 @@ class Reporter:
         tf.summary.audio(tag, samples[np.newaxis, :, np.newaxis], profile.sample_rate, encoding="wav")
 
     def say(self, line: str) -> None:
-        """A plain line."""
+        """Print a plain line."""
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def close(self) -> None:
         """Flush everything."""
         if self._panel:
             self._panel.stop()
-        with suppress(OSError):  # what is still in its buffer was told of when it could not be written
+        with suppress(OSError):  # a failed write of the buffered lines was already reported
             self._metrics.close()
         self._tensorboard.close()
 
 
 def in_words(figures: Figures, sentences: int) -> str:
-    """Mean figures of some sentences, in one line."""
+    """Mean figures over some sentences, in one line."""
     return (
         f"retrieval@1 {figures.retrieval_at_1:.0%} of {sentences}  relative MCD {figures.relative_mcd:.3f}  "
         f"MCD-DTW {figures.mcd_db:.2f} dB  duration error {figures.duration_error:.1%}"
@@ -198,7 +198,7 @@ def in_words(figures: Figures, sentences: int) -> str:
 
 
 def clip_namer(cache: Path, split: Split) -> Callable[[int, list[tuple[int, int]]], list[str]]:
-    """Function from (bucket, [(shard, position)]) to ids of a split's clips; the index is read at the first use."""
+    """Function from (bucket, [(shard, record)]) to clip ids of a split; it reads the index at its first use."""
     names: dict[tuple[int, int, int], str] = {}
 
     def name(bucket: int, places: list[tuple[int, int]]) -> list[str]:

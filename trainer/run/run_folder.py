@@ -1,4 +1,4 @@
-"""The run folder: resolved configuration, what it was made with, metrics, checkpoints and TensorBoard."""
+"""The run folder: resolved configuration, provenance, metrics, checkpoints and TensorBoard."""
 
 import json
 import platform
@@ -45,7 +45,7 @@ class RunFolder:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Hold the folder, made where it is missing, for this process alone."""
+        """Lock the folder for this process, creating it if missing."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -54,14 +54,14 @@ class RunFolder:
             yield
 
     def cache(self) -> Path | None:
-        """The cache this run was trained from, where it is recorded."""
+        """The cache of this run, if recorded."""
         try:
             return Path(str(json.loads(self.run_file.read_text(encoding="utf-8"))["cache"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def voice(self) -> Voice:
-        """What synthesis has to know; a `LockstepError` says what is missing."""
+        """What synthesis needs; `LockstepError` if something is missing."""
         try:
             fields = json.loads(self.run_file.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
@@ -113,7 +113,7 @@ class RunFolder:
         return any(row["split"] == split and row["step"] == step for _, row in self._metrics())
 
     def _metrics(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(line, what it holds) of `metrics.jsonl`, less a line cut short when the run was killed."""
+        """(line, parsed line) of `metrics.jsonl`, without a last line truncated when the run was killed."""
         if not self.metrics_file.is_file():
             return
         for line in self.metrics_file.read_text(encoding="utf-8").splitlines():

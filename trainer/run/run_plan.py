@@ -1,4 +1,4 @@
-"""What one run is to do, resolved from the command line and checked before TensorFlow is imported."""
+"""The plan of a run, resolved from the command line and checked before TensorFlow is imported."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ RUNS = Path("runs")
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
-    """What the command line asked for, checked before TensorFlow was imported."""
+    """A checked request to train."""
 
     config: Config
     cache: Path
@@ -44,7 +44,7 @@ class RunPlan:
 
     @property
     def steps_done(self) -> int:
-        """Updates of the checkpoint that the run goes on from; 0 for a new run."""
+        """Updates in the checkpoint that the run continues; 0 for a new run."""
         return int(read_meta(self.resume)["step"]) if self.resume else 0
 
 
@@ -52,7 +52,7 @@ def make_plan(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], *,
     cache: Path | None, out: Path | None, resume: str | None, init_from: Path | None,
 ) -> RunPlan:  # fmt: skip
-    """Resolve and check everything that needs no TensorFlow."""
+    """Resolve and check everything that does not need TensorFlow."""
     checkpoint, source = find_run(out, resume)
     if source and not config:
         config = (str(source.config_file),)
@@ -68,7 +68,7 @@ def make_plan(
         checkpoint = newest(folder)
     elif newest(folder) and not (source and folder.path.resolve() == source.path.resolve()):
         raise LockstepError(
-            str(folder.path), found="holds a run already", fix="continue it with --resume, or give another --out"
+            str(folder.path), found="already holds a run", fix="continue it with --resume, or give another --out"
         )
     sizes = batch_sizes(spec, resolved.training)
     weights = find_checkpoint(init_from) if init_from else None
@@ -85,7 +85,7 @@ def make_plan(
 
 
 def longer_run(checkpoint: Path, training: TrainingConfig) -> Path:
-    """Where a run goes on that is given more steps: before its learning rate was decayed towards its first end."""
+    """The checkpoint from which a run with more steps continues: before its learning rate decayed."""
     start, done = before_decay(checkpoint, training), step_of(checkpoint)
     if done >= training.steps or start == checkpoint:
         return checkpoint
@@ -96,14 +96,14 @@ def longer_run(checkpoint: Path, training: TrainingConfig) -> Path:
         )
         return checkpoint
     click.echo(
-        f"{checkpoint.parents[1]}: going on from step {step_of(start)}, before the learning rate was decayed towards "
+        f"{checkpoint.parents[1]}: continuing from step {step_of(start)}, before the learning rate was decayed towards "
         f"the end of a shorter run; steps {step_of(start) + 1} to {done} are trained again"
     )
     return start
 
 
 def find_run(out: Path | None, resume: str | None) -> tuple[Path | None, RunFolder | None]:
-    """(checkpoint, its run) that `--resume [CKPT]` and `--out` name outright."""
+    """(checkpoint, its run) named by `--resume [CKPT]` and `--out`."""
     if resume:
         checkpoint = find_checkpoint(Path(resume))
         return checkpoint, RunFolder.of_checkpoint(checkpoint)
@@ -113,12 +113,12 @@ def find_run(out: Path | None, resume: str | None) -> tuple[Path | None, RunFold
 
 
 def newest(folder: RunFolder) -> Path | None:
-    """The newest checkpoint of a run folder, if it has one."""
+    """The newest checkpoint of a run folder, or None."""
     return next(reversed(list_checkpoints(folder.checkpoints)), None)
 
 
 def check_features(config: Config, spec: CacheSpec, cache: Path) -> None:
-    """Refuse a cache that was built with other feature settings, naming the first difference."""
+    """Raise `LockstepError` for a cache built with other feature settings, naming the first difference."""
     for key, found, wanted in setting_differences(spec.features, feature_config(config)):
         built = json.dumps(found)
         raise LockstepError(
@@ -129,6 +129,6 @@ def check_features(config: Config, spec: CacheSpec, cache: Path) -> None:
 
 
 def check_files(config: Config, cache: Path) -> None:
-    """Look at the cache's files as `data.verify` says."""
+    """Check the cache's files as `data.verify` says."""
     if config.data.verify != "off":
         (full_check if config.data.verify == "full" else quick_check)(cache)

@@ -9,12 +9,12 @@ from types import FrameType
 
 @contextmanager
 def stop_requests() -> Iterator[list[str]]:
-    """A list that gets the name of SIGINT or SIGTERM; a second one stops at once.
+    """A list that receives the name of SIGINT or SIGTERM; a second signal stops at once.
 
-    Outside the main thread signals are left to the program that called.
+    Outside the main thread signals are left to the calling program.
     """
     received: list[str] = []
-    if threading.current_thread() is not threading.main_thread():  # only there may Python change a handler
+    if threading.current_thread() is not threading.main_thread():  # Python sets handlers only there
         yield received
         return
 

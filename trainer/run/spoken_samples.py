@@ -1,6 +1,6 @@
-"""Fixed validation sentences, spoken at an interval under the averaged weights: how the model sounds meanwhile.
+"""Fixed validation sentences, spoken at an interval with the averaged weights, to follow how the model sounds.
 
-Nothing here touches what training reads: the sentences are held in memory, the noise has a key of its own.
+This does not affect training: the sentences are held in memory, and the noise has its own key.
 """
 
 from dataclasses import dataclass
@@ -21,24 +21,24 @@ from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.reference_encoder import crop_reference
 
 DEFAULT_OPTIONS = SynthesisOptions()
-"""As `xtts-synth` speaks where nothing else is asked for."""
+"""The defaults of `xtts-synth`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """A sentence as the model speaks and aligns it at some step."""
+    """A sentence as spoken and aligned by the model at some step."""
 
     clip: Clip
     mel: np.ndarray
-    """float32[T, M], natural-log magnitude, cut where the locked shape ends."""
+    """float32[T, M], natural-log magnitude, cut off at the end of the locked shape."""
     frames: int
-    """What the durations ask for."""
+    """Sum of the predicted durations."""
     durations: np.ndarray
-    """int32[L]: frames of the recording that each token is aligned to."""
+    """int32[L]: number of the recording's frames aligned to each token."""
 
 
 def fixed_sentences(cache: Path, spec: CacheSpec, count: int) -> tuple[int, list[Clip]]:
-    """(bucket, at most `count` of its validation clips, in order of id): the bucket that has the most of them."""
+    """(bucket with the most validation clips, at most `count` of them, in order of id)."""
     number = max(range(len(spec.buckets)), key=lambda n: spec.buckets[n].clips("validation"))
     bucket, clips = spec.buckets[number], list[Clip]()
     for shard in bucket.shards("validation"):
@@ -48,14 +48,14 @@ def fixed_sentences(cache: Path, spec: CacheSpec, count: int) -> tuple[int, list
 
 
 class Samples:
-    """Speaks the same sentences each time, all in one batch of one locked shape: one compilation."""
+    """Speaks the same sentences each time, in one batch of one locked shape, compiled once."""
 
     def __init__(self, model: AcousticModel, cache: Path, spec: CacheSpec, training: TrainingConfig) -> None:
         self.profile, self.model = spec.mel_profile, model
         wanted = training.sample_sentences if training.samples_every else 0
         number, self.clips = fixed_sentences(cache, spec, wanted)
-        self.heard = min(training.samples_heard, len(self.clips))
-        """How many of the sentences, the first ones, are to be heard and seen."""
+        self.shown = min(training.samples_heard, len(self.clips))
+        """How many sentences, from the first, go to TensorBoard as audio and pictures."""
         self._tokenizer = load_tokenizer(cache / TOKENIZER_FILE)
         self._recorded: np.ndarray | None = None
         if not self.clips:
@@ -69,7 +69,7 @@ class Samples:
 
     @property
     def empty(self) -> bool:
-        """True when they are switched off or the cache holds no validation clips."""
+        """True if samples are off or the cache holds no validation clips."""
         return not self.clips
 
     def symbols(self, clip: Clip) -> list[str]:
@@ -77,11 +77,11 @@ class Samples:
         return [self._tokenizer.symbols[i] for i in clip.ids]
 
     def text(self, clip: Clip) -> str:
-        """The sentence as its tokens tell it."""
+        """The sentence, decoded from its tokens."""
         return self._tokenizer.decode(clip.ids)
 
     def speak(self) -> list[Sample]:
-        """Speak and align the sentences with the weights that are in place; the first call compiles."""
+        """Speak and align the sentences with the current weights; the first call compiles."""
         mels, frames, durations = (part.numpy() for part in self._speak(*self._batch))
         return [
             Sample(
@@ -91,7 +91,7 @@ class Samples:
         ]  # fmt: skip
 
     def figures(self, samples: list[Sample]) -> Figures | None:
-        """Their mean figures, the sentences' own recordings competing; None where there is but one."""
+        """Mean figures, with the sentences' recordings as candidates; None for a single sentence."""
         recordings = [clip.mel for clip in self.clips]
         if len(recordings) < 2:
             return None
@@ -108,7 +108,7 @@ class Samples:
         tokens, recorded, token_length, mel_length = batch[:4]
         conditioning = Conditioning(speaker=batch.speaker, language=batch.language)
         durations = self.model.align(tokens, recorded, token_length, mel_length, conditioning=conditioning)
-        if self.model.reference is not None:  # as `xtts-synth evaluate`: the own recording could tell what is said
+        if self.model.reference is not None:  # as in `xtts-synth evaluate`: its own recording would leak the content
             crop = crop_reference(recorded, mel_length, self.model.config.voice_frames, None)
             others = [another_recording(self.clips, place) for place in range(len(self.clips))]
             voice = self.model.encode_reference(tf.gather(crop.mel, others), tf.gather(crop.length, others))
@@ -128,7 +128,7 @@ class Samples:
 
 
 def _batch(clips: list[Clip], signature: Batch, silence: float) -> Batch:
-    """The clips as a `Batch` of a signature."""
+    """The clips as a `Batch` with the given signature."""
     tokens = np.zeros(signature.tokens.shape, np.int32)
     mel = np.full(signature.mel.shape, silence, signature.mel.dtype.as_numpy_dtype)
     for row, clip in enumerate(clips):

@@ -1,4 +1,4 @@
-"""One training run, from start-up to the last checkpoint: the host's side of the loop."""
+"""One training run from start-up to the last checkpoint, on the host."""
 
 import math
 import time
@@ -37,14 +37,14 @@ from xtts.trainer.run.spoken_samples import Samples
 from xtts.trainer.system.device import device_name
 
 _SIGNAL_SECONDS = 0.05
-"""How long a signal may go unnoticed while the graph runs."""
+"""Interval of checks for signals while the graph runs."""
 T = TypeVar("T")
 
 
 class Trainer:
-    """Holds the pieces of a run and moves them on.
+    """Drives a run.
 
-    The graph runs in a thread of its own: meanwhile this one reports the call before, and notices signals.
+    The graph runs in its own thread; meanwhile this one reports the previous call and handles signals.
     """
 
     def __init__(self, plan: RunPlan, console: Console, compiler: Compiler) -> None:
@@ -72,7 +72,7 @@ class Trainer:
         self.saved_step = self.step if plan.resume else -1
         self.bad_steps = 0
         self.stop: list[str] = []
-        """Names of the signals that ask for an end."""
+        """Names of received stop signals."""
         self._graph = ThreadPoolExecutor(max_workers=1, thread_name_prefix="graph")
         self._unreported: StepRows | None = None
         self._left_loop = math.nan
@@ -94,12 +94,12 @@ class Trainer:
         folder.describe(self.plan.config, self.plan.cache, self.plan.spec)
         folder.forget_after(self.step if self.plan.resume else -1)
         if self._shared_names:
-            console.print(f"{self.plan.init_from}: its rows are taken for {self._shared_names}", highlight=False)
+            console.print(f"{self.plan.init_from}: reused embeddings of {self._shared_names}", highlight=False)
         for path in set_aside_newer(folder.checkpoints, self.step) if self.plan.resume else []:
-            console.print(f"set aside {path.name}: the run goes on from step {self.step}", highlight=False)
+            console.print(f"set aside {path.name}: the run continues from step {self.step}", highlight=False)
 
     def compile(self) -> None:
-        """Compile every signature; the set was closed when they were traced."""
+        """Compile every signature; tracing has closed the set."""
         if not self.loop.closed_set:
             self.reporter.say(DYNAMIC_WARNING)
         prepared = self._graph.submit(self.loop.prepare) if self.loop.closed_set else None
@@ -118,7 +118,7 @@ class Trainer:
                 self._compiled(name)
             self._result(prepared)
         self._prepare_samples()
-        # A run that was stopped before a validation that was due makes up for it.
+        # A run that was stopped before a due validation does it now.
         due = self._due(self.training.validate_every)
         self.validate(record=due and not self.plan.folder.has_metrics("validation", self.step))
         if not self.stop:
@@ -126,12 +126,12 @@ class Trainer:
         self._left_loop = time.perf_counter()
 
     def _compiled(self, name: str) -> Compiled | None:
-        """What compiling a step took; None after a signal."""
+        """Cost of compiling a step; None after a signal."""
         with explained(f"compiling the {name}", compile_fix()):
             return None if self.stop else self._result(self._compiler.step(name))
 
     def _prepare_samples(self) -> None:
-        """Compile what speaks the fixed sentences; a new run lets their recordings be heard."""
+        """Compile the samples; a new run also writes their recordings to TensorBoard."""
         if self.samples.empty or self.stop:
             return
         began = time.perf_counter()
@@ -146,11 +146,11 @@ class Trainer:
         return f"run xtts-precompute verify --cache {self.plan.cache}, then xtts-train --resume {self.plan.folder.path}"
 
     def _in_graph(self, call: Callable[..., T], *arguments: object) -> T:
-        """What `call` gives, run in the graph's thread."""
+        """Run `call` in the graph's thread and return its result."""
         return self._result(self._graph.submit(call, *arguments))
 
     def _result(self, call: Future[T]) -> T:
-        """What a call in the graph's thread gives; a signal meanwhile sets the loops' `stop`."""
+        """Wait for a call in the graph's thread; a signal meanwhile sets the loops' `stop`."""
         while not call.done():
             wait([call], timeout=_SIGNAL_SECONDS)
             if self.stop:
@@ -158,7 +158,7 @@ class Trainer:
         return call.result()
 
     def validate(self, *, record: bool = True) -> None:
-        """Losses of the validation split under the averaged weights; nothing where a signal came before its end."""
+        """Validate with the averaged weights; records nothing if a signal comes before the end."""
         if self.validation.empty or self.stop:
             return
         self.report()
@@ -181,7 +181,7 @@ class Trainer:
                 self.save()
 
     def speak_samples(self) -> None:
-        """Speak the fixed sentences under the averaged weights, and show how they sound; nothing after a signal."""
+        """Speak the fixed sentences with the averaged weights and report them; nothing after a signal."""
         if self.samples.empty or self.stop:
             return
         self.report()
@@ -192,13 +192,13 @@ class Trainer:
         self.reporter.samples(self.step, self.samples, spoken, began=began)
 
     def advance(self) -> None:
-        """One host call: as many steps as fit before the next thing that happens on the host."""
+        """One host call: all steps up to the next task on the host."""
         training = self.training
         outside = time.perf_counter() - self._left_loop
         count = min(training.steps_per_call, next_mark(training, self.step) - self.step)
         with explained(f"steps after {self.step}", self._data_fix):
             call = self._graph.submit(self.loop.run, count)
-            self.report()  # the call before, while this one runs
+            self.report()  # the previous call, while this one runs
             result = self._result(call)
         self._left_loop = time.perf_counter()
         rows = StepRows(
@@ -213,7 +213,7 @@ class Trainer:
         self._watch_numbers(rows)
 
     def report(self) -> None:
-        """Report the steps of the last call, unless that was done."""
+        """Report the steps of the last call, unless already done."""
         rows, self._unreported = self._unreported, None
         if rows and len(rows.result.metrics):
             self.reporter.steps(rows)
@@ -233,11 +233,11 @@ class Trainer:
                 self.save()
                 raise LockstepError(
                     f"step {rows.first_step + i}", found=f"{self.bad_steps} non-finite updates in a row, all skipped",
-                    fix="look at the clips named above, or lower training.learning_rate, then --resume", exit_code=1,
+                    fix="check the clips named above, or lower training.learning_rate, then --resume", exit_code=1,
                 )  # fmt: skip
 
     def run(self) -> list[str]:
-        """Go on to the last step, or until a signal, `patience` or want of memory maps ends it: why, less patience."""
+        """Train to the last step, a signal, `patience` or the last memory map; returns why, except for patience."""
         training = self.training
         with self._graph, stop_requests() as self.stop:
             self.compile()
@@ -262,24 +262,24 @@ class Trainer:
 
     @property
     def stale(self) -> bool:
-        """True when validation has not improved for `training.patience` times."""
+        """True if the last `training.patience` validations brought no improvement."""
         return self.training.patience is not None and self.best.since >= self.training.patience
 
     def save(self) -> None:
-        """A checkpoint of this step, unless there is one."""
+        """Save a checkpoint of this step, unless there is one."""
         self.report()
         if self.saved_step == self.step:
             return
         folder, training = self.plan.folder.checkpoints, self.training
         progress = {"best_validation": self.best.as_json(), "schedule": schedule_of(training)}
         save_checkpoint(folder, self.state.arrays(), step=self.step, identity=self.identity, progress=progress)
-        beside = {decay_start(training), self.best.step or 0}  # a longer run goes on from before the decay
+        beside = {decay_start(training), self.best.step or 0}  # a longer run continues from before the decay
         prune_checkpoints(folder, training.keep_checkpoints, beside=beside)
         self.saved_step = self.step
 
 
 def train(plan: RunPlan, console: Console) -> bool:
-    """Run to the last step, or until something asks to stop (then False); it always leaves a checkpoint."""
+    """Run to the last step, or until asked to stop (then False); always leaves a checkpoint."""
     with plan.folder.exclusive(), Compiler() as compiler:
         return _train(Trainer(plan, console, compiler))
 
@@ -300,7 +300,7 @@ def _train(trainer: Trainer) -> bool:
     if trainer.stale:
         trainer.reporter.say(
             f"stopped at step {trainer.step}: no better validation since step {trainer.best.step} "
-            f"(training.patience = {training.patience}); to go on: --resume with --set training.patience=null"
+            f"(training.patience = {training.patience}); to continue: --resume with --set training.patience=null"
         )
     if stop:
         trainer.reporter.say(f"{stop[0]}: saved step {trainer.step}; continue with: xtts-train --resume {folder}")

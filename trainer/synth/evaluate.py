@@ -1,4 +1,4 @@
-"""`xtts-synth evaluate`: the sentences of a split spoken, and compared with the recordings of all of them."""
+"""`xtts-synth evaluate`: speaks the sentences of a split and compares them with all of its recordings."""
 
 import json
 import os
@@ -35,7 +35,7 @@ _KINDS: dict[Split, str] = {"validation": "held-out sentences", "train": "traini
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRequest:
-    """What the command line asks for."""
+    """A request to evaluate."""
 
     checkpoint: Path
     cache: Path | None
@@ -47,22 +47,22 @@ class EvaluationRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What came of it."""
+    """The result."""
 
     source: Source
     cache: Path
     clips: list[Clip]
-    """All of the split, R of them."""
+    """All R clips of the split."""
     own: list[int]
-    """Places of the N spoken ones."""
+    """Indices of the N spoken clips."""
     spoken: "list[Utterance]"
-    """N."""
+    """N spoken sentences."""
     systems: dict[str, list[Sentence]]
     """N figures by system."""
 
 
 def evaluate(request: EvaluationRequest, console: Console | None = None) -> Evaluation:
-    """Speak, compare, and show the figures as a table and, where asked for, as JSON."""
+    """Speak, compare, and show the figures as a table and, if requested, as JSON."""
     if request.json_file is not None:
         check_file(request.json_file, ".json", "--json")
     source = open_source(request.checkpoint)
@@ -86,18 +86,18 @@ def evaluate(request: EvaluationRequest, console: Console | None = None) -> Eval
 
 
 def spread(clips: int, limit: int) -> list[int]:
-    """At most `limit` places, evenly among `clips` of them."""
+    """At most `limit` indices, evenly spaced over `clips`."""
     chosen = min(clips, limit)
     return [i * clips // chosen for i in range(chosen)]
 
 
 def competing_clips(cache: Path, voice: Voice, split: Split) -> list[Clip]:
-    """The clips of a split, at least two, so that one can be told from another."""
+    """The clips of a split; `LockstepError` for fewer than two, which leave nothing to compare with."""
     clips = read_clips(cache, voice, split)
     if len(clips) < 2:
         fix = "build the cache with a larger split.validation_fraction"
         raise LockstepError(
-            str(cache), found=f"{len(clips)} {split} clips", expected="at least 2, to tell one from another",
+            str(cache), found=f"{len(clips)} {split} clips", expected="at least 2 to compare",
             fix=fix if split == "validation" else "give the cache of a larger corpus",
         )  # fmt: skip
     return clips
@@ -106,7 +106,7 @@ def competing_clips(cache: Path, voice: Voice, split: Split) -> list[Clip]:
 def speak_clips(
     source: Source, clips: Sequence[Clip], own: Sequence[int], options: SynthesisOptions
 ) -> "list[Utterance]":
-    """The sentences at the places `own`; a model with voice latents listens to another recording of their speaker."""
+    """Speak the sentences `own`; with voice latents the reference is another recording of the speaker."""
     with tensorflow_import():
         from xtts.trainer.synth.speaker import Speaker
 
@@ -119,19 +119,19 @@ def speak_clips(
         utterance = speaker.speak(clip.ids, speaker=clip.speaker, language=clip.language, number=0)
         spoken.append(utterance)
         if not np.isfinite(utterance.mel).all():
-            raise LockstepError(str(source.checkpoint), found=f"speaks {clip.clip_id} with numbers that are not finite")
+            raise LockstepError(str(source.checkpoint), found=f"the speech of {clip.clip_id} has non-finite numbers")
     return spoken
 
 
 def _vocode(mel: np.ndarray, profile: MelProfile) -> np.ndarray:
-    """The log-mel of a log-mel made audible: [T, M] -> float32[T, M]."""
+    """The log-mel of the vocoded log-mel: [T, M] -> float32[T, M]."""
     return log_mel(reconstruct(mel, profile), profile)
 
 
 def compare(
     clips: Sequence[Clip], own: Sequence[int], spoken: "Sequence[Utterance]", vocoded: Sequence[np.ndarray]
 ) -> dict[str, list[Sentence]]:
-    """The figures of each sentence by system; vocoded: log-mels [T, M], N of them as `spoken`."""
+    """The figures of each sentence by system; vocoded: N log-mels [T, M], as in `spoken`."""
     recordings, ids = [clip.mel for clip in clips], [clip.clip_id for clip in clips]
     lengths = [len(mel) for mel in recordings]
     recorded = distance_table([recordings[i] for i in own], recordings)
@@ -145,7 +145,7 @@ def compare(
 
 
 def figures_table(systems: dict[str, list[Sentence]], kind: str) -> Table:
-    """The mean figures by system, under the kind of the sentences."""
+    """A table of mean figures by system, headed by the kind of sentences."""
     table = Table(kind, title_justify="left")
     for name in ("MCD-DTW, dB", "relative MCD", "duration error", "retrieval@1"):
         table.add_column(name, justify="right")

@@ -1,4 +1,4 @@
-"""`xtts-synth export`: the model as a SavedModel that stock TensorFlow runs, and what is needed to feed it."""
+"""`xtts-synth export`: the model as a SavedModel for stock TensorFlow, with its tokenizer and mel profile."""
 
 import json
 import os
@@ -25,7 +25,7 @@ PROFILE_FILE, MODEL_FOLDER = "profile.json", "model"
 
 @dataclass(frozen=True, kw_only=True)
 class ExportRequest:
-    """What the command line asks for."""
+    """A request to export."""
 
     checkpoint: Path
     out: Path
@@ -33,10 +33,10 @@ class ExportRequest:
 
 
 def export(request: ExportRequest) -> None:
-    """Write `out/` with `model/`, `tokenizer.json` and `profile.json`, as a whole or not at all."""
+    """Write `out/` with `model/`, `tokenizer.json` and `profile.json` atomically."""
     check_folder(request.out, "OUT")
     if request.out.exists():
-        raise LockstepError("OUT", found=f"{request.out} exists already", expected="a new folder")
+        raise LockstepError("OUT", found=f"{request.out} already exists", expected="a new folder")
     source = open_source(request.checkpoint)
     partial = request.out.with_name(f".{request.out.name}.{os.getpid()}.partial")
     try:
@@ -56,7 +56,7 @@ def export(request: ExportRequest) -> None:
 
 
 def name(shape: Shape) -> str:
-    """The signature of a shape: its tokens and frames."""
+    """Name of a shape's signature: its tokens and frames."""
     return f"speak_{shape.tokens}_{shape.frames}"
 
 
@@ -65,9 +65,8 @@ def _save_model(source: Source, folder: Path, steps: int) -> None:
 
     tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2]
     (, speaker: int32[1] or voice: float32[1, N, D])(, language: int32[1]) -> mel: float32[1, T, M], natural-log
-    magnitude, and mel_length: int32[1], more than T where the shape was too short. A model with voice latents has
-    another one, `encode_reference`: reference float32[1, F, M] and reference_length: int32[1] -> voice:
-    float32[1, N, D].
+    magnitude, and mel_length: int32[1], more than T if the shape was too short. A model with voice latents has one more
+    signature, `encode_reference`: reference: float32[1, F, M], reference_length: int32[1] -> voice: float32[1, N, D].
     """
     with tensorflow_import():
         import tensorflow as tf
@@ -86,7 +85,8 @@ def _save_model(source: Source, folder: Path, steps: int) -> None:
         signatures[name(shape)] = speak.get_concrete_function()
     if source.model.voice_latents:
         encode_reference = tf.function(
-            lambda *heard: {"voice": model.encode_reference(*heard)}, input_signature=reference_signature(source)
+            lambda *crop: {"voice": model.encode_reference(*crop)},
+            input_signature=reference_signature(source),
         )
         signatures["encode_reference"] = encode_reference.get_concrete_function()
     signatures["serving_default"] = signatures[name(source.voice.ladder[-1])]
@@ -94,7 +94,7 @@ def _save_model(source: Source, folder: Path, steps: int) -> None:
 
 
 def _named(generate: "Callable[..., Generated]") -> "Callable[..., dict[str, tf.Tensor]]":
-    """The same function with names for what it gives, as signatures have them."""
+    """The same function with named outputs, for signatures."""
 
     def speak(
         tokens: "tf.Tensor", token_length: "tf.Tensor", temperature: "tf.Tensor", speed: "tf.Tensor",

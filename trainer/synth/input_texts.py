@@ -1,4 +1,4 @@
-"""What is to be said: from an argument, a file of lines, or standard input."""
+"""The texts to speak: from an argument, a file of lines, or standard input."""
 
 import sys
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from xtts.shared.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """One text and where its sound goes."""
+    """One text and its output file."""
 
     words: str
     out: Path
     where: str
-    """For messages: `TEXT`, or the file and line."""
+    """Source for messages: `TEXT`, or the file and line."""
 
 
 def read_texts(words: str | None, file: Path | None, out: Path) -> list[Text]:
-    """The texts of the command line; `-` or nothing is standard input."""
+    """The texts of the command line; `-` or no text means standard input."""
     if file is not None:
         lines = _read(file).splitlines()
         return [
@@ -51,7 +51,7 @@ def _read_stdin() -> str:
 
 
 def check_speakable(texts: list[Text], tokenizer: Tokenizer, language: str, file: Path | None) -> list[str]:
-    """Warnings about characters that are left out; a `LockstepError` when a text has nothing else."""
+    """Warnings about characters that are left out; `LockstepError` if a text has no others."""
     if not texts:
         raise LockstepError(str(file), found="no lines of text")
     warnings = []

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class LoadedVoice:
-    """A checkpoint that speaks texts; `load_voice` makes one."""
+    """A checkpoint that speaks texts; `load_voice` returns one."""
 
     def __init__(self, narrator: "Narrator") -> None:
         self._narrator, self._voice = narrator, narrator.speaker.voice
@@ -36,7 +36,7 @@ class LoadedVoice:
     def speak(self, text: str) -> "Speech":
         """Speak a text of any length; the same text sounds the same every time.
 
-        The first call for a length compiles the step of its shape, a few seconds each.
+        The first text of a given shape compiles it, which takes a few seconds.
 
         Returns:
             `samples` float32[S] in -1 to 1 at `sample_rate`, `mel` float32[T, M] (natural logarithm of magnitudes),
@@ -67,14 +67,14 @@ def load_voice(
 ) -> LoadedVoice:
     """Load the averaged weights of a checkpoint to speak with, as `xtts-synth` does.
 
-    TensorFlow is imported here, and set up as `xtts.trainer.train` says.
+    This imports and configures TensorFlow as `xtts.trainer.train` does.
 
     Args:
-        checkpoint: A run folder, whose newest checkpoint is taken, or one checkpoint.
-        speaker: Name of one speaker of a corpus of several (default: the first).
-        language: ISO code of one language of a corpus of several (default: the first).
-        speaker_wav: Recording of whose voice to speak with, for a model with voice latents, which needs one: at least
-            one second of one speaker, wav, flac, ogg or mp3.
+        checkpoint: A run folder, for its newest checkpoint, or one checkpoint.
+        speaker: Speaker name, for a corpus with several (default: the first).
+        language: ISO code of the language, for a corpus with several (default: the first).
+        speaker_wav: Recording of the voice to imitate; required for a model with voice latents. At least one second
+            of one speaker, as wav, flac, ogg or mp3.
         vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples.
         steps: Euler steps of the decoder.
         temperature: Standard deviation of the decoder's noise, 0 to 2.
@@ -86,7 +86,7 @@ def load_voice(
     """
     check_vocoder(vocoder)
     source = open_source(Path(checkpoint))
-    source.speaker_number(speaker)  # refuses a name that the checkpoint does not have
+    source.speaker_number(speaker)  # raises for an unknown name
     source.language(language)
     recording = read_recording(None if speaker_wav is None else Path(speaker_wav), source)
     options = SynthesisOptions(steps=steps, temperature=temperature, speed=speed, seed=seed)
@@ -109,10 +109,10 @@ def evaluate_checkpoint(
     """Speak sentences of a cache and compare them with their recordings, as `xtts-synth evaluate` does.
 
     Args:
-        checkpoint: A run folder, whose newest checkpoint is taken, or one checkpoint.
-        cache: Whose sentences (default: the cache that it was trained on).
-        split: Which of them.
-        limit: Most sentences to speak; all recordings compete.
+        checkpoint: A run folder, for its newest checkpoint, or one checkpoint.
+        cache: Cache with the sentences (default: the cache of the run).
+        split: Split of the cache.
+        limit: Most sentences to speak; they are compared with all recordings.
         steps: Euler steps of the decoder.
         temperature: Standard deviation of the decoder's noise, 0 to 2.
         seed: Key of the noise.
@@ -120,10 +120,10 @@ def evaluate_checkpoint(
 
     Returns:
         Means over the sentences: `mcd_db` (dB, lower is better), `relative_mcd`, `duration_error` (share) and
-        `retrieval_at_1` (share) of "synthesised", and to compare with of "vocoded recording" and "best wrong sentence".
+        `retrieval_at_1` (share), for "synthesised" and, for comparison, "vocoded recording" and "best wrong sentence".
 
     Raises:
-        LockstepError: The checkpoint or the cache cannot be used, or the cache holds out fewer than two sentences.
+        LockstepError: The checkpoint or the cache cannot be used, or the split has fewer than two sentences.
     """
     request = EvaluationRequest(
         checkpoint=Path(checkpoint), cache=None if cache is None else Path(cache), split=split, limit=limit,

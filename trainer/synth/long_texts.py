@@ -1,4 +1,4 @@
-"""Texts of any length to sound."""
+"""Speech from texts of any length."""
 
 import time
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from xtts.trainer.synth.speaker import Speaker
 from xtts.trainer.synth.vocoder import Vocoder
 
 _PAUSE_SECONDS = 0.15
-"""Silence between the pieces of a long text, beside what the model leaves at their ends."""
+"""Silence between the pieces of a long text, in addition to what the model leaves at their ends."""
 _SHORTER = 0.6
-"""A piece that speaks longer than every shape is split into pieces of at most this share of its tokens."""
+"""A piece whose speech exceeds every shape is split into pieces of at most this share of its tokens."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Speech:
-    """A text, spoken."""
+    """The speech of a text."""
 
     mel: np.ndarray
     """float32[T, M], natural-log magnitude."""
@@ -28,11 +28,11 @@ class Speech:
     """float32[S] in -1 to 1."""
     pieces: int
     seconds: float
-    """Time to make it, without compilation."""
+    """Time of synthesis, without compilation."""
 
 
 class Narrator:
-    """Speaks texts; every piece of a text has noise of its own."""
+    """Speaks texts; every piece of a text gets its own noise."""
 
     def __init__(self, speaker: Speaker, vocoder: Vocoder, *, speaker_number: int, language: str) -> None:
         self.speaker, self.vocoder, self.speaker_number, self.language = speaker, vocoder, speaker_number, language
@@ -41,14 +41,14 @@ class Narrator:
         self._pieces = 0
 
     def speak(self, text: Text) -> Speech:
-        """Speak a text that has something to speak in it."""
+        """Speak a text with at least one known character."""
         began, compiled = time.perf_counter(), self.speaker.clock.compile_seconds
         profile = self.speaker.voice.mel_profile
         pause_frames = round(_PAUSE_SECONDS * profile.sample_rate / profile.hop_samples)
         pause = np.full((pause_frames, profile.mel_channels), profile.silence, np.float32)
         self._pieces = 0
         mels = self._mels(text.words, self.speaker.voice.most_tokens, text.where)
-        # Each piece is vocoded by itself, so that memory does not grow with the text.
+        # Each piece is vocoded separately, so that memory does not grow with the text.
         mels = [*(np.concatenate([mel, pause]) for mel in mels[:-1]), mels[-1]]
         samples = np.concatenate([self.vocoder(mel) for mel in mels])
         seconds = time.perf_counter() - began - (self.speaker.clock.compile_seconds - compiled)
@@ -76,6 +76,6 @@ class Narrator:
                 raise LockstepError(
                     f"{where}: {piece!r}", found=f"speaks for {spoken.frames} frames",
                     expected=f"at most {len(spoken.mel)}, the largest shape",
-                    fix="raise --speed, or train further: this checkpoint does not know how long a letter lasts",
+                    fix="raise --speed, or train further: this checkpoint has not learnt durations yet",
                 )  # fmt: skip
         return mels

@@ -1,4 +1,4 @@
-"""Files that synthesis writes: looked at before the work, written as a whole or not at all."""
+"""Output files of synthesis: checked before the work, written atomically."""
 
 import io
 import os
@@ -11,7 +11,7 @@ from xtts.shared.system import atomic_files
 
 
 def check_file(path: Path, suffix: str, option: str) -> None:
-    """Refuse a file of another kind, or one that cannot be written."""
+    """Raise `LockstepError` for another suffix, or a file that cannot be written."""
     if path.suffix.lower() != suffix:
         raise LockstepError(option, found=str(path), expected=f"a file that ends in {suffix}")
     if path.is_dir():
@@ -20,9 +20,9 @@ def check_file(path: Path, suffix: str, option: str) -> None:
 
 
 def check_folder(path: Path, option: str) -> None:
-    """Refuse a folder that cannot be written to, or be made inside one that exists."""
+    """Raise `LockstepError` for a folder that cannot be written to, or not be created in its parent."""
     if path.exists() and not path.is_dir():
-        raise LockstepError(option, found=f"{path} is a file", expected="a folder, for one wav a line")
+        raise LockstepError(option, found=f"{path} is a file", expected="a folder, for one wav per line")
     _check_writable(path if path.is_dir() else path.parent, option)
 
 
@@ -50,7 +50,7 @@ def write_mel(path: Path, mel: np.ndarray) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """The file as a whole or not at all; a `LockstepError` where it cannot be written."""
+    """Write a file atomically; `LockstepError` if it cannot be written."""
     try:
         atomic_files.write(path, data)
     except OSError as error:

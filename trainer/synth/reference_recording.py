@@ -1,4 +1,4 @@
-"""A recording whose voice is to be spoken with: read and looked at without TensorFlow."""
+"""Reads and checks a reference recording of a voice, without TensorFlow."""
 
 from pathlib import Path
 
@@ -12,15 +12,15 @@ from xtts.trainer.synth.voice_source import Source
 
 _OPTION = "--speaker-wav"
 _SHORTEST_SECONDS = 1.0
-"""Of what remains after trimming: a syllable or two hold no voice."""
+"""Shortest reference after trimming: a syllable or two do not characterise a voice."""
 
 
 def read_recording(path: Path | None, source: Source) -> np.ndarray | None:
-    """The log-mel float32[T, M] of the recording that a voice is taken from; None for a model that takes none."""
+    """The log-mel float32[T, M] of the reference recording; None for a model without a reference encoder."""
     if not source.model.voice_latents:
         if path is not None:
             raise LockstepError(
-                _OPTION, found=f"{source.checkpoint} was trained without voice latents, and takes no recording",
+                _OPTION, found=f"{source.checkpoint} was trained without voice latents and takes no recording",
                 fix="train with --set model.voice_latents=16, or leave the option out",
             )  # fmt: skip
         return None
@@ -33,7 +33,7 @@ def read_recording(path: Path | None, source: Source) -> np.ndarray | None:
 
 
 def _samples(path: Path, source: Source) -> np.ndarray:
-    """float32[S], conditioned as the recordings that the model was trained on."""
+    """float32[S], trimmed and normalised like the training recordings."""
     voice = source.voice
     try:
         samples = decode_conditioned(
@@ -62,9 +62,9 @@ def _log_mel(path: Path, samples: np.ndarray, source: Source) -> np.ndarray:
 
 
 def split_crops(mel: np.ndarray, most_frames: int) -> list[np.ndarray]:
-    """A recording, one crop after the other: [T, M] to some [F, M], F at most `most_frames`.
+    """Split a recording into consecutive crops: [T, M] to some [F, M], F at most `most_frames`.
 
-    What is left at the end is a crop where it is half of one, or the whole recording.
+    A remainder becomes a crop if it is at least half a crop, or the whole recording.
     """
     crops = [mel[start : start + most_frames] for start in range(0, len(mel), most_frames)]
     return crops[:-1] if len(crops) > 1 and 2 * len(crops[-1]) < most_frames else crops

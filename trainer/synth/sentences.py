@@ -1,14 +1,14 @@
-"""Long text in pieces that fit: at the ends of sentences, then clauses, then words, and last anywhere."""
+"""Splits long text into pieces that fit: at the ends of sentences, else clauses, else words, else anywhere."""
 
 import re
 from collections.abc import Callable, Iterator
 
 _CLOSING = "[\"')\\]\u2019\u201d\u00bb\u300d\u300f\u300b\uff09]*"
 _SENTENCE = ".!?\u2026\u061f\u06d4\u0964\u0965\u0589\u1362\u1367\u17d4\u104b"
-"""Marks that end a sentence where a space follows: Latin, Arabic, Urdu, Indian, Armenian, Ethiopic, Khmer, Burmese."""
+"""Marks that end a sentence before a space: Latin, Arabic, Urdu, Indian, Armenian, Ethiopic, Khmer, Burmese."""
 _CLAUSE = ",;:\u060c\u061b\u055d\u1363\u1364\u104a"
 _WIDE_SENTENCE, _WIDE_CLAUSE = "\u3002\uff61\uff0e\uff01\uff1f", "\uff0c\u3001\uff1b\uff1a"
-"""Of Chinese and Japanese, where no space follows."""
+"""Marks of Chinese and Japanese, which no space follows."""
 _BREAKS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -20,7 +20,7 @@ _BREAKS = tuple(
 
 
 def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Pieces of `text`, in order, each of which fits, or is a single character; one piece where the whole fits."""
+    """Ordered pieces of `text` that each fit or are a single character; one piece if the whole text fits."""
     text = text.strip()
     if not text:
         return []
@@ -45,7 +45,7 @@ def _cut(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
 
 
 def _pack(parts: list[str], fits: Callable[[str], bool]) -> Iterator[str]:
-    """Neighbours together for as long as they fit: a model speaks a paragraph better than its fragments."""
+    """Join neighbours while they fit: a model speaks a paragraph better than its fragments."""
     packed = parts[0]
     for part in parts[1:]:
         if fits((packed + part).strip()):

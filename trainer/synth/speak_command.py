@@ -1,4 +1,4 @@
-"""`xtts-synth TEXT`: everything that can be wrong is said before TensorFlow is imported."""
+"""`xtts-synth TEXT`: checks everything before it imports TensorFlow."""
 
 import sys
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What the command line asks for."""
+    """A request to speak."""
 
     checkpoint: Path
     words: str | None
@@ -38,7 +38,7 @@ class Request:
 
 
 def speak(request: Request) -> None:
-    """Speak, write, and say how long it took."""
+    """Speak, write, and report how long it took."""
     source, texts, recording = _prepare(request)
     vocoder = make_vocoder(request.vocoder, source.voice.mel_profile, warn)
     narrator = make_narrator(source, request.options, vocoder=vocoder, speaker=request.speaker,
@@ -84,7 +84,7 @@ def make_narrator(
     source: Source, options: SynthesisOptions, *, vocoder: Vocoder, speaker: str | None, language: str | None,
     recording: np.ndarray | None,
 ) -> "Narrator":  # fmt: skip
-    """What speaks texts; the recording, a log-mel float32[T, M], is of whom a model with voice latents imitates."""
+    """A narrator for a voice; recording: reference log-mel float32[T, M], for a model with voice latents."""
     with tensorflow_import():
         from xtts.trainer.synth.long_texts import Narrator
         from xtts.trainer.synth.speaker import Speaker
@@ -105,5 +105,5 @@ def _line(text: Text, speech: "Speech", sample_rate: int) -> str:
 
 
 def warn(line: str) -> None:
-    """A warning on stderr."""
+    """Print a warning on stderr."""
     print(f"warning: {line}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The model that speaks: one locked, compiled function per output shape."""
+"""Synthesis with the model: one locked, compiled function per output shape."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -21,25 +21,25 @@ Generated = tuple[tf.Tensor, tf.Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class Utterance:
-    """One piece of text, spoken."""
+    """The speech of one piece of text."""
 
     mel: np.ndarray
     """float32[T, M], natural-log magnitude, without padding."""
     frames: int
-    """What the durations ask for: more than the mel's frames where no shape is that long."""
+    """Sum of the durations: more than the mel's frames if no shape is long enough."""
 
 
 @dataclass
 class Clock:
-    """Where the time went."""
+    """Time spent."""
 
     compile_seconds: float = 0.0
     speak_seconds: float = 0.0
-    """In the model alone."""
+    """Seconds in the model."""
 
 
 def load_model(source: Source) -> AcousticModel:
-    """The model with a checkpoint's averaged weights, in float32 whatever it was trained in."""
+    """The model with a checkpoint's averaged weights, always in float32."""
     voice, arrays = source.voice, source.averages()
     model = AcousticModel(
         source.model,
@@ -66,7 +66,7 @@ def load_model(source: Source) -> AcousticModel:
 def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
     """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, the conditioning.
 
-    That is, in this order, of what the model knows several: speaker int32[1] or voice float32[1, N, D], and language
+    Conditioning, if the model has several to choose from: speaker int32[1] or voice float32[1, N, D], then language
     int32[1].
     """
     parts = [tf.TensorSpec([1, tokens], tf.int32, "tokens"), tf.TensorSpec([1], tf.int32, "token_length")]
@@ -82,15 +82,15 @@ def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
 
 
 def reference_signature(source: Source) -> list[tf.TensorSpec]:
-    """The locked signature of listening: reference float32[1, F, M] and reference_length int32[1]."""
+    """The locked signature of the reference encoder: reference float32[1, F, M] and reference_length int32[1]."""
     shape = [1, source.model.voice_frames, source.voice.mel_profile.mel_channels]
     return [tf.TensorSpec(shape, tf.float32, "reference"), tf.TensorSpec([1], tf.int32, "reference_length")]
 
 
 def generator(model: AcousticModel, frames: int, steps: int, conditioning: Sequence[str]) -> Callable[..., Generated]:
-    """Function of the tensors of `generate_signature` that speaks into T = `frames`, in `steps` Euler steps.
+    """Function of the tensors of `generate_signature` that generates T = `frames` frames in `steps` Euler steps.
 
-    conditioning: what follows the scalars, as in `Source.conditioning`.
+    conditioning: the inputs after the scalars, as in `Source.conditioning`.
     """
 
     def generate(
@@ -113,7 +113,7 @@ def generator(model: AcousticModel, frames: int, steps: int, conditioning: Seque
 
 
 class Speaker:
-    """Speaks token sequences with one checkpoint; one with voice latents needs `encode_reference` first."""
+    """Speaks token sequences with one checkpoint; with voice latents, call `encode_reference` first."""
 
     def __init__(self, source: Source, options: SynthesisOptions) -> None:
         self.source, self.voice, self.options = source, source.voice, options
@@ -122,7 +122,7 @@ class Speaker:
         self._traced: dict[Shape, Callable[..., Generated]] = {}
         self._ready: dict[Shape, Callable[..., Generated]] = {}
         self._latents: tf.Tensor | None = None
-        # Traced before all others: XLA's cache knows a function by its place in the program.
+        # Traced first: XLA's cache identifies a function by its trace order.
         self._encode_reference = self._trace_reference_encoder() if source.model.voice_latents else None
 
     @property
@@ -131,21 +131,21 @@ class Speaker:
         return list(self._ready)
 
     def encode_reference(self, mel: np.ndarray) -> None:
-        """Speak with the voice of a recording from now on, the mean of what its crops tell; mel: float32[T, M]."""
+        """Set the voice to the mean latents of a recording's crops; mel: float32[T, M]."""
         if self._encode_reference is None:
-            raise LockstepError(str(self.source.checkpoint), found="a model without voice latents, which imitates none")
+            raise LockstepError(str(self.source.checkpoint), found="a model without voice latents")
         frames = self.source.model.voice_frames
-        heard = []
+        latents = []
         for crop in split_crops(mel, frames):
             padded = np.full([1, frames, mel.shape[1]], self.voice.mel_profile.silence, np.float32)
             padded[0, : len(crop)] = crop
-            heard.append(self._encode_reference(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
-        self._latents = tf.constant(np.mean(heard, axis=0))
+            latents.append(self._encode_reference(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
+        self._latents = tf.constant(np.mean(latents, axis=0))
 
     def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> Utterance:
-        """Speak tokens that fit the largest shape; `number` keys the noise, speaker and language are table places.
+        """Speak tokens that fit the largest shape; `number` keys the noise, speaker and language are table rows.
 
-        The smallest shape that holds the tokens is tried first, then the smallest that holds the frames they ask for.
+        Tries the smallest shape that holds the tokens, then the smallest that holds the predicted frames.
         """
         if self._encode_reference is not None and self._latents is None:
             raise LockstepError(str(self.source.checkpoint), found="no voice yet", expected="a reference recording")
@@ -167,10 +167,10 @@ class Speaker:
         return found
 
     def _compile(self, shape: Shape) -> Callable[..., Generated]:
-        """The compiled function of a shape; a text of no tokens is spoken once, so that no real one waits."""
+        """The compiled function of a shape; an empty text is spoken once, so that no real one waits."""
         began = time.perf_counter()
         ladder = self.voice.ladder
-        # XLA's cache knows a function by its place in the program: smaller shapes are traced (0.3 s) in any case.
+        # XLA's cache identifies a function by its trace order, so smaller shapes are always traced (0.3 s).
         for smaller in ladder[len(self._traced) : ladder.index(shape) + 1]:
             self._traced[smaller] = self._trace(smaller)
         function = self._traced[shape]

@@ -1,4 +1,4 @@
-"""From log-mel to sound: Griffin-Lim, or any ONNX vocoder that takes this profile's log-mel."""
+"""From log-mel to waveform: Griffin-Lim, or any ONNX vocoder for this profile's log-mel."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ PROFILE_KEY = "mel_profile"
 
 
 def check_vocoder(name: str) -> None:
-    """Refuse what cannot be a vocoder, before anything heavy is imported."""
+    """Raise `LockstepError` for an invalid vocoder, before heavy imports."""
     if name == GRIFFIN_LIM:
         return
     if not name.startswith(_ONNX):
@@ -28,7 +28,7 @@ def check_vocoder(name: str) -> None:
 
 
 def make_vocoder(name: str, profile: MelProfile, warn: Callable[[str], None]) -> Vocoder:
-    """The vocoder that `--vocoder` names, ready to be used."""
+    """The vocoder named by `--vocoder`, ready for use."""
     check_vocoder(name)
     if name != GRIFFIN_LIM:
         return _onnx_vocoder(Path(name.removeprefix(_ONNX)), profile, warn)
@@ -63,7 +63,7 @@ def _onnx_vocoder(path: Path, profile: MelProfile, warn: Callable[[str], None]) 
 
 
 def _refusals() -> tuple[type[Exception], ...]:
-    """What onnxruntime raises for a model that it cannot load or run: mostly classes of its own, of no common base."""
+    """Exceptions of onnxruntime for a model that it cannot load or run; most have no common base class."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state  # pyright: ignore[reportMissingImports]
 
     own = (kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
@@ -71,14 +71,14 @@ def _refusals() -> tuple[type[Exception], ...]:
 
 
 def _vocode(session: Any, path: Path, mel: np.ndarray) -> np.ndarray:  # noqa: ANN401 - onnxruntime ships no types
-    """Run a model from float32[1, M, T], or [1, T, M] where its input is declared so, to float32[S]."""
+    """Run a model on float32[1, M, T], or [1, T, M] if its input is declared so: float32[S]."""
     wanted = session.get_inputs()
     channels = mel.shape[1]
     if len(wanted) != 1 or len(wanted[0].shape) != 3 or channels not in wanted[0].shape[1:]:
         found = "; ".join(f"{part.name} {part.shape}" for part in wanted)
         raise LockstepError(
             str(path),
-            found=f"a model of inputs {found}",
+            found=f"a model with the inputs {found}",
             expected=f"one log-mel [1, {channels}, T] or [1, T, {channels}]",
         )
     batch = mel.T[None] if wanted[0].shape[1] == channels else mel[None]

@@ -1,4 +1,4 @@
-"""Where a voice comes from: a checkpoint and the run folder around it; read without TensorFlow."""
+"""The source of a voice: a checkpoint and its run folder, read without TensorFlow."""
 
 import difflib
 from dataclasses import dataclass
@@ -24,19 +24,19 @@ class Source:
     voice: Voice
 
     def averages(self) -> dict[str, np.ndarray]:
-        """Averaged weights by the path of the weight."""
+        """Averaged weights by weight path."""
         arrays = load_arrays(self.checkpoint)
         return {name.removeprefix("averages/"): arrays[name] for name in arrays if name.startswith("averages/")}
 
     @property
     def conditioning(self) -> list[str]:
-        """Members of `Conditioning` that the model reads, in the order of its signatures."""
+        """Fields of `Conditioning` that the model reads, in signature order."""
         table = len(self.voice.speakers) > 1
         voice = ["voice"] if self.model.voice_latents else ["speaker"] * table
         return voice + ["language"] * (len(self.voice.languages) > 1)
 
     def speaker_number(self, name: str | None) -> int:
-        """Place of a speaker in the model's table; without a name the first, which is the only one of most corpora."""
+        """Row of a speaker in the model's table; without a name the first (most corpora have only one)."""
         speakers = self.voice.speakers
         if name is None:
             return 0
@@ -55,7 +55,7 @@ class Source:
         return speakers.index(name)
 
     def language(self, code: str | None) -> str:
-        """A language of the model; without a code the first, which is the only one of most corpora."""
+        """A language of the model; without a code the first (most corpora have only one)."""
         languages = self.voice.languages
         if code is None:
             return languages[0]
@@ -66,7 +66,7 @@ class Source:
 
 
 def open_source(path: Path) -> Source:
-    """The voice of a run folder or of one checkpoint; a `LockstepError` says what is missing."""
+    """The voice of a run folder or of one checkpoint; `LockstepError` if something is missing."""
     checkpoint = find_checkpoint(path)
     run = RunFolder.of_checkpoint(checkpoint)
     return Source(checkpoint=checkpoint, run=run, model=load_config(str(run.config_file)).model, voice=run.voice())

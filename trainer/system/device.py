@@ -1,4 +1,4 @@
-"""What the steps run on: its name, its memory, how busy it is."""
+"""The device that the steps run on: name, memory, utilisation."""
 
 import os
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from xtts.shared.system.peak_memory import peak_resident_bytes
 
 
 def device_name() -> str:
-    """What the steps run on."""
+    """Name of the device that the steps run on."""
     gpus = tf.config.list_physical_devices("GPU")
     if not gpus:
         return f"CPU, {os.cpu_count()} cores"
@@ -17,12 +17,12 @@ def device_name() -> str:
 
 
 def accelerator() -> str | None:
-    """The GPU that the steps run on, as TensorFlow names it; None where there is only a CPU."""
+    """TensorFlow's name of the GPU that the steps run on; None on a CPU."""
     return "/GPU:0" if tf.config.list_logical_devices("GPU") else None
 
 
 def utilisation_reader() -> Callable[[], str]:
-    """Function that says how busy the GPU is, by NVML where that is installed; nothing elsewhere."""
+    """Function that returns the GPU's utilisation as text, from NVML; an empty text without NVML."""
     try:
         import pynvml  # pyright: ignore[reportMissingImports]
     except ImportError:
@@ -30,21 +30,21 @@ def utilisation_reader() -> Callable[[], str]:
     try:
         pynvml.nvmlInit()
         handle = pynvml.nvmlDeviceGetHandleByIndex(0)
-        pynvml.nvmlDeviceGetUtilizationRates(handle)  # not every kind of GPU tells
+        pynvml.nvmlDeviceGetUtilizationRates(handle)  # some GPUs do not report it
     except pynvml.NVMLError:
         return lambda: ""
     return lambda: f"GPU {pynvml.nvmlDeviceGetUtilizationRates(handle).gpu}%"
 
 
 def memory_used() -> str:
-    """Memory of the GPU in use, or this process' largest so far on a CPU."""
+    """GPU memory in use, or on a CPU this process' peak so far."""
     if accelerator():
         return f"GPU memory {tf.config.experimental.get_memory_info('GPU:0')['current'] / 2**30:.1f} GiB"
     return f"memory {peak_bytes() / 2**30:.1f} GiB"
 
 
 def peak_bytes() -> int:
-    """Most memory used at once so far: of the GPU, or of this process on a CPU (0 where the system does not tell)."""
+    """Peak memory so far in bytes: of the GPU, or on a CPU of this process (0 if the system does not report it)."""
     if accelerator():
         return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
     return peak_resident_bytes()

@@ -1,4 +1,4 @@
-"""How TensorFlow is imported: quietly, and with malloc and XLA's compilation cache settled before."""
+"""Imports TensorFlow quietly, after configuring malloc and XLA's compilation cache."""
 
 import hashlib
 import os
@@ -16,17 +16,17 @@ _DIRECTORY, _WRITABLE = "--tf_xla_persistent_cache_directory", "--tf_xla_persist
 
 
 def _machine(proc: Path = Path("/proc")) -> str:
-    """Digest of what compiled code depends on beside its own source: a cache may be shared between machines."""
-    told = [platform.machine(), platform.processor(), *_lines(proc / "cpuinfo", "flags", "Features")[:1]]
+    """Digest of the hardware and driver that compiled code depends on, since machines may share a cache."""
+    parts = [platform.machine(), platform.processor(), *_lines(proc / "cpuinfo", "flags", "Features")[:1]]
     nvidia = proc / "driver" / "nvidia"
-    told += _lines(nvidia / "version", "NVRM")
+    parts += _lines(nvidia / "version", "NVRM")
     for card in sorted(nvidia.glob("gpus/*/information")):
-        told += _lines(card, "Model")
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:12]
+        parts += _lines(card, "Model")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def _lines(file: Path, *beginnings: str) -> list[str]:
-    """The lines of a file that begin so; none where it cannot be read."""
+    """Lines of a file with one of these beginnings; none if it cannot be read."""
     try:
         return [line for line in file.read_text(encoding="utf-8").splitlines() if line.startswith(beginnings)]
     except OSError:
@@ -34,9 +34,9 @@ def _lines(file: Path, *beginnings: str) -> list[str]:
 
 
 def enable_compile_cache() -> Path | None:
-    """Switch XLA's persistent compilation cache on, in the user's cache folder: a restart loads its steps.
+    """Enable XLA's persistent compilation cache in the user's cache folder, so that a restart loads its steps.
 
-    Returns the folder, or None where the user's own TF_XLA_FLAGS decide or the folder cannot be written.
+    Returns the folder, or None if the user's TF_XLA_FLAGS decide or the folder cannot be written.
     """
     flags = os.environ.get("TF_XLA_FLAGS", "")
     if _DIRECTORY in flags:
@@ -55,7 +55,7 @@ def enable_compile_cache() -> Path | None:
 
 @contextmanager
 def tensorflow_import(*, compile_cache: bool = True) -> Iterator[None]:
-    """Import TensorFlow inside this: its native libraries write nothing to stderr, unless the import fails.
+    """Context for importing TensorFlow: its native libraries write to stderr only if the import fails.
 
     compile_cache: whether XLA keeps compiled steps for the next start.
     """
@@ -69,10 +69,10 @@ def tensorflow_import(*, compile_cache: bool = True) -> Iterator[None]:
 
 
 def _leave_optimisation_to_xla() -> None:
-    """Switch TensorFlow's own graph optimiser off: XLA does its work again, and the loop around the steps is small.
+    """Switch off TensorFlow's own graph optimiser: XLA repeats its work, and the loop around the steps is small.
 
-    It goes through every function that the loop calls: of 57 s of processor time to a warm start of `tiny` on four
-    shapes it took 11; the steps take the same time without it.
+    It processes every function that the loop calls: 11 s of the 57 s of CPU time for a warm start of `tiny` on four
+    shapes. The steps take the same time without it.
     """
     import tensorflow as tf
 
@@ -81,7 +81,7 @@ def _leave_optimisation_to_xla() -> None:
 
 @contextmanager
 def _held_back() -> Iterator[None]:
-    """Hold back what is written to stderr; a block that fails shows it all."""
+    """Hold back output to stderr; show it if the block fails."""
     sys.stderr.flush()
     kept = os.dup(2)
     with tempfile.TemporaryFile() as held:

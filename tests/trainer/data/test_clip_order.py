@@ -84,7 +84,7 @@ def test_a_block_draws_from_all_shards_of_its_group_evenly():
     assert order.one_shard_share() == pytest.approx(0.25, abs=0.001)
 
 
-def test_other_clips_meet_in_every_epoch():
+def test_batches_mix_other_clips_in_every_epoch():
     """Were the shards always read from their start, a block would hold the same clips in every epoch."""
     order = order_of(*[100] * 8, open_shards=8, block_records=50)
     first, second = ([set(order.locate(epoch * 800 + start, 50)) for start in range(0, 800, 50)] for epoch in range(2))

@@ -75,8 +75,8 @@ def with_clips(subject):
 
 
 @pytest.fixture
-def mended(tmp_path):
-    """`mended(config, spec, findings)`: with the overlay laid over, as xtts-train accepts it for the cache."""
+def advised_config(tmp_path):
+    """`advised_config(config, spec, findings)`: the config with the advice applied, as xtts-train accepts it."""
 
     def merge(config, spec, findings):
         (tmp_path / "config.yaml").write_text(dump_config(config))

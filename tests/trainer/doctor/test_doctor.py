@@ -98,11 +98,11 @@ def test_faults_of_the_configuration_are_found_and_named(sick):
     assert "! config" in page
 
 
-def test_the_overlay_mends_the_configuration(sick, micro):
-    mended = load_config("tiny", overlays=[str(sick[2])])
-    assert mended.shapes.buckets == 2
-    assert mended.shapes.max_mel_frames is None
-    assert mended.training.batch_size > 1
+def test_the_overlay_fixes_the_configuration(sick, micro):
+    fixed = load_config("tiny", overlays=[str(sick[2])])
+    assert fixed.shapes.buckets == 2
+    assert fixed.shapes.max_mel_frames is None
+    assert fixed.training.batch_size > 1
 
 
 @pytest.mark.parametrize(

@@ -93,9 +93,9 @@ def test_pauses_that_take_more_than_two_in_a_hundred(only):
     assert facts[0].value["share"] == pytest.approx(0.0106 / 0.1106, rel=1e-6)
     finding = only((facts, findings))
     assert finding.setting == "training.samples_every"
-    assert finding.what == "9.6% of a run passes outside its training loop"
-    mended = training.model_copy(update={"samples_every": finding.value})
-    facts, findings = pauses(seconds, mended, step_seconds=0.1)
+    assert finding.what == "9.6% of a run is spent outside its training loop"
+    fixed = training.model_copy(update={"samples_every": finding.value})
+    facts, findings = pauses(seconds, fixed, step_seconds=0.1)
     assert not findings
     assert facts[0].value["share"] > 0.015  # no longer an interval than it takes
     assert not pauses(seconds, training.model_copy(update={"samples_every": None}), step_seconds=0.1)[1]
@@ -136,7 +136,7 @@ def test_the_overlay_holds_each_setting_once(tmp_path):
     cap = Finding(
         name="clips-rejected", section="config", what="a cap", cause="", setting="shapes.max_mel_frames", value=None
     )
-    other = Finding(name="python-in-the-graph", section="graph", what="no setting", cause="", fix="write it anew")
+    other = Finding(name="python-in-the-graph", section="graph", what="no setting", cause="", fix="rewrite it")
     text = overlay([first, cap, second, other])
     (tmp_path / "more.yaml").write_text(text)
     merged = load_config("tiny", overlays=[str(tmp_path / "more.yaml")])
@@ -153,7 +153,7 @@ def test_a_gpu_that_tensorflow_does_not_see(monkeypatch, tmp_path, only):
     assert speed.bytes == 1 << 20
     assert speed.bytes_per_second > 1e6
     finding = only(environment_module.environment(tmp_path, speed))
-    assert finding.what == "TensorFlow sees no GPU, though H200 is here with driver 570.1"
+    assert finding.what == "TensorFlow sees no GPU, although H200 is present with driver 570.1"
     monkeypatch.setattr(environment_module, "driver", lambda: None)
     assert not environment_module.environment(tmp_path, speed)[1]
 
@@ -176,7 +176,7 @@ def test_where_xla_does_not_compile_the_rest_is_examined(subject, monkeypatch):
     ("variable", "chosen", "on"),
     [(None, None, False), (None, True, True), ("true", None, True), ("TRUE", None, False), ("false", True, False)],
 )
-def test_memory_growth_is_told_as_tensorflow_decides_it(monkeypatch, tmp_path, variable, chosen, on):
+def test_memory_growth_is_reported_as_tensorflow_decides_it(monkeypatch, tmp_path, variable, chosen, on):
     monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
     if variable:
         monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", variable)

@@ -85,18 +85,18 @@ def bytes_of(clips, frames):
     return KEPT + GRADIENTS + FRAME * clips * frames
 
 
-def test_the_batch_advised_fits_and_is_taken(workload_of, with_clips, mended, only):
+def test_the_batch_advised_fits_and_is_taken(workload_of, with_clips, advised_config, only):
     spec, free = with_clips({872: (500, 9)}), 4 << 30
     workload = workload_of(spec, "training.batch_size=64", "training.gradient_accumulation_steps=4")
     result, most = memory(workload, free, search=False)
     finding = only(result)
     assert finding.what == "the largest step, 64 clips x 872 frames, needs 5.8 GiB, 4.0 GiB are available"
-    size = mended(workload.subject.config, spec, [finding]).training.batch_size
+    size = advised_config(workload.subject.config, spec, [finding]).training.batch_size
     assert size == most == 20
     assert bytes_of(size, 872) <= 0.9 * free < bytes_of(size + 4, 872)
 
 
-def test_a_batch_that_fits_tells_how_far_it_may_grow(workload_of, with_clips):
+def test_a_batch_that_fits_shows_how_large_it_may_grow(workload_of, with_clips):
     workload = workload_of(with_clips({872: (500, 9)}), "training.batch_size=8")
     (_, findings), most = memory(workload, 8 << 30, search=False)
     assert not findings
@@ -108,12 +108,12 @@ def test_no_batch_setting_helps_one_clip_a_micro_batch(workload_of, with_clips, 
     settings = ("training.batch_size=4", "training.gradient_accumulation_steps=4")
     result, most = memory(workload_of(with_clips({872: (500, 9)}), *settings), 2 << 30, search=False)
     finding = only(result)
-    assert finding.cause == "it is too large even with one clip a micro-batch, so that no batch setting helps"
+    assert finding.cause == "it is too large even with one clip per micro-batch, so no batch setting helps"
     assert (finding.setting, most) == ("", 0)
     assert "model.size" in finding.remedy
 
 
-def test_the_largest_step_need_not_be_the_tallest(workload_of, with_clips, mended, only):
+def test_the_largest_step_need_not_be_the_longest(workload_of, with_clips, advised_config, only):
     spec = with_clips({400: (500, 9), 872: (2, 1)})
     workload = workload_of(spec, "training.batch_size=29")
     (fact,), findings = memory(workload, 64 << 30, search=False)[0]
@@ -121,7 +121,7 @@ def test_the_largest_step_need_not_be_the_tallest(workload_of, with_clips, mende
     assert "the largest step (63 clips x 400 frames)" in fact.text
     assert not findings
     result, _ = memory(workload, 4 << 30, search=True)
-    size = mended(workload.subject.config, spec, [only(result)]).training.batch_size
+    size = advised_config(workload.subject.config, spec, [only(result)]).training.batch_size
     sizes = batch_sizes(spec, workload.subject.config.training.model_copy(update={"batch_size": size}))
     assert bytes_of(sizes[0], 400) <= 0.9 * (4 << 30)
     assert result[0][1].value == {"batch_size": size, "proved": False}
@@ -148,14 +148,14 @@ def test_a_batch_is_proved_by_running_it(workload_of, with_clips, monkeypatch, o
     assert "no batch setting helps" in finding.cause
 
 
-def test_memory_that_no_gpu_tells_is_not_judged(workload_of, with_clips, monkeypatch):
+def test_memory_that_no_gpu_reports_gets_no_verdict(workload_of, with_clips, monkeypatch):
     monkeypatch.setattr(memory_module, "accelerator", lambda: "/GPU:0")
     assert available_bytes() is None
     workload = workload_of(with_clips({872: (40, 4)}))
     (facts, findings), most = memory(workload, available_bytes(), search=True)
     assert facts[0].value["available_bytes"] is None
-    assert facts[0].text.endswith("TensorFlow does not tell what there is")
-    assert [fact.text for fact in facts[1:]] == ["not looked for: the memory is not known"]
+    assert facts[0].text.endswith("TensorFlow does not report what is free")
+    assert [fact.text for fact in facts[1:]] == ["not searched: the available memory is unknown"]
     assert (findings, most) == ([], None)
 
 
@@ -185,7 +185,7 @@ def test_a_control_group_leaves_its_limit_less_its_use(folder, limit, usage, cac
     assert free_host_bytes() > 1 << 28
 
 
-def test_the_largest_batch_of_the_micro_model(tiny_cache, micro, monkeypatch, mended):
+def test_the_largest_batch_of_the_micro_model(tiny_cache, micro, monkeypatch, advised_config):
     """Made up are the memory of two clips, the memory that there is, and that this machine's CPU is a GPU."""
     quick = ["training.batch_size=2", "training.validate_every=1", "model.dropout=0", "model.duration_layers=1"]
     subject = load_subject(["tiny"], [*micro, *quick], {}, tiny_cache)
@@ -215,10 +215,10 @@ def test_the_largest_batch_of_the_micro_model(tiny_cache, micro, monkeypatch, me
     assert ran == [[1, subject.spec.buckets[1].frames, 80]]
     assert facts["not run"].text == "they do not fit into memory"
     assert [finding.setting for finding in report.findings] == ["training.batch_size", "training.validate_every"]
-    assert mended(subject.config, subject.spec, report.findings).training.batch_size == 1
+    assert advised_config(subject.config, subject.spec, report.findings).training.batch_size == 1
 
 
-def test_where_neither_proc_nor_sysconf_tells_the_systems_that_do_are_named(monkeypatch, tmp_path):
+def test_without_proc_and_sysconf_the_error_names_supported_systems(monkeypatch, tmp_path):
     monkeypatch.setattr(memory_module, "Path", lambda _: tmp_path / "missing")
     monkeypatch.delattr("os.sysconf")
     with pytest.raises(LockstepError, match="expected Linux, macOS or WSL2"):

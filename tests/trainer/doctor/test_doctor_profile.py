@@ -59,7 +59,7 @@ def traced(folder, *planes):
     return file
 
 
-def test_on_a_gpu_its_streams_tell_and_copies_are_no_work(tmp_path, monkeypatch):
+def test_on_a_gpu_streams_count_and_copies_are_not_work(tmp_path, monkeypatch):
     monkeypatch.setattr(profile, "accelerator", lambda: "/GPU:0")
     kernel = "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>(cutlass::Params) [clone .kd]"
     file = traced(
@@ -104,6 +104,6 @@ def test_the_time_of_an_op_is_less_that_of_those_inside_it():
     assert top_ops([line]) == [("while", 6.0, 1), ("fusion", 4.0, 2), ("copy", 1.0, 1)]
 
 
-def test_names_of_xla_and_of_tensorflow_are_told_apart():
+def test_xla_names_are_distinguished_from_tensorflow_names():
     assert is_xla_op("wrapped_reduce-window.2")
     assert not any(map(is_xla_op, ("while/body/mul:Mul", "ThunkExecutor::Execute", "IteratorGetNext")))

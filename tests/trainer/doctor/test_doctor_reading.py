@@ -69,9 +69,9 @@ def test_a_shard_on_a_slow_reader(subject, slow_reads):
     (finding,) = examine(subject, count=0, search=False, progress=lambda doing: None).findings
     assert finding.section == "environment"
     assert finding.what.startswith(f"slow to read: {shard} at 0.")
-    assert finding.cause == "what holds it is throttled, fails in places, or is slower than what holds the others"
-    assert finding.remedy == f"copy {subject.cache} to another disk, and look at the health of this one"
-    assert finding.gain == "0.3 s less reading in every epoch that reads the disk"
+    assert finding.cause == "its disk is throttled, failing in places, or slower than the disk of the others"
+    assert finding.remedy == f"copy {subject.cache} to another disk, and check the health of this one"
+    assert finding.gain == "0.3 s less reading in every epoch that reads from the disk"
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_a_slow_shard_among_large_ones_is_named(shards, slow_reads, only):
     assert speed.bytes == 4 * (2 << 20) + (1 << 10)
     finding = only(environment_module.environment(folder, speed))
     assert re.fullmatch(r"slow to read: shard-2 at [\d.]+ MiB/s; a typical shard is read at [\d,]+ MiB/s", finding.what)
-    assert re.fullmatch(r"0\.[34] s less reading in every epoch that reads the disk", finding.gain)
+    assert re.fullmatch(r"0\.[34] s less reading in every epoch that reads from the disk", finding.gain)
 
 
 @pytest.mark.parametrize("kind", ["healthy", "far away", "a stall of milliseconds", "busy for a moment"])
@@ -115,6 +115,6 @@ def test_sound_shards_have_no_finding(shards, slow_reads, kind):
 
 def test_a_disk_that_cannot_keep_up(only):
     asked = {"batch_bytes": 50e6, "cache_bytes": 10**12, "free_memory": 10**10, "step_seconds": 0.1}
-    assert "of a disk that reads 95" in only(disk_demand(1e8, **asked)).what
+    assert "the disk reads 95" in only(disk_demand(1e8, **asked)).what
     assert not disk_demand(1e9, **asked)[1]
     assert not disk_demand(1e8, **{**asked, "cache_bytes": 10**9})[1]

@@ -15,7 +15,7 @@ from xtts.shared.cache.stats import corpus_stats
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import batch_sizes
-from xtts.trainer.data.dataset import bucket_order
+from xtts.trainer.data.training_bucket import bucket_order
 from xtts.trainer.doctor.checks import settings
 from xtts.trainer.doctor.subject import load_subject
 
@@ -34,7 +34,7 @@ def test_a_cap_of_800_frames_on_ljspeechs_lengths(rows_of, configured, only):
     finding = only(settings.caps(rows, configured("shapes.max_mel_frames=800")))
     assert finding.what == "shapes.max_mel_frames 800 rejects 30 of 262 clips (11.5%)"
     assert finding.remedy == "set shapes.max_mel_frames to 869; then rebuild the cache"
-    assert finding.gain == "30 clips more to train on, 0.1 hours"
+    assert finding.gain == "30 more clips to train on, 0.1 hours"
     assert not settings.caps(rows, configured("shapes.max_mel_frames=869"))[1]
 
 
@@ -44,7 +44,7 @@ def test_a_cap_may_keep_out_a_handful_and_no_more(rows_of, configured, only):
     assert "rejects 2 of 100 clips (2.0%)" in only(settings.caps(rows_of([500] * 98 + [900] * 2), capped)).what
 
 
-def test_padding_names_the_bucket_count_that_mends_it(rows_of, subject, only):
+def test_padding_names_the_bucket_count_that_fixes_it(rows_of, subject, only):
     random = np.random.default_rng(0)
     rows = rows_of([int(n) for n in random.integers(100, 870, 2000)])
     stats = corpus_stats(rows)
@@ -90,13 +90,13 @@ def blank_advice(config, spec, most):
     return finding
 
 
-def test_a_batch_without_blanks_is_one_that_the_trainer_takes(configured, with_clips, mended):
+def test_a_batch_without_blanks_is_one_that_the_trainer_takes(configured, with_clips, advised_config):
     spec, micro = with_clips({400: (40, 24)}), "training.gradient_accumulation_steps=4"
     divided = configured("training.batch_size=20", micro, "training.validate_every=1")
-    assert mended(divided, spec, [blank_advice(divided, spec, 100)]).training.batch_size == 24
+    assert advised_config(divided, spec, [blank_advice(divided, spec, 100)]).training.batch_size == 24
     # A quarter more than 36 would be more than all 40 clips.
     spec, large = with_clips({400: (40, 41)}), configured("training.batch_size=36", "training.validate_every=1")
-    assert mended(large, spec, [blank_advice(large, spec, 100)]).training.validate_every == 4
+    assert advised_config(large, spec, [blank_advice(large, spec, 100)]).training.validate_every == 4
 
 
 def test_a_batch_without_blanks_is_no_larger_than_what_fits(configured, with_clips):
@@ -176,7 +176,7 @@ def test_little_memory_for_shuffling_mixes_shards_as_well(ljspeech_spec):
     assert shares[64] < 1.1 * shares[512]
 
 
-def test_clips_at_their_own_lengths_are_unusable(tiny_corpus, tmp_path, micro):
+def test_unpadded_clips_are_unusable(tiny_corpus, tmp_path, micro):
     flags = {"shapes.pad_to_fixed_length": False, "shapes.buckets": 1}
     build_cache(
         tiny_corpus, tmp_path / "features", load_config("tiny", flags=flags), workers=1, progress=NullProgress()

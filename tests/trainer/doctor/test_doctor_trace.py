@@ -20,7 +20,7 @@ def test_a_function_retraced_by_a_python_scalar(module):
     (finding,) = report.findings
     assert finding.what == f"train_step ({name}.py:4) traced again 4 times: scale changed"
     assert finding.cause == "scale was Python float 1.0, then Python float 0.5"
-    assert finding.fix.startswith("pass tf.constant(scale) or give input_signature")
+    assert finding.fix.startswith("pass tf.constant(scale) or set input_signature")
     assert "a call that is traced again takes" in finding.gain
     assert report.sections[0].facts[0].value == {"calls": 5, "traces": 5, "functions": 1}
 
@@ -140,13 +140,13 @@ HEALTHY = {
 
 
 @pytest.mark.parametrize("source", HEALTHY.values(), ids=range(len(HEALTHY)))
-def test_healthy_code_is_not_accused(module, source):
+def test_healthy_code_has_no_finding(module, source):
     report = watch_calls(f"{module(source)}:one_step", 6)
     assert report.findings == []
     assert all(fact.value["traces"] == fact.value["functions"] for fact in report.sections[0].facts)
 
 
-def test_methods_are_told_by_their_own_names(module):
+def test_methods_are_reported_by_name(module):
     report = watch_calls(f"{module(next(iter(HEALTHY.values())))}:one_step", 6)
     train, validate = report.sections[0].facts
     assert train.name.startswith("Trainer.train_step (foreign_")
@@ -165,7 +165,7 @@ def test_methods_are_told_by_their_own_names(module):
         "kept.append(tf.function(body)); kept[-1](tf.ones([2]))",
     ],
 )
-def test_a_function_made_anew_in_every_call(module, call):
+def test_a_function_created_in_every_call(module, call):
     name = module(f"""
         kept = []
 
@@ -187,15 +187,15 @@ def test_a_function_made_anew_in_every_call(module, call):
             {call}
     """)
     (finding,) = watch_calls(f"{name}:one_step", 4).findings
-    assert finding.what.endswith(") made anew 3 times")
-    assert "each is traced for itself" in finding.cause
-    assert finding.fix.startswith("make the tf.function, and the object that it is a method of, once and outside")
+    assert finding.what.endswith(") created again 3 times")
+    assert "a new tf.function has no traces" in finding.cause
+    assert finding.fix.startswith("create the tf.function, and the object whose method it is, once, outside")
 
 
 @pytest.mark.parametrize(
     ("call", "cause", "fix"),
     [
-        ("Options(), 0", "options was Options object 1, then Options object 2", "make options once"),
+        ("Options(), 0", "options was Options object 1, then Options object 2", "create options once"),
         ("Options(), number", "x was Python int 0, then Python int 1", "pass tf.constant(x)"),
         ("None, None if number else tf.ones([2])", "x was tensor float32[2], then None", "give every call the same"),
         ("None, [0] * number", "x was list of 0, then list of 1", "give every call the same arguments"),
@@ -239,7 +239,7 @@ def test_a_trace_that_no_argument_explains(module):
     """)
     (finding,) = watch_calls(f"{name}:one_step", 4).findings
     assert finding.what == f"step ({name}.py:6) traced again once: no argument changed"
-    assert finding.cause.startswith("the arguments were alike")
+    assert finding.cause.startswith("the arguments were equal")
 
 
 def test_a_steady_function_has_no_finding_and_is_left_as_it_was(module):
@@ -267,17 +267,17 @@ def test_a_steady_function_has_no_finding_and_is_left_as_it_was(module):
         ("./{}.py:step", "not MODULE:NAME"),
         ("no_such_module:f", "no_such_module:f: module no_such_module cannot be imported"),
         ("{}.inner:f", "inner cannot be imported"),
-        ("{}:step", "a tf.function that has to be given x; name a plain function that makes one call"),
+        ("{}:step", "a tf.function that needs the arguments x; name a plain function that makes one call"),
         ("{}:two", "a function of 2 arguments, expected none or one"),
-        ("{}:named", "a function that has to be given number by name"),
-        ("{}:max", "a function that does not tell its arguments; name a plain function"),
+        ("{}:named", "a function that needs the keyword arguments number"),
+        ("{}:max", "a function without a readable signature; name a plain function"),
         ("{}:batches", "gives a generator, which nobody runs; name a plain function"),
         ("{}:VALUE", "a int, expected a function"),
         ("{}:fails", "raised ZeroDivisionError, see above"),
         ("{}:leaves", "raised SystemExit, see above"),
     ],
 )
-def test_what_cannot_be_called_is_told(module, target, message):
+def test_a_target_that_cannot_be_called_is_an_error(module, target, message):
     name = module("""
         VALUE = 3
         step = tf.function(lambda x: x)

@@ -60,8 +60,8 @@ def test_a_slow_pipeline_is_reported_with_its_share_and_named_by_the_doctor(make
         traces=2,
     )  # fmt: skip
     [finding] = input_wait(times)[1]
-    told = float(finding.what.removeprefix("steps wait ").partition("%")[0]) / 100
-    assert told == pytest.approx(share, abs=0.1 * share)
+    reported = float(finding.what.removeprefix("steps wait ").partition("%")[0]) / 100
+    assert reported == pytest.approx(share, abs=0.1 * share)
 
 
 def test_wait_step_and_rest_are_the_wall_time_of_the_call(make_loop):

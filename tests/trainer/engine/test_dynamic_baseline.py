@@ -1,4 +1,4 @@
-"""The dynamic baseline: clips at own length, padded per batch, traced for each shape; the same order and losses."""
+"""The dynamic baseline: clips padded per batch, traced for each shape; the same order and losses."""
 
 import io
 import mmap
@@ -26,12 +26,12 @@ from xtts.trainer.engine.train_step import LOSSES, TraceGuard, random_inputs
 from xtts.trainer.run.checkpoint import load_arrays
 from xtts.trainer.run.trainer import train
 
-OWN_LENGTH = ("shapes.pad_to_fixed_length=false", "shapes.buckets=1")
+UNPADDED = ("shapes.pad_to_fixed_length=false", "shapes.buckets=1")
 
 
 @pytest.fixture(scope="module")
 def caches(tmp_path_factory, tiny_corpus):
-    """(clips at own length, the same clips padded to one shape)."""
+    """(unpadded clips, the same clips padded to one shape)."""
     folder = tmp_path_factory.mktemp("dynamic")
     for name, fixed in (("own", False), ("padded", True)):
         flags = {"shapes.pad_to_fixed_length": fixed, "shapes.buckets": 1, "split.validation_fraction": 0.1}
@@ -40,9 +40,9 @@ def caches(tmp_path_factory, tiny_corpus):
 
 
 def run(make_plan, folder, cache, **options):
-    """Train two steps over clips at own length, each saved; what the screen showed."""
+    """Train two steps over unpadded clips, saving each; the output."""
     plan = make_plan(
-        folder, *OWN_LENGTH, "training.steps=2", "training.checkpoint_every=1", "training.log_every=1",
+        folder, *UNPADDED, "training.steps=2", "training.checkpoint_every=1", "training.log_every=1",
         "training.validate_every=2", cache=cache, **options,
     )  # fmt: skip
     console = Console(record=True, file=io.StringIO(), width=400)
@@ -59,7 +59,7 @@ def dynamic_run(caches, make_plan, tmp_path_factory):
 
 def test_it_trains_warns_and_reports_its_traces(dynamic_run, read_steps):
     folder, screen = dynamic_run
-    assert "warning: the cache holds clips at their own lengths, so every new shape is traced and compiled" in screen
+    assert "warning: the cache holds unpadded clips, so training stops to trace and compile every new shape" in screen
     assert "build the cache with shapes.pad_to_fixed_length: true" in screen
     assert "compiled bucket" not in screen
     lines = read_steps(folder)
@@ -83,7 +83,7 @@ def test_a_resumed_run_goes_on_at_the_same_clips_with_the_same_losses(
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
 
 
-def test_it_stops_in_words_when_memory_maps_run_out(caches, make_plan, monkeypatch, tmp_path, read_steps):
+def test_it_stops_with_a_message_when_memory_maps_run_out(caches, make_plan, monkeypatch, tmp_path, read_steps):
     monkeypatch.setattr(DynamicValidation, "empty", True)
     # What is counted here are traces and memory maps made up for the test: XLA need not compile them.
     monkeypatch.setattr(train_step, "relaxed", lambda body: tf.function(body, autograph=False))
@@ -91,15 +91,15 @@ def test_it_stops_in_words_when_memory_maps_run_out(caches, make_plan, monkeypat
     monkeypatch.setattr(dynamic, "free_maps", lambda: next(left))
     settings = ("training.steps=9", "training.checkpoint_every=9", "training.validate_every=9")
     console = Console(record=True, file=io.StringIO(), width=400)
-    assert not train(make_plan(tmp_path, *OWN_LENGTH, *settings, cache=caches[0]), console)
+    assert not train(make_plan(tmp_path, *UNPADDED, *settings, cache=caches[0]), console)
     assert [line["traces"] for line in read_steps(tmp_path)] == [1, 2]
     assert (tmp_path / "checkpoints" / "step-2").is_dir()
-    told = console.export_text().splitlines()[-1]
-    assert told.startswith("2 steps are compiled: the kernel has no memory maps for more: saved step 2; ")
-    assert told.endswith(f"continue with: xtts-train --resume {tmp_path}")
+    last_line = console.export_text().splitlines()[-1]
+    assert last_line.startswith("2 steps are compiled: the kernel has no memory maps for more: saved step 2; ")
+    assert last_line.endswith(f"continue with: xtts-train --resume {tmp_path}")
 
 
-def test_validation_stops_in_words_too(caches, monkeypatch):
+def test_validation_stops_with_a_message_too(caches, monkeypatch):
     left = iter([3000, 1900])
     monkeypatch.setattr(dynamic, "free_maps", lambda: next(left))
     spec, guard = load_spec(caches[0]), TraceGuard()
@@ -117,7 +117,7 @@ def test_validation_stops_in_words_too(caches, monkeypatch):
 def test_the_memory_maps_of_this_process_are_counted():
     held, before = [], dynamic.free_maps()
     if before is None:
-        pytest.skip("this system does not tell them")
+        pytest.skip("this system does not report them")
     for _ in range(50):  # neighbours of different rights are not joined
         held += [mmap.mmap(-1, 4096, prot=mmap.PROT_READ), mmap.mmap(-1, 4096)]
     assert 50 <= before - dynamic.free_maps() <= 200
@@ -145,7 +145,7 @@ def test_batches_are_padded_to_their_own_longest_clip(caches):
 
 
 def test_the_padding_does_not_change_the_losses(caches, make_plan, tmp_path):
-    plan = make_plan(tmp_path, *OWN_LENGTH, cache=caches[0])
+    plan = make_plan(tmp_path, *UNPADDED, cache=caches[0])
     model = build_model(plan.config, plan.spec)
     ours, theirs = (next(iter(stream(cache))) for cache in caches)
     assert ours.mel.shape[1] < theirs.mel.shape[1]

@@ -1,7 +1,8 @@
 """Golden losses: twenty locked steps from a fixed seed give the numbers of `golden_losses.json`.
 
-A refactor leaves them alone; a change of the mathematics (initial values, model, losses, random numbers, clipping,
-optimizer, schedule, averages) moves them. Where that is meant, write the file anew and say so in the commit:
+A refactoring does not change them; a change of the mathematics (initial values, model, losses, random numbers,
+clipping, optimizer, schedule, averages) changes them. If that is intended, write the file again and say so in the
+commit:
 
     python tests/trainer/engine/test_golden_losses.py
 """

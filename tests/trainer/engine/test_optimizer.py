@@ -87,7 +87,7 @@ def test_warm_up_then_the_peak_then_a_cosine_to_the_floor(decay_fraction, step, 
     assert float(learning_rate(training, tf.constant(step, tf.int64))) == pytest.approx(expected, rel=1e-5)
 
 
-def test_groups_are_clipped_apart():
+def test_groups_are_clipped_separately():
     gradients = [tf.constant([3.0, 4.0]), tf.constant([[300.0]]), tf.constant([0.0, 12.0])]
     clipped, norms = clip_by_group(gradients, [0, 1, 0], 6.5)
     np.testing.assert_allclose(norms, [13.0, 300.0])

@@ -16,7 +16,7 @@ from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.reporter import clip_namer
 
 
-def test_compiling_moves_nothing(compiled_trainer):
+def test_compiling_changes_no_weight(compiled_trainer):
     _, before, after = compiled_trainer
     assert all(np.array_equal(before[name], after[name]) for name in before)
 

@@ -1,4 +1,4 @@
-"""The voice of a recording: whose it is, where it is cropped, that no loss sees what it tells, that speech listens."""
+"""The reference encoder: which clip is the reference, where it is cropped, no leak into a loss, use in synthesis."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def crops(seed, most_frames=8, length=(40, 21, 0, 33, 1)):
     return crop[:, 0, 0].numpy(), found.numpy()
 
 
-def test_a_crop_lies_inside_its_clip_and_is_at_most_half_of_it():
+def test_a_crop_is_inside_its_clip_and_at_most_half_of_it():
     firsts = []
     for i in range(200):
         first, length = crops([i, 0])
@@ -41,7 +41,7 @@ def test_a_crop_lies_inside_its_clip_and_is_at_most_half_of_it():
     assert crops(None, most_frames=100)[1].tolist() == [20, 10, 0, 16, 0]
 
 
-def test_the_place_is_a_function_of_the_seed_and_the_middle_without_one():
+def test_the_seed_decides_where_a_crop_starts_and_without_one_it_is_the_middle():
     assert (crops([1, 2])[0] == crops([1, 2])[0]).all()
     assert (crops([1, 2])[0] != crops([1, 3])[0]).any()
     assert crops(None)[0].tolist() == [16, 7, 0, 13, 0]
@@ -51,13 +51,13 @@ SPEAKERS, LENGTHS = (0, 1, 0, 2, 0, 1, 0, 0), (40, 21, 30, 33, 12, 35, 0, 40)
 
 
 def chosen(seed, speakers=SPEAKERS):
-    """(clip that each clip is heard from or -1, its first frame, length, frames told) of mels that hold both."""
+    """(each clip's reference clip or -1, first frame, length, leaked frames), read from mels that hold both numbers."""
     frames = np.tile(np.arange(40, dtype=np.float32), [len(LENGTHS), 1])
     mel = np.stack([frames, np.tile(np.arange(8.0)[:, None], [1, 40])], axis=2).astype(np.float32)
     speaker = None if speakers is None else tf.constant(speakers)
-    crop, length, told = choose_references(tf.constant(mel), tf.constant(LENGTHS), speaker, 6, seed)
-    assert told.shape == (8, 40, 1)
-    return np.where(length > 0, crop[:, 0, 1], -1).astype(int), crop[:, 0, 0].numpy(), length.numpy(), told[..., 0]
+    crop, length, leaked = choose_references(tf.constant(mel), tf.constant(LENGTHS), speaker, 6, seed)
+    assert leaked.shape == (8, 40, 1)
+    return np.where(length > 0, crop[:, 0, 1], -1).astype(int), crop[:, 0, 0].numpy(), length.numpy(), leaked[..., 0]
 
 
 @pytest.mark.parametrize(
@@ -68,27 +68,27 @@ def chosen(seed, speakers=SPEAKERS):
     ],
     ids=["speakers", "one voice"],
 )
-def test_a_clip_is_heard_from_another_of_its_speaker(speakers, others):
+def test_the_reference_is_another_clip_of_the_speaker(speakers, others):
     drawn = [chosen([1, i], speakers) for i in range(200)]
     rows = np.array([row for row, *_ in drawn])
     assert [set(column) for column in rows.T.tolist()] == others  # neither blank ones nor those of the same length
     for column, ones in zip(rows.T, others, strict=True):
         counts = np.array([(column == one).sum() for one in ones])
         assert (np.abs(counts - 200 / len(ones)) < 40).all()  # evenly: 5 standard deviations and more
-    for row, _, length, told in drawn:
+    for row, _, length, leaked in drawn:
         assert length.tolist() == [6] * 8
-        assert told.numpy().any(axis=1).tolist() == [ones == {i} for i, ones in enumerate(others)]
-        assert (row[~told.numpy().any(axis=1)] != np.arange(8)[~told.numpy().any(axis=1)]).all()
+        assert leaked.numpy().any(axis=1).tolist() == [ones == {i} for i, ones in enumerate(others)]
+        assert (row[~leaked.numpy().any(axis=1)] != np.arange(8)[~leaked.numpy().any(axis=1)]).all()
 
 
-def test_what_a_clip_tells_of_itself_is_its_crop_and_that_alone():
+def test_the_leaked_frames_are_exactly_the_own_crop():
     for seed in (None, [1, 2], [1, 3]):
-        row, first, length, told = chosen(seed)
+        row, first, length, leaked = chosen(seed)
         own = row == np.arange(8)
         assert own.tolist() == ([True] * 6 + [False, True] if seed is None else [i == 3 for i in range(8)])
         for place in range(8):
             expected = np.arange(first[place], first[place] + length[place]) if own[place] else []
-            assert np.flatnonzero(told[place]).tolist() == list(expected)
+            assert np.flatnonzero(leaked[place]).tolist() == list(expected)
 
 
 def moved(model):
@@ -99,11 +99,11 @@ def moved(model):
 
 
 @pytest.mark.parametrize("seed", [None, [5, 6]], ids=["validation", "training"])
-def test_no_frame_is_both_told_and_scored(monkeypatch, seed):
+def test_no_leaked_frame_is_scored(monkeypatch, seed):
     model = moved(small_model(seed=9, **VOICE, voice_frames=8, dropout=0.0))
     ids, mel, token_length, mel_length, noise, _ = clips()
-    mel, hear = tf.constant(mel), model.reference.hear
-    _, told = hear(mel, mel_length, tf.range(4), None if seed is None else fold_seed(tf.constant(seed), 2))
+    mel, encode = tf.constant(mel), model.reference.encode_crops
+    _, leaked = encode(mel, mel_length, tf.range(4), None if seed is None else fold_seed(tf.constant(seed), 2))
 
     def weight():
         """float32[B, T]: what a change of each frame does to the losses; at time 0 the decoder sees noise alone."""
@@ -116,12 +116,13 @@ def test_no_frame_is_both_told_and_scored(monkeypatch, seed):
             loss = tf.reduce_sum(sums["prior"]) + tf.reduce_sum(sums["flow"])
         return tf.reduce_max(tf.abs(tape.gradient(loss, mel)), axis=2).numpy()
 
-    audible, told = np.arange(40) < mel_length[:, None], told[..., 0].numpy()
-    assert told.sum(axis=1).tolist() == [8, 8, 0, 8]
+    audible, leaked = np.arange(40) < mel_length[:, None], leaked[..., 0].numpy()
+    assert leaked.sum(axis=1).tolist() == [8, 8, 0, 8]
     through_latents = weight()
     assert (through_latents[audible] > 0).all()
-    monkeypatch.setattr(model.reference, "hear", lambda *clip: (tf.stop_gradient(hear(*clip)[0]), hear(*clip)[1]))
-    np.testing.assert_array_equal(weight() > 0, audible & ~told)
+    without_gradient = lambda *clip: (tf.stop_gradient(encode(*clip)[0]), encode(*clip)[1])  # noqa: E731
+    monkeypatch.setattr(model.reference, "encode_crops", without_gradient)
+    np.testing.assert_array_equal(weight() > 0, audible & ~leaked)
 
 
 def test_validation_losses_of_a_clip_do_not_depend_on_its_neighbours():
@@ -166,7 +167,7 @@ def test_the_counts_are_the_values_that_are_scored(parts, speakers):
     assert count["duration"] == 24
 
 
-def test_the_steps_ask_for_the_counts_of_their_own_micro_batches(monkeypatch):
+def test_the_steps_use_the_counts_of_their_own_micro_batches(monkeypatch):
     model, asked = small_model(3, **VOICE), []
     count = model.loss_counts
     monkeypatch.setattr(
@@ -188,7 +189,7 @@ def test_without_latents_there_is_no_encoder():
     assert {path.split("/")[1] for path in more} == {"reference", "text_encoder", "decoder"}
 
 
-def test_the_reference_alone_tells_speakers_apart():
+def test_only_the_reference_distinguishes_speakers():
     paths = [variable.path for variable in small_model(3, **VOICE).trainable_variables]
     assert not any("speakers" in path for path in paths)
     assert any("speakers" in variable.path for variable in small_model(3).trainable_variables)

@@ -37,7 +37,7 @@ def test_arrays_come_back_as_they_were(tmp_path):
     assert json.loads((path / "checkpoint.json").read_text())["progress"] == {"best": 1.5}
 
 
-def test_layers_of_an_older_checkpoint_are_found_under_their_names_of_today(tmp_path):
+def test_layers_of_an_older_checkpoint_get_their_current_names(tmp_path):
     older = (
         "text_encoder/block_0/attention/inward",
         "reference_encoder/inward",
@@ -88,7 +88,7 @@ def test_a_longer_run_goes_on_before_the_decay_of_the_shorter_one(tmp_path):
     shutil.rmtree(tmp_path / "step-60")
     shutil.rmtree(tmp_path / "step-80")
     assert before_decay(last, training(200)) is None
-    assert before_decay(save(tmp_path, 170), training(200)) == longer  # one that does not tell its schedule
+    assert before_decay(save(tmp_path, 170), training(200)) == longer  # one without a stored schedule
 
 
 def test_what_a_killed_save_left_is_no_checkpoint_and_is_swept_up(tmp_path):
@@ -152,7 +152,7 @@ def test_another_model_order_or_cache_is_refused_by_name(tmp_path, change, messa
         check_resumable(path, {**IDENTITY, **change})
 
 
-def test_going_back_sets_the_other_future_aside(tmp_path):
+def test_going_back_sets_newer_checkpoints_aside(tmp_path):
     for step in (1, 2, 3):
         save(tmp_path, step)
     assert [path.name for path in set_aside_newer(tmp_path, 1)] == ["step-2", "step-3"]
@@ -160,7 +160,7 @@ def test_going_back_sets_the_other_future_aside(tmp_path):
     assert (tmp_path / "superseded" / "step-3" / "state.npz").is_file()
 
 
-def test_a_checkpoint_of_before_voice_latents_is_one_without_them(tmp_path, make_plan):
+def test_a_checkpoint_older_than_voice_latents_has_none(tmp_path, make_plan):
     def identity(*assignments):
         plan = make_plan(tmp_path / "run", *assignments)
         return describe(plan.config, plan.spec)

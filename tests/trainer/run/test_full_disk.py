@@ -1,4 +1,4 @@
-"""A disk that fills up while the run writes: told in one line, and nothing that was saved is lost."""
+"""A disk that fills up while the run writes: a one-line error, and nothing saved is lost."""
 
 import resource
 from contextlib import contextmanager
@@ -64,7 +64,7 @@ def test_metrics_that_cannot_be_written_stop_the_run_in_one_line(folder, size):
     assert len(lines) <= size
 
 
-def test_a_run_that_goes_on_keeps_its_metrics_where_they_cannot_be_written_anew(folder):
+def test_a_continued_run_keeps_its_metrics_if_they_cannot_be_rewritten(folder):
     folder.metrics_file.write_text('{"split": "train", "step": 1}\n' * 100)
     with largest_file(300), pytest.raises(LockstepError, match=r"metrics.jsonl: cannot be written \(File too large"):
         folder.forget_after(1)

@@ -44,5 +44,5 @@ def test_speakers_are_found_by_name():
     assert taken[f"averages/{ENCODER_SPEAKERS}"][:, 0].tolist() == [51, 1, 50]
 
 
-def test_the_same_names_are_not_worth_a_line():
+def test_identical_names_print_nothing():
     assert shared_names(voice("_ a", speakers=["ann"]), voice("_ a", speakers=["ann"])) == ""

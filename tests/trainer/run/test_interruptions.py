@@ -81,7 +81,7 @@ LONG_CALLS = ("training.steps_per_call=100000", "training.checkpoint_every=10000
 def test_a_signal_saves_and_says_how_to_continue(start, tmp_path, number, settings):
     folder = tmp_path / "run"
     process = start(folder, "training.steps=100000", *settings)
-    if settings:  # one call of minutes: nothing is saved or told before its end
+    if settings:  # one call of minutes: nothing is saved or reported before its end
         assert any("training begins" in line for line in process.stdout)
         time.sleep(2)
     else:

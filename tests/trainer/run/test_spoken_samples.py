@@ -1,4 +1,4 @@
-"""Fixed validation sentences at an interval: what is seen and heard of them, and that training takes no notice."""
+"""Fixed validation sentences at an interval: their audio and pictures, and no effect on training."""
 
 import shutil
 from dataclasses import replace
@@ -62,7 +62,7 @@ def test_tensorboard_shows_and_plays_the_sentences(sampled_run, tiny_cache):
     assert "samples at step 12: retrieval@1" in screen
 
 
-def test_training_takes_no_notice_of_the_samples(sampled_run, finished_run, read_steps):
+def test_samples_do_not_affect_training(sampled_run, finished_run, read_steps):
     folder, _ = sampled_run
     assert read_steps(folder) == read_steps(finished_run[0])
     assert read_steps(folder, "validation") == read_steps(finished_run[0], "validation")
@@ -101,11 +101,11 @@ def make_samples(make_plan, tmp_path):
 
 def test_one_sentence_is_spoken_without_figures(make_samples):
     samples = make_samples("training.sample_sentences=1")
-    assert (len(samples.clips), samples.heard) == (1, 1)
+    assert (len(samples.clips), samples.shown) == (1, 1)
     assert samples.figures([]) is None
 
 
-def test_nothing_is_said_where_nothing_is_held_out_or_asked_for(make_samples, tiny_cache):
+def test_no_samples_without_validation_clips_or_if_switched_off(make_samples, tiny_cache):
     spec = load_spec(tiny_cache)
     buckets = [bucket.model_copy(update={"validation": []}) for bucket in spec.buckets]
     assert make_samples(spec=spec.model_copy(update={"buckets": buckets})).empty
@@ -113,7 +113,7 @@ def test_nothing_is_said_where_nothing_is_held_out_or_asked_for(make_samples, ti
     assert not make_samples().empty
 
 
-def test_a_model_that_listens_speaks_each_sentence_in_the_voice_of_another_recording(make_samples):
+def test_with_latents_each_sentence_takes_its_voice_from_another_recording(make_samples):
     samples = make_samples("model.voice_latents=2", "model.voice_width=8", "model.voice_heads=2")
     tokens, mel, *lengths = samples._batch
     changed = (tokens, tf.concat([mel[:1] + 1.0, mel[1:]], axis=0), *lengths)

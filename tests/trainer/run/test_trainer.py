@@ -51,8 +51,8 @@ def test_a_resumed_run_equals_the_uninterrupted_one_to_the_bit(finished_run, run
 def test_the_rhythm_of_host_calls_does_not_change_the_numbers(finished_run, run_train, read_steps, tmp_path):
     _, out, _ = run_train(tmp_path / "run", "training.steps_per_call=5", "training.log_every=3")
     assert read_steps(tmp_path / "run") == read_steps(finished_run[0])
-    told = [line.split()[1] for line in out.splitlines() if line.startswith("step ")]
-    assert told == ["3/12", "6/12", "9/12", "12/12"]
+    steps = [line.split()[1] for line in out.splitlines() if line.startswith("step ")]
+    assert steps == ["3/12", "6/12", "9/12", "12/12"]
 
 
 def test_the_loss_falls(run_train, read_steps, tmp_path):
@@ -63,7 +63,7 @@ def test_the_loss_falls(run_train, read_steps, tmp_path):
     losses = [line["loss"] for line in read_steps(tmp_path / "run")]
     first, last = read_steps(tmp_path / "run", "validation")
     assert np.mean(losses[-20:]) < 0.6 * np.mean(losses[:20])
-    for name in ("prior", "flow"):  # the tones' random letters tell nothing of the durations of clips held out
+    for name in ("prior", "flow"):  # the tones' random letters do not predict durations of held-out clips
         assert last[name] < first[name]
 
 
@@ -91,7 +91,7 @@ def test_another_batch_size_goes_on_at_the_same_clips(finished_run, run_train, t
     )
 
 
-def test_init_from_takes_the_averaged_weights_alone(finished_run, run_train, tmp_path):
+def test_init_from_takes_only_the_averaged_weights(finished_run, run_train, tmp_path):
     source = finished_run[0] / "checkpoints" / "step-12"
     run_train(tmp_path / "run", "training.steps=4", "training.learning_rate=1e-12", more=["--init-from", source])
     taken, saved = load_arrays(tmp_path / "run" / "checkpoints" / "step-4"), load_arrays(source)
@@ -134,14 +134,14 @@ def test_epochs_decide_the_steps(make_plan, run_train, read_steps, tmp_path):
         assert 0 <= 2 * plan.spec.buckets[number].clips("train") - done < size
 
 
-def test_a_complete_run_is_left_alone_and_says_how_to_go_on(finished_run, run_train):
+def test_a_complete_run_is_unchanged_and_says_how_to_continue(finished_run, run_train):
     folder, _ = finished_run
     code, out, _ = run_train(folder, more=["--resume"])
     assert code == 0
     assert f"{folder} is complete: step 12 of 12. Train it further with: xtts-train --resume {folder} --steps 24" in out
 
 
-def test_a_finished_run_given_more_steps_is_the_run_that_was_meant_to_be_longer(run_train, read_steps, tmp_path):
+def test_a_finished_run_given_more_steps_equals_a_longer_run(run_train, read_steps, tmp_path):
     schedule = ("training.warmup_steps=2", "training.decay_fraction=0.5", "training.keep_checkpoints=1")
     for folder, steps in (("short", 12), ("long", 20)):
         run_train(tmp_path / folder, *schedule, f"training.steps={steps}")
@@ -151,7 +151,7 @@ def test_a_finished_run_given_more_steps_is_the_run_that_was_meant_to_be_longer(
     assert rates[-1] < 0.2 * rates[1]
     code, out, _ = run_train(short, *schedule, "training.steps=20", more=["--resume", short])
     assert code == 0
-    assert f"{short}: going on from step 7, before the learning rate was decayed" in out
+    assert f"{short}: continuing from step 7, before the learning rate was decayed" in out
     assert "steps 8 to 12 are trained again" in out
     assert read_steps(short) == read_steps(longer)
     ours, theirs = (load_arrays(folder / "checkpoints" / "step-20") for folder in (short, longer))
@@ -161,7 +161,7 @@ def test_a_finished_run_given_more_steps_is_the_run_that_was_meant_to_be_longer(
 def test_a_folder_that_holds_a_run_is_not_overwritten(finished_run, run_train):
     code, _, err = run_train(finished_run[0])
     assert code == 2
-    assert "holds a run already; continue it with --resume, or give another --out" in err
+    assert "already holds a run; continue it with --resume, or give another --out" in err
 
 
 def test_out_with_resume_goes_on_with_the_runs_own_settings_and_cache(finished_run, tmp_path):
@@ -176,10 +176,10 @@ def test_a_resumed_run_does_not_take_over_the_folder_of_another(finished_run, ru
     other = shutil.copytree(finished_run[0], tmp_path / "other")
     code, _, err = run_train(other, "training.steps=13", more=["--resume", finished_run[0]])
     assert code == 2
-    assert f"{other}: holds a run already" in err
+    assert f"{other}: already holds a run" in err
 
 
-def test_a_folder_in_use_is_refused(finished_run, run_train):
+def test_a_folder_in_use_is_an_error(finished_run, run_train):
     folder, _ = finished_run
     with exclusive(folder):
         code, _, err = run_train(folder, "training.steps=13", more=["--resume"])
@@ -210,4 +210,4 @@ def test_too_many_bad_numbers_in_a_row_stop_the_run(poisoned_cache, run_train, t
     cache, _ = poisoned_cache
     code, _, err = run_train(tmp_path / "run", "training.steps=20", "training.max_bad_steps=1", cache=cache)
     assert code == 1
-    assert "1 non-finite updates in a row, all skipped; look at the clips named above" in err
+    assert "1 non-finite updates in a row, all skipped; check the clips named above" in err

@@ -67,7 +67,7 @@ def test_stock_tensorflow_speaks_as_the_command_does(exported, finished_run):
     np.testing.assert_allclose(mel[0], expected, atol=1e-3)
 
 
-def test_tokenizer_and_profile_lie_beside_it(exported, finished_run, tiny_cache):
+def test_tokenizer_and_profile_are_next_to_it(exported, finished_run, tiny_cache):
     assert json.loads((exported / "exported/tokenizer.json").read_text()) == json.loads(
         (tiny_cache / "tokenizer.json").read_text()
     )
@@ -77,5 +77,5 @@ def test_tokenizer_and_profile_lie_beside_it(exported, finished_run, tiny_cache)
 
 def test_nothing_is_overwritten(exported, finished_run):
     request = ExportRequest(checkpoint=finished_run[0], out=exported / "exported", steps=2)
-    with pytest.raises(LockstepError, match="exists already, expected a new folder"):
+    with pytest.raises(LockstepError, match="already exists, expected a new folder"):
         export(request)

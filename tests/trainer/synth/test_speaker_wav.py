@@ -96,7 +96,7 @@ def test_the_voice_is_the_mean_of_the_crops(speaker):
     assert latents[0].shape == (1, 4, 16)
 
 
-def test_stock_tensorflow_listens_and_speaks(source, speaker, run, tmp_path):
+def test_stock_tensorflow_encodes_a_reference_and_speaks(source, speaker, run, tmp_path):
     export(ExportRequest(checkpoint=run, out=tmp_path / "exported", steps=DEFAULT_OPTIONS.steps))
     signatures = tf.saved_model.load(str(tmp_path / "exported/model")).signatures
     crop = np.random.default_rng(1).normal(-5, 2, [1, FRAMES, 80]).astype(np.float32)
@@ -149,7 +149,7 @@ def unusable(tmp_path):
         ("nan", r"nan\.wav: samples that are not finite numbers"),
     ],
 )
-def test_what_is_no_recording_of_a_voice(source, unusable, name, message):
+def test_invalid_reference_recordings(source, unusable, name, message):
     with pytest.raises(LockstepError, match=f"--speaker-wav .*{message}"):
         read_recording(Path(unusable / f"{name}.wav"), source)
 

@@ -62,7 +62,7 @@ def test_every_piece_fits_and_nothing_is_lost(letters):
 # Shapes
 
 
-def test_the_ladder_has_one_shape_a_height():
+def test_the_ladder_has_one_shape_per_frame_count():
     shapes = [Shape(tokens=30, frames=200), Shape(tokens=10, frames=100), Shape(tokens=20, frames=200)]
     symbols = {"kind": "characters", "add_blank": False, "symbols": ["<pad>", "a"]}
     voice = Voice.model_validate(

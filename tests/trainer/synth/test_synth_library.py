@@ -22,7 +22,7 @@ def test_a_text_is_spoken_the_same_every_time_and_unknown_letters_are_left_out(v
     assert np.array_equal(again.mel, speech.mel)
 
 
-def test_mistakes_are_told_as_the_command_tells_them(voice, finished_run):
+def test_errors_are_those_of_the_command(voice, finished_run):
     with pytest.raises(LockstepError, match="nothing to speak"):
         voice.speak(" ")
     with pytest.raises(LockstepError, match=r"is not in .*, expected no --speaker"):

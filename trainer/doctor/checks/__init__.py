@@ -1,1 +1,1 @@
-"""One check a file: what is measured, and the findings that follow."""
+"""One check per file: what is measured, and the findings that follow."""

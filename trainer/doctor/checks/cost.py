@@ -1,4 +1,4 @@
-"""Floating-point work of a step, counted in XLA's own program, and what a matrix product reaches on this device."""
+"""FLOPs of a step, counted in XLA's program, and the FLOP/s that a matrix product reaches on this device."""
 
 import math
 import time
@@ -11,15 +11,15 @@ import tensorflow as tf
 from xtts.trainer.system.device import accelerator
 
 _SECONDS = 0.3
-"""Least time of a ceiling's measurement."""
+"""Minimum duration of the matmul measurement."""
 _CPU_SIDE, _GPU_SIDE = 1024, 8192
 
 
 def step_flops(step: Callable[..., tf.Tensor], signature: Sequence[tf.TensorSpec]) -> int:
-    """Multiply-adds of a step, times two: those of its matrix products and convolutions, backward pass included.
+    """FLOPs of a step: two per multiply-add of its matrix products and convolutions, backward pass included.
 
-    TensorFlow shows no cost analysis; XLA's rules (HloCostAnalysis: a product counts its contracted elements, a
-    convolution its positions inside the input) are applied to the program that TensorFlow hands to XLA.
+    TensorFlow exposes no cost analysis, so this applies XLA's rules (HloCostAnalysis: a product counts its contracted
+    elements, a convolution its positions inside the input) to the program that TensorFlow hands to XLA.
     """
     from tensorflow.compiler.xla.service import hlo_pb2
 
@@ -63,9 +63,9 @@ def _convolution_flops(instruction: Any, output: list[int], source: list[int], k
 
 
 def _trips(inner: list[Any], computations: dict[int, Any]) -> int:
-    """Rounds of a loop whose condition compares with a constant; 1 where it does not, as XLA's own analysis takes it.
+    """Trip count of a loop whose condition compares with a constant; 1 for others, as in XLA's own analysis.
 
-    The condition is the called computation that gives a truth value.
+    The condition is the called computation that returns a boolean.
     """
     truth = 1  # PRED of xla_data.proto
     bounds = []

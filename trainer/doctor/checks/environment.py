@@ -17,15 +17,15 @@ from xtts.trainer.doctor.finding import Fact, Finding, Result
 from xtts.trainer.system.device import device_name
 
 _SAMPLE_BYTES = 2 << 20
-"""Read of every shard: hundreds of shards take seconds."""
+"""Bytes read from every shard: hundreds of shards take seconds."""
 _TIMES_SLOWER, _LOST_SECONDS = 4.0, 0.25
-"""A slow shard takes so many times as long as the others, and costs so many seconds more to read as a whole."""
+"""A shard is slow if it takes this many times as long as the others and this many more seconds to read in full."""
 _SUSPECTS, _ROUNDS = 3, 3
-"""How many shards are read again at most, the slowest, and how often."""
+"""Most shards (the slowest) to read again, and how often."""
 _DROPS_PAGES = hasattr(os, "posix_fadvise")
-"""Whether the system's memory can be told to drop a file, so that it is read from the disk."""
+"""Whether the page cache can drop a file, so that it is read from the disk."""
 _ENOUGH_DISK_BYTES = 1 << 30
-"""Checkpoints and curves of a run need about that much."""
+"""Checkpoints and curves of a run need about this much."""
 _CPU_FEATURES = ("avx2", "fma", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve")
 
 
@@ -37,26 +37,26 @@ class Sample(NamedTuple):
 
     @property
     def speed(self) -> float:
-        """Bytes a second."""
+        """Bytes per second."""
         return self.bytes / self.seconds
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSpeed:
-    """What reading the shards gave."""
+    """Samples of the shards and how fast they were read."""
 
     samples: dict[Path, Sample]
     cold: bool
-    """True when the system's memory was told to drop the files first."""
+    """True if the page cache dropped the files first."""
 
     @property
     def bytes(self) -> int:
-        """Of all samples."""
+        """Size of all samples."""
         return sum(sample.bytes for sample in self.samples.values())
 
     @property
     def bytes_per_second(self) -> float:
-        """Of all samples together."""
+        """Speed over all samples."""
         return self.bytes / max(sum(sample.seconds for sample in self.samples.values()), 1e-9)
 
 
@@ -74,7 +74,7 @@ def environment(cache: Path, speed: ReadSpeed) -> Result:
 
 
 def driver() -> dict[str, str] | None:
-    """Name, driver version and memory (MiB) of the first NVIDIA GPU, as nvidia-smi says; None without one."""
+    """Name, driver version and memory (MiB) of the first NVIDIA GPU, from nvidia-smi; None without one."""
     fields = ("name", "driver_version", "memory.total")
     command = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
     try:
@@ -86,7 +86,7 @@ def driver() -> dict[str, str] | None:
 
 
 def cpu_features() -> list[str]:
-    """Vector units that matter to a matrix product, where the system tells."""
+    """SIMD extensions that speed up a matrix product, where the system reports them."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -98,7 +98,7 @@ def cpu_features() -> list[str]:
 def _devices() -> Result:
     build, gpus, card = tf.sysconfig.get_build_info(), tf.config.list_physical_devices("GPU"), driver()
     cuda = build.get("cuda_version") if build.get("is_cuda_build") else None
-    # As TensorFlow decides: the variable goes before the program's own choice, and other spellings are none.
+    # As in TensorFlow: the variable overrides the program's setting, and only these spellings count.
     forced = {"true": True, "false": False}.get(os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH", ""))
     chosen = tf.config.experimental.get_memory_growth
     growth = {gpu.name: bool(chosen(gpu)) if forced is None else forced for gpu in gpus}
@@ -107,7 +107,7 @@ def _devices() -> Result:
     facts = [
         Fact(name="device", value=device_name(), text=device_name()),
         Fact(name="cuda", value={"built for": cuda, "driver": card}, text=f"built for {cuda or 'none'}, {graphics}"),
-        Fact(name="cpu features", value=features, text=", ".join(features) or "not told by this system"),
+        Fact(name="cpu features", value=features, text=", ".join(features) or "not reported by this system"),
     ]
     if gpus:
         off = "off: TensorFlow takes all memory of the GPU at once; TF_FORCE_GPU_ALLOW_GROWTH=true switches it on"
@@ -119,7 +119,7 @@ def _devices() -> Result:
         Finding(
             name="gpu-not-seen",
             section="environment",
-            what=f"TensorFlow sees no GPU, though {card['name']} is here with driver {card['driver_version']}",
+            what=f"TensorFlow sees no GPU, although {card['name']} is present with driver {card['driver_version']}",
             cause="TensorFlow's CUDA libraries are not installed or do not load",
             fix="pip install 'lockstep-tts[gpu]' in this environment",
             gain="the steps run on the GPU instead of the CPU",
@@ -147,7 +147,7 @@ def _xla() -> Result:
 
 def _disk(cache: Path, speed: ReadSpeed) -> Result:
     free = shutil.disk_usage(cache).free
-    source = "from the disk" if speed.cold else "perhaps from memory: this system cannot drop cached pages"
+    source = "from the disk" if speed.cold else "possibly from memory: this system cannot drop cached pages"
     files = {str(path.relative_to(cache)): sample.speed for path, sample in speed.samples.items()}
     read = {"bytes_per_second": speed.bytes_per_second, "bytes": speed.bytes, "cold": speed.cold, "files": files}
     facts = [
@@ -164,7 +164,7 @@ def _disk(cache: Path, speed: ReadSpeed) -> Result:
 
 
 def read_speed(files: Iterable[Path]) -> ReadSpeed:
-    """Read a sample of every file, past the system's memory where it allows that."""
+    """Read a sample of every file, bypassing the page cache where possible."""
     return ReadSpeed(samples={path: _read(path) for path in files}, cold=_DROPS_PAGES)
 
 
@@ -178,7 +178,7 @@ def _read(path: Path) -> Sample:
 
 
 def _slow_shards(cache: Path, speed: ReadSpeed) -> list[Finding]:
-    """Shards that stay slow when they and a typical one are read in turn: a busy moment has passed by then."""
+    """Shards that are still slow when read again in turn with a typical one, so that a busy moment does not count."""
     samples = speed.samples
     typical = sorted(samples, key=lambda path: samples[path].speed)[len(samples) // 2]
     suspects = sorted(samples, key=lambda path: _lost_seconds(path, samples, typical), reverse=True)[:_SUSPECTS]
@@ -197,17 +197,17 @@ def _slow_shards(cache: Path, speed: ReadSpeed) -> list[Finding]:
             name="slow-shard",
             section="environment",
             what=f"slow to read: {named}; a typical shard is read at {best[typical].speed / 2**20:,.0f} MiB/s",
-            cause="what holds it is throttled, fails in places, or is slower than what holds the others",
-            fix=f"copy {cache} to another disk, and look at the health of this one",
-            gain=f"{sum(lost[path] for path in slow):.1f} s less reading in every epoch that reads the disk",
+            cause="its disk is throttled, failing in places, or slower than the disk of the others",
+            fix=f"copy {cache} to another disk, and check the health of this one",
+            gain=f"{sum(lost[path] for path in slow):.1f} s less reading in every epoch that reads from the disk",
         )
     ]
 
 
 def _lost_seconds(path: Path, samples: Mapping[Path, Sample], typical: Path) -> float:
-    """How much longer the whole shard takes than at a typical one's speed; 0 unless it is several times slower."""
+    """Extra seconds to read the whole shard, against a typical shard's speed; 0 unless it is several times slower."""
     sample, usual = samples[path], samples[typical]
-    # A round to the disk is not held against a small sample, nor the bytes against one larger than the typical.
+    # Ignore the latency of a small sample, and the extra bytes of a larger one.
     expected = max(usual.seconds, sample.bytes / usual.speed)
     if sample.seconds < _TIMES_SLOWER * expected:
         return 0.0

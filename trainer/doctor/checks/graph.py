@@ -1,4 +1,4 @@
-"""Walks of graphs: no Python in them, and no shape that is not known when a step is compiled."""
+"""Checks graphs for Python ops and for shapes unknown at compile time."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ _SHAPE_OPS = ("Shape", "ShapeN", "Size", "Rank")
 
 
 def walk(graph: tf.Graph) -> Iterator[tf.Operation]:
-    """Every op of a graph and of every function that it calls, each once."""
+    """Every op of a graph and of the functions it calls, once each."""
     seen, waiting = {id(graph)}, [graph]
     while waiting:
         current = waiting.pop()
@@ -31,7 +31,7 @@ def walk(graph: tf.Graph) -> Iterator[tf.Operation]:
 
 
 def dataset_ops(dataset: tf.data.Dataset) -> Iterator[tuple[str, str]]:
-    """(kind, name) of every op of a data set's graph, the functions of its maps included."""
+    """(kind, name) of every op of a data set's graph, including its map functions."""
     serialized = tf.raw_ops.DatasetToGraphV2(
         input_dataset=dataset._variant_tensor, external_state_policy=0, strip_device_assignment=False
     )
@@ -42,15 +42,15 @@ def dataset_ops(dataset: tf.data.Dataset) -> Iterator[tuple[str, str]]:
 
 
 def python_ops(ops: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Those of `ops`, (kind, name), that run Python."""
+    """The `ops`, as (kind, name), that run Python."""
     return [(kind, name) for kind, name in ops if kind in PYTHON_OPS]
 
 
 def unknown_shapes(graph: tf.Graph) -> list[tuple[str, str]]:
-    """(what, where) of the ops of a step whose shapes are not compile-time constants, causes before consequences."""
+    """(what, where) of a step's ops whose shapes are not compile-time constants, causes first."""
     found = []
     for op in walk(graph):
-        # A while loop's condition lists the body's captures that it does not use, without their shapes.
+        # A while loop's condition lists unused captures of the body without their shapes.
         unknown = [
             output
             for output in (*op.outputs, *(op.inputs if op.type in _SHAPE_OPS else ()))
@@ -63,12 +63,12 @@ def unknown_shapes(graph: tf.Graph) -> list[tuple[str, str]]:
         elif op.type in DYNAMIC_OPS or unknown:
             shapes = ", ".join(str(output.shape) for output in unknown)
             found.append((f"{op.type} {shapes}".strip(), op.name))
-    # tf.shape on an unknown dimension says more than the ops that use it.
+    # tf.shape of an unknown dimension explains more than the ops that use it.
     return sorted(found, key=lambda item: not item[0].startswith("tf."))
 
 
 def data_set_check(datasets: Mapping[str, tf.data.Dataset]) -> Result:
-    """No Python runs in the pipelines, by name."""
+    """Check that no Python runs in the pipelines, given by name."""
     findings, counted = [], 0
     for name, dataset in datasets.items():
         ops = list(dataset_ops(dataset))
@@ -78,7 +78,7 @@ def data_set_check(datasets: Mapping[str, tf.data.Dataset]) -> Result:
 
 
 def function_check(functions: Mapping[str, tf.Graph], *, static: bool = True) -> Result:
-    """No Python in these graphs, and with `static` no shape that is unknown, by name."""
+    """Check that no Python runs in these graphs, given by name, and with `static` that all shapes are known."""
     findings, counted = [], 0
     for name, graph in functions.items():
         ops = [(op.type, op.name) for op in walk(graph)]
@@ -107,7 +107,7 @@ def _shape_finding(where: str, what: str, name: str, count: int) -> Finding:
         name="unknown-shape",
         section="graph",
         what=f"{where}: {what} at {name}{more}",
-        cause="a dimension that is None in the signature, or depends on values: each new size is compiled anew",
+        cause="a dimension that is None in the signature, or depends on values: each new size is compiled again",
         fix="give input_signature fixed sizes, and take x.shape[i], a Python number, instead of tf.shape(x)[i]",
         gain="one compilation instead of one for each size",
     )

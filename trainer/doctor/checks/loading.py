@@ -1,4 +1,4 @@
-"""How long a batch takes to load, on its own and against the step that waits for it."""
+"""How long a batch takes to load, in absolute terms and compared with a step."""
 
 import itertools
 import time
@@ -12,20 +12,20 @@ from xtts.trainer.doctor.finding import Fact, Finding, Result
 
 _GOOD_SECONDS, _SLOW_SECONDS = 0.1, 0.5
 _DRAIN_SECONDS = 0.5
-"""Time in which batches that lay ready are drawn off: they say nothing of how fast others come."""
+"""Time to drain the batches that were already prefetched: they do not show the loading speed."""
 _STEADY, _UNEVEN = 0.25, 1.0
-"""Standard deviation / mean of load times; loading goes in blocks, so that some unevenness is its nature."""
+"""Standard deviation / mean of load times; clips load in blocks, so some unevenness is normal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadTimes:
-    """Seconds to get a batch while all pipelines read ahead, as in training, and are asked as fast as they can."""
+    """Seconds to load a batch with all pipelines reading ahead, as in training, at their maximum speed."""
 
     first: float
-    """Longest wait for the first batch: opening, reading and shuffling a block. No judgement of the disk comes of it:
-    other parts of the examination have read the same block, so that it may lie in memory."""
+    """Longest wait for the first batch: opening, reading and shuffling a block. It does not measure the disk: earlier
+    checks read the same block, which may still be in memory."""
     seconds: np.ndarray
-    """float64[n]: of every batch; their mean is the time in which one comes, whichever pipeline it comes from."""
+    """float64[n]: load time of every batch, over all pipelines."""
 
     @property
     def mean(self) -> float:
@@ -44,7 +44,7 @@ class LoadTimes:
 
     @property
     def verdict(self) -> str:
-        """Of the mean."""
+        """Verdict on the mean."""
         return "good" if self.mean < _GOOD_SECONDS else "moderate" if self.mean < _SLOW_SECONDS else "slow"
 
 
@@ -67,7 +67,7 @@ def _wait(iterator: Iterator[object]) -> float:
 
 
 def data(times: LoadTimes, *, step_seconds: float | None) -> Result:
-    """The verdict on loading; with the mean step time known, that is what counts."""
+    """The verdict on loading, relative to the mean step time where that is known."""
     spread = times.unevenness
     steadiness = "steady" if spread < _STEADY else "uneven" if spread < _UNEVEN else "swings"
     against = hidden = ""
@@ -97,27 +97,27 @@ def _slow_loading(times: LoadTimes, steadiness: str, step_seconds: float | None)
         section="data",
         what=f"loading is slow: {1000 * times.mean:.0f} ms a batch, p95 {1000 * times.p95:.0f} ms, {steadiness}",
         cause="the disk or network that holds the cache, or other work on the processor, is slower than the step",
-        fix="copy the cache to a local disk, and look at the read speed above and at what else runs here",
+        fix="copy the cache to a local disk, and check the read speed above and what else runs here",
         gain=gain,
     )
 
 
 def disk_demand(read_bytes_per_second: float, batch_bytes: float, cache_bytes: int, free_memory: int,
                 step_seconds: float) -> Result:  # fmt: skip
-    """What the steps ask of the disk. A cache that fits in memory is read once, and matters only in the first epoch."""
+    """Read speed that the steps need. A cache that fits in memory is read once, so only the first epoch matters."""
     needed = batch_bytes / step_seconds
     fits = cache_bytes < free_memory
     kept = "memory keeps the cache after the first epoch" if fits else "memory does not hold the cache"
     fact = Fact(
         name="disk demand", value={"bytes_per_second": needed, "cache_fits_in_memory": fits},
-        text=f"{needed / 2**20:,.1f} MiB/s asked, {read_bytes_per_second / 2**20:,.0f} MiB/s read; {kept}",
+        text=f"{needed / 2**20:,.1f} MiB/s needed, {read_bytes_per_second / 2**20:,.0f} MiB/s read; {kept}",
     )  # fmt: skip
     if fits or needed <= read_bytes_per_second:
         return [fact], []
     finding = Finding(
         name="slow-disk",
         section="data",
-        what=f"the steps ask {needed / 2**20:,.0f} MiB/s of a disk that reads {read_bytes_per_second / 2**20:,.0f}",
+        what=f"the steps need {needed / 2**20:,.0f} MiB/s, the disk reads {read_bytes_per_second / 2**20:,.0f}",
         cause="the cache is larger than the free memory, so that every epoch reads the disk",
         fix="copy the cache to a faster disk",
         gain=f"up to {needed / read_bytes_per_second:.1f} times the steps a second",

@@ -1,4 +1,4 @@
-"""Memory of a locked step by XLA's own buffer assignment, made when it is compiled, before anything runs."""
+"""Memory of a locked step by XLA's buffer assignment, known after compiling and before anything runs."""
 
 import math
 import os
@@ -19,34 +19,34 @@ from xtts.trainer.system.device import accelerator
 _USABLE = 0.9
 """Share of the free memory that a step may take; the rest is for the input pipeline, checkpoints and fragments."""
 _CLOSE = 0.95
-"""Share of what a step may take from which on no larger batch is looked for."""
+"""Use of that share at which the search for a larger batch stops."""
 _MOST_COMPILATIONS = 5
-_RUNS = "the step runs instead of failing for want of memory"
+_RUNS = "the step runs instead of running out of memory"
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 _GROUP_FILES = (
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
 )
-"""Limit, use, and what of the use are files that the system drops when asked for memory: version 2, and version 1."""
+"""Limit, use, and the part of the use that is reclaimable file cache, of cgroup version 2 and version 1."""
 
 
 def available_bytes() -> int | None:
-    """Memory that the steps can have: of the GPU that they run on, else of this machine; None where no GPU tells."""
+    """Memory available to the steps, on the GPU or else on this machine; None where the GPU does not report it."""
     gpu = accelerator()
     return device_bytes(gpu) if gpu else free_host_bytes()
 
 
 def device_bytes(name: str) -> int | None:
-    """Memory that TensorFlow gives one of its devices ("/GPU:0"), a card or a slice of one; None where it tells none.
+    """Memory limit of a TensorFlow device ("/GPU:0"), a GPU or a slice of one; None where it is not reported.
 
-    Asked of the devices that this process has. The functions for everybody's use, `Session.list_devices` and
-    `device_lib.list_local_devices`, make new ones, to which all that the first ones took counts as gone.
+    This asks the process's existing devices. The public functions `Session.list_devices` and
+    `device_lib.list_local_devices` create new ones, for which the memory of the first ones counts as used.
     """
     from tensorflow.python import pywrap_tfe
     from tensorflow.python.client import pywrap_tf_session
     from tensorflow.python.eager import context
 
-    tf.config.list_logical_devices()  # makes the devices, where nothing has yet
+    tf.config.list_logical_devices()  # creates the devices if nothing has yet
     devices = pywrap_tfe.TFE_ContextListDevices(context.context()._handle)
     try:
         for number in range(pywrap_tfe.TF_DeviceListCount(devices)):
@@ -58,12 +58,12 @@ def device_bytes(name: str) -> int | None:
 
 
 def free_host_bytes() -> int:
-    """Memory of this machine that a process can still have, within its control group."""
+    """Memory of this machine that a process can still allocate, within its cgroup."""
     return min([_meminfo(), *_group_bytes()])
 
 
 def _group_bytes() -> Iterable[int]:
-    """What the control group, where it has a limit, leaves."""
+    """What the cgroup, if it has a limit, leaves."""
     for names in _GROUP_FILES:
         limit, usage, stat = (_CONTROL_GROUPS / name for name in names[:3])
         if limit.is_file() and (text := limit.read_text(encoding="ascii").strip()).isdigit():
@@ -78,16 +78,16 @@ def _meminfo() -> int:
     except OSError:
         if not hasattr(os, "sysconf"):
             raise LockstepError(
-                "memory", found="a system that does not tell how much there is", expected="Linux, macOS or WSL2"
+                "memory", found="a system that does not report it", expected="Linux, macOS or WSL2"
             ) from None
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
 
 
 def step_bytes(steps: Steps, bucket: int, signature: Batch) -> int:
-    """Bytes of a training step: XLA's buffers of its gradients (weights, batch, arena), and what the update holds.
+    """Bytes of a training step: XLA's buffers for the gradients (weights, batch, arena), plus the update's arrays.
 
-    XLA compiles the gradients once more for this: its cache keeps no buffer assignments.
+    XLA compiles the gradients again for this: its cache keeps no buffer assignments.
     """
     from tensorflow.compiler.xla.service import hlo_pb2
 
@@ -98,37 +98,37 @@ def step_bytes(steps: Steps, bucket: int, signature: Batch) -> int:
 
 
 def weight_bytes(steps: Steps) -> int:
-    """Bytes of the weights; both moments and the averages take as much each."""
+    """Bytes of the weights; each of the two moments and the averages takes as much."""
     return int(sum(math.prod(weight.shape) * tf.as_dtype(weight.dtype).size for weight in steps.optimizer.weights))
 
 
 def largest_step(spec: CacheSpec, sizes: dict[int, int]) -> int:
-    """The training bucket whose step takes the most memory, which goes with clips x frames; of equals the longest.
+    """The training bucket whose step takes the most memory, by clips x frames; of equals the longest.
 
-    It need not be the longest of all: that may hold a few outliers, fewer than a batch.
+    It need not be the longest of all, which may hold only a few outliers, fewer than a batch.
     """
     frames = {number: spec.buckets[number].frames for number in bucket_numbers(spec, "train")}
     return max(frames, key=lambda number: (sizes[number] * frames[number], frames[number]))
 
 
 def memory(workload: Workload, free: int | None, *, search: bool) -> tuple[Result, int | None]:
-    """The largest step against `free` bytes, and the largest `training.batch_size` that can be expected to fit.
+    """Check the largest step against `free` bytes; also returns the largest `training.batch_size` expected to fit.
 
-    free: None where it is not known; nothing is judged then, and no batch size expected.
-    search: look for the largest batch, on a GPU by running its step too. Without it one is looked for only where the
-    step as configured does not fit.
+    free: None if unknown; then there is no verdict and no batch size.
+    search: find the largest batch, on a GPU by running its step too. Without it, search only if the configured step
+    does not fit.
     """
     spec, training = workload.subject.spec, workload.subject.config.training
     number = largest_step(spec, workload.subject.sizes)
     needed = step_bytes(workload.steps, number, workload.buckets[number].signature)
     shape = f"{workload.subject.sizes[number]} clips x {spec.buckets[number].frames} frames"
-    told = f"{free / 2**20:,.0f} MiB available" if free is not None else "TensorFlow does not tell what there is"
+    available = f"{free / 2**20:,.0f} MiB available" if free is not None else "TensorFlow does not report what is free"
     facts = [Fact(
         name="memory", value={"step_bytes": needed, "available_bytes": free},
-        text=f"{needed / 2**20:,.0f} MiB for the largest step ({shape}) by XLA's buffer assignment, {told}",
+        text=f"{needed / 2**20:,.0f} MiB for the largest step ({shape}) by XLA's buffer assignment, {available}",
     )]  # fmt: skip
     if free is None:
-        unknown = Fact(name="largest batch", value=None, text="not looked for: the memory is not known")
+        unknown = Fact(name="largest batch", value=None, text="not searched: the available memory is unknown")
         return (facts + [unknown] * search, []), None
     limit, micro = _USABLE * free, training.gradient_accumulation_steps
     every = max(spec.buckets[bucket].clips("train") for bucket in bucket_numbers(spec, "train")) // micro * micro
@@ -153,8 +153,8 @@ def _too_large(what: str, fitting: int) -> Finding:
             name="out-of-memory",
             section="config",
             what=what,
-            cause="it is too large even with one clip a micro-batch, so that no batch setting helps",
-            fix="free memory, take a smaller model.size, or keep the longest clips out with shapes.max_mel_frames",
+            cause="it is too large even with one clip per micro-batch, so no batch setting helps",
+            fix="free memory, use a smaller model.size, or exclude the longest clips with shapes.max_mel_frames",
             gain=_RUNS,
         )
     return Finding(
@@ -180,10 +180,10 @@ def largest_fitting(
 ) -> int:
     """The largest batch, a multiple of `micro` up to `most`, whose memory `measure(size)` is within `limit` bytes.
 
-    known: memory of some batch, and of 0 clips, which is the least that every batch takes.
+    known: memory of some batch, and of 0 clips, the minimum for any batch.
 
-    Memory is nearly a straight line over the batch: each compilation draws it through the nearest sizes known, and
-    the answer lies between a size that fits and one that does not. 0 when not even one micro-batch fits.
+    Memory is almost linear in the batch size. Each compilation interpolates between the nearest known sizes, which
+    bracket the answer. 0 if not even one micro-batch fits.
     """
     known = {size // micro: needed for size, needed in known.items()}  # by micro-batches
     for tried in range(_MOST_COMPILATIONS + 1):
@@ -200,7 +200,7 @@ def largest_fitting(
 def _next_place(known: dict[int, int], low: int, high: int, limit: float) -> int:
     """Where the line through the two known sizes nearest to the answer meets `limit`.
 
-    That of 0 clips is used only for want of another: it is too little, for it counts no gradients.
+    The memory of 0 clips is used only if there is no other: it is too low, since it excludes gradients.
     """
     measured = sorted(place for place in known if place)
     if low and high in known:
@@ -214,7 +214,7 @@ def _next_place(known: dict[int, int], low: int, high: int, limit: float) -> int
 
 
 def estimate(workload: Workload, batch_size: int) -> int:
-    """`step_bytes` of the largest step that `training.batch_size` would give, traced beside the locked set."""
+    """`step_bytes` of the largest step that `training.batch_size` would give, traced outside the locked set."""
     return step_bytes(*_largest_of(workload, batch_size))
 
 
@@ -229,7 +229,7 @@ def _largest_of(workload: Workload, batch_size: int) -> tuple[Steps, int, Batch]
 
 
 def _prove(workload: Workload, size: int, micro: int) -> tuple[int, bool]:
-    """(largest batch from `size` down whose largest step runs, whether one ran); only a GPU is tried."""
+    """(largest batch from `size` down whose largest step runs, whether one ran); tried on a GPU only."""
     if not accelerator():
         return size, False
     while size and not _runs(workload, size):
@@ -242,7 +242,7 @@ def _runs(workload: Workload, batch_size: int) -> bool:
     try:
         steps.train(
             number, blank_batch(signature)
-        ).numpy()  # waits: a GPU tells what failed only when asked for the result
+        ).numpy()  # waits: a GPU reports an error only when the result is read
     except tf.errors.ResourceExhaustedError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""What happens between the calls of the graph: validation, samples and checkpoints, measured once each."""
+"""Pauses between the calls of the graph: validation, samples and checkpoints, measured once each."""
 
 import tempfile
 import time
@@ -17,7 +17,7 @@ from xtts.trainer.run.run_folder import RunFolder
 from xtts.trainer.run.spoken_samples import Samples
 
 _TOLERATED = 0.02
-"""Share of a run's time that may pass outside the training loop."""
+"""Share of a run's time that may be spent outside the training loop."""
 _NAMES = {
     "training.validate_every": "validation",
     "training.samples_every": "samples",
@@ -26,7 +26,7 @@ _NAMES = {
 
 
 def measure_pauses(workload: Workload) -> dict[str, float]:
-    """Seconds of each pause by the setting that says how often it comes; files go to a folder that is removed."""
+    """Seconds of each pause, by the setting for its interval; files go to a temporary folder."""
     subject, state, validation = workload.subject, workload.state, workload.validation
     samples = Samples(state.model, subject.cache, subject.spec, subject.config.training)
     with tempfile.TemporaryDirectory(prefix="lockstep-doctor-") as name:
@@ -58,9 +58,9 @@ def _second_time(pause: Callable[[], object]) -> float:
 
 
 def pauses(seconds: Mapping[str, float], training: TrainingConfig, *, step_seconds: float) -> Result:
-    """The share of a run that passes outside its training loop, and which interval to lengthen.
+    """The share of a run spent outside its training loop, and which interval to lengthen.
 
-    seconds: of each pause, by setting, step_seconds: mean of a step.
+    seconds: length of each pause, by setting, step_seconds: mean of a step.
     """
     every = {setting: steps for setting, steps in host_marks(training).items() if setting in seconds}
     a_step = {setting: seconds[setting] / steps for setting, steps in every.items()}
@@ -72,13 +72,13 @@ def pauses(seconds: Mapping[str, float], training: TrainingConfig, *, step_secon
         return [fact], []
     setting = max(a_step, key=a_step.__getitem__)
     others = sum(a_step.values()) - a_step[setting]
-    # What the tolerated share leaves beside the others, half of it at least.
+    # What the other pauses leave of the tolerated share, but at least half of it.
     room = max(_TOLERATED * step_seconds / (1 - _TOLERATED) - others, _TOLERATED * step_seconds / 2)
     steps = -(-int(seconds[setting] / room + 1) // 50) * 50
     finding = Finding(
         name="long-pauses",
         section="steps",
-        what=f"{share:.1%} of a run passes outside its training loop",
+        what=f"{share:.1%} of a run is spent outside its training loop",
         cause=f"{_NAMES[setting]} takes {seconds[setting]:.1f} s every {every[setting]:,} steps of "
         f"{1000 * step_seconds:.0f} ms",
         setting=setting,

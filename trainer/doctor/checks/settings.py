@@ -1,4 +1,4 @@
-"""The configuration against the cache and the corpus: what it disagrees with, cuts off, or wastes."""
+"""The configuration against the cache and the corpus: mismatches, rejected clips and waste."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,19 +14,19 @@ from xtts.trainer.data.training_bucket import bucket_order
 from xtts.trainer.doctor.finding import Fact, Finding, Result, as_yaml
 
 _TOLERATED_REJECTS = 0.01
-"""A cap may keep out this share of the clips: a handful of outliers is what it is for."""
+"""A cap may reject this share of the clips: it is meant for a few outliers."""
 _WORTHWHILE_FILL = 1.2
-"""More buckets are advised when they raise the useful frames of a step by a fifth: each is one compilation more."""
+"""More buckets are advised if they raise the useful frames of a step by a fifth: each is another compilation."""
 _NEAR_BEST_FILL = 0.97
-_WORTHWHILE_LEVEL = 1.2
+_WORTHWHILE_FRAMES = 1.2
 _TOLERATED_BLANKS = 0.1
 """Share of the training time that validation may spend on blank clips."""
 _VALIDATION_COST = 1.0
-"""Work of a validation batch over that of a training step, about: forward alone, but the decoder at four flow times."""
+"""Approximate work of a validation batch over a training step: forward only, but the decoder at four flow times."""
 _USUAL_BATCH = 8
 _MOST_SHUFFLING = 0.5
-"""Share of the free memory that shuffled blocks may take beside everything else."""
-_LEVEL_OFF = Finding(
+"""Share of the free memory that shuffled blocks may take."""
+_CONSTANT_FRAMES_OFF = Finding(
     name="uneven-batches",
     section="config",
     what="training.constant_frames_per_batch is off: steps of short buckets do less work",
@@ -41,12 +41,12 @@ _PREFETCH_OFF = Finding(
     cause="every step waits for its batch to be copied into the GPU's memory",
     setting="data.prefetch_to_device",
     value=True,
-    gain="the copy happens while the step before it runs",
+    gain="the copy happens while the previous step runs",
 )
 
 
 def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
-    """Feature settings that are not those the cache was built with."""
+    """Feature settings that differ from those of the cache."""
     differences = setting_differences(spec.features, feature_config(config))
     text = f"{len(differences)} settings differ from the cache" if differences else "the settings of the cache"
     findings = [
@@ -66,7 +66,7 @@ def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
 
 
 def caps(rows: Sequence[IndexRow], config: Config) -> Result:
-    """Clips that `shapes.max_text_length` and `shapes.max_mel_frames` keep out of training."""
+    """Clips that `shapes.max_text_length` and `shapes.max_mel_frames` reject."""
     shapes = config.shapes
     effects = effect_of_caps(rows, max_text_length=shapes.max_text_length, max_mel_frames=shapes.max_mel_frames)
     text = ", ".join(f"{name} rejects {cap.rejected:,} of {cap.clips:,} clips" for name, cap in effects.items())
@@ -75,11 +75,11 @@ def caps(rows: Sequence[IndexRow], config: Config) -> Result:
             name="clips-rejected",
             section="config",
             what=f"shapes.{name} {cap.limit} rejects {cap.rejected:,} of {cap.clips:,} clips ({cap.share:.1%})",
-            cause=f"the longest clip has {cap.longest}; nothing is cut, so a clip above the cap is left out whole",
+            cause=f"the longest clip has {cap.longest}; nothing is truncated, so a clip above the cap is left out",
             setting=f"shapes.{name}",
             value=cap.longest,
             fix="then rebuild the cache",
-            gain=f"{cap.rejected:,} clips more to train on, {cap.hours:.1f} hours",
+            gain=f"{cap.rejected:,} more clips to train on, {cap.hours:.1f} hours",
         )
         for name, cap in effects.items()
         if cap.share > _TOLERATED_REJECTS
@@ -89,7 +89,7 @@ def caps(rows: Sequence[IndexRow], config: Config) -> Result:
 
 
 def padding(rows: Sequence[IndexRow], spec: CacheSpec) -> Result:
-    """Frames of padding, and the number of buckets that mends it."""
+    """Share of padding, and the number of buckets that reduces it."""
     stats, now, used = corpus_stats(rows), spec.statistics.fill, len(spec.buckets)
     best = max(stats.padding_efficiency.values())
     enough = min(n for n, fill in stats.padding_efficiency.items() if fill >= _NEAR_BEST_FILL * best)
@@ -118,17 +118,17 @@ def padding(rows: Sequence[IndexRow], spec: CacheSpec) -> Result:
 def batches(
     config: Config, spec: CacheSpec, sizes: dict[int, int], ceiling_share: float | None, most: int | None
 ) -> Result:
-    """Batch sizes against the clips that there are.
+    """Batch sizes against the number of clips.
 
-    ceiling_share: what the steps reach of the device's matrix product, where that was measured.
-    most: the largest batch size that can be expected to fit into memory, where that is known.
+    ceiling_share: FLOP/s of the steps over those of a matrix product on the device, if measured.
+    most: the largest batch size expected to fit into memory, if known.
     """
     listed = ", ".join(f"{size} x {spec.buckets[n].frames}" for n, size in sizes.items())
     blank = blank_share(config, spec, sizes)
     facts = [
         Fact(name="batches", value={str(n): size for n, size in sizes.items()}, text=f"clips x frames: {listed}"),
         Fact(name="remainders", value=blank,
-             text="training drops none, they open the next epoch; blank clips that fill up validation batches "
+             text="training drops none, they open the next epoch; blank clips that fill validation batches "
                   f"cost {blank:.1%} of the training time"),
     ]  # fmt: skip
     findings = []
@@ -147,7 +147,7 @@ def _batch_of_one(better: int, ceiling_share: float | None) -> Finding:
         name="batch-of-one",
         section="config",
         what="training.batch_size is 1: a step works on a single clip",
-        cause="the weights are read, and the optimizer runs, once for every clip; small products fill no device",
+        cause="the weights are read, and the optimizer runs, once per clip; small products do not fill a device",
         setting="training.batch_size",
         value=better,
         fix="or let --find-batch-size find the largest that fits",
@@ -156,7 +156,7 @@ def _batch_of_one(better: int, ceiling_share: float | None) -> Finding:
 
 
 def blank_share(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> float:
-    """Share of the training time that goes into blank clips of validation batches, counted in frames."""
+    """Share of the training time spent on blank clips of validation batches, counted in frames."""
     work = {n: -(-spec.buckets[n].clips("validation") // size) * size for n, size in sizes.items()}
     blanks = sum((clips - spec.buckets[n].clips("validation")) * spec.buckets[n].frames for n, clips in work.items())
     whole = sum(clips * spec.buckets[n].frames for n, clips in work.items())
@@ -181,7 +181,7 @@ def _blank_clips(config: Config, spec: CacheSpec, blank: float, most: int | None
         name="blank-clips",
         section="config",
         what=f"blank clips in validation batches take {blank:.0%} of the training time",
-        cause="the batch sizes do not divide the validation split, so that its last batches are filled up",
+        cause="the batch sizes do not divide the validation split, so its last batches are filled up",
         setting="training.batch_size" if smaller else "training.validate_every",
         value=best if smaller else every,
         gain=f"{blank - (cost(best) if smaller else blank / 4):.0%} less time",
@@ -189,29 +189,29 @@ def _blank_clips(config: Config, spec: CacheSpec, blank: float, most: int | None
 
 
 def reading(config: Config, spec: CacheSpec, sizes: dict[int, int], *, free_memory: int, gpu: bool) -> Result:
-    """Settings of the input pipeline and of the mixture that cost speed: shuffling, leveling, reading ahead."""
+    """Settings that cost speed: shuffle memory, shard mixing, constant frames per batch, prefetching to the device."""
     stored = sum(shard.bytes for bucket in spec.buckets for shard in bucket.train)
     shuffling = min(config.data.shuffle_memory_mb << 20, 2 * stored)  # a clip is in two blocks at most
-    level = constant_frames_gain(config, spec, sizes)
-    leveled = "leveled" if config.training.constant_frames_per_batch else "not leveled"
+    gain = constant_frames_gain(config, spec, sizes)
+    constant = "on" if config.training.constant_frames_per_batch else "off"
     mixed = one_shard_share(config, spec)
     fact = Fact(
-        name="reading", value={"shuffle_bytes": shuffling, "one_shard_share": mixed, "constant_frames_gain": level},
+        name="reading", value={"shuffle_bytes": shuffling, "one_shard_share": mixed, "constant_frames_gain": gain},
         text=f"blocks of {shuffling / 2**20:,.0f} MiB in memory, {free_memory / 2**20:,.0f} MiB free; "
-             f"{mixed:.0%} of a batch from one shard; batches {leveled}",
+             f"{mixed:.0%} of a batch from one shard; constant frames per batch {constant}",
     )  # fmt: skip
     findings = []
     if shuffling > _MOST_SHUFFLING * free_memory:
         findings.append(_shuffling(shuffling, free_memory))
-    if level > _WORTHWHILE_LEVEL:
-        findings.append(replace(_LEVEL_OFF, gain=f"{level:.2f} times the frames of a mean step"))
+    if gain > _WORTHWHILE_FRAMES:
+        findings.append(replace(_CONSTANT_FRAMES_OFF, gain=f"{gain:.2f} times the frames per mean step"))
     if gpu and not config.data.prefetch_to_device:
         findings.append(_PREFETCH_OFF)
     return [fact], findings
 
 
 def one_shard_share(config: Config, spec: CacheSpec) -> float:
-    """Expected share of a batch that comes from the shard of one of its clips, the mean over all clips."""
+    """Expected share of a batch that comes from one shard, the mean over all clips."""
     orders = [
         bucket_order(spec, number, seed=config.training.seed, memory_mb=config.data.shuffle_memory_mb)
         for number in bucket_numbers(spec, "train")
@@ -227,12 +227,12 @@ def _shuffling(shuffling: int, free_memory: int) -> Finding:
         cause="every bucket keeps a block being read and one in use",
         setting="data.shuffle_memory_mb",
         value=max(int(_MOST_SHUFFLING * free_memory / 2) >> 20, 1),
-        gain="no swapping, and no end for want of memory",
+        gain="no swapping, and no run killed for lack of memory",
     )
 
 
 def constant_frames_gain(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> float:
-    """Frames of a mean step with constant_frames_per_batch, as a multiple of those as configured."""
+    """Frames of a mean step with constant_frames_per_batch, relative to the configured batches."""
     training = config.training.model_copy(update={"constant_frames_per_batch": True})
     return _mean_frames(spec, batch_sizes(spec, training)) / _mean_frames(spec, sizes)
 

@@ -1,4 +1,4 @@
-"""Batches read from every bucket, held against the signatures that the steps are locked to."""
+"""Compares batches read from every bucket with the locked signatures."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ _BATCHES = 2
 
 
 def shapes(datasets: Mapping[str, tf.data.Dataset], signatures: Mapping[str, Batch]) -> Result:
-    """Read batches of each data set and compare what came with the signature of the same name."""
+    """Read batches of each data set and compare them with the signature of the same name."""
     read, findings = 0, []
     for name, dataset in datasets.items():
         expected = [_form(part) for part in signatures[name]]
@@ -36,7 +36,7 @@ def _mismatch(name: str, found: list[str], expected: list[str]) -> Finding:
         name="wrong-shape",
         section="shapes",
         what=f"{name}: " + (pairs[0] if pairs else f"{len(found)} tensors, locked to {len(expected)}"),
-        cause="the batch is not of the signature that its step was compiled for",
-        fix="run xtts-precompute verify on the cache; it names what is wrong and the command that mends it",
-        gain="no step is traced again",
+        cause="the batch does not have the signature that its step was compiled for",
+        fix="run xtts-precompute verify on the cache; it names what is wrong and the command that repairs it",
+        gain="no step is retraced",
     )

@@ -18,46 +18,46 @@ _STEADY, _UNEVEN = 0.1, 0.3
 _TOLERATED_WAIT = 0.2
 """Share of the time that steps may wait for their batches."""
 _TOLERATED_ENTRY = 0.25
-"""Share of the time that may go into entering the graph from Python."""
+"""Share of the time that calls from Python into the graph may take."""
 _FASTER_PRECISION = {"float32": 1.25, "bfloat16": 1.5}
-"""A precision is advised when its matrix product is so many times faster; bfloat16 has to be worth its rounding."""
+"""A precision is advised if its matrix product is this many times faster; bfloat16 has to be worth its rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepTimes:
-    """What N steps took."""
+    """Timing of N steps."""
 
     compile_seconds: float
-    """All buckets together; those found in XLA's cache are only loaded."""
+    """Compilation of all buckets; those in XLA's cache are only loaded."""
     seconds: np.ndarray
-    """float64[N, 3]: of `CallResult`."""
+    """float64[N, 3], as in `CallResult`."""
     places: np.ndarray
-    """int32[N]: the step's bucket, by its place among the training buckets."""
+    """int32[N]: index of the step's bucket among the training buckets."""
     useful_frames: float
-    """In all N batches, padding not counted."""
+    """Frames in all N batches, without padding."""
     entry_seconds: float
-    """Time outside the steps of a host call: the least of all calls, so that other programs do not count."""
+    """Time of a host call outside its steps: the minimum over calls, to exclude other programs."""
     traces: int
-    """Of training steps, after all N."""
+    """Traces of training steps, after all N."""
 
     @property
     def whole(self) -> np.ndarray:
-        """float64[N]: from the end of one step to the end of the next."""
+        """float64[N]: seconds from the end of one step to the end of the next."""
         return np.asarray(self.seconds.sum(axis=1))
 
     @property
     def mean(self) -> float:
-        """Seconds of a step without its wait: what loading has to hide behind."""
+        """Seconds of a step without its wait: loading must not take longer."""
         return float((self.whole - self.seconds[:, 1]).mean())
 
     @property
     def wait_share(self) -> float:
-        """Share of the time that went into waiting for batches."""
+        """Share of the time spent waiting for batches."""
         return float(self.seconds[:, 1].sum() / self.whole.sum())
 
     @property
     def unevenness(self) -> float:
-        """Standard deviation / mean inside a bucket, the mean over the steps: buckets differ by their nature."""
+        """Standard deviation / mean within a bucket, averaged over the steps."""
         spreads = np.zeros(len(self.places))
         for place in np.unique(self.places):
             seconds = self.whole[self.places == place]
@@ -66,7 +66,7 @@ class StepTimes:
 
 
 def run_steps(workload: Workload, count: int) -> StepTimes:
-    """Compile every bucket's step and run `count` of them, in host calls of `training.steps_per_call`."""
+    """Compile every bucket's step and run `count` steps, in host calls of `training.steps_per_call`."""
     loop, compiled = workload.loop, workload.prepare()
     most = workload.subject.config.training.steps_per_call
     calls: list[CallResult] = []
@@ -86,7 +86,7 @@ def run_steps(workload: Workload, count: int) -> StepTimes:
 
 
 def steps(workload: Workload, times: StepTimes) -> Result:
-    """The figures of the steps. A trace beyond the locked set is no finding here: it ends the examination."""
+    """The figures of the steps. A trace beyond the locked set ends the examination, so it is not a finding."""
     whole, count = times.whole, len(times.seconds)
     p50, p95 = np.percentile(whole, [50, 95])
     spread = times.unevenness
@@ -99,7 +99,7 @@ def steps(workload: Workload, times: StepTimes) -> Result:
         Fact(name="step time", value={"p50": p50, "p95": p95, "mean": times.mean, "steps": count},
              text=f"p50 {1000 * p50:.1f} ms, p95 {1000 * p95:.1f} ms over {count} steps"),
         Fact(name="step steadiness", value={"std_over_mean": spread, "verdict": verdict},
-             text=f"{verdict}: std/mean {spread:.2f} inside a bucket; load of this machine {_load()}"),
+             text=f"{verdict}: std/mean {spread:.2f} within a bucket; load of this machine {_load()}"),
         Fact(name="traces", value=times.traces, text=f"{times.traces} for {buckets} shapes"),
         Fact(name="useful frames/s", value=rate, text=f"{rate:,.0f}"),
     ]  # fmt: skip
@@ -107,11 +107,11 @@ def steps(workload: Workload, times: StepTimes) -> Result:
 
 
 def _load() -> str:
-    return f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores" if hasattr(os, "getloadavg") else "not told"
+    return f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores" if hasattr(os, "getloadavg") else "unknown"
 
 
 def input_wait(times: StepTimes) -> Result:
-    """Share of the steps' time that goes into waiting for batches."""
+    """Share of the steps' time spent waiting for batches."""
     share = times.wait_share
     fact = Fact(name="input wait", value=share, text=f"{share:.1%} of the steps' time")
     if share <= _TOLERATED_WAIT:
@@ -120,20 +120,20 @@ def input_wait(times: StepTimes) -> Result:
         name="input-wait",
         section="data",
         what=f"steps wait {share:.0%} of their time for a batch",
-        cause="loading does not keep up with the steps, so that the device stands idle between them",
-        fix="copy the cache to a local disk, and leave the input pipeline a core of its own",
+        cause="loading does not keep up with the steps, so the device is idle between them",
+        fix="copy the cache to a local disk, and leave the input pipeline its own core",
         gain=f"{1 / (1 - share):.2f} times the steps a second",
     )
     return [fact], [finding]
 
 
 def host_entry(times: StepTimes, training: TrainingConfig) -> Result:
-    """What entering the graph from Python costs, spread over the steps of a call as long as a run makes it."""
+    """Cost of calling the graph from Python, per step of a call as long as in a real run."""
     limits = {"training.steps_per_call": training.steps_per_call} | host_marks(training)
     setting = min(limits, key=limits.__getitem__)
     length = limits[setting]
     share = times.entry_seconds / (times.entry_seconds + length * times.mean)
-    text = f"{1000 * times.entry_seconds:.2f} ms a call of {length} steps, {share:.1%} of the time"
+    text = f"{1000 * times.entry_seconds:.2f} ms per call of {length} steps, {share:.1%} of the time"
     fact = Fact(name="host calls", value={"seconds": times.entry_seconds, "share": share}, text=text)
     if share <= _TOLERATED_ENTRY:
         return [fact], []
@@ -151,25 +151,25 @@ def host_entry(times: StepTimes, training: TrainingConfig) -> Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Arithmetic:
-    """FLOP/s, reached and reachable."""
+    """FLOP/s, achieved and possible."""
 
     reached: float
-    """Of the steps: products and convolutions of the model, padding and backward pass included."""
+    """FLOP/s of the steps: matrix products and convolutions, padding and backward pass included."""
     ceilings: dict[str, float]
-    """Of a large matrix product on this device, by precision."""
+    """FLOP/s of a large matrix product on this device, by precision."""
     used: str
     """Precision of the run."""
     gpu: bool
-    """Whether the device is one; a CPU emulates bfloat16 outside of matrix products, where it is never advised."""
+    """Whether the device is a GPU; on a CPU, which emulates bfloat16 outside of matrix products, it is not advised."""
 
     @property
     def share(self) -> float:
-        """Reached / ceiling of the precision used."""
+        """Achieved FLOP/s / ceiling of the precision used."""
         return self.reached / self.ceilings[self.used]
 
 
 def measure_arithmetic(workload: Workload, times: StepTimes) -> Arithmetic:
-    """Count the steps' work in XLA's programs, and measure what this device can do."""
+    """Count the steps' FLOPs in XLA's programs, and measure the device's ceiling."""
     subject = workload.subject
     flops = [
         step_flops(workload.steps.gradient_steps[bucket.number], bucket.signature) for bucket in workload.loop.buckets
@@ -182,7 +182,7 @@ def measure_arithmetic(workload: Workload, times: StepTimes) -> Arithmetic:
 
 
 def arithmetic(figures: Arithmetic) -> Result:
-    """Model FLOP/s against the ceiling, and which precision is the faster one."""
+    """Model FLOP/s against the ceiling, and which precision is faster."""
     used, ceilings = figures.used, figures.ceilings
     fact = Fact(
         name="model FLOP/s", value={"reached": figures.reached, "ceilings": ceilings, "share": figures.share},

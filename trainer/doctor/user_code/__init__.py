@@ -1,1 +1,1 @@
-"""Looking at any TensorFlow code: what makes it trace again, and its profile."""
+"""Examines any TensorFlow code: what makes it retrace, and its profile."""

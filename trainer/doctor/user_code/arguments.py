@@ -1,4 +1,4 @@
-"""The arguments of a `tf.function` as far as a trace depends on them, and what differs between two calls."""
+"""The arguments of a `tf.function` that a trace depends on, and what differs between two calls."""
 
 import inspect
 import itertools
@@ -14,22 +14,22 @@ class Part(NamedTuple):
     """One value inside the arguments of a call."""
 
     kind: str
-    """`tensor`; `value`: a constant of the trace; `structure`: a container, or nothing; `object`: known by identity."""
+    """`tensor`; `value`: a constant of the trace; `structure`: a container or None; `object`: compared by identity."""
     text: str
 
 
 Form = dict[str, Part]
-"""Every argument of a call by its name, and by its place inside lists and dicts: `batch['mel'][0]`."""
+"""Every argument of a call by name, with its path inside lists and dicts: `batch['mel'][0]`."""
 
 _ABSENT = Part("structure", "not given")
 
 
 class Forms:
-    """Makes the form of a call as TensorFlow sees it: of tensors the shape, of Python values the value."""
+    """Describes calls as TensorFlow sees them: tensors by shape and dtype, Python values by value."""
 
     def __init__(self) -> None:
         self._objects: dict[int, tuple[weakref.ref[Any], int]] = {}
-        """(object, number) by address, which another one may have later."""
+        """(object, number) by address; addresses may be reused."""
         self._numbers = itertools.count(1)
 
     def of(self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Form:  # noqa: ANN401
@@ -39,7 +39,7 @@ class Forms:
         except (TypeError, ValueError):  # a builtin, or a wrapper that hides its arguments
             named: dict[str, Any] = {f"argument {i}": value for i, value in enumerate(args)} | dict(kwargs)
         else:
-            bound.apply_defaults()  # a default that is given is the same to TensorFlow
+            bound.apply_defaults()  # to TensorFlow a default passed explicitly is the same
             named = bound.arguments
         return dict(part for name, value in named.items() for part in self._parts(name, value))
 
@@ -69,7 +69,7 @@ class Forms:
             return Part("structure", str(tf.type_spec_from_value(value)))
         try:
             reference = weakref.ref(value)
-        except TypeError:  # as TensorFlow tells them apart: by value what cannot be referred to weakly
+        except TypeError:  # as in TensorFlow: what has no weak reference is compared by value
             return Part("value", f"Python {type(value).__name__} {value!r}")
         known, number = self._objects.get(id(value), (None, 0))
         if known is None or known() is not value:
@@ -79,7 +79,7 @@ class Forms:
 
 
 def differences(known: Form, form: Form) -> list[tuple[str, Part, Part]]:
-    """(name, before, now) of every part that is not alike, in the order of the later call."""
+    """(name, before, now) of every part that differs, in the order of the later call."""
     names = [*form, *(name for name in known if name not in form)]
     parts = [(name, known.get(name, _ABSENT), form.get(name, _ABSENT)) for name in names]
     return [(name, before, now) for name, before, now in parts if before != now]

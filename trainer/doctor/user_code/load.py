@@ -1,4 +1,4 @@
-"""Code that is not ours: found by MODULE:NAME, run with its own traceback shown when it fails."""
+"""Loads the user's code by MODULE:NAME, and runs it; its own traceback is shown if it fails."""
 
 import importlib
 import inspect
@@ -16,23 +16,23 @@ from xtts.trainer.doctor.checks.graph import data_set_check, function_check
 from xtts.trainer.doctor.finding import Report, Result
 
 POLYMORPHIC = type(tf.function(lambda: None))
-"""The class of what `tf.function` makes."""
+"""The class that `tf.function` returns."""
 ONE_CALL = "name a plain function that makes one call, as in: def one_step(number): step(next(batches))"
 _HERE = os.path.dirname(__file__)
 
 
 @contextmanager
 def user_errors(where: str) -> Iterator[None]:
-    """Show the traceback of the user's own code, and say that it could not be examined.
+    """Show the traceback of the user's code, and report that it could not be examined.
 
-    What that code prints goes to stderr: stdout is the report's.
+    What that code prints goes to stderr: stdout is for the report.
     """
     try:
         with redirect_stdout(sys.stderr):
             yield
     except LockstepError:
         raise
-    except (Exception, SystemExit) as error:  # foreign code may raise anything at all, and exit with 0
+    except (Exception, SystemExit) as error:  # user code may raise anything, even exit with 0
         shown = traceback.TracebackException.from_exception(error)
         shown.stack[:] = [frame for frame in shown.stack if os.path.dirname(frame.filename) != _HERE]
         print("".join(shown.format()), end="", file=sys.stderr)
@@ -40,7 +40,7 @@ def user_errors(where: str) -> Iterator[None]:
 
 
 def load_target(target: str) -> Any:  # noqa: ANN401 - whatever the user's module holds
-    """The object that MODULE:NAME names; the module is imported as a script beside us would be."""
+    """The object MODULE:NAME; the module is imported as by a script in the current folder."""
     module_name, colon, name = target.partition(":")
     if not (module_name and colon and name) or module_name.startswith("."):
         raise LockstepError(target, found="not MODULE:NAME", expected="as in my_training:one_step")
@@ -60,21 +60,21 @@ def load_target(target: str) -> Any:  # noqa: ANN401 - whatever the user's modul
 
 
 def driver_of(target: str, found: object) -> Callable[[int], object]:
-    """A function of the call's number that makes one call of what the user named."""
+    """A function of the call's number that calls the user's target once."""
     if not callable(found):
         raise LockstepError(target, found=f"a {type(found).__name__}", expected="a function", fix=ONE_CALL)
     try:
         required = _required(found)
     except (TypeError, ValueError):  # a builtin
-        raise LockstepError(target, found="a function that does not tell its arguments", fix=ONE_CALL) from None
+        raise LockstepError(target, found="a function without a readable signature", fix=ONE_CALL) from None
     names = ", ".join(parameter.name for parameter in required)
     if isinstance(found, POLYMORPHIC) and required:
-        raise LockstepError(target, found=f"a tf.function that has to be given {names}", fix=ONE_CALL)
+        raise LockstepError(target, found=f"a tf.function that needs the arguments {names}", fix=ONE_CALL)
     if len(required) > 1:
         found_text = f"a function of {len(required)} arguments"
         raise LockstepError(target, found=found_text, expected="none or one", fix=ONE_CALL)
     if any(parameter.kind is parameter.KEYWORD_ONLY for parameter in required):
-        raise LockstepError(target, found=f"a function that has to be given {names} by name", fix=ONE_CALL)
+        raise LockstepError(target, found=f"a function that needs the keyword arguments {names}", fix=ONE_CALL)
     function: Callable[..., object] = found
     return function if required else lambda _: function()
 
@@ -90,7 +90,7 @@ def _required(function: Any) -> list[inspect.Parameter]:  # noqa: ANN401 - a cal
 
 
 def examine_graph(target: str) -> Report:
-    """The graph section for a data set, a `tf.function` with a signature, or a function that gives one of these."""
+    """The graph section for a data set, a `tf.function` with a signature, or a function that returns one of these."""
     found = load_target(target)
     report = Report()
     if not isinstance(found, POLYMORPHIC | tf.data.Dataset) and not hasattr(found, "graph") and callable(found):

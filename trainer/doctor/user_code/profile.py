@@ -1,4 +1,4 @@
-"""TensorFlow's profiler around a few steps: the trace for TensorBoard, and its sums for the terminal."""
+"""TensorFlow's profiler around a few steps: a trace for TensorBoard, a summary for the terminal."""
 
 import re
 import time
@@ -16,9 +16,9 @@ from xtts.trainer.doctor.workload import Workload
 from xtts.trainer.system.device import accelerator
 
 _CPU_STEP = "CpuExecutable::ExecuteAsyncOnStream"
-"""The event of the host that spans a compiled step on the CPU."""
+"""The host event that spans a compiled step on the CPU."""
 _TRANSFERS = ("MemcpyH2D", "MemcpyD2H", "MemcpyP2P")
-"""What a GPU's streams do without its processors."""
+"""Work of a GPU's streams that does not use its processors."""
 _TOP = 12
 Span = tuple[int, int]
 """Start and end, picoseconds."""
@@ -30,18 +30,18 @@ class Profile:
 
     folder: Path
     wall: float
-    """Seconds of the whole call, from the host."""
+    """Seconds of the whole call, measured on the host."""
     busy: float
-    """Seconds in which the device ran something."""
+    """Seconds in which the device was busy."""
     waiting: float
-    """Seconds in which a step waited for its batch, as the loop itself measures them."""
+    """Seconds in which a step waited for its batch, measured by the loop."""
     ops: list[tuple[str, float, int]]
-    """(kind, seconds without those of ops inside it, how often), the longest first. On a CPU the time on the thread
-    that runs the step: what an op hands to other threads is not traced."""
+    """(kind, seconds without nested ops, count), longest first. On a CPU only the thread that runs the step counts:
+    work that an op hands to other threads is not traced."""
 
 
 def profile_call(call: Callable[[], float], folder: Path) -> Profile:
-    """Run `call`, which tells the seconds it waited for batches, under the profiler: `folder`/plugins/profile."""
+    """Run `call`, which returns the seconds it waited for batches, under the profiler: `folder`/plugins/profile."""
     before = set(_traces(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def _traces(folder: Path) -> Iterable[Path]:
 
 
 def summarise(trace: Path, wall: float, waiting: float) -> Profile:
-    """Sums over an `.xplane.pb` file; `LockstepError` when it does not tell what the device did."""
+    """Summarise an `.xplane.pb` file; `LockstepError` if it has no events of the device."""
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     space = xplane_pb2.XSpace.FromString(trace.read_bytes())
@@ -76,14 +76,14 @@ def summarise(trace: Path, wall: float, waiting: float) -> Profile:
         if name.startswith("Stream")
     ]
     steps = merged(span for _, spans in host for event, span in spans if event == _CPU_STEP)
-    # On a GPU its streams tell; on the CPU everything that runs while a compiled step does, less the executor's own.
+    # On a GPU count its streams; on the CPU all that runs during a compiled step, except the executor's own events.
     if accelerator():
         busy, ops = merged(span for spans in streams for op, span in spans if not op.startswith(_TRANSFERS)), streams
     else:
         ops = [[item for item in spans if is_xla_op(item[0]) and _inside(item[1], steps)] for _, spans in host]
         busy = steps
     if not busy:
-        fix = "let users profile the GPU (NVreg_RestrictProfilingToAdminUsers=0) and have CUPTI's library found"
+        fix = "let users profile the GPU (NVreg_RestrictProfilingToAdminUsers=0) and put CUPTI on the library path"
         raise LockstepError(
             str(trace), found="no compiled step in the trace", fix=fix if accelerator() else "profile more --steps"
         )
@@ -104,12 +104,12 @@ def _lines(plane: Any) -> Iterator[tuple[str, list[tuple[str, Span]]]]:  # noqa:
 
 
 def is_xla_op(name: str) -> bool:
-    """True for the name of an instruction of XLA's; TensorFlow's events have colons and capitals."""
+    """True for the name of an XLA instruction; TensorFlow's events have colons and capitals."""
     return re.fullmatch(r"[a-z_][\w.\-]*", name) is not None
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """The same time as spans that do not overlap, in order."""
+    """The union of the spans as ordered spans that do not overlap."""
     joined: list[Span] = []
     for start, end in sorted(spans):
         if joined and start <= joined[-1][1]:
@@ -129,11 +129,11 @@ def _inside(span: Span, spans: list[Span]) -> bool:
 
 
 def top_ops(lines: Iterable[list[tuple[str, Span]]]) -> list[tuple[str, float, int]]:
-    """(kind, own seconds, count) of the longest kinds; a kind is a name without its number."""
+    """(kind, own seconds, count) of the kinds with the most time; a kind is a name without its number."""
     seconds: dict[str, int] = {}
     counts: dict[str, int] = {}
     for line in lines:
-        open_ops: list[tuple[str, int]] = []  # those that enclose the next one: (kind, end)
+        open_ops: list[tuple[str, int]] = []  # ops that enclose the next one: (kind, end)
         for name, (start, end) in sorted(line, key=lambda item: (item[1][0], -item[1][1])):
             kind = re.sub(r"([._]\d+)+$", "", name)
             while open_ops and open_ops[-1][1] <= start:
@@ -154,7 +154,7 @@ def profile_steps(workload: Workload, count: int, folder: Path) -> Profile:
 
 
 def report_of(profile: Profile, count: int) -> Report:
-    """The sums as a page."""
+    """The summary as a page."""
     share, waiting = profile.busy / profile.wall, profile.waiting / profile.wall
     facts = [
         Fact(name="trace", value=str(profile.folder), text=str(profile.folder)),
@@ -162,7 +162,7 @@ def report_of(profile: Profile, count: int) -> Report:
              text=f"{count} in {profile.wall:.3f} s, {1000 * profile.wall / count:.1f} ms each under the profiler"),
         Fact(name="device busy", value=share, text=f"{share:.1%} of the time"),
         Fact(name="input wait", value=waiting, text=f"{waiting:.1%} of the time"),
-        Fact(name="top ops", value=len(profile.ops), text="share of the busy time, time, how often"),
+        Fact(name="top ops", value=len(profile.ops), text="share of the busy time, time, count"),
     ]  # fmt: skip
     for kind, seconds, number in profile.ops:
         text = f"{seconds / max(profile.busy, 1e-12):6.1%}  {1000 * seconds:9.1f} ms  {number:7,} times"

@@ -1,4 +1,4 @@
-"""Watches every `tf.function` that some code calls, and names what makes it trace again."""
+"""Watches every `tf.function` that some code calls, and names what makes it retrace."""
 
 import functools
 import gc
@@ -20,51 +20,51 @@ from xtts.trainer.doctor.user_code.arguments import Form, Forms, change_kind, di
 from xtts.trainer.doctor.user_code.load import ONE_CALL, POLYMORPHIC, driver_of, load_target, user_errors
 
 _FIXES = {
-    "value": "pass tf.constant({name}) or give input_signature: every Python value is a constant of a trace of its own",
-    "shape": "pad to fixed shapes, or give input_signature with None there where a step may stay dynamic",
-    "dtype": "cast it before the call, so that every call has one type",
-    "structure": "give every call the same arguments and keys, in lists of one length and parts of one size",
-    "object": "make {name} once and outside the loop, or pass the tensors that it holds",
-    "anew": "make the tf.function, and the object that it is a method of, once and outside the loop",
+    "value": "pass tf.constant({name}) or set input_signature: every new Python value gets its own trace",
+    "shape": "pad to fixed shapes, or set input_signature with None there if the step may stay dynamic",
+    "dtype": "cast it before the call, so that every call has the same dtype",
+    "structure": "give every call the same arguments and keys, in lists of the same length",
+    "object": "create {name} once, outside the loop, or pass the tensors that it holds",
+    "created": "create the tf.function, and the object whose method it is, once, outside the loop",
     "context": "call it in one tf.distribute scope and on one device, with each variable in one place",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Retrace:
-    """One trace beyond the first."""
+    """A trace after the first one."""
 
     function: str
     kind: str
-    """Of the change: a key of `_FIXES`."""
+    """Kind of change: a key of `_FIXES`."""
     argument: str = ""
-    """The argument that changed, with its place inside it: `batch[0]`; empty where none did."""
+    """The argument that changed, with the path inside it: `batch[0]`; empty if none did."""
     before: str = ""
     now: str = ""
     seconds: float
-    """Of the whole call."""
+    """Seconds of the whole call."""
 
 
 @dataclass
 class Instance:
-    """What was seen of one `tf.function` object."""
+    """Calls and traces of one `tf.function` object."""
 
     object: "weakref.ref[Any]"
     made: int
-    """Number of the round in which it was made, -1 before the first."""
+    """Round in which it was created, -1 before the first."""
     method: bool
-    """Made by TensorFlow when a method is first used, however old the object of the method is."""
+    """Created by TensorFlow at the first use of a method, no matter how old the method's object is."""
     called: int = 0
-    """Number of the round of its last call."""
+    """Round of its last call."""
     traces: list[Form] = field(default_factory=list)
     """Arguments of the calls that were traced."""
     seconds: float = 0.0
-    """Of the first of them."""
+    """Seconds of the first traced call."""
 
 
 @dataclass
 class Watched:
-    """What was seen of one body of code, under however many `tf.function` objects."""
+    """Calls and traces of one Python function, over all `tf.function` objects created from it."""
 
     name: str
     calls: int = 0
@@ -73,11 +73,11 @@ class Watched:
     quick: list[float] = field(default_factory=list)
     """Seconds of the calls that were not traced."""
 
-    def made_anew(self) -> Iterator[Instance]:
-        """Those made after the first round for a single use.
+    def single_use(self) -> Iterator[Instance]:
+        """Instances created after the first round and used once.
 
-        Such a one is gone after it, or does for the same arguments what another one did. One for each bucket, made
-        when it is first needed, is neither.
+        Such an instance no longer exists, or was traced for the same arguments as an earlier one. One instance per
+        bucket, created when first needed, is neither.
         """
         known: list[Form] = []
         for one in self.instances:
@@ -95,19 +95,19 @@ class TraceWatch:
         self.functions: dict[object, Watched] = {}
         self.retraces: list[Retrace] = []
         self.round = 0
-        """Number of the call of the user's step: to be set by the caller."""
+        """Number of the call of the user's step; set by the caller."""
         self._forms = Forms()
         self._made: weakref.WeakKeyDictionary[Any, tuple[int, bool]] = weakref.WeakKeyDictionary()
         self._instances: weakref.WeakKeyDictionary[Any, Instance] = weakref.WeakKeyDictionary()
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Stand between every caller and every `tf.function`."""
+        """Intercept every call of a `tf.function`."""
         original, original_init = POLYMORPHIC.__call__, POLYMORPHIC.__init__
 
         def init(function: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
             original_init(function, *args, **kwargs)
-            # TensorFlow binds a method inside a wrapper of its own, which AutoGraph changes when it is traced.
+            # TensorFlow binds a method in its own wrapper, which AutoGraph changes while tracing.
             method = isinstance(getattr(function.python_function, "__wrapped__", None), MethodType)
             self._made[function] = self.round, method
 
@@ -126,11 +126,11 @@ class TraceWatch:
             yield
         finally:
             POLYMORPHIC.__call__, POLYMORPHIC.__init__ = original, original_init
-        gc.collect()  # a tf.function is part of cycles of references: what nobody holds is gone after this only
+        gc.collect()  # a tf.function is in reference cycles: unreferenced ones are freed only now
         self.retraces += [
-            Retrace(function=watched.name, kind="anew", seconds=one.seconds)
+            Retrace(function=watched.name, kind="created", seconds=one.seconds)
             for watched in self.functions.values()
-            for one in watched.made_anew()
+            for one in watched.single_use()
         ]
 
     def _note(self, function: Any, form: Form | None, seconds: float) -> None:  # noqa: ANN401
@@ -156,7 +156,7 @@ class TraceWatch:
 
 
 def own_function(body: Any) -> Any:  # noqa: ANN401 - any callable
-    """The user's own function inside the wrappers of TensorFlow, functools and other decorators."""
+    """The user's function inside the wrappers of TensorFlow, functools and other decorators."""
     body = inspect.unwrap(body)
     while isinstance(body, functools.partial):
         body = inspect.unwrap(body.func)
@@ -174,7 +174,7 @@ def _retrace(function: str, known: list[Form], form: Form, seconds: float) -> Re
     changed = differences(min(known, key=lambda earlier: len(differences(earlier, form))), form)
     if not changed:
         return Retrace(function=function, kind="context", seconds=seconds)
-    # An object may tell TensorFlow that it is alike; what else changed is sure to have been the cause.
+    # Objects may compare equal for TensorFlow; any other change is certainly the cause.
     argument, before, now = min(changed, key=lambda change: change_kind(*change[1:]) == "object")
     return Retrace(
         function=function, kind=change_kind(before, now), argument=argument, before=before.text, now=now.text,
@@ -183,7 +183,7 @@ def _retrace(function: str, known: list[Form], form: Form, seconds: float) -> Re
 
 
 def watch_calls(target: str, calls: int) -> Report:
-    """Call what MODULE:NAME names `calls` times, and report what was traced again."""
+    """Call MODULE:NAME `calls` times, and report what was traced again."""
     step = driver_of(target, load_target(target))
     watch = TraceWatch()
     with user_errors(target), watch.watching():
@@ -199,7 +199,7 @@ def _refuse_unrun(target: str, result: object) -> None:
 
 
 def report_of(watch: TraceWatch) -> Report:
-    """Facts and findings of what was watched: one finding for each argument of each function."""
+    """The facts, and one finding for each changed argument of each function."""
     facts = []
     for watched in watch.functions.values():
         traces = sum(len(one.traces) for one in watched.instances)
@@ -221,14 +221,14 @@ def report_of(watch: TraceWatch) -> Report:
 
 def _finding(group: list[Retrace], quick: list[float]) -> Finding:
     first, times = group[0], f"{len(group)} times" if len(group) > 1 else "once"
-    if first.kind == "anew":
-        what = f"made anew {times}"
-        cause = "a new tf.function knows no trace: each is traced for itself, whatever was traced before"
+    if first.kind == "created":
+        what = f"created again {times}"
+        cause = "a new tf.function has no traces, so it is traced again"
     else:
         what = f"traced again {times}: {first.argument or 'no argument'} changed"
         cause = f"{first.argument} was {first.before}, then {first.now}"
     if first.kind == "context":
-        cause = "the arguments were alike: what differs is the scope or device of the call, or which variables are one"
+        cause = "the arguments were equal; the scope or device of the call differs, or which variables are shared"
     slow = float(np.mean([retrace.seconds for retrace in group]))
     gain = f"a call that is traced again takes {1000 * slow:.1f} ms"
     if quick:
