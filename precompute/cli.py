@@ -54,7 +54,7 @@ def main() -> None:
 @config_options
 @_workers_option
 @click.option("--limit", type=click.IntRange(1), help="Only the first N clips of the corpus.")
-@click.option("--fresh", is_flag=True, help="Build everything anew, whatever is there.")
+@click.option("--fresh", is_flag=True, help="Build everything again, whatever is there.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
 def build(
     data: Path,
@@ -169,8 +169,8 @@ def report(cache: Path, out: Path, seed: int) -> None:
         from xtts.precompute.view.terminal import Display
 
         with Display() as display:
-            told = write_report(cache, out, seed=seed, progress=display)
-        click.echo(told)
+            summary = write_report(cache, out, seed=seed, progress=display)
+        click.echo(summary)
 
 
 @main.command("sample-corpus")

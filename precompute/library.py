@@ -35,8 +35,8 @@ def build_cache(
         settings: Single keys over those, as in `{"shapes.buckets": 8}`.
         workers: Processes (default: one a core).
         limit: Only the first so many clips of the corpus.
-        fresh: Build everything anew, whatever is there.
-        progress: Is told how far the build is (default: nobody).
+        fresh: Build everything again, whatever is there.
+        progress: Receives the progress of the build (default: nothing is shown).
 
     Returns:
         What was done: `spec` (the content of cache.json: L tokens and T frames of each bucket, shards, statistics),

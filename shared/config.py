@@ -63,16 +63,16 @@ class TextConfig(Section):
     """Put a blank token around every symbol (2n+1 tokens)."""
     expand_numbers: bool = True
     """Put numbers and abbreviations into words (shared/text/text_normalization.py), only in texts without a normalised
-    column and in what xtts-synth is told to say. Languages other than English: numbers alone, extra `numbers`."""
+    column and in what xtts-synth speaks. Languages other than English: numbers alone, extra `numbers`."""
 
 
 class ShapesConfig(Section):
     """The closed set of shapes."""
 
     pad_to_fixed_length: bool = True
-    """False stores clips at their own length: the dynamic baseline, slow on purpose."""
+    """False stores clips unpadded: the dynamic baseline, slow on purpose."""
     buckets: Annotated[int, Field(gt=0, le=100)] = 4
-    """Number of (tokens, frames) shapes, chosen from the corpus' own lengths; 1 is a single fixed shape."""
+    """Number of (tokens, frames) shapes, chosen from the lengths of the corpus; 1 is a single fixed shape."""
     max_text_length: PositiveInt | None = None
     """Tokens; a longer text is rejected into the ledger, never cut."""
     max_mel_frames: PositiveInt | None = None
@@ -133,7 +133,7 @@ class ModelConfig(Section):
     dropout: Fraction
     """Share of activations dropped in training, in all parts but the decoder."""
     voice_latents: Annotated[int, Field(ge=0, le=1024)]
-    """Latents that carry the voice of a reference recording; 0: no such encoder, the speaker table tells voices apart.
+    """Latents that carry the voice of a reference recording; 0: no such encoder, a speaker table distinguishes voices.
     Above 0 the recording alone decides the voice, and there is no speaker table."""
     voice_frames: PositiveInt
     """Most frames of a reference crop; in training a crop is at most half of its clip."""

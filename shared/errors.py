@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class LockstepError(Exception):
-    """A mistake in what was given to Lockstep, told as `where: found, expected; fix`.
+    """A mistake in what was given to Lockstep, shown as `where: found, expected; fix`.
 
     Commands print it as one line without a traceback and exit with `exit_code`
     (1 unsound, 2 unusable call).
@@ -44,8 +44,8 @@ def repair_command(cache: Path) -> str:
 
 def build_command(cache: Path, *, fresh: bool = False) -> str:
     """The fix of a cache that its corpus has left behind, or with `fresh` of one that nothing can be taken from."""
-    anew = " --fresh" if fresh else ""
-    return f"run xtts-precompute build{anew} --cache {shlex.quote(str(cache))} --data <its corpus> --config <its own>"
+    option = " --fresh" if fresh else ""
+    return f"run xtts-precompute build{option} --cache {shlex.quote(str(cache))} --data <its corpus> --config <its own>"
 
 
 @contextmanager

@@ -7,11 +7,11 @@ from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.feature_settings import setting_differences
 
 _CONSEQUENCES = {
-    "audio": "all mels are computed anew",
-    "text": "all texts are tokenised anew, the mels are taken from the cache",
-    "shapes": "the mels are taken from the cache and padded anew",
-    "shards": "the shards are divided anew",
-    "split": "the clips are divided anew",
+    "audio": "all mels are computed again",
+    "text": "all texts are tokenised again, the mels are taken from the cache",
+    "shapes": "the mels are taken from the cache and padded again",
+    "shards": "the shards are divided again",
+    "split": "the clips are divided again",
 }
 
 
@@ -32,7 +32,7 @@ def setting_changes(old: Mapping[str, object], new: Mapping[str, Mapping[str, ob
 
 
 def corpus_changes(old: Iterable[IndexRow], new: Iterable[ScannedRow]) -> list[str]:
-    """How many clips were added, removed, recorded or transcribed anew, with an example each."""
+    """How many clips were added, removed, recorded again or transcribed again, with an example each."""
     before = {row.clip.id: row for row in old if not row.clip.duplicate}
     groups: dict[str, list[str]] = {what: [] for what in ("added", "removed", *_DIFFERENCES)}
     for row in (row for row in new if not row.clip.duplicate):

@@ -37,7 +37,7 @@ def check_rejects(rows: Sequence[Scanned | IndexRow], config: Config, data: Path
     )
     if rejected == len(rows):
         raise LockstepError(str(data), found=f"all {len(rows)} clips are rejected: {found}", exit_code=1)
-    fix = "mend the corpus, or allow it with --set shapes.max_reject_fraction=..."
+    fix = "fix the corpus, or allow it with --set shapes.max_reject_fraction=..."
     found = f"{rejected} of {len(rows)} clips are rejected: {found}"
     raise LockstepError(str(data), found=found, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
 

@@ -140,7 +140,7 @@ def _scan_audio(found: Found, front_end: FrontEnd) -> Audio | Rejection:
     try:
         header = read_header(path)
         samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
-        if front_end.trim_silence_db is not None:  # only decoding tells what is left
+        if front_end.trim_silence_db is not None:  # only decoding shows what is left
             whole, samples = samples, len(front_end.samples(path.read_bytes()))
             notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
     except AudioProblem as problem:

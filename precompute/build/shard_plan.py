@@ -15,7 +15,7 @@ from xtts.shared.config import Config
 MOST_FRAMES = 2**16
 """Longer clips (12 minutes) are no utterances; a bucket of their length would not fit into memory."""
 
-_TOLERATED_LOSS = 0.02  # of padding efficiency: padded lengths of before that waste more than this are chosen anew
+_TOLERATED_LOSS = 0.02  # of padding efficiency: padded lengths of the previous build that waste more are chosen again
 _RECORD_OVERHEAD_BYTES = 256
 _SMALLEST_TARGET_BYTES, _ENOUGH_SHARDS = 2**22, 64
 

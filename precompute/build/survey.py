@@ -205,7 +205,7 @@ def _look_back(request: Request, staging: StagingArea, features: Mapping[str, An
         try:
             prior = load_prior(cache, request.corpus)
         except LockstepError as error:
-            lines = [f"{error.where}: {error.found}: all of the cache is built anew"]
+            lines = [f"{error.where}: {error.found}: the whole cache is built again"]
     staged = staging.finished(committing=unfinished)
     reusable = {
         file: shard

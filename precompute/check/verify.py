@@ -29,7 +29,7 @@ from xtts.shared.errors import LockstepError, repair_command
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that is wrong: in which file, where, what was found and expected, and what mends it."""
+    """One thing that is wrong: in which file, where, what was found and expected, and what fixes it."""
 
     file: str
     """The file of the cache or of the corpus."""

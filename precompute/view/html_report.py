@@ -48,7 +48,7 @@ class BucketLine:
 
 @dataclass(frozen=True, kw_only=True)
 class RejectLine:
-    """A reason, its count, and the first clips it befell."""
+    """A reason, its count, and the first clips rejected for it."""
 
     reason: str
     count: int

@@ -1,4 +1,4 @@
-"""Choosing the closed set of shapes from the corpus' own lengths."""
+"""Choosing the closed set of shapes from the lengths of the corpus."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 STEP = 8
-"""Heights are multiples of 8, which tensor cores and vector units like."""
+"""Padded lengths are multiples of 8, which tensor cores and vector units like."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ def choose_shapes(lengths: Sequence[tuple[int, int]], buckets: int) -> list[Shap
     for tokens, frames in lengths:
         at = int(np.searchsorted(padded_lengths, frames))
         longest[at] = max(longest[at], tokens)
-    return [Shape(tokens=round_up(top), frames=height) for top, height in zip(longest, padded_lengths, strict=True)]
+    return [Shape(tokens=round_up(top), frames=frames) for top, frames in zip(longest, padded_lengths, strict=True)]
 
 
 def fitting_bucket(shapes: Sequence[Shape], tokens: int, frames: int) -> int | None:

@@ -88,7 +88,7 @@ class CacheSpec(_Part):
     mel_dtype: Literal["float16", "float32"]
     mel_channels: Annotated[int, Field(gt=0, le=4096)]
     fixed_length: bool
-    """False: records hold their own length (the dynamic baseline)."""
+    """False: records are unpadded (the dynamic baseline)."""
     vocabulary: Annotated[int, Field(gt=0, le=2**24)]
     """Number of token ids."""
     tokenizer_sha256: Digest
@@ -178,7 +178,7 @@ def spec_bytes(spec: CacheSpec) -> bytes:
 
 
 def load_spec(cache: Path) -> CacheSpec:
-    """Read and check `cache.json`; a `LockstepError` says what is wrong and which command mends it."""
+    """Read and check `cache.json`; a `LockstepError` says what is wrong and which command fixes it."""
     path = cache / SPEC_FILE
     rebuild = build_command(cache, fresh=True)
     try:

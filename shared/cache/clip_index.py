@@ -75,7 +75,7 @@ class TokenCount:
 
 @dataclass(frozen=True, slots=True)
 class Audio:
-    """What the file's header tells, or decoding where silence is trimmed."""
+    """What the file's header says, or decoding if silence is trimmed."""
 
     mel_length: int
     seconds: float

@@ -13,7 +13,7 @@ from xtts.shared.text.languages import find_language
 from xtts.shared.text.scripts import is_letter, main_script, script_name, script_of, suggest_language
 
 RARE = 3
-"""A letter seen fewer times is told: it may be a misprint, and nobody learns a sound from so few."""
+"""A letter seen fewer times is listed: it may be a misprint, and no model learns a sound from so few."""
 _NAMED, _LISTED = 5, 20
 """Characters in an error, in a list."""
 
@@ -92,9 +92,9 @@ class LetterCounts:
 
     def characters(self) -> list[CharacterCount]:
         """What `build`, `stats` and `report` tell: the most frequent first, rare letters last."""
-        told = self.left_out.keys() | self.folded.keys()
+        lost = self.left_out.keys() | self.folded.keys()
         few = {} if self.language in ("en", *BY_READING) else {c: n for c, n in self.letters.items() if n < RARE}
-        rare = Counter({c: n for c, n in few.items() if c not in told})
+        rare = Counter({c: n for c, n in few.items() if c not in lost})
         return [*self._rows(self.left_out, "left out"), *self._rows(self.folded, "folded"), *self._rows(rare, "rare")]
 
     def _rows(self, counts: Counter[str], fate: Fate) -> Iterator[CharacterCount]:
@@ -125,16 +125,16 @@ def letter_lines(counts: Iterable[LetterCounts]) -> list[str]:
     """What to print of them: a line for each character that a person should look at, the most frequent first."""
     lines = list[str]()
     for one in counts:
-        told = one.characters()
-        if not told:
+        found = one.characters()
+        if not found:
             continue
         lines.append(f"characters of language {one.language} to look at ({one.share:.2%} of its letters are lost):")
-        for character in told[:_LISTED]:
+        for character in found[:_LISTED]:
             shown = character.character if character.character.isprintable() else ""
             what = "seen rarely" if character.fate == "rare" else character.fate
             lines.append(f"  {shown} {character.name}: {character.count:,}x {what}, as in {character.example}".rstrip())
-        if len(told) > _LISTED:
-            lines.append(f"  and {len(told) - _LISTED} more")
+        if len(found) > _LISTED:
+            lines.append(f"  and {len(found) - _LISTED} more")
     return lines
 
 

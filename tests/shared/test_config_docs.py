@@ -20,7 +20,7 @@ def script():
 
 def test_the_page_is_what_the_configuration_says(script):
     stored = script.PAGE.read_text(encoding="utf-8") if script.PAGE.exists() else ""
-    assert stored == script.page(), f"docs/configuration.md is not up to date; write it anew: {script.COMMAND}"
+    assert stored == script.page(), f"docs/configuration.md is not up to date; write it again: {script.COMMAND}"
 
 
 def test_every_key_has_a_row_with_its_type_and_meaning(script):

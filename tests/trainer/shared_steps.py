@@ -27,7 +27,7 @@ IN_THE_LOOP = {
 """Settings of training that are constants of the traced loop, beside those of the steps."""
 
 
-def read_anew(old, new):
+def read_again(old, new):
     """The iterator `old`, which a traced loop holds, reads from now on what `new` would read, from its beginning."""
     gen_dataset_ops.make_iterator(new._dataset._variant_tensor, old._iterator_resource)
     old._dataset = new._dataset
@@ -79,7 +79,7 @@ class Kept:
         return kept[0] if kept else Steps(model, optimizer, training, step)
 
     def loop_kinds(self, buckets):
-        """Loops that are traced once; what they read is opened anew for every run."""
+        """Loops that are traced once; what they read is opened again for every run."""
         return (self._training_loop, self._validation_loop) if buckets[0].signature.is_locked else loop_kinds(buckets)
 
     def _training_loop(self, buckets, data, steps, position):
@@ -88,7 +88,7 @@ class Kept:
         loop = self._loops.setdefault(repr((buckets, data, training, id(steps))), new)
         if loop is not new:
             for old, iterator in zip(loop._iterators, new._iterators, strict=True):
-                read_anew(old, iterator)
+                read_again(old, iterator)
         loop.host_calls = 0
         return loop
 
@@ -97,7 +97,7 @@ class Kept:
         loop = self._loops.setdefault(repr((buckets, id(steps), id(stop))), new)
         if loop is not new:
             for (_, old, _), (_, iterator, _) in zip(loop._parts, new._parts, strict=True):
-                read_anew(old, iterator)
+                read_again(old, iterator)
         return loop
 
 

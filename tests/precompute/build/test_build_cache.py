@@ -115,7 +115,7 @@ def test_shards_staged_before_a_crash_are_kept(corpus, tiny_config, tmp_path, mo
     assert tree(tmp_path / "cache") == tree(tmp_path / "whole")
 
 
-def test_fresh_writes_everything_anew(corpus, tiny_config, tmp_path):
+def test_fresh_writes_everything_again(corpus, tiny_config, tmp_path):
     build(corpus, tmp_path / "cache", tiny_config)
     before = tree(tmp_path / "cache")
     assert build(corpus, tmp_path / "cache", tiny_config, fresh=True).kept_shards == 0

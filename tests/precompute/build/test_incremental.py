@@ -134,9 +134,9 @@ def test_touched_files_are_known_by_their_digest(place):
 @pytest.mark.parametrize(
     ("flags", "line"),
     [
-        ({"text__add_blank": True}, "text.add_blank: False -> True: all texts are tokenised anew"),
-        ({"shapes__buckets": 2}, "shapes.buckets: 3 -> 2: the mels are taken from the cache and padded anew"),
-        ({"split__seed": 1}, "split.seed: 0 -> 1: the clips are divided anew"),
+        ({"text__add_blank": True}, "text.add_blank: False -> True: all texts are tokenised again"),
+        ({"shapes__buckets": 2}, "shapes.buckets: 3 -> 2: the mels are taken from the cache and padded again"),
+        ({"split__seed": 1}, "split.seed: 0 -> 1: the clips are divided again"),
     ],
 )
 def test_other_settings_reuse_the_stored_mels(place, flags, line):
@@ -153,9 +153,9 @@ def test_other_settings_reuse_the_stored_mels(place, flags, line):
     assert (place / "cache" / "cache.json").read_bytes() == (place / "fresh" / "cache.json").read_bytes()
 
 
-def test_another_profile_computes_all_mels_anew(place):
+def test_another_profile_computes_all_mels_again(place):
     report, progress = build(place, config(audio__profile="tacotron2"))
-    assert "audio.profile: hifigan -> tacotron2: all mels are computed anew" in progress.lines
+    assert "audio.profile: hifigan -> tacotron2: all mels are computed again" in progress.lines
     assert progress.stages == {"scan": 150, "features": 150}
     assert report.kept_shards == 0
     build(place, config(audio__profile="tacotron2"), "fresh")

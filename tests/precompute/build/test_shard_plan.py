@@ -90,7 +90,7 @@ def test_pinned_heights_stay_while_they_fit():
     assert plan_cache([*rows(300), row("x", 49, 500)], config(buckets=2), previous).shapes != previous.shapes
 
 
-def test_pinned_heights_that_waste_much_are_chosen_anew():
+def test_padded_lengths_that_waste_much_are_chosen_again():
     previous = PreviousPlan(shapes=[Shape(tokens=48, frames=2000)], speakers=[], shard_counts={})
     assert plan_cache(rows(300), config(buckets=2), previous).shapes != previous.shapes
 

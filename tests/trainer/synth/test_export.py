@@ -62,7 +62,7 @@ def test_stock_tensorflow_speaks_as_the_command_does(exported, finished_run):
     assert mel.shape == (1, largest.frames, 80)
     # Without noise, since XLA draws other numbers from a seed than plain TensorFlow.
     speaker = Speaker(source, SynthesisOptions(steps=2, temperature=0.0))
-    expected, frames = speaker._run(largest, ids.tolist(), 0, 0)
+    expected, frames = speaker._run(largest, speaker._arguments(largest, ids.tolist(), 0, 0, 0))
     assert mel_length[0] == frames
     np.testing.assert_allclose(mel[0], expected, atol=1e-3)
 

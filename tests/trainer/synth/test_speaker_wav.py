@@ -61,7 +61,7 @@ def recordings(tmp_path_factory):
 def request(run, out, *, speaker=None, speaker_wav=None):
     return Request(
         checkpoint=run, words="a word", file=None, out=out / "out.wav", mel_out=out / "mel.npy", vocoder="griffinlim",
-        speaker=speaker, speaker_wav=speaker_wav, options=DEFAULT_OPTIONS,
+        speaker=speaker, language=None, speaker_wav=speaker_wav, options=DEFAULT_OPTIONS,
     )  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def test_stock_tensorflow_encodes_a_reference_and_speaks(source, speaker, run, t
         tokens=tf.constant([[3, 4, 5] + [0] * (shape.tokens - 3)]), token_length=tf.constant([3]),
         temperature=tf.constant(0.0), speed=tf.constant(4.0), seed=tf.constant([0, 0]), voice=voice,
     )  # fmt: skip
-    expected, frames = speaker._run(shape, [3, 4, 5], 0, 0)
+    expected, frames = speaker._run(shape, speaker._arguments(shape, [3, 4, 5], 0, 0, 0))
     assert spoken["mel_length"][0] == frames
     np.testing.assert_allclose(spoken["mel"][0], expected, atol=1e-3)
 
