@@ -75,4 +75,4 @@ def test_ids_become_the_text_again(code):
 
 if __name__ == "__main__":
     written = json.dumps(tokens(), ensure_ascii=False, indent=1) + "\n"
-    sys.stdout.write(written) if "--print" in sys.argv else GOLDEN.write_text(written_anew, encoding="utf-8")
+    sys.stdout.write(written) if "--print" in sys.argv else GOLDEN.write_text(written, encoding="utf-8")
