@@ -29,7 +29,7 @@ from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.cache.cache_spec import INDEX_FILE, SPEC_FILE, TOKENIZER_FILE, load_spec, shard_places
+from xtts.shared.cache.cache_spec import ENGLISH, INDEX_FILE, SPEC_FILE, TOKENIZER_FILE, load_spec, shard_places
 from xtts.shared.cache.clip_index import IndexRow, Kept, iter_index
 from xtts.shared.cache.stats import letters_of
 from xtts.shared.config import Config
@@ -156,17 +156,28 @@ def _tokenizer(corpus: Corpus, config: Config, cache: Path | None) -> Tokenizer:
 
     A clip more or less would otherwise give other tokens to all clips.
     """
-    text, stored, known = config.text, None, set[str]()
-    if cache is not None and (stored := _stored_tokenizer(cache, config)):
-        known = {row.clip.text for row in iter_index(cache / INDEX_FILE)}
-    texts: dict[str, list[str]] = {text.language: []}
-    for clip in corpus.clips:
-        if clip.text and not clip.duplicate:
-            texts.setdefault(clip.language or text.language, []).append(clip.text)
-    new = {code: [one for one in some if one not in known] for code, some in texts.items() if some}
+    text, stored = config.text, _stored_tokenizer(cache, config) if cache is not None else None
+    said = [clip for clip in corpus.clips if clip.text and not clip.duplicate]
+    fixed = text.tokenizer != "bpe" and all((clip.language or text.language) == ENGLISH for clip in said)
+    known = _known_texts(cache, text.language) if cache is not None and stored and not fixed else set()
+    texts = {clip.language or text.language: list[str]() for clip in said} or {text.language: []}
+    if text.language in texts:  # the main language comes first
+        texts = {text.language: [], **texts}
+    for clip in [] if fixed else said:
+        code = clip.language or text.language
+        if (code, clip.text) not in known:
+            texts[code].append(clip.text)
     return learn_tokenizer(
-        text.tokenizer, new or texts, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank, previous=stored
+        text.tokenizer, texts, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank, previous=stored
     )  # fmt: skip
+
+
+def _known_texts(cache: Path, language: str) -> set[tuple[str, str]]:
+    """(language, text) of every clip that the stored tokenizer was learned from; none where the index is broken."""
+    try:
+        return {(row.clip.language or language, row.clip.text) for row in iter_index(cache / INDEX_FILE)}
+    except LockstepError:
+        return set()  # the survey says so
 
 
 def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:
@@ -187,6 +198,7 @@ def _front_end(root: Path, config: Config, tokenizer: Tokenizer) -> FrontEnd:
         root=root.absolute(),
         profile=mel_profile(config.audio.profile),
         tokenizer=tokenizer,
+        language=config.text.language,
         speakers=(),
         trim_silence_db=config.audio.trim_silence_db,
         loudness_lufs=config.audio.loudness_lufs,

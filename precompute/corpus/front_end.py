@@ -19,6 +19,8 @@ class FrontEnd:
     """The corpus; sources are relative to it."""
     profile: MelProfile
     tokenizer: Tokenizer
+    language: str
+    """ISO 639 code of the clips that do not name theirs."""
     speakers: tuple[str, ...]
     """Named speakers in the order of their ids; empty for a corpus without speakers."""
     trim_silence_db: float | None
@@ -36,11 +38,11 @@ class FrontEnd:
 
     def language_id(self, code: str) -> int:
         """Number of a clip's language; without a code that of the main one."""
-        return self.tokenizer.languages.index(code) if code else 0
+        return self.tokenizer.languages.index(code or self.language)
 
     def encode(self, clip: Clip) -> Tokens:
         """The tokens of a clip's text, in its language."""
-        return self.tokenizer.encode(clip.text, clip.language or None)
+        return self.tokenizer.encode(clip.text, clip.language or self.language)
 
     def samples(self, data: bytes) -> np.ndarray:
         """The clip that the mel is computed of: decoded, trimmed and scaled as configured. float32[S]."""

@@ -143,6 +143,15 @@ def test_every_clip_is_read_in_its_own_language(corpus, tmp_path):
     assert not build(path, cache, "text.max_unknown_share=0.1").changed
 
 
+def test_clips_without_a_language_are_in_that_of_the_configuration_whoever_came_first(corpus, tmp_path):
+    root, cache = corpus("x"), tmp_path / "features"
+    build(manifest(root, [("de", GERMAN)] * 6), cache)
+    assert load_spec(cache).languages == ["de"]
+    build(manifest(root, [("de", GERMAN)] * 6 + [("", "Plain words.")] * 6), cache)
+    assert load_spec(cache).languages == ["de", "en"]
+    assert records(cache)["tone-0011"].language == 1
+
+
 def test_a_clip_in_another_language_is_written_again(corpus, tmp_path):
     root, cache = corpus("x"), tmp_path / "features"
     clips = [("en", "Plain words."), ("de", "Ein Wort.")] * 6
