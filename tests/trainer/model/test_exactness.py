@@ -73,7 +73,7 @@ def tf32_matmul(a, b, **options):
 @pytest.fixture(params=["float32", "mixed_bfloat16"])
 def decoder(request):
     config = load_config("tiny", assignments=SMALL).model
-    built = FlowDecoder(config, 4, 1, itertools.count(), dtype=keras.DTypePolicy(request.param))
+    built = FlowDecoder(config, 4, 1, 1, itertools.count(), dtype=keras.DTypePolicy(request.param))
     built.build()
     return built
 

@@ -85,7 +85,9 @@ def narrator(finished_run):
     def loudness(mel):
         return np.repeat(mel.mean(axis=1), HIFIGAN.hop_samples).astype(np.float32) / 100
 
-    return Narrator(Speaker(open_source(finished_run[0]), SynthesisOptions(steps=2)), loudness, speaker_number=0)
+    return Narrator(
+        Speaker(open_source(finished_run[0]), SynthesisOptions(steps=2)), loudness, speaker_number=0, language="en"
+    )
 
 
 def say(narrator, words):
