@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 import soundfile
-from amounts import settle
+from amounts import fill_defaults
 from commands import command
 from report import machine, section_lines, write_json
 
@@ -71,7 +71,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=Path("build/languages"), help="corpora, caches and runs")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
-    settle(options, full=FULL, quick=QUICK)
+    fill_defaults(options, full=FULL, quick=QUICK)
     return options
 
 

@@ -19,7 +19,8 @@ def test_a_size_is_exported_with_its_batch(tmp_path, monkeypatch, capsys):
     described = json.loads((tmp_path / "tiny.json").read_text())
     batch = np.load(tmp_path / "tiny.npz")
     assert {name: (batch[name].shape, batch[name].dtype.name) for name in batch} == {
-        "arg0": ((2, 16), "int32"), "arg1": ((2, 48, 80), "float16"), **{f"arg{part}": ((2,), "int32") for part in range(2, 6)},
+        "arg0": ((2, 16), "int32"), "arg1": ((2, 48, 80), "float16"),
+        **{f"arg{part}": ((2,), "int32") for part in range(2, 6)},
     }  # fmt: skip
     assert described["useful_frames"] == batch["arg3"].sum() == 48 + int(0.85 * 48)
     assert f"{described['parameters']:,}" in capsys.readouterr().out
