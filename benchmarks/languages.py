@@ -21,7 +21,7 @@ from report import machine, section_lines, write_json
 
 from xtts.precompute.sample.espeak import SAMPLE_RATE_HZ, speak
 from xtts.precompute.sample.sentences import sentences
-from xtts.trainer import evaluate_checkpoint
+from xtts.trainer.synth import evaluate_checkpoint
 
 SINGLE = ("fa-characters", "fa-phonemes", "de-characters", "de-phonemes")
 MIXED = ("mixed", "mixed-one-language")
