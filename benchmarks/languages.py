@@ -39,7 +39,7 @@ def main() -> None:
     for name in options.only:
         cache, run = options.work / f"cache-{name}", options.work / f"run-{name}"
         (build_mixed if name in MIXED else build_single)(options, name, cache)
-        settings = ("training.validate_every=500", "training.samples_every=0")
+        settings = ("training.validate_every=500", "training.samples_every=null")
         sets = itertools.chain.from_iterable(("--set", setting) for setting in (*SHAPES, *settings))
         resume = ("--resume", run) if (run / "checkpoints").is_dir() else ("--config", "tiny")
         command("train", *resume, "--cache", cache, "--out", run, "--steps", options.steps, *sets, shown=True)
