@@ -38,11 +38,13 @@ def main() -> None:
     rows = []
     for name in options.only:
         cache, run = options.work / f"cache-{name}", options.work / f"run-{name}"
-        (build_mixed if name in MIXED else build_single)(options, name, cache)
-        settings = ("training.validate_every=500", "training.samples_every=null")
-        sets = itertools.chain.from_iterable(("--set", setting) for setting in (*SHAPES, *settings))
+        features = feature_settings(options, name)
+        corpus = mixed_corpus(options, name) if name in MIXED else single_corpus(options, name)
+        command("precompute", "build", "--data", corpus, "--cache", cache, "--config", "tiny", *features, shown=True)
         resume = ("--resume", run) if (run / "checkpoints").is_dir() else ("--config", "tiny")
-        command("train", *resume, "--cache", cache, "--out", run, "--steps", options.steps, *sets, shown=True)
+        quiet = sets("training.validate_every=500", "training.samples_every=null")
+        more = ("--steps", options.steps, *features, *quiet)
+        command("train", *resume, "--cache", cache, "--out", run, *more, shown=True)
         rows.append({"corpus": name, **measure(run)})
         print(rows[-1], file=sys.stderr)
     figures = {
@@ -55,9 +57,6 @@ def main() -> None:
     print("\n".join(section_lines("languages", figures)))
     if options.out:
         write_json(options.out, figures)
-
-
-SHAPES = ("shapes.buckets=2",)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -75,26 +74,32 @@ def parse_arguments() -> argparse.Namespace:
     return options
 
 
-def build_single(options: argparse.Namespace, name: str, cache: Path) -> None:
+def sets(*settings: str) -> list[str]:
+    return list(itertools.chain.from_iterable(("--set", setting) for setting in settings))
+
+
+def feature_settings(options: argparse.Namespace, name: str) -> list[str]:
+    """Options of both stages."""
+    if name in MIXED:
+        return sets("shapes.buckets=2", "text.max_unknown_share=0.01", "split.validation_fraction=0.1")
     language, tokenizer = name.split("-")
-    corpus = options.work / f"corpus-{language}-{options.clips}"
+    held_out = f"split.validation_fraction={options.held_out / options.clips}"
+    return sets("shapes.buckets=2", f"text.language={language}", f"text.tokenizer={tokenizer}", held_out)
+
+
+def single_corpus(options: argparse.Namespace, name: str) -> Path:
+    language = name.partition("-")[0]
+    corpus: Path = options.work / f"corpus-{language}-{options.clips}"
     made = ("--clips", options.clips, "--seed", 0, "--language", language)
     command("precompute", "sample-corpus", corpus, *made, shown=True)
-    build(corpus, cache, f"text.language={language}", f"text.tokenizer={tokenizer}",
-          f"split.validation_fraction={options.held_out / options.clips}")  # fmt: skip
+    return corpus
 
 
-def build_mixed(options: argparse.Namespace, name: str, cache: Path) -> None:
-    corpus = options.work / f"corpus-mixed-{options.mixed_clips}"
-    if not (corpus / "en-de.jsonl").is_file():
+def mixed_corpus(options: argparse.Namespace, name: str) -> Path:
+    corpus: Path = options.work / f"corpus-mixed-{options.mixed_clips}"
+    if not (corpus / "de.jsonl").is_file():
         write_mixed(corpus, options.mixed_clips)
-    manifest = corpus / ("en-de.jsonl" if name == "mixed" else "de.jsonl")
-    build(manifest, cache, "text.max_unknown_share=0.01", "split.validation_fraction=0.1")
-
-
-def build(corpus: Path, cache: Path, *settings: str) -> None:
-    sets = itertools.chain.from_iterable(("--set", setting) for setting in (*SHAPES, *settings))
-    command("precompute", "build", "--data", corpus, "--cache", cache, "--config", "tiny", *sets, shown=True)
+    return corpus / ("en-de.jsonl" if name == "mixed" else "de.jsonl")
 
 
 def write_mixed(folder: Path, clips: int) -> None:
@@ -111,7 +116,7 @@ def write_mixed(folder: Path, clips: int) -> None:
                 )
                 text = {"text": sentence.normalised.lower(), "speaker": voice, "language": language}
                 entries.append({"audio_filepath": str(path), **text})
-    for name, said in (("de.jsonl", {"language": "de"}), ("en-de.jsonl", {})):
+    for name, said in (("en-de.jsonl", {}), ("de.jsonl", {"language": "de"})):
         lines = "".join(json.dumps({**entry, **said}) + "\n" for entry in entries)
         (folder / name).write_text(lines, encoding="utf-8")
 
