@@ -131,7 +131,8 @@ def test_a_piece_longer_than_every_shape_moves_up_or_is_split(narrator, monkeypa
 
     spoken = []
 
-    def speak(ids, *, speaker, number):
+    def speak(ids, *, speaker, language, number):
+        assert language == 0
         spoken.append(len(ids))
         return Utterance(mel=np.zeros((min(10 * len(ids), 50), 80), np.float32), frames=10 * len(ids))
 
@@ -143,6 +144,14 @@ def test_a_piece_longer_than_every_shape_moves_up_or_is_split(narrator, monkeypa
     monkeypatch.setattr(narrator.speaker, "speak", lambda ids, **_: Utterance(mel=np.zeros((5, 80)), frames=99))
     with pytest.raises(LockstepError, match=r"TEXT: 'a': speaks for 99 frames, expected at most 5"):
         say(narrator, "ab")
+
+
+def test_a_language_that_the_model_does_not_speak_is_named(finished_run):
+    source = open_source(finished_run[0])
+    assert source.language(None) == source.language("en") == "en"
+    assert source.conditioning == []
+    with pytest.raises(LockstepError, match=r"--language: .* does not speak 'fa', expected en"):
+        source.language("fa")
 
 
 def test_the_command_speaks_a_file_of_lines(finished_run, tmp_path):
