@@ -24,7 +24,7 @@ def is_audio(name: str) -> bool:
 
 
 def _suffix(name: str) -> str:
-    return PurePosixPath(name).suffix
+    return os.path.splitext(name)[1]
 
 
 def check_inside(root: Path, source: str) -> None:

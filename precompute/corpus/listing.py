@@ -12,7 +12,7 @@ from xtts.precompute.corpus.layouts.manifest import LHOTSE, NEMO
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, table_of
 from xtts.precompute.corpus.layouts.vctk import VCTK
-from xtts.precompute.corpus.text_lines import filled_lines
+from xtts.precompute.corpus.text_lines import first_line
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.text_normalization import expand
@@ -94,8 +94,8 @@ def _choose_for_folder(data: Path) -> Layout:
 
 def _choose_for_file(data: Path) -> Layout:
     """A file of columns by its suffix, or else a manifest; whatever it is called, a file of JSON lines is one."""
-    first = next((line for _, line in filled_lines(data)), "{") if table_of(data) else "{"
-    if first.lstrip().startswith("{"):
+    first = first_line(data) if table_of(data) else ""
+    if not first or first.lstrip().startswith("{"):
         return NEMO
     fitting: list[Layout] = [CommonVoice()] if CommonVoice().matches(data) else []
     if not fitting and "|" in first:

@@ -25,7 +25,11 @@ def check_language(code: str, where: str) -> str:
 
 def encodable(text: str) -> bool:
     """False for lone surrogates, which JSON can spell but no file can hold."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def name_problem(name: str) -> str | None:

@@ -37,6 +37,17 @@ def filled_lines(path: Path) -> list[tuple[str, str]]:
     return [(f"{path}:{number}", line) for number, line in enumerate(read_lines(path), start=1) if line.strip()]
 
 
+def first_line(path: Path) -> str:
+    """The first line that is not blank, without reading the others; empty where there is none."""
+    if path.is_file():
+        try:
+            with path.open(encoding="utf-8-sig", newline="\n") as file:
+                return next((line.rstrip("\r\n") for line in file if line.strip()), "")
+        except (OSError, UnicodeDecodeError):
+            pass  # `read_lines` says where
+    return next((line for line in read_lines(path) if line.strip()), "")
+
+
 def _read_packed(path: Path) -> bytes:
     try:
         with gzip.open(path) as file:

@@ -5,7 +5,7 @@ from pathlib import Path
 from xtts.precompute.corpus.corpus_files import is_audio, source_of, without_suffix
 from xtts.precompute.corpus.layouts.layout import ClipList, folder_of
 from xtts.precompute.corpus.plain_names import check_name
-from xtts.precompute.corpus.text_lines import filled_lines
+from xtts.precompute.corpus.text_lines import filled_lines, first_line
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
@@ -23,7 +23,7 @@ class CommonVoice:
         """A folder with `validated.tsv`, or a TSV file with Common Voice's columns."""
         if data.is_dir():
             return (data / _LIST).exists()
-        return data.suffix == ".tsv" and set(_NEEDED) <= set(_columns(next(iter(filled_lines(data)), ("", ""))[1]))
+        return data.suffix == ".tsv" and set(_NEEDED) <= set(_columns(first_line(data)))
 
     def read(self, data: Path, limit: int | None) -> list[Clip]:
         """The clips in the order of their lines."""

@@ -8,8 +8,15 @@ from pathlib import Path, PurePosixPath
 
 from xtts.precompute.corpus.corpus_files import clip_ids, source_of, without_suffix
 from xtts.precompute.corpus.layouts.layout import ClipList, folder_of
-from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, header_of, reading_of, table_of
-from xtts.precompute.corpus.text_lines import filled_lines
+from xtts.precompute.corpus.layouts.text_columns import (
+    METADATA_FILE,
+    header_of,
+    layout_of_header,
+    names_files,
+    reading_of,
+    table_of,
+)
+from xtts.precompute.corpus.text_lines import filled_lines, first_line
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
@@ -33,7 +40,7 @@ class Piper:
     def matches(self, data: Path) -> bool:
         """Whether `reading_of` its list says so."""
         path = table_of(data)
-        return path is not None and reading_of(path) == self.name
+        return path is not None and names_files(path) and reading_of(path) == self.name
 
     def read(self, data: Path, limit: int | None) -> list[Clip]:
         """The clips in the order of their lines."""
@@ -54,9 +61,9 @@ class WithHeader:
     name: str
 
     def matches(self, data: Path) -> bool:
-        """Whether `reading_of` its list says so."""
+        """Whether the first line of its list is such a header."""
         path = table_of(data)
-        return path is not None and reading_of(path) == self.name
+        return path is not None and layout_of_header(header_of(path)) == self.name
 
     def read(self, data: Path, limit: int | None) -> list[Clip]:
         """The clips in the order of their lines."""
@@ -127,8 +134,8 @@ def _only_table(data: Path) -> Path:
 
 
 def _delimiter(path: Path) -> str:
-    first = next((line for _, line in filled_lines(path)), "")
-    return next((mark for mark in "|\t" if mark in first), ",")
+    line = first_line(path)
+    return next((mark for mark in "|\t" if mark in line), ",")
 
 
 def _split(path: Path, delimiter: str) -> _Rows:
@@ -171,9 +178,9 @@ def _read_rows(
             break
         said = {kind: row[column] for kind, column in where.items()}
         source = source_of(root, name, _FOLDERS, place)
-        own = said["id"] if "file" in where else ""
+        own = said.get("id") if "file" in where else None
         clips.add(
-            own if "id" in where and own else ids[without_suffix(name)], said.get("normalised") or said["text"],
+            own or ids[without_suffix(name)], said.get("normalised") or said["text"],
             source, where=place, speaker=said.get("speaker", ""), normalised=bool(said.get("normalised")),
             language=said.get("language", ""),
         )  # fmt: skip

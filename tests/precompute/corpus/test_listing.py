@@ -49,7 +49,7 @@ def test_limit_keeps_the_first_clips(tmp_path):
     [
         ("a|x\nlonely\n", r"metadata\.csv:2: one column, expected id\|text"),
         ("a|x\n|no id|no id\n", r"metadata\.csv:2: clip id '' is empty"),
-        ("a|1|2|3|4\n", r"metadata\.csv:1: 5 columns"),
+        ("a|1|2|3|en|5\n", r"metadata\.csv:1: 6 columns"),
         ("../etc|x\n", r"metadata\.csv:1: clip id '\.\./etc' reads as a path"),
         (b"a|x\nb|caf\xe9\n", r"metadata\.csv:2: not UTF-8; convert"),
         ("\n\n", r"metadata\.csv: no clips"),
