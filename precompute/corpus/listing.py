@@ -50,7 +50,10 @@ def read_corpus(
     if not data.is_dir() and not data.is_file():
         found = "neither a file nor a folder" if data.exists() else "no such folder"
         raise LockstepError(str(data), found=found, expected="a corpus in the LJSpeech layout, or a manifest")
-    corpus = Corpus(root=folder_of(data), clips=_choose(data, layout, columns).read(data, limit))
+    try:
+        corpus = Corpus(root=folder_of(data), clips=_choose(data, layout, columns).read(data, limit))
+    except OSError as error:
+        raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
     unnamed = [clip for clip in corpus.clips if not clip.speaker]
     if unnamed and len(unnamed) < len(corpus.clips):
         found = f"no speaker for clip {unnamed[0].id}, but for others"

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from xtts.precompute.corpus.layouts.layout import ClipList
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.lhotse_cuts import MANIFESTS, cut_entry, is_cut
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
-
-_OTHERS = ("metadata.csv",)
-"""A folder with this file is not one of cuts, whatever else lies there."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +26,7 @@ class Manifest:
 
     def matches(self, data: Path) -> bool:
         """A folder with one of `files` and without `metadata.csv`."""
-        if any((data / other).exists() for other in _OTHERS):
-            return False
-        return any((data / file).is_file() for file in self.files)
+        return not (data / METADATA_FILE).exists() and any((data / file).is_file() for file in self.files)
 
     def read(self, data: Path, limit: int | None) -> list[Clip]:
         """The clips of the manifest `data`, or of the one in that folder."""

@@ -170,3 +170,12 @@ def test_odd_unicode_comes_through(tmp_path):
     root = corpus_of(tmp_path, {"metadata.csv": f"\ufeffe\u0301té.wav|{odd}\r\n"})
     (clip,) = read_corpus(root).clips
     assert (clip.id, clip.text, clip.source) == ("e\u0301té", odd, "wavs/e\u0301té.wav")
+
+
+def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
+    def refuse(*_: object) -> bool:
+        raise PermissionError(13, "Permission denied", str(tmp_path / "metadata.csv"))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    with pytest.raises(LockstepError, match=r"metadata\.csv: cannot be read \(Permission denied\)"):
+        read_corpus(tmp_path)
