@@ -44,6 +44,14 @@ _WORDS = st.sampled_from([
     "a", "a.wav", "../a", "/a.wav", "..", ".", "ann", "text", "audio", "audio_file", "client_id", "path", "sentence",
     "locale", "\0", "\ufeff", "{", '"', "a/b", "x" * 300, "\u2028", "\x85", "|", "touch x |", "\ud7ff",
 ])  # fmt: skip
+_NEARLY_SOUND = st.sampled_from([
+    ("", ["a.wav|some text", "a.wav|more"]), ("", ["a|Some 2.|some two", "p/a|x"]), ("", ["a a.wav", "b a.wav"]),
+    ("audio_file|text|speaker_name\n", ["a.wav|x|ann"]), ("audio|text\n", ["a.wav|x"]),
+    (f"{HEADER}\n", ["c\ta.mp3\ttext\ten-US"]), ("", ['{"audio_filepath": "a.wav", "text": "x"}']),
+]).flatmap(lambda file: st.lists(
+    st.sampled_from(file[1]) | st.builds("{}{}".format, st.sampled_from(file[1]), st.text(max_size=6)), min_size=1,
+    max_size=4,
+).map(lambda lines: (file[0] + "\n".join(lines)).encode(errors="surrogatepass")))  # fmt: skip
 _LINE = st.builds(
     lambda mark, parts: mark.join(parts), st.sampled_from("|\t, "), st.lists(_WORDS | st.text(max_size=8), max_size=6)
 )
@@ -55,6 +63,7 @@ _STARTS = st.sampled_from(
     ["", "audio_file|text|speaker_name\n", "audio|text\n", f"{HEADER}\n", "a.wav|ann|some text\n"]
 )
 _CONTENT = st.one_of(
+    _NEARLY_SOUND,
     st.binary(max_size=80),
     st.builds(lambda start, lines: (start + "\n".join(lines)).encode(errors="surrogatepass"), _STARTS,
               st.lists(_LINE | _ENTRY, max_size=5)),
@@ -62,7 +71,7 @@ _CONTENT = st.one_of(
 
 
 @pytest.mark.parametrize("layout", sorted(LISTS))
-@settings(max_examples=60, deadline=None, derandomize=True,
+@settings(max_examples=100, deadline=None, derandomize=True,
           suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])  # fmt: skip
 @given(content=_CONTENT, named=st.booleans())
 def test_any_bytes_in_a_list_are_read_or_refused(tmp_path, layout, content, named):
