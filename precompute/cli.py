@@ -27,6 +27,16 @@ _workers_option = click.option(
     default=usable_cores,
     help="Processes (default: one a core).",
 )
+_layout_option = click.option(
+    "--layout",
+    metavar="NAME",
+    help="The corpus' layout, where looking does not tell: ljspeech, piper, coqui, f5, common-voice, kaldi, nemo, "
+    "lhotse, vctk, libritts or folder.",
+)
+_columns_option = click.option(
+    "--columns", metavar="id=0,text=1", help="Or the columns of any CSV or TSV file: id, file, text, normalised, "
+    "speaker, language; by number from 0, or by name."
+)  # fmt: skip
 
 
 def _clips(_: click.Context, option: click.Parameter, value: str | None) -> int | None:
@@ -48,8 +58,10 @@ def main() -> None:
     "--data",
     type=_FOLDER,
     required=True,
-    help="Corpus: a folder with metadata.csv and wavs/, a JSON-lines manifest, or Lhotse cuts.",
+    help="Corpus: a folder (LJSpeech, Piper, Coqui, VCTK, LibriTTS, ...), or a file that lists its clips.",
 )
+@_layout_option
+@_columns_option
 @_cache_option
 @config_options
 @_workers_option
@@ -58,6 +70,8 @@ def main() -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
 def build(
     data: Path,
+    layout: str | None,
+    columns: str | None,
     cache: Path,
     config: tuple[str, ...],
     assignments: tuple[str, ...],
@@ -75,19 +89,19 @@ def build(
         with stoppable(cache), WorkerPool(workers) as pool:
             if not dry_run and (fresh or not (cache / "cache.json").exists()):
                 pool.start()  # there is work for them; they load what they need while this process loads the rest
-            from xtts.precompute.build.build_cache import build_cache, explain_build
+            from xtts.precompute.build.build_cache import explain_build, run_build
             from xtts.precompute.build.survey import make_request
             from xtts.precompute.view.terminal import Display, build_summary
 
             settings = resolve(config, assignments, flags)
             with Display() as display:
+                request = make_request(
+                    data, cache, settings, workers=workers, limit=limit, fresh=fresh, layout=layout, columns=columns
+                )
                 if dry_run:
-                    request = make_request(data, cache, settings, workers=workers, limit=limit, fresh=fresh)
                     explain_build(request, display)
                     return
-                report = build_cache(
-                    data, cache, settings, workers=workers, progress=display, limit=limit, fresh=fresh, pool=pool
-                )
+                report = run_build(request, display, pool)
         click.echo(build_summary(report, str(cache)))
 
 
@@ -105,18 +119,29 @@ def build(
     help="Also compute the features of N clips (default 100) again; needs --against.",
 )
 @click.option("--repair", is_flag=True, help="Make exactly the broken files again; needs --against.")
+@_layout_option
+@_columns_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @_workers_option
 def verify(
-    cache: Path, against: Path | None, deep: int | None, repair: bool, as_json: bool, workers: int
-) -> None:  # fmt: skip
+    cache: Path,
+    against: Path | None,
+    deep: int | None,
+    repair: bool,
+    layout: str | None,
+    columns: str | None,
+    as_json: bool,
+    workers: int,
+) -> None:
     """Check every byte of a cache. Exit 0: sound; 1: unsound; 2: nothing to check."""
     with reported():
         from xtts.precompute.check.verify_command import VerifyRequest, run_verify
         from xtts.precompute.view.terminal import Display
         from xtts.precompute.workers.stopping import stoppable
 
-        request = VerifyRequest(cache=cache, against=against, deep=deep, repair=repair, workers=workers)
+        request = VerifyRequest(
+            cache=cache, against=against, deep=deep, repair=repair, workers=workers, layout=layout, columns=columns
+        )
         with stoppable(cache), Display() as display:
             code = run_verify(request, as_json=as_json, progress=display, echo=click.echo)
         sys.exit(code)

@@ -22,6 +22,8 @@ def build_cache(
     workers: int | None = None,
     limit: int | None = None,
     fresh: bool = False,
+    layout: str | None = None,
+    columns: str | None = None,
     progress: Progress | None = None,
 ) -> BuildReport:
     """Build the cache of a corpus, or bring it up to date, as `xtts-precompute build` does.
@@ -29,13 +31,15 @@ def build_cache(
     The work is done by processes that are spawned: a script has to call this below `if __name__ == "__main__":`.
 
     Args:
-        data: The corpus: a folder with metadata.csv and wavs/, a JSON-lines manifest, or Lhotse cuts.
+        data: The corpus: a folder, or a file that lists its clips (docs/cache-format.md names the layouts).
         cache: Folder of the cache; made where it is missing.
         config: YAML file, or a name in configs/ such as "normal" (default "tiny"); of several, later ones win.
         settings: Single keys over those, as in `{"shapes.buckets": 8}`.
         workers: Processes (default: one a core).
         limit: Only the first so many clips of the corpus.
         fresh: Build everything again, whatever is there.
+        layout: Name of the corpus' layout, such as "piper"; needed only if it cannot be recognised.
+        columns: Columns of its CSV or TSV file, as in "id=0,speaker=1,text=2", instead of a layout.
         progress: Receives the progress of the build (default: nothing is shown).
 
     Returns:
@@ -47,7 +51,7 @@ def build_cache(
     """
     return build.build_cache(
         Path(data), Path(cache), resolve(config_names(config), (), settings or {}), workers=workers or usable_cores(),
-        progress=progress or NullProgress(), limit=limit, fresh=fresh,
+        progress=progress or NullProgress(), limit=limit, fresh=fresh, layout=layout, columns=columns,
     )  # fmt: skip
 
 
@@ -58,6 +62,8 @@ def verify_cache(
     deep: int | None = None,
     repair: bool = False,
     workers: int | None = None,
+    layout: str | None = None,
+    columns: str | None = None,
 ) -> list[Finding]:
     """Check every byte of a cache, as `xtts-precompute verify` does; no findings: it is sound.
 
@@ -67,6 +73,8 @@ def verify_cache(
         deep: Compute the features of so many clips again (0: of all); needs `against`.
         repair: Make exactly the broken files again; needs `against`. What is returned is what is still wrong.
         workers: Threads of the check, and processes of a repair (default: one a core).
+        layout: How the corpus lies on the disk, as for `build_cache`.
+        columns: Or which columns its list has.
 
     Returns:
         All that is wrong, in the order of the files: `file`, `where`, `found`, `expected` and `fix` of each.
@@ -76,6 +84,6 @@ def verify_cache(
     """
     request = VerifyRequest(
         cache=Path(cache), against=None if against is None else Path(against), deep=deep, repair=repair,
-        workers=workers or usable_cores(),
+        workers=workers or usable_cores(), layout=layout, columns=columns,
     )  # fmt: skip
     return find_problems(request, NullProgress())

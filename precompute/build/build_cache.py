@@ -57,10 +57,15 @@ def build_cache(
     progress: Progress,
     limit: int | None = None,
     fresh: bool = False,
+    layout: str | None = None,
+    columns: str | None = None,
     pool: WorkerPool | None = None,
 ) -> BuildReport:
     """Build the cache of a corpus or bring it up to date; `pool` may have been started before."""
-    return run_build(make_request(data, cache, config, workers=workers, limit=limit, fresh=fresh), progress, pool)
+    request = make_request(
+        data, cache, config, workers=workers, limit=limit, fresh=fresh, layout=layout, columns=columns
+    )
+    return run_build(request, progress, pool)
 
 
 def run_build(request: Request, progress: Progress, pool: WorkerPool | None = None) -> BuildReport:

@@ -56,11 +56,12 @@ class Request:
 
 
 def make_request(
-    data: Path, cache: Path, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False
-) -> Request:
-    """Check what was asked for, before anything is created."""
+    data: Path, cache: Path, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
+    layout: str | None = None, columns: str | None = None,
+) -> Request:  # fmt: skip
+    """Check what was asked for, before anything is created; `layout` and `columns` as in `read_corpus`."""
     refuse_foreign_folder(cache)
-    corpus = read_corpus(data, limit=limit)
+    corpus = read_corpus(data, limit=limit, layout=layout, columns=columns)
     if config.text.expand_numbers:
         corpus = with_numbers_in_words(corpus, config.text.language)
     return Request(

@@ -28,11 +28,14 @@ _TOLERANCE = 0.02
 """In log-mel: two steps of float16 at the quiet end, which another FFT library may cause; a real fault is larger."""
 
 
-def cache_request(cache: Path, spec: CacheSpec, data: Path, *, workers: int, limit: int | None = None) -> Request:
+def cache_request(
+    cache: Path, spec: CacheSpec, data: Path, *, workers: int, limit: int | None = None, layout: str | None = None,
+    columns: str | None = None,
+) -> Request:  # fmt: skip
     """The request that would build this cache again."""
     settings = [("the default size", {"model": {"size": "tiny"}}), (str(cache), dict(spec.features))]
     config: Config = validate_config(settings)
-    request = make_request(data, cache, config, workers=workers, limit=limit)
+    request = make_request(data, cache, config, workers=workers, limit=limit, layout=layout, columns=columns)
     front_end = replace(request.front_end, speakers=tuple(spec.speakers))
     return replace(request, front_end=front_end)
 

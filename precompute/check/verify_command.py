@@ -22,6 +22,10 @@ class VerifyRequest:
     """Clips to compute again: None for no such check, 0 for all."""
     repair: bool
     workers: int
+    layout: str | None = None
+    """How the corpus lies on the disk, where looking does not tell."""
+    columns: str | None = None
+    """Or which columns its list has."""
 
 
 def run_verify(request: VerifyRequest, *, as_json: bool, progress: Progress, echo: Callable[[str], None]) -> int:
@@ -64,14 +68,20 @@ def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
 
         for finding in findings:
             progress.say(str(finding))
-        repair_cache(request.cache, request.against, findings, workers=request.workers, progress=progress)
+        repair_cache(
+            request.cache, request.against, findings, workers=request.workers, progress=progress,
+            layout=request.layout, columns=request.columns,
+        )  # fmt: skip
         progress.say(f"{len({finding.file for finding in findings})} files repaired")
         findings = check()
     if request.against is None or findings:
         return findings
     from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 
-    corpus = cache_request(request.cache, load_spec(request.cache), request.against, workers=request.workers)
+    corpus = cache_request(
+        request.cache, load_spec(request.cache), request.against, workers=request.workers, layout=request.layout,
+        columns=request.columns,
+    )  # fmt: skip
     findings = check_corpus(request.cache, corpus)
     if request.deep is not None:
         findings += check_features(request.cache, corpus, clips=request.deep or None)

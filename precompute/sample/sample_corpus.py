@@ -17,7 +17,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from xtts.precompute.corpus.listing import AUDIO_FOLDER, METADATA_FILE, check_name, name_problem
+from xtts.precompute.corpus.layouts.ljspeech import AUDIO_FOLDER
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
+from xtts.precompute.corpus.plain_names import check_name, name_problem
 from xtts.precompute.sample.espeak import PITCH, SAMPLE_RATE_HZ, VOICE, WORDS_PER_MINUTE, check_voice, speak
 from xtts.precompute.sample.sentences import ENGLISH, language_named, sentences
 from xtts.precompute.workers.pool import WorkerPool

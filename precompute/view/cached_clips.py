@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
-from xtts.precompute.corpus.listing import name_problem
+from xtts.precompute.corpus.plain_names import name_problem
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
 from xtts.shared.cache.clip_index import IndexRow, Kept, read_index
 from xtts.shared.cache.quick_check import shard_problem

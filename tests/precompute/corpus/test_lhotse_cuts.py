@@ -12,7 +12,7 @@ import soundfile
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.corpus import listing as corpus_module
+from xtts.precompute.corpus import text_lines
 from xtts.precompute.corpus.listing import read_corpus
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
@@ -143,7 +143,7 @@ def test_a_broken_gzip_file(tmp_path, damage):
 
 
 def test_a_gzip_file_that_unpacks_to_too_much(tmp_path, monkeypatch):
-    monkeypatch.setattr(corpus_module, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(text_lines, "_MOST_BYTES", 1000)
     (tmp_path / "cuts.jsonl.gz").write_bytes(gzip.compress(bytes(2000)))
     with pytest.raises(LockstepError, match="more than 1000 bytes unpacked"):
         read_corpus(tmp_path / "cuts.jsonl.gz")

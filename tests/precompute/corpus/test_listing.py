@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from xtts.precompute.corpus.listing import name_problem, read_corpus
+from xtts.precompute.corpus.listing import read_corpus
+from xtts.precompute.corpus.plain_names import name_problem
 from xtts.shared.errors import LockstepError
 
 

@@ -1,0 +1,128 @@
+"""Files of a corpus: which lie below a folder, where a named one lies, and what the clips in them are called."""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from xtts.shared.errors import LockstepError
+
+SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
+"""Formats that are looked for, the first first."""
+_LINK_FIX = "copy it into the corpus, or list it in a JSON-lines manifest by its absolute path"
+
+
+def without_suffix(name: str) -> str:
+    """A path without the suffix of an audio file, in capitals or not."""
+    return name[: -len(_suffix(name))] if is_audio(name) else name
+
+
+def is_audio(name: str) -> bool:
+    """Whether a path ends as an audio file does."""
+    return _suffix(name).lower() in SUFFIXES
+
+
+def _suffix(name: str) -> str:
+    return os.path.splitext(name)[1]
+
+
+def check_inside(root: Path, source: str) -> None:
+    """Raise for a file, relative to `root`, that is a link out of it."""
+    if not _is_inside(os.path.realpath(root), os.path.realpath(root / source)):
+        raise LockstepError(str(root / source), found="a link out of the corpus", fix=_LINK_FIX)
+
+
+def _is_inside(root: str, path: str) -> bool:
+    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+
+
+def files_below(root: Path, folder: str = "") -> list[str]:
+    """Paths of the regular files below `root / folder`, relative to it, sorted; hidden ones left out.
+
+    Links within the corpus are followed to files, not to folders.
+
+    Raises:
+        LockstepError: A folder cannot be read, or a link leads out of `root`.
+    """
+    if folder:
+        check_inside(root, folder)
+    found, waiting = list[str](), [""]
+    while waiting:
+        below = waiting.pop()
+        try:
+            with os.scandir(root / folder / below) as entries:
+                shown = [entry for entry in entries if not entry.name.startswith(".")]
+        except OSError as error:
+            raise LockstepError(str(root / folder / below), found=f"cannot be read ({error.strerror})") from None
+        for entry in shown:
+            if entry.is_symlink():
+                check_inside(root, os.path.join(folder, below, entry.name))
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(f"{below}{entry.name}/")
+            elif _is_regular(entry):
+                found.append(below + entry.name)
+    return sorted(found)
+
+
+def _is_regular(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
+
+
+def audio_by_name(paths: Iterable[str]) -> dict[str, str]:
+    """Path without suffix to path; where a clip lies there in several formats, the first of `SUFFIXES`."""
+    ranked = sorted(filter(is_audio, paths), key=lambda path: (-SUFFIXES.index(_suffix(path).lower()), path))
+    return {without_suffix(path): path for path in ranked}
+
+
+def clip_ids(paths: Iterable[str]) -> dict[str, str]:
+    """Path without suffix to the id of its clip: the file's own name, else the whole path joined by `_`.
+
+    The whole path is taken where another path has the same file name: `p1/a` and `p2/a` are `p1_a` and `p2_a`.
+    """
+    different = dict.fromkeys(paths)
+    uses = Counter(PurePosixPath(path).name for path in different)
+    return {path: _clip_id(path, unique=uses[PurePosixPath(path).name] == 1) for path in different}
+
+
+def _clip_id(path: str, *, unique: bool) -> str:
+    name = PurePosixPath(path).name
+    return name if unique else "_".join(part for part in PurePosixPath(path).parts if part != "/")
+
+
+def source_of(root: Path, named: str, folders: tuple[str, ...], where: str) -> str:
+    """Where the audio file lies that a line of a list names, relative to `root`; absolute where it lies elsewhere.
+
+    It is looked for in `folders`, as named and with each of `SUFFIXES`. One that is nowhere is said to lie in the
+    last of them: the ledger will call it missing.
+
+    Raises:
+        LockstepError: The name is no path, leads out of the corpus by `..`, or the file is a link out of it.
+    """
+    path = PurePosixPath(named)
+    if not named or not path.name or "\0" in named:
+        raise LockstepError(where, found=f"file {named[:60]!r}", expected="the path of an audio file")
+    if ".." in path.parts:
+        raise LockstepError(where, found=f"file {named[:60]!r} reads as a path out of the corpus")
+    if path.is_absolute():
+        here = root.absolute()
+        if not path.is_relative_to(here):
+            return named
+        path, folders = path.relative_to(here), ("",)
+    candidates = [PurePosixPath(folder) / path for folder in folders]
+    endings = ("",) if is_audio(path.name) else SUFFIXES
+    for candidate in (f"{one}{ending}" for one in candidates for ending in endings):
+        if _is_file(root / candidate):
+            check_inside(root, candidate)
+            return candidate
+    return f"{candidates[-1]}{endings[0]}"
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,98 @@
+"""The LJSpeech layout: `metadata.csv` of `id|text|normalised text|speaker|language`, audio in `wavs/`."""
+
+import os
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from xtts.precompute.corpus.corpus_files import audio_by_name, clip_ids, files_below, is_audio, without_suffix
+from xtts.precompute.corpus.layouts.layout import ClipList, folder_of
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, reading_of, table_of
+from xtts.precompute.corpus.text_lines import filled_lines
+from xtts.shared.cache.clip_index import Clip
+from xtts.shared.errors import LockstepError
+
+AUDIO_FOLDER = "wavs"
+_LINES = "lines of id|text|normalised text"
+
+
+class LJSpeech:
+    """Three of the five columns are optional; the third falls back to the second."""
+
+    name = "ljspeech"
+
+    def matches(self, data: Path) -> bool:
+        """Whether `reading_of` its metadata says so."""
+        path = table_of(data)
+        return path is not None and reading_of(path) == self.name
+
+    def read(self, data: Path, limit: int | None) -> list[Clip]:
+        """The clips in the order of their lines; audio lies in `wavs/`, or in a folder of that."""
+        root, path = folder_of(data), data if data.is_file() else data / METADATA_FILE
+        clips, lines = ClipList(limit), filled_lines(path)
+        audio = _Audio(root, (line.partition("|")[0].strip() for _, line in lines))
+        for where, line in lines:
+            if clips.is_full:
+                break
+            columns = [column.strip() for column in line.split("|")]
+            if not 2 <= len(columns) <= 5:
+                count = "one column" if len(columns) == 1 else f"{len(columns)} columns"
+                expected = "id|text, then where wanted |normalised text|speaker|language"
+                raise LockstepError(where, found=count, expected=expected)
+            named, raw, normalised, speaker, language = (*columns, "", "", "")[:5]
+            clip_id, source = audio.find(named, where)
+            clips.add(
+                clip_id, normalised or raw, source, where=where, speaker=speaker, normalised=bool(normalised),
+                language=language,
+            )  # fmt: skip
+        return clips.checked(path, _LINES)
+
+
+class _Audio:
+    """The files in `wavs/` and its folders, by what the first column calls them."""
+
+    def __init__(self, root: Path, names: Iterable[str]) -> None:
+        self._root, self._names = root, list(names)
+        try:
+            there = os.listdir(root / AUDIO_FOLDER)
+        except OSError:
+            there = []
+        self._files = audio_by_name(there)
+        others = (root / AUDIO_FOLDER / name for name in there if not is_audio(name))
+        self._has_folders = any(other.is_dir() for other in others)
+
+    @cached_property
+    def _nested(self) -> dict[str, str]:
+        return audio_by_name(files_below(self._root, AUDIO_FOLDER)) if self._has_folders else {}
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[str]]:
+        """Name without folders to the paths of all files that are called so."""
+        found: dict[str, list[str]] = {}
+        for name, path in self._nested.items():
+            found.setdefault(PurePosixPath(name).name, []).append(path)
+        return found
+
+    @cached_property
+    def _ids(self) -> dict[str, str]:
+        return clip_ids(without_suffix(name) for name in self._names)
+
+    def find(self, named: str, where: str) -> tuple[str, str]:
+        """(id, source) of a clip; an id whose file is missing is said to lie in `wavs/`.
+
+        Raises:
+            LockstepError: Several folders hold a file of this name.
+        """
+        file = self._files.get(named)
+        if file is None and is_audio(named) and without_suffix(named) in self._files:
+            return without_suffix(named), f"{AUDIO_FOLDER}/{self._files[without_suffix(named)]}"
+        if file is None and self._nested:
+            path = self._nested.get(without_suffix(named))
+            if path:
+                return self._ids[without_suffix(named)], f"{AUDIO_FOLDER}/{path}"
+            several = self._by_name.get(named, [])
+            if len(several) > 1:
+                found = f"{len(several)} files called {named!r}, the first are {several[0]} and {several[1]}"
+                raise LockstepError(where, found=found, fix="write the folder before the id, as in p225/p225_001")
+            file = several[0] if several else None
+        return named, f"{AUDIO_FOLDER}/{file or named + '.wav'}"

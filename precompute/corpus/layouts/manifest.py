@@ -1,0 +1,67 @@
+"""JSON-lines manifests as NeMo writes them, and Lhotse cuts, which are read as such lines."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from xtts.precompute.corpus.layouts.layout import ClipList
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
+from xtts.precompute.corpus.lhotse_cuts import MANIFESTS, cut_entry, is_cut
+from xtts.precompute.corpus.text_lines import filled_lines
+from xtts.shared.cache.clip_index import Clip
+from xtts.shared.errors import LockstepError
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A file of JSON lines of `audio_filepath`, `text` and, where wanted, `id`, `speaker`, `language`.
+
+    Lhotse cuts of whole recordings are read as such lines. Paths are relative to the manifest; without `id`
+    a clip is called like its file.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    """What a folder of this layout holds, the first first."""
+
+    def matches(self, data: Path) -> bool:
+        """A folder with one of `files` and without `metadata.csv`."""
+        return not (data / METADATA_FILE).exists() and any((data / file).is_file() for file in self.files)
+
+    def read(self, data: Path, limit: int | None) -> list[Clip]:
+        """The clips of the manifest `data`, or of the one in that folder."""
+        path = data
+        if data.is_dir():
+            path = next((data / file for file in self.files if (data / file).is_file()), data / self.files[0])
+        clips = ClipList(limit)
+        for where, line in filled_lines(path):
+            if clips.is_full:
+                break
+            _add_entry(clips, line, where=where, root=path.parent.absolute())
+        return clips.checked(path, "JSON lines with audio_filepath and text")
+
+
+NEMO = Manifest("nemo", ("manifest.jsonl", "manifest.json"))
+LHOTSE = Manifest("lhotse", MANIFESTS)
+
+
+def _add_entry(clips: ClipList, line: str, *, where: str, root: Path) -> None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise LockstepError(where, found=f"not JSON ({str(error)[:80]})", expected="one object a line") from None
+    if not isinstance(entry, dict):
+        raise LockstepError(where, found="not a JSON object", expected='{"audio_filepath": ..., "text": ...}')
+    if is_cut(entry):
+        entry = cut_entry(entry, where)
+    if entry.get("offset"):
+        raise LockstepError(where, found="an offset into a longer file", expected="one file for each clip")
+    for key in ("audio_filepath", "text"):
+        if not isinstance(entry.get(key), str):
+            raise LockstepError(where, found=f"{key} is {entry.get(key)!r:.60}", expected="a string")
+    source = entry["audio_filepath"]
+    clips.add(
+        str(entry.get("id") or PurePosixPath(source).stem), entry["text"].strip(),
+        Path(source).relative_to(root).as_posix() if Path(source).is_relative_to(root) else source,
+        speaker=str(entry.get("speaker") or ""), language=str(entry.get("language") or ""), where=where,
+    )  # fmt: skip

@@ -1,0 +1,104 @@
+"""Any bytes in the lists of every layout: clips, or one clear message."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from xtts.precompute.corpus.listing import LAYOUTS, read_corpus
+from xtts.shared.cache.clip_index import Clip
+from xtts.shared.errors import LockstepError
+
+HEADER = "client_id\tpath\tsentence\tlocale"
+LISTS = {
+    "ljspeech": "metadata.csv", "piper": "metadata.csv", "coqui": "metadata.csv", "f5": "metadata.csv",
+    "common-voice": "validated.tsv", "nemo": "manifest.jsonl", "lhotse": "cuts.jsonl", "kaldi": "wav.scp",
+    "vctk": "txt/p1/a.txt", "libritts": "s/c/a.normalized.txt", "folder": "a.txt",
+}  # fmt: skip
+"""The file of each layout that holds texts or names."""
+AUDIO = {"vctk": "wav48_silence_trimmed/p1/a_mic1.flac", "libritts": "s/c/a.wav", "folder": "a.wav"}
+
+
+def corpus_of(root: Path, files: dict[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return root
+
+
+def read(data: Path, **options: str | None) -> tuple[list[Clip], str | None]:
+    """The clips, or the message of the refusal."""
+    try:
+        clips = read_corpus(data, **options).clips
+    except LockstepError as error:
+        event("refused")
+        return [], str(error)
+    event("read")
+    return clips, None
+
+
+_WORDS = st.sampled_from([
+    "a", "a.wav", "../a", "/a.wav", "..", ".", "ann", "text", "audio", "audio_file", "client_id", "path", "sentence",
+    "locale", "\0", "\ufeff", "{", '"', "a/b", "x" * 300, "\u2028", "\x85", "|", "touch x |", "\ud7ff",
+])  # fmt: skip
+_NEARLY_SOUND = st.sampled_from([
+    ("", ["a.wav|some text", "a.wav|more"]), ("", ["a|Some 2.|some two", "p/a|x"]), ("", ["a a.wav", "b a.wav"]),
+    ("audio_file|text|speaker_name\n", ["a.wav|x|ann"]), ("audio|text\n", ["a.wav|x"]),
+    (f"{HEADER}\n", ["c\ta.mp3\ttext\ten-US"]), ("", ['{"audio_filepath": "a.wav", "text": "x"}']),
+]).flatmap(lambda file: st.lists(
+    st.sampled_from(file[1]) | st.builds("{}{}".format, st.sampled_from(file[1]), st.text(max_size=6)), min_size=1,
+    max_size=4,
+).map(lambda lines: (file[0] + "\n".join(lines)).encode(errors="surrogatepass")))  # fmt: skip
+_LINE = st.builds(
+    lambda mark, parts: mark.join(parts), st.sampled_from("|\t, "), st.lists(_WORDS | st.text(max_size=8), max_size=6)
+)
+_ENTRY = st.dictionaries(
+    st.sampled_from(["audio_filepath", "text", "id", "speaker", "offset", "supervisions", "recording"]),
+    st.sampled_from(["a", "../a.wav", "", "\ud800", "a\0"]) | st.integers() | st.lists(st.none(), max_size=2),
+).map(json.dumps)
+_STARTS = st.sampled_from(
+    ["", "audio_file|text|speaker_name\n", "audio|text\n", f"{HEADER}\n", "a.wav|ann|some text\n"]
+)
+_CONTENT = st.one_of(
+    _NEARLY_SOUND,
+    st.binary(max_size=80),
+    st.builds(lambda start, lines: (start + "\n".join(lines)).encode(errors="surrogatepass"), _STARTS,
+              st.lists(_LINE | _ENTRY, max_size=5)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", sorted(LISTS))
+@settings(max_examples=100, deadline=None, derandomize=True,
+          suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])  # fmt: skip
+@given(content=_CONTENT, named=st.booleans())
+def test_any_bytes_in_a_list_are_read_or_refused(tmp_path, layout, content, named):
+    root = tmp_path / "fuzz"
+    shutil.rmtree(root, ignore_errors=True)
+    corpus_of(root, {AUDIO.get(layout, "wavs/a.wav"): b"x", LISTS[layout]: content})
+    if layout == "kaldi":
+        corpus_of(root, {"text": content, "utt2spk": b"a ann\n"})
+    clips, message = read(root, layout=layout if named else None)
+    assert (message is None) == bool(clips)
+    assert "\n" not in (message or "")
+    assert all(".." not in Path(clip.source).parts for clip in clips if layout not in ("nemo", "lhotse"))
+
+
+@settings(max_examples=150, deadline=None, derandomize=True,
+          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@given(
+    content=_CONTENT, columns=st.sampled_from(["id=0,text=1", "file=0,speaker=1,text=2", "id=a,text=text"]) | st.text()
+)
+def test_any_bytes_with_named_columns(tmp_path, content, columns):
+    corpus_of(tmp_path, {"list.csv": content})
+    for data in (tmp_path, tmp_path / "list.csv"):
+        for chosen in (columns, None):
+            clips, message = read(data, columns=chosen)
+            assert (message is None) == bool(clips)
+            assert "\n" not in (message or "")
+
+
+def test_every_layout_has_a_list_to_break():
+    assert LISTS.keys() == LAYOUTS.keys()

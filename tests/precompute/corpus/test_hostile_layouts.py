@@ -1,0 +1,181 @@
+"""Lists, links and texts that are broken, or mean ill, in every layout: one clear message or a row of the ledger."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.corpus.listing import read_corpus
+from xtts.precompute.workers.progress import NullProgress
+from xtts.shared.cache.clip_index import Rejected, read_index
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+
+HEADER = "client_id\tpath\tsentence\tlocale"
+
+
+def corpus_of(root: Path, files: dict[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return root
+
+
+def noise(path: Path, seconds: float = 1.0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, 0.1 * np.random.default_rng(0).standard_normal(int(22_050 * seconds)), 22_050)
+
+
+def rejected(data: Path, cache: Path, **options: str) -> dict[str, str]:
+    """Id to reason of the clips that a build rejects."""
+    config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.95})
+    build_cache(data, cache, config, workers=1, progress=NullProgress(), **options)
+    return {row.clip.id: row.rejection.reason for row in read_index(cache / "index.parquet")
+            if isinstance(row, Rejected)}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("layout", "files", "message"),
+    [
+        ("piper", {"metadata.csv": "a.wav|x\n../b.wav|y\n"}, r"metadata\.csv:2: file '\.\./b\.wav' reads as a path"),
+        ("piper", {"metadata.csv": "a.wav|x\nb.wav|ann|y\n"}, r"metadata\.csv:2: 3 columns, expected 2"),
+        ("piper", {"metadata.csv": "a.wav\n"}, r"metadata\.csv:1: 1 column, expected file\|text or"),
+        ("piper", {"metadata.csv": "a.wav|a/b|text\n"}, r"metadata\.csv:1: speaker 'a/b' reads as a path"),
+        ("piper", {"metadata.csv": "a\0.wav|x\n"}, r"metadata\.csv:1: file 'a\\x00\.wav', expected the path"),
+        ("piper", {"metadata.csv": "|x\n"}, r"metadata\.csv:1: file '', expected the path of an audio file"),
+        ("piper", {"metadata.csv": "/|x\n"}, r"metadata\.csv:1: file '/', expected the path of an audio file"),
+        ("piper", {"metadata.csv": b"a.wav|x\nb.wav|\xff\n"}, r"metadata\.csv:2: not UTF-8"),
+        ("piper", {"metadata.csv": "\n \n"}, r"metadata\.csv: no clips"),
+        ("piper", {}, r"metadata\.csv: no such file"),
+        ("coqui", {"metadata.csv": "audio_file|text\na.wav|x|y\n"}, r"metadata\.csv:2: 3 columns, expected 2"),
+        ("coqui", {"metadata.csv": "a.wav|x\n"}, r"metadata\.csv:1: 'a\.wav\|x', expected a header"),
+        ("coqui", {"metadata.csv": ""}, r"metadata\.csv:1: no lines, expected a header"),
+        ("f5", {"metadata.csv": "audio|text\n"}, r"metadata\.csv: no clips"),
+        ("f5", {"metadata.csv": "audio|text\n../../etc/passwd|x\n"}, r"metadata\.csv:2: file .* reads as a path"),
+        ("ljspeech", {"metadata.csv": "p1/../../a|x\n", "wavs/p1/a.wav": ""}, "reads as a path"),
+        ("common-voice", {"validated.tsv": "client_id\tpath\n"}, r"validated\.tsv:1: no column sentence"),
+        ("common-voice", {"validated.tsv": ""}, r"validated\.tsv:1: no column client_id"),
+        ("common-voice", {"validated.tsv": f"{HEADER}\n"}, r"validated\.tsv: no clips"),
+        ("common-voice", {"validated.tsv": f"{HEADER}\nc\ta.mp3\tx\n"}, r"validated\.tsv:2: 3 columns, expected 4"),
+        ("common-voice", {"validated.tsv": f"{HEADER}\nc\t../a.mp3\tx\ten\n"}, r"path '\.\./a\.mp3' reads as a path"),
+        ("common-voice", {"validated.tsv": f"{HEADER}\nc\ta\tx\tEnglish please\n"}, r"language 'English please'"),
+        ("kaldi", {"wav.scp": "a a.wav\n", "text": "a x\na y\n"}, r"text:2: id 'a' again, expected one"),
+        ("kaldi", {"wav.scp": "a touch pwned |\n", "text": "a x\n"}, r"wav\.scp:1: a command 'touch pwned \|'"),
+        ("kaldi", {"wav.scp": "a a.wav\n", "text": "a x\n", "segments": "a a 0 1\n"}, r"segments: segments of longer"),
+        ("kaldi", {"wav.scp": "a a.wav\n"}, r"text: no such file"),
+        ("kaldi", {"wav.scp": "a ../a.wav\n", "text": "a x\n"}, r"wav\.scp:1: file '\.\./a\.wav' reads as a path"),
+        ("kaldi", {"wav.scp": "a\n", "text": "a x\n"}, r"wav\.scp:1: file '', expected the path of an audio file"),
+        ("kaldi", {"wav.scp": "", "text": ""}, r"wav\.scp: no clips"),
+        ("kaldi", {"wav.scp": "a a.wav\nb b.wav\n", "text": "a x\nb y\n", "utt2spk": "a ann\n"}, "no speaker for clip"),
+        ("nemo", {"manifest.jsonl": '{"audio_filepath": "a.wav", "text": "x", "offset": 1.5}'}, "an offset into"),
+        ("vctk", {"txt/p1/a.txt": b"\xff", "wav48/p1/a.wav": ""}, r"a\.txt:1: not UTF-8"),
+        ("vctk", {"txt/readme": "", "wav48/readme": ""}, "no clips, expected wav48/SPEAKER/ID"),
+        ("vctk", {"txt/p1/a.txt": "x"}, r"wav48_silence_trimmed: cannot be read \(No such file"),
+        ("libritts", {"readme": ""}, r"no clips, expected ID\.wav with ID\.normalized\.txt beside it"),
+        ("folder", {"a.wav": "", "a.txt": b"\xff\xff"}, r"a\.txt:1: not UTF-8"),
+        ("folder", {"a\x1b[31m.wav": "", "a\x1b[31m.txt": "x"}, r"clip id 'a\\x1b\[31m' holds control characters"),
+    ],
+)  # fmt: skip
+def test_unusable_corpora_are_refused(tmp_path, layout, files, message):
+    root = corpus_of(tmp_path / "corpus", files)
+    root.mkdir(exist_ok=True)
+    with pytest.raises(LockstepError, match=message) as caught:
+        read_corpus(root, layout=layout)
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("layout", "files", "link"),
+    [
+        ("piper", {"metadata.csv": "a.wav|x\n"}, "wavs/a.wav"),
+        ("f5", {"metadata.csv": "audio|text\na.wav|x\n"}, "a.wav"),
+        ("common-voice", {"validated.tsv": f"{HEADER}\nc\ta.wav\tx\ten\n"}, "clips/a.wav"),
+        ("kaldi", {"wav.scp": "a a.wav\n", "text": "a x\n"}, "a.wav"),
+        ("vctk", {"txt/p1/a.txt": "x\n"}, "wav48/p1/a.wav"),
+        ("vctk", {"txt/p1/b.txt": "x\n", "wav48/p1/a.wav": ""}, "txt/p1/a.txt"),
+        ("libritts", {"s/c/a.normalized.txt": "x\n"}, "s/c/a.wav"),
+        ("folder", {"a.txt": "x\n"}, "a.wav"),
+        ("folder", {"a.wav": ""}, "a.txt"),
+        ("ljspeech", {"metadata.csv": "a|x\n"}, "wavs/p1/a.wav"),
+    ],
+)
+def test_links_out_of_the_corpus_are_refused(tmp_path, layout, files, link):
+    (tmp_path / "secret").write_bytes(b"x")
+    root = corpus_of(tmp_path / "corpus", files)
+    (root / link).parent.mkdir(parents=True, exist_ok=True)
+    (root / link).symlink_to(tmp_path / "secret")
+    with pytest.raises(
+        LockstepError, match=f"{link}: a link out of the corpus; copy it into the corpus, or list it in"
+    ):
+        read_corpus(root, layout=layout)
+    (root / "inside").write_bytes(b"x")
+    (root / link).unlink()
+    (root / link).symlink_to(root / "inside")
+    assert read_corpus(root, layout=layout).clips
+
+
+def test_folders_that_are_links(tmp_path):
+    noise(tmp_path / "away" / "a.wav")
+    root = corpus_of(tmp_path / "corpus", {"b.wav": "", "b.txt": "x"})
+    (root / "speaker").symlink_to(tmp_path / "away")
+    with pytest.raises(LockstepError, match="speaker: a link out of the corpus"):
+        read_corpus(root)
+    (root / "speaker").unlink()
+    (root / "loop").symlink_to(root)
+    assert [clip.id for clip in read_corpus(root).clips] == ["b"]
+    (tmp_path / "linked").symlink_to(root)
+    assert [clip.id for clip in read_corpus(tmp_path / "linked").clips] == ["b"]
+
+
+def test_pipes_are_not_opened(tmp_path):
+    root = corpus_of(tmp_path / "corpus", {"b.txt": "x", "a.txt": "a text"})
+    noise(root / "a.wav")
+    noise(root / "c.wav")
+    os.mkfifo(root / "b.wav")
+    os.mkfifo(root / "c.txt")
+    assert rejected(root, tmp_path / "cache") == {"b": "missing audio", "c": "empty text"}
+    os.mkfifo(root / "metadata.csv")
+    with pytest.raises(LockstepError, match=r"metadata\.csv: a pipe, expected a file of lines"):
+        read_corpus(root)
+
+
+def test_what_only_one_clip_lacks_is_for_the_ledger(tmp_path):
+    long = "a sentence of some words"
+    for name in ("a.wav", "e.wav"):
+        noise(tmp_path / "folder" / name)
+    corpus_of(tmp_path / "folder", {"a.txt": f"{long}\n", "b.txt": long, "c.wav": b"", "c.txt": long, "e.txt": "\n\n"})
+    assert rejected(tmp_path / "folder", tmp_path / "cache") == {
+        "b": "missing audio", "c": "empty audio", "e": "empty text",
+    }  # fmt: skip
+    noise(tmp_path / "vctk/wav48/p1/p1_001.wav")
+    noise(tmp_path / "vctk/wav48/p1/p1_002.wav")
+    noise(tmp_path / "vctk/wav48/p1/p1_003_mic2.wav")
+    corpus_of(tmp_path / "vctk/txt/p1", {"p1_001.txt": long, "p1_003.txt": long})
+    assert rejected(tmp_path / "vctk", tmp_path / "cache-vctk") == {"p1_002": "empty text", "p1_003": "missing audio"}
+    noise(tmp_path / "piper/wavs/a.wav")
+    corpus_of(tmp_path / "piper", {"metadata.csv": f"a.wav|{long}\na.wav|{long}\nb.wav|{long}\n/dev/zero|{long}\n"})
+    reasons = rejected(tmp_path / "piper", tmp_path / "cache-piper")
+    assert reasons == {"a": "duplicate id", "b": "missing audio", "zero": "missing audio"}
+    noise(tmp_path / "kaldi/a.wav")
+    corpus_of(tmp_path / "kaldi", {"wav.scp": "a a.wav\na a.wav\n", "text": f"a {long}\nb {long}\n"})
+    assert rejected(tmp_path / "kaldi", tmp_path / "cache-kaldi") == {"a": "duplicate id", "b": "missing audio"}
+
+
+def test_odd_unicode_comes_through(tmp_path):
+    odd = "one\u2028two\x85 \U0001f600 e\u0301 \u202e\u0645"
+    root = corpus_of(tmp_path, {"metadata.csv": f"\ufeffe\u0301té.wav|{odd}\r\n"})
+    (clip,) = read_corpus(root).clips
+    assert (clip.id, clip.text, clip.source) == ("e\u0301té", odd, "wavs/e\u0301té.wav")
+
+
+def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
+    def refuse(*_: object) -> bool:
+        raise PermissionError(13, "Permission denied", str(tmp_path / "metadata.csv"))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    with pytest.raises(LockstepError, match=r"metadata\.csv: cannot be read \(Permission denied\)"):
+        read_corpus(tmp_path)
