@@ -3,14 +3,16 @@
     python benchmarks/languages.py [--quick] [--only fa-characters ...] [--steps 1500] [--out FILE.json]
 
 A spoken sample corpus of each language is trained on (`tiny`), and the held-out sentences are evaluated as
-`xtts-synth evaluate` does. `mixed`: four voices that speak English and German, each sentence said in its language and
-voice; `mixed-one-language`: the same recordings and symbols, but the model is not told the language of a sentence.
+`xtts-synth evaluate` does. `mixed`: four voices that speak English and German, each sentence in its language and voice,
+a third of them lists of words that both languages spell alike; `mixed-one-language`: the same recordings and symbols,
+but the model does not know the language of a sentence.
 A run that is there already goes on to --steps.
 """
 
 import argparse
 import itertools
 import json
+import random
 import sys
 from pathlib import Path
 
@@ -28,6 +30,12 @@ MIXED = ("mixed", "mixed-one-language")
 VOICES = {"f2": 60, "m7": 25, "belinda": 65, "klatt": 40}
 """Variant of espeak-ng's voices, the same in both languages, and its pitch."""
 LANGUAGES = {"en": "en-us", "de": "de"}
+ALIKE = (
+    "also arm art bad bald ball bank blind boot brief butter chef fast finger gang gift gold hammer hand handy hat "
+    "hell herd kind land man mild mist name nest not park rat rest ring rock rose rot sand see stern still tag tier wall "
+    "wand war warm wild will wind winter wolf"
+).split()
+"""Words that English and German spell alike and say differently: lists of them are a third of the mixed sentences."""
 LONGEST_SECONDS = 4.0
 FULL = {"clips": 300, "held_out": 50, "mixed_clips": 75, "steps": 1500}
 QUICK = {"clips": 24, "held_out": 4, "mixed_clips": 4, "steps": 40}
@@ -109,16 +117,20 @@ def write_mixed(folder: Path, clips: int) -> None:
     for language, base in LANGUAGES.items():
         drawn = sentences(0, LONGEST_SECONDS, language)
         for voice, pitch in VOICES.items():
-            for number, sentence in enumerate(itertools.islice(drawn, clips)):
+            plain = [sentence.normalised.lower() for sentence in itertools.islice(drawn, clips - clips // 3)]
+            for number, text in enumerate(plain + word_lists(voice, clips // 3)):
                 path = Path("wavs") / f"{language}-{voice}-{number:04d}.wav"
-                soundfile.write(
-                    folder / path, speak(sentence.normalised, f"{base}+{voice}", pitch=pitch), SAMPLE_RATE_HZ
-                )
-                text = {"text": sentence.normalised.lower(), "speaker": voice, "language": language}
-                entries.append({"audio_filepath": str(path), **text})
+                soundfile.write(folder / path, speak(text, f"{base}+{voice}", pitch=pitch), SAMPLE_RATE_HZ)
+                entries.append({"audio_filepath": str(path), "text": text, "speaker": voice, "language": language})
     for name, said in (("en-de.jsonl", {}), ("de.jsonl", {"language": "de"})):
         lines = "".join(json.dumps({**entry, **said}) + "\n" for entry in entries)
         (folder / name).write_text(lines, encoding="utf-8")
+
+
+def word_lists(voice: str, count: int) -> list[str]:
+    """Lists of four words of `ALIKE`, the same in both languages."""
+    drawn = random.Random(voice)
+    return [", ".join(drawn.sample(ALIKE, 4)) + "." for _ in range(count)]
 
 
 def measure(run: Path) -> dict[str, object]:
