@@ -32,8 +32,8 @@ VOICES = {"f2": 60, "m7": 25, "belinda": 65, "klatt": 40}
 LANGUAGES = {"en": "en-us", "de": "de"}
 ALIKE = (
     "also arm art bad bald ball bank blind boot brief butter chef fast finger gang gift gold hammer hand handy hat "
-    "hell herd kind land man mild mist name nest not park rat rest ring rock rose rot sand see stern still tag tier wall "
-    "wand war warm wild will wind winter wolf"
+    "hell herd kind land man mild mist name nest not park rat rest ring rock rose rot sand see stern still tag tier "
+    "wall wand war warm wild will wind winter wolf"
 ).split()
 """Words that English and German spell alike and say differently: lists of them are a third of the mixed sentences."""
 LONGEST_SECONDS = 4.0
