@@ -37,8 +37,8 @@ ALIKE = (
 ).split()
 """Words that English and German spell alike and say differently: lists of them are a third of the mixed sentences."""
 LONGEST_SECONDS = 4.0
-FULL = {"clips": 300, "held_out": 50, "mixed_clips": 75, "steps": 1500}
-QUICK = {"clips": 24, "held_out": 4, "mixed_clips": 4, "steps": 40}
+FULL = {"clips": 300, "held_out": 50, "mixed_clips": 75, "word_lists": 25, "steps": 1500}
+QUICK = {"clips": 24, "held_out": 4, "mixed_clips": 4, "word_lists": 2, "steps": 40}
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def main() -> None:
         "steps": options.steps,
         "table": rows,
     }
-    figures |= {name: getattr(options, name) for name in ("clips", "held_out", "mixed_clips")}
+    figures |= {name: getattr(options, name) for name in ("clips", "held_out", "mixed_clips", "word_lists")}
     figures |= machine(["lockstep-tts", "tensorflow", "espeakng-loader"])
     print("\n".join(section_lines("languages", figures)))
     if options.out:
@@ -74,6 +74,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--clips", type=int, help="of a corpus in one language")
     parser.add_argument("--held-out", type=int, help="of them")
     parser.add_argument("--mixed-clips", type=int, help="sentences of each voice in each language")
+    parser.add_argument("--word-lists", type=int, help="of them lists of words that both languages spell alike")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--work", type=Path, default=Path("build/languages"), help="corpora, caches and runs")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
@@ -104,21 +105,21 @@ def single_corpus(options: argparse.Namespace, name: str) -> Path:
 
 
 def mixed_corpus(options: argparse.Namespace, name: str) -> Path:
-    corpus: Path = options.work / f"corpus-mixed-{options.mixed_clips}"
+    corpus: Path = options.work / f"corpus-mixed-{options.mixed_clips}-{options.word_lists}"
     if not (corpus / "de.jsonl").is_file():
-        write_mixed(corpus, options.mixed_clips)
+        write_mixed(corpus, options.mixed_clips, options.word_lists)
     return corpus / ("en-de.jsonl" if name == "mixed" else "de.jsonl")
 
 
-def write_mixed(folder: Path, clips: int) -> None:
+def write_mixed(folder: Path, clips: int, lists: int) -> None:
     """Every voice says other sentences; a manifest with the languages, and one that calls all of them German."""
     (folder / "wavs").mkdir(parents=True, exist_ok=True)
     entries = []
     for language, base in LANGUAGES.items():
         drawn = sentences(0, LONGEST_SECONDS, language)
         for voice, pitch in VOICES.items():
-            plain = [sentence.normalised.lower() for sentence in itertools.islice(drawn, clips - clips // 3)]
-            for number, text in enumerate(plain + word_lists(voice, clips // 3)):
+            plain = [sentence.normalised.lower() for sentence in itertools.islice(drawn, clips - lists)]
+            for number, text in enumerate(plain + word_lists(voice, lists)):
                 path = Path("wavs") / f"{language}-{voice}-{number:04d}.wav"
                 soundfile.write(folder / path, speak(text, f"{base}+{voice}", pitch=pitch), SAMPLE_RATE_HZ)
                 entries.append({"audio_filepath": str(path), "text": text, "speaker": voice, "language": language})

@@ -1,7 +1,7 @@
 """What the commands print: a live bar on a terminal, plain lines elsewhere, and the tables at the end."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.stats import PERCENTILES, CorpusStats
-from xtts.shared.text.letter_counts import letter_lines
+from xtts.shared.text.letter_counts import LetterCounts, letter_lines
 
 if TYPE_CHECKING:  # what only looks at a cache starts without the front end
     from xtts.precompute.build.build_cache import BuildReport
@@ -133,11 +133,11 @@ def _size(spec: CacheSpec) -> str:
     return f"{total / 2**30:.2f} GiB" if total >= 2**30 else f"{total / 2**20:.1f} MiB"
 
 
-def stats_text(stats: CorpusStats) -> str:
+def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts]) -> str:
     """The tables of `xtts-precompute stats`."""
     lines = [f"{stats.clips} clips kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
     lines += [f"  {count} {reason}" for reason, count in stats.rejected.items()]
-    lines += letter_lines(stats.letters)
+    lines += letter_lines(letters)
     header = ["percentile", *("max" if p == 100 else f"{p}%" for p in PERCENTILES)]
     rows = [header]
     for name, values in stats.percentiles.items():

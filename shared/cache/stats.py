@@ -22,8 +22,6 @@ class CorpusStats:
     clips: int
     hours: float
     rejected: dict[str, int]
-    letters: list[LetterCounts]
-    """Of each language."""
     percentiles: dict[str, list[float]]
     """`tokens`, `frames` and `seconds`, each at `PERCENTILES`."""
     padding_efficiency: dict[int, float]
@@ -47,8 +45,8 @@ def letters_of(rows: Iterable[_Row], language: str) -> list[LetterCounts]:
     return count_letters(((clip.id, clip.text, clip.language, tokens.left_out) for clip, tokens in known), language)
 
 
-def corpus_stats(rows: Sequence[IndexRow], language: str = "en") -> CorpusStats:
-    """Percentiles and bucket plans of the kept clips; `language` is that of clips that do not name theirs."""
+def corpus_stats(rows: Sequence[IndexRow]) -> CorpusStats:
+    """Percentiles and bucket plans of the kept clips."""
     kept = [row for row in rows if isinstance(row, Kept)]
     frames = [row.audio.mel_length for row in kept]
     seconds = [row.audio.seconds for row in kept]
@@ -58,7 +56,6 @@ def corpus_stats(rows: Sequence[IndexRow], language: str = "en") -> CorpusStats:
         clips=len(kept),
         hours=sum(seconds) / 3600,
         rejected=dict(Counter(row.rejection.reason for row in rows if isinstance(row, Rejected)).most_common()),
-        letters=letters_of(rows, language),
         percentiles={"tokens": _percentiles(tokens), "frames": _percentiles(frames), "seconds": _percentiles(seconds)},
         padding_efficiency={n: padding_efficiency(frames, padded_lengths[n]) for n in BUCKET_COUNTS},
         padded_lengths=padded_lengths,

@@ -58,7 +58,9 @@ class LetterCounts:
     def add(self, clip_id: str, text: str, left_out: Collection[str]) -> None:
         """Count one clip; `left_out` are the characters that `Tokenizer.encode` did not know (`Tokens.unknown`)."""
         if text.isascii() and not left_out:  # as nearly every English text: no letter to look at alone
-            self._add_plain(clip_id, text.lower())
+            plain = Counter(filter(str.isalpha, text.lower()))
+            self.letters.update(plain)
+            self._keep_examples(clip_id, plain)
             return
         small, seen = small_letters(text, self.language), set(left_out)
         letters = Counter(c for c in small if is_letter(c))
@@ -72,16 +74,11 @@ class LetterCounts:
             seen -= {c for letter in noted for c in (letter, *fold_english(letter))}
         for character in seen:
             self.left_out[character] += small.count(character) or composed(small).count(character) or 1
-        for character in noted | seen | letters.keys():
-            self.examples[character] = min(clip_id, self.examples.get(character, clip_id))
+        self._keep_examples(clip_id, noted | seen | letters.keys())
 
-    def _add_plain(self, clip_id: str, text: str) -> None:
-        found = Counter(text)
-        for character, count in found.items():
-            if character.isalpha():
-                self.letters[character] += count
-                if clip_id < self.examples.get(character, "\U0010ffff"):
-                    self.examples[character] = clip_id
+    def _keep_examples(self, clip_id: str, characters: Iterable[str]) -> None:
+        for character in characters:
+            self.examples[character] = min(clip_id, self.examples.get(character, clip_id))
 
     @property
     def share(self) -> float:

@@ -82,8 +82,9 @@ def test_the_share_that_may_be_lost_is_a_setting(corpus, tmp_path):
     (counts,) = report.letters
     (lost,) = counts.characters()
     assert (lost.character, lost.name, lost.count) == ("ж", "CYRILLIC SMALL LETTER ZHE", 6)
-    build(root, tmp_path / "features", "text.max_unknown_share=0.5")  # decides no byte: nothing is written again
-    assert build(root, tmp_path / "features", "text.max_unknown_share=0.05").kept_shards
+    report = build(root, tmp_path / "features", "text.max_unknown_share=0.5")  # decides no byte of a shard
+    assert report.written_shards == 0
+    assert build(root, tmp_path / "features", "text.max_unknown_share=0.05").written_shards == 0
 
 
 def test_what_is_lost_is_printed_by_build_and_stats_and_stands_in_the_report(corpus, tmp_path):

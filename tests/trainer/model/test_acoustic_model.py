@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from four_clips import CHANNELS, KEYS, VOCABULARY, clips, evaluate, losses, sizes, small_model
+from four_clips import CHANNELS, KEYS, VOCABULARY, clips, evaluate, losses, moved, sizes, small_model
 
 from xtts.trainer.model.acoustic_model import AcousticModel, decays
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.losses import duration_deviance
+from xtts.trainer.synth.speaker import generator
 
 
 def test_dropout_is_a_function_of_its_seed():
@@ -161,6 +162,15 @@ def test_the_language_changes_what_is_said_and_one_language_costs_nothing():
     assert {path.rpartition("acoustic_model/")[2] for path in tables} == {
         "text_encoder/languages/embeddings", "decoder/languages/embeddings",
     }  # fmt: skip
+
+
+def test_synthesis_is_given_the_language_by_number():
+    model = moved(small_model(languages=2, seed=9))
+    scalars = tf.constant(0.0), tf.constant(1.0), tf.constant([1, 2])
+    speak, tokens = generator(model, 64, 2, ["language"]), (tf.constant(clips()[0][:1]), tf.constant([9]))
+    first, second, again = (speak(*tokens, *scalars, tf.constant([language]))[0] for language in (0, 1, 0))
+    assert np.abs(first - second).max() > 1e-3
+    np.testing.assert_array_equal(first, again)
 
 
 def test_a_mel_as_it_is_stored_is_widened_before_anything_else():

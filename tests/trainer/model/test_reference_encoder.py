@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from four_clips import CHANNELS, KEYS, MEL_LENGTH, clips, small_model
+from four_clips import CHANNELS, KEYS, MEL_LENGTH, clips, moved, small_model
 
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -89,13 +89,6 @@ def test_the_leaked_frames_are_exactly_the_own_crop():
         for place in range(8):
             expected = np.arange(first[place], first[place] + length[place]) if own[place] else []
             assert np.flatnonzero(leaked[place]).tolist() == list(expected)
-
-
-def moved(model):
-    """The model, its zero-initialised weights moved, so that every path carries values and gradients."""
-    for i, variable in enumerate(model.trainable_variables):
-        variable.assign_add(0.05 * tf.random.stateless_normal(variable.shape, [3, i]))
-    return model
 
 
 @pytest.mark.parametrize("seed", [None, [5, 6]], ids=["validation", "training"])
