@@ -38,7 +38,7 @@ ALIKE = (
 """Words that English and German spell alike and say differently: lists of them are a third of the mixed sentences."""
 LONGEST_SECONDS = 4.0
 FULL = {"clips": 300, "held_out": 50, "mixed_clips": 75, "word_lists": 25, "steps": 1500}
-QUICK = {"clips": 24, "held_out": 4, "mixed_clips": 4, "word_lists": 2, "steps": 40}
+QUICK = {"clips": 24, "held_out": 4, "mixed_clips": 12, "word_lists": 4, "steps": 40}
 
 
 def main() -> None:
