@@ -45,7 +45,8 @@ def main() -> None:
     options = parse_arguments()
     rows = []
     for name in options.only:
-        cache, run = options.work / f"cache-{name}", options.work / f"run-{name}"
+        amounts = (options.mixed_clips, options.word_lists) if name in MIXED else (options.clips, options.held_out)
+        cache, run = (options.work / "-".join(map(str, (kind, name, *amounts))) for kind in ("cache", "run"))
         features = feature_settings(options, name)
         corpus = mixed_corpus(options, name) if name in MIXED else single_corpus(options, name)
         command("precompute", "build", "--data", corpus, "--cache", cache, "--config", "tiny", *features, shown=True)
