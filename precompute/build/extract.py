@@ -10,11 +10,12 @@ import numpy as np
 
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.build.scan import Scanned
+from xtts.precompute.corpus.clip_audio import ClipAudio, find_audio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.audio.decode import AudioProblem, Recording
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.clip_index import Audio, AudioFile, Clip, Rejection, Written
+from xtts.shared.cache.clip_index import Audio, Clip, Rejection, Written
 from xtts.shared.cache.records import Record, frame
 from xtts.shared.errors import LockstepError
 
@@ -71,12 +72,12 @@ def mel_of(
     if stored is not None:
         was = stored.written
         return mels.read(stored, row.clip.id), was.audio_sha256, (was.mel_sum, was.mel_square_sum)
-    data = _read_source(row, front_end)
-    mel = extract_mel(data, row.audio, front_end)
+    audio = _read_source(row, front_end)
+    mel = extract_mel(audio.recording, row.audio, front_end)
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
         raise AudioProblem("non-finite mel", "the audio holds samples that are not numbers")
-    return mel, hashlib.sha256(data).hexdigest(), sums
+    return mel, audio.sha256, sums
 
 
 def mel_sums(mel: np.ndarray) -> tuple[float, float]:
@@ -85,26 +86,25 @@ def mel_sums(mel: np.ndarray) -> tuple[float, float]:
     return float(exact.sum()), float(np.dot(exact, exact))
 
 
-def extract_mel(data: bytes, audio: Audio, front_end: FrontEnd) -> np.ndarray:
-    """Decode a file and compute its mel in the stored type; raises `AudioProblem`."""
-    samples = front_end.samples(data)
+def extract_mel(recording: Recording, audio: Audio, front_end: FrontEnd) -> np.ndarray:
+    """Compute the mel of a recording in the stored type; raises `AudioProblem`."""
+    samples = front_end.samples(recording)
     if front_end.profile.frames(len(samples)) != audio.mel_length:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says otherwise")
     with np.errstate(all="ignore"):  # samples that are not numbers are found by the caller
         return log_mel(samples, front_end.profile).astype(front_end.mel_dtype)
 
 
-def _read_source(row: Scanned, front_end: FrontEnd) -> bytes:
-    path = front_end.path(row.clip.source)
+def _read_source(row: Scanned, front_end: FrontEnd) -> ClipAudio:
+    path = front_end.path(row.clip)
     try:
-        data = path.read_bytes()
-        changed = AudioFile(len(data), path.stat().st_mtime_ns) != row.file
-    except FileNotFoundError:
-        changed = True
-    if changed:
-        fix = "let the corpus rest and run the same command again"
-        raise LockstepError(str(path), found="changed while the cache was being built", fix=fix, exit_code=1)
-    return data
+        return read_audio(path, row.clip)
+    finally:  # whatever came of it
+        if find_audio(path) != row.file:
+            fix = "let the corpus rest and run the same command again"
+            raise LockstepError(
+                str(path), found="changed while the cache was being built", fix=fix, exit_code=1
+            ) from None
 
 
 def _record(clip: Clip, mel: np.ndarray, shape: Shape, front_end: FrontEnd) -> Record:

@@ -1,13 +1,11 @@
 """The first pass: what can be known of every clip from its file header and its text alone."""
 
-import hashlib
-import os
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from xtts.precompute.corpus.clip_audio import audio_digest, audio_header, find_audio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.shared.audio.decode import AudioProblem, read_header
+from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import (
     DUPLICATE,
     NO_LETTERS,
@@ -63,17 +61,13 @@ class Findings:
 
 
 def find_file(clip: Clip, front_end: FrontEnd) -> Found:
-    """A clip with the size and the time of its regular file; a pipe would block, a device never end."""
-    try:
-        status = os.stat(front_end.path(clip.source))
-    except OSError:
-        return Found(clip, None)
-    return Found(clip, AudioFile(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None)
+    """A clip with the size and the time of its file."""
+    return Found(clip, find_audio(front_end.path(clip)))
 
 
 def same_file(row: Found | ScannedRow | Kept, other: Found | ScannedRow | Kept) -> bool:
-    """Whether two rows saw the same audio, by path, size and modification time, else by digest."""
-    if (row.clip.source, row.file) == (other.clip.source, other.file):
+    """Whether two rows saw the same audio, by path, part, size and modification time, else by digest."""
+    if (row.clip.audio_place, row.file) == (other.clip.audio_place, other.file):
         return True
     digest = row.file and row.file.audio_sha256
     return bool(digest) and other.file is not None and digest == other.file.audio_sha256
@@ -126,9 +120,9 @@ def _scan_clip(number: int, found: Found, cached: IndexRow | None, front_end: Fr
 
 
 def _with_digest(found: Found, cached: IndexRow, front_end: FrontEnd) -> Found:
-    """With the digest of a file of the size of before, which may have been touched only."""
-    file, was = found.file, cached.file
-    if not (file and was and was.audio_sha256 and file.source_bytes == was.source_bytes):
+    """With the digest of what may have been touched only: a file of the size of before, a segment."""
+    file, was, is_segment = found.file, cached.file, found.clip.start is not None
+    if not (file and was and was.audio_sha256 and (is_segment or file.source_bytes == was.source_bytes)):
         return found
     return Found(found.clip, replace(file, audio_sha256=file_digest(found.clip, front_end)))
 
@@ -136,12 +130,12 @@ def _with_digest(found: Found, cached: IndexRow, front_end: FrontEnd) -> Found:
 def _scan_audio(found: Found, front_end: FrontEnd) -> Audio | Rejection:
     if found.file is None:
         return _MISSING
-    profile, path = front_end.profile, front_end.path(found.clip.source)
+    profile, path = front_end.profile, front_end.path(found.clip)
     try:
-        header = read_header(path)
+        header = audio_header(path, found.clip)
         samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
         if front_end.trim_silence_db is not None:  # only decoding shows what is left
-            whole, samples = samples, len(front_end.samples(path.read_bytes()))
+            whole, samples = samples, len(front_end.samples(read_audio(path, found.clip).recording))
             notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
     except AudioProblem as problem:
         return Rejection(problem.reason, problem.detail)
@@ -151,9 +145,8 @@ def _scan_audio(found: Found, front_end: FrontEnd) -> Audio | Rejection:
 
 
 def file_digest(clip: Clip, front_end: FrontEnd) -> str:
-    """Digest of a clip's audio file, empty where it cannot be read."""
+    """Digest of a clip's audio, empty where it cannot be read."""
     try:
-        with open(front_end.path(clip.source), "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
+        return audio_digest(front_end.path(clip), clip)
+    except (OSError, AudioProblem):
         return ""

@@ -1,6 +1,5 @@
 """Checking a cache against the corpus it was made of, and its features against a second computation."""
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +13,7 @@ from xtts.precompute.build.extract import extract_mel
 from xtts.precompute.build.scan import Found, file_digest, find_file, same_file
 from xtts.precompute.build.survey import Request, make_request
 from xtts.precompute.check.verify import Finding
+from xtts.precompute.corpus.clip_audio import read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.shared.audio.decode import AudioProblem
@@ -104,10 +104,10 @@ def _compare_clip(job: _Deep, mels: StoredMels, front_end: FrontEnd) -> Iterator
     about: dict[str, Any] = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
     about["where"] = f"{about['file']} record {row.written.position} ({row.clip.id})"
     try:
-        data = front_end.path(row.clip.source).read_bytes()
-        if hashlib.sha256(data).hexdigest() != row.written.audio_sha256:
+        audio = read_audio(front_end.path(row.clip), row.clip)
+        if audio.sha256 != row.written.audio_sha256:
             return  # `check_corpus` says so
-        mel, stored = extract_mel(data, row.audio, front_end), mels.read_record(job.stored, row.clip.id)
+        mel, stored = extract_mel(audio.recording, row.audio, front_end), mels.read_record(job.stored, row.clip.id)
     except (OSError, AudioProblem, LockstepError) as error:
         yield Finding(**about, found=f"cannot be compared: {error}")
         return

@@ -1,12 +1,13 @@
-"""The front end of a corpus: from a file's bytes to samples; light enough to be sent to a worker with every task."""
+"""The front end of a corpus: from a recording to samples; light enough to be sent to a worker with every task."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from xtts.shared.audio.decode import Recording
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.audio.trim_and_loudness import decode_conditioned
+from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.text.tokenizer import Tokenizer, Tokens
 
@@ -28,9 +29,9 @@ class FrontEnd:
     mel_dtype: str
     fixed_length: bool
 
-    def path(self, source: str) -> Path:
-        """Where an audio file lies."""
-        return self.root / source
+    def path(self, clip: Clip) -> Path:
+        """Where a clip's audio file lies."""
+        return self.root / clip.source
 
     def speaker_id(self, name: str) -> int:
         """Id of a speaker; 0 where speakers are not named."""
@@ -44,9 +45,9 @@ class FrontEnd:
         """The tokens of a clip's text, in its language."""
         return self.tokenizer.encode(clip.text, clip.language or self.language)
 
-    def samples(self, data: bytes) -> np.ndarray:
-        """The clip that the mel is computed of: decoded, trimmed and scaled as configured. float32[S]."""
-        return decode_conditioned(
-            data, rate=self.profile.sample_rate,
-            trim_silence_db=self.trim_silence_db, loudness_lufs=self.loudness_lufs,
-        )  # fmt: skip
+    def samples(self, recording: Recording) -> np.ndarray:
+        """The clip that the mel is computed of: mono, resampled, trimmed and scaled as configured. float32[S]."""
+        rate = self.profile.sample_rate
+        return condition(
+            recording.at(rate), rate=rate, trim_silence_db=self.trim_silence_db, loudness_lufs=self.loudness_lufs
+        )

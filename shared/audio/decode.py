@@ -1,10 +1,12 @@
-"""Audio files to mono float32 samples at the rate of the mel profile."""
+"""Audio files, and segments of them, to mono float32 samples at the rate of the mel profile."""
 
+import hashlib
 import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,14 @@ _LOWEST_RATE, _HIGHEST_RATE = 1_000, 768_000
 """Hz; beyond them a header is broken, and resampling would multiply the memory."""
 
 
+_CUT_EXACTLY = ("PCM_", "FLOAT", "DOUBLE", "ULAW", "ALAW")
+"""Encodings in which a segment has the samples of the whole file. After a seek, mp3 and Vorbis decoders give others."""
+_OPEN_RECORDINGS = 8
+"""Recordings that a process keeps open to cut segments from them."""
+_ROUNDING_SECONDS = 0.01
+"""Lists round times: a segment that ends so much after its recording ends with it."""
+
+
 class AudioProblem(Exception):
     """Why a clip's audio cannot be used: a reason of the ledger, and details."""
 
@@ -26,14 +36,24 @@ class AudioProblem(Exception):
         self.reason, self.detail = reason, detail
 
 
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a recording, in seconds."""
+
+    start: float
+    duration: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Header:
     """What a file says about itself before it is decoded."""
 
     frames: int
-    """Samples per channel."""
+    """Samples per channel, of the segment if only a segment is meant."""
     rate: int
     channels: int
+    first: int = 0
+    """The segment's first sample."""
 
     def samples_at(self, rate: int) -> int:
         """S after resampling to `rate`, rounded to the nearest."""
@@ -49,30 +69,89 @@ class Header:
         return "; ".join(parts)
 
 
-def read_header(path: Path) -> Header:
-    """Read length, rate and channels; raises `AudioProblem` for what cannot be used."""
-    if os.path.getsize(path) == 0:
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """Samples as the file holds them."""
+
+    header: Header
+    samples: np.ndarray
+    """int16 or float32, [S, channels]."""
+
+    def at(self, rate: int) -> np.ndarray:
+        """float32[S]: channels averaged, then resampled to `rate`."""
+        # 16-bit samples are scaled here, which gives libsndfile's floats in half its time.
+        scaled = self.samples * np.float32(1 / 32768) if self.samples.dtype == np.int16 else self.samples
+        mono = scaled[:, 0] if self.header.channels == 1 else scaled.mean(axis=1, dtype=np.float32)
+        return np.ascontiguousarray(mono) if self.header.rate == rate else _resample(mono, self.header, rate)
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the samples, their type, rate and channels."""
+        about = f"{self.samples.dtype} {self.header.rate} {self.header.channels}\n"
+        return hashlib.sha256(about.encode() + self.samples.tobytes()).hexdigest()
+
+
+AudioSource = Path | bytes
+"""A file, or the bytes of one."""
+
+
+def read_header(source: AudioSource, segment: Segment | None = None) -> Header:
+    """Read length, rate and channels, of a segment if one is given; raises `AudioProblem` for what cannot be used."""
+    if (len(source) if isinstance(source, bytes) else os.path.getsize(source)) == 0:
         raise AudioProblem("empty audio", "a file of 0 bytes")
-    with _opened(str(path)) as file:
-        return _check(file)
+    with _opened(source) if segment is None else _recording(source) as file:
+        return _check(file, segment)
 
 
-def decode(data: bytes, *, rate: int) -> np.ndarray:
+def read_recording(source: AudioSource, segment: Segment | None = None) -> Recording:
+    """Decode a file or a segment of it, which is found by seeking; raises `AudioProblem`."""
+    with _opened(source) if segment is None else _recording(source) as file:
+        header = _check(file, segment)
+        if segment is not None:
+            file.seek(header.first)
+        kind = "int16" if file.subtype == "PCM_16" else "float32"
+        samples: np.ndarray = file.read(-1 if segment is None else header.frames, dtype=kind, always_2d=True)
+    if len(samples) != header.frames:
+        raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says {header.frames}")
+    return Recording(header=header, samples=samples)
+
+
+def decode(source: AudioSource, *, rate: int) -> np.ndarray:
     """Decode a whole file to float32[S]: channels averaged, then resampled to `rate`."""
-    with _opened(io.BytesIO(data)) as file:
-        header = _check(file)
-        samples = _read(file)
-    mono = samples[:, 0] if header.channels == 1 else samples.mean(axis=1, dtype=np.float32)
-    if len(mono) != header.frames:
-        raise AudioProblem("unreadable audio", f"{len(mono)} samples decoded, the header says {header.frames}")
-    return np.ascontiguousarray(mono) if header.rate == rate else _resample(mono, header, rate)
+    return read_recording(source).at(rate)
 
 
 @contextmanager
-def _opened(source: str | io.BytesIO) -> Iterator[Any]:
-    try:
-        with soundfile.SoundFile(source) as file:
+def _opened(source: AudioSource) -> Iterator[Any]:
+    with _problems(), soundfile.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else str(source)) as file:
+        yield file
+
+
+@contextmanager
+def _recording(source: AudioSource) -> Iterator[Any]:
+    """A file that stays open for its other segments, unless something is wrong with it."""
+    if isinstance(source, bytes):
+        with _opened(source) as file:
             yield file
+        return
+    try:
+        with _problems():
+            status = os.stat(source)
+            yield _open_recording(str(source), status.st_ino, status.st_size, status.st_mtime_ns)
+    except AudioProblem:
+        _open_recording.cache_clear()
+        raise
+
+
+@lru_cache(maxsize=_OPEN_RECORDINGS)
+def _open_recording(path: str, *_version: int) -> Any:  # noqa: ANN401 - soundfile ships no types
+    return soundfile.SoundFile(path)
+
+
+@contextmanager
+def _problems() -> Iterator[None]:
+    try:
+        yield
     except soundfile.LibsndfileError as error:  # its own text holds the path, which the ledger must not depend on
         raise AudioProblem("unreadable audio", str(error.error_string)[:200]) from None
     except (soundfile.SoundFileError, OSError) as error:
@@ -80,10 +159,14 @@ def _opened(source: str | io.BytesIO) -> Iterator[Any]:
         raise AudioProblem("unreadable audio", reason or "not readable as audio") from None
 
 
-def _check(file: Any) -> Header:  # noqa: ANN401 - soundfile ships no types
+def _check(file: Any, segment: Segment | None) -> Header:  # noqa: ANN401 - soundfile ships no types
     header = Header(frames=file.frames, rate=file.samplerate, channels=file.channels)
     if not _LOWEST_RATE <= header.rate <= _HIGHEST_RATE:
         raise AudioProblem("unreadable audio", f"a rate of {header.rate} Hz")
+    if segment is not None:
+        if not file.subtype.startswith(_CUT_EXACTLY):
+            raise AudioProblem("unreadable audio", f"a segment of {file.subtype} audio; convert the recording to flac")
+        header = _cut(header, segment)
     if header.frames <= 0:
         raise AudioProblem("empty audio", "no samples")
     if header.frames * header.channels * 4 > LARGEST_DECODED_BYTES:
@@ -91,13 +174,13 @@ def _check(file: Any) -> Header:  # noqa: ANN401 - soundfile ships no types
     return header
 
 
-def _read(file: Any) -> np.ndarray:  # noqa: ANN401
-    """float32[S, channels]; 16-bit samples are scaled here, which gives libsndfile's floats in half its time."""
-    if file.subtype == "PCM_16":
-        whole: np.ndarray = file.read(dtype="int16", always_2d=True)
-        return whole * np.float32(1 / 32768)
-    samples: np.ndarray = file.read(dtype="float32", always_2d=True)
-    return samples
+def _cut(header: Header, segment: Segment) -> Header:
+    """The header of a segment, its ends rounded to the nearest samples."""
+    first, end = round(segment.start * header.rate), round((segment.start + segment.duration) * header.rate)
+    if first < 0 or end - header.frames > _ROUNDING_SECONDS * header.rate:
+        found = f"{segment.duration:g} s from {segment.start:g} s on, of {header.frames / header.rate:g} s"
+        raise AudioProblem("unreadable audio", f"a segment of {found}")
+    return replace(header, first=first, frames=min(end, header.frames) - first)
 
 
 def _resample(mono: np.ndarray, header: Header, rate: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from xtts.shared.audio.decode import AudioProblem, decode
+from xtts.shared.audio.decode import AudioProblem
 
 _TRIM_WINDOW_SECONDS = 0.01
 _KEPT_SECONDS = 0.05
@@ -15,11 +15,10 @@ _HIGH_PASS = (False, 38.13547087602444, 0.5003270373238773)
 _ABSOLUTE_GATE_LUFS, _RELATIVE_GATE_LU = -70.0, -10.0
 
 
-def decode_conditioned(
-    data: bytes, *, rate: int, trim_silence_db: float | None, loudness_lufs: float | None
+def condition(
+    samples: np.ndarray, *, rate: int, trim_silence_db: float | None, loudness_lufs: float | None
 ) -> np.ndarray:
-    """The samples that a mel is computed of: decoded, trimmed and scaled as `AudioConfig` says. float32[S]."""
-    samples = decode(data, rate=rate)
+    """The samples that a mel is computed of: trimmed and scaled as `AudioConfig` says. float32[S]."""
     if trim_silence_db is not None:
         samples = trim_silence(samples, rate, trim_silence_db)
         if not samples.size:

@@ -6,7 +6,7 @@ tokens, the audio, the place, the record. A later row refers to the earlier fact
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,13 @@ _MOST_ROWS = 2**25  # 60,000 hours; a file of a few bytes may claim any number
 _COLUMNS = (
     "id", "speaker", "text", "status", "reason", "notes", "detail", "left_out", "split", "bucket", "shard", "position",
     "token_length", "mel_length", "seconds", "source", "source_bytes", "source_mtime_ns", "audio_sha256",
-    "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language",
+    "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language", "member", "source_offset", "start",
+    "duration",
 )  # fmt: skip
-_OF_ANY_ROW = frozenset(("id", "speaker", "text", "status", "notes", "detail", "left_out", "language"))
+_OF_ANY_ROW = frozenset(("id", "speaker", "text", "status", "notes", "detail", "left_out", "language", "member"))
 """Columns that are never null."""
+_WHERE_USED = ("language", "member", "source_offset", "start", "duration")
+"""An index in which no row has a value has no such column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,17 @@ class Clip:
     """A line before has this id."""
     language: str = ""
     """ISO 639 code; empty for the language of the configuration."""
+    member: str = ""
+    """What holds the audio in `source`: a member of a tar file, a row of a Parquet file; empty if it is the whole."""
+    start: float | None = None
+    """Where the clip begins in a longer recording, in seconds; None if it is all of it."""
+    duration: float | None = None
+    """Seconds."""
+
+    @property
+    def audio_place(self) -> tuple[str, str, float | None, float | None]:
+        """Which file, and which part of it."""
+        return self.source, self.member, self.start, self.duration
 
     @property
     def text_sha256(self) -> str:
@@ -59,9 +73,12 @@ class AudioFile:
     """The file as the scan found it; equal when size and time are."""
 
     source_bytes: int
+    """Of the member, if the file has members."""
     source_mtime_ns: int
     audio_sha256: str | None = field(default=None, compare=False)
-    """Digest of the file, where it was read."""
+    """Digest of the file or the member, of the samples of a segment; None where it was not read."""
+    source_offset: int | None = None
+    """First byte of a tar file's member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +193,9 @@ def from_columns(columns: Mapping[str, Sequence[Any]]) -> list[IndexRow]:
         "normalised": [not notes.startswith(UNNORMALISED) for notes in columns["notes"]],
         "notes": [notes.removeprefix(UNNORMALISED).removeprefix("; ") for notes in columns["notes"]],
         "duplicate": [reason == DUPLICATE for reason in columns["reason"]],
-        "language": columns.get("language") or [""] * len(columns["id"]),
     }
+    for name in _WHERE_USED:
+        columns.setdefault(name, ["" if name in _OF_ANY_ROW else None] * len(columns["id"]))
     facts = {name: _facts(kind, columns) for name, kind in _FACTS.items()}
     return [_row(*values) for values in zip(columns["status"], *facts.values(), strict=True)]
 
@@ -198,17 +216,24 @@ def _row(status: str, *facts: Any) -> IndexRow:  # noqa: ANN401 - in the order o
     raise ValueError(f"a row that is {status!r:.20} lacks what such a row has")
 
 
-def _schema(*, languages: bool) -> Any:  # noqa: ANN401 - pyarrow ships no types
-    """`languages`: whether clips name theirs; an index in which none does has no such column."""
+def _schema(used: Container[str]) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """`used`: those of `_WHERE_USED` that it has."""
     import pyarrow as pa
 
-    kinds: dict[Any, Any] = {int: pa.int64(), float: pa.float64()}
+    kinds: dict[Any, Any] = {int: pa.int64(), float: pa.float64(), int | None: pa.int64(), float | None: pa.float64()}
     types = {fact.name: kinds.get(fact.type) for kind in _FACTS.values() for fact in fields(kind)}
     return pa.schema(
         pa.field(name, types.get(name) or pa.string(), nullable=name not in _OF_ANY_ROW)
         for name in _COLUMNS
-        if languages or name != "language"
+        if name in used or name not in _WHERE_USED
     )
+
+
+def _used(rows: Sequence[IndexRow]) -> set[str]:
+    """Those of `_WHERE_USED` in which a row has a value."""
+    in_files = {"source_offset"} if any(row.file and row.file.source_offset is not None for row in rows) else set()
+    in_clips = set(_WHERE_USED) - {"source_offset"}
+    return in_files | {name for name in in_clips if any(getattr(row.clip, name) not in ("", None) for row in rows)}
 
 
 def index_bytes(rows: Sequence[IndexRow]) -> bytes:
@@ -217,7 +242,7 @@ def index_bytes(rows: Sequence[IndexRow]) -> bytes:
     import pyarrow.parquet as pq
 
     # In groups and by columns: dicts or arrays of all rows would be the largest allocation of a build.
-    sink, schema = io.BytesIO(), _schema(languages=any(row.clip.language for row in rows))
+    sink, schema = io.BytesIO(), _schema(_used(rows))
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         for start in range(0, len(rows), _GROUP_ROWS):
             columns = to_columns(rows[start : start + _GROUP_ROWS])
@@ -238,7 +263,7 @@ def iter_index(path: Path) -> Iterator[IndexRow]:
     fix = repair_command(path.parent)
     try:
         rows, schema = pq.read_metadata(path).num_rows, pq.read_schema(path)
-        if rows > _MOST_ROWS or not any(schema.equals(_schema(languages=named)) for named in (False, True)):
+        if rows > _MOST_ROWS or not schema.equals(_schema(schema.names)):
             found = f"{rows} rows" if rows > _MOST_ROWS else "other columns than this version writes"
             raise LockstepError(str(path), found=found, fix=fix, exit_code=1)
         columns = [name for name in schema.names if name != "text_sha256"]  # the text is there

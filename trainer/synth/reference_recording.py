@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.audio.decode import AudioProblem, decode
 from xtts.shared.audio.mel import log_mel
-from xtts.shared.audio.trim_and_loudness import decode_conditioned
+from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.errors import LockstepError
 from xtts.trainer.synth.voice_source import Source
 
@@ -36,8 +36,9 @@ def _samples(path: Path, source: Source) -> np.ndarray:
     """float32[S], trimmed and normalised like the training recordings."""
     voice = source.voice
     try:
-        samples = decode_conditioned(
-            path.read_bytes(), rate=voice.mel_profile.sample_rate,
+        rate = voice.mel_profile.sample_rate
+        samples = condition(
+            decode(path.read_bytes(), rate=rate), rate=rate,
             trim_silence_db=voice.trim_silence_db, loudness_lufs=voice.loudness_lufs,
         )  # fmt: skip
     except OSError as error:

@@ -4,8 +4,12 @@ from pathlib import Path
 from typing import Protocol
 
 from xtts.precompute.corpus.plain_names import check_language, check_name, encodable
+from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
+
+MOST_SECONDS = 1e6
+"""Twelve days: no recording is longer."""
 
 
 class Layout(Protocol):
@@ -45,17 +49,19 @@ class ClipList:
 
     def add(
         self, clip_id: str, text: str, source: str, *, where: str, speaker: str = "", normalised: bool = False,
-        language: str = "",
+        language: str = "", segment: Segment | None = None,
     ) -> None:  # fmt: skip
-        """Append a clip; a `LockstepError` where its id, speaker or language is no plain name."""
+        """Append a clip; a `LockstepError` where its id, speaker or language is no plain name, or its segment none."""
         check_name(clip_id, what="clip id", where=where)
         if speaker:
             check_name(speaker, what="speaker", where=where)
         if "\0" in source or not encodable(source + text):
             raise LockstepError(where, found="characters that are no text", expected="plain UTF-8")
+        start, duration = _times(segment, where) if segment else (None, None)
         clip = Clip(
             id=clip_id, speaker=speaker, text=text, source=source, normalised=normalised,
             duplicate=clip_id in self._seen, language=check_language(language, where),
+            start=start, duration=duration,
         )  # fmt: skip
         self._seen.add(clip_id)
         self.clips.append(clip)
@@ -65,3 +71,10 @@ class ClipList:
         if not self.clips:
             raise LockstepError(str(where), found="no clips", expected=expected)
         return self.clips
+
+
+def _times(segment: Segment, where: str) -> tuple[float, float]:
+    if not (0 <= segment.start < MOST_SECONDS and 0 < segment.duration < MOST_SECONDS):  # also not a number
+        found = f"a segment of {segment.duration:g} s from {segment.start:g} s on"
+        raise LockstepError(where, found=found, expected="a start from 0 and a duration above 0")
+    return segment.start, segment.duration
