@@ -3,9 +3,10 @@
 import re
 
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.languages import find_language
+from xtts.shared.text.languages import LANGUAGES, find_language
 
 _LONGEST_ID_BYTES = 200
+_CODES = {language.name.lower(): language.code for language in LANGUAGES.values()}
 
 
 def check_name(name: str, *, what: str, where: str) -> None:
@@ -16,9 +17,10 @@ def check_name(name: str, *, what: str, where: str) -> None:
 
 
 def check_language(code: str, where: str) -> str:
-    """A clip's language as an ISO 639 code: `en-US` and `fa_IR` without their region; empty where none is named."""
+    """A clip's language as an ISO 639 code, for `English`, `en-US` and `fa_IR` too; empty where none is named."""
+    plain = code.strip().lower()
     try:
-        return find_language(re.split("[-_]", code.strip().lower())[0]).code if code else ""
+        return find_language(_CODES.get(plain) or re.split("[-_]", plain)[0]).code if code else ""
     except LockstepError as error:
         raise LockstepError(where, found=f"language {code[:40]!r}", expected=error.expected) from None
 

@@ -21,11 +21,14 @@ _LOWEST_RATE, _HIGHEST_RATE = 1_000, 768_000
 
 
 _CUT_EXACTLY = ("PCM_", "FLOAT", "DOUBLE", "ULAW", "ALAW")
-"""Encodings in which a segment has the samples of the whole file. After a seek, mp3 and Vorbis decoders give others."""
+"""Encodings in which a sample does not depend on those before it; others decode differently after a seek."""
+_LEAD_IN_SECONDS = 1.0
+"""Decoded and dropped before a segment of an mp3 or Vorbis file: from there on it is the whole file's, to 1e-7."""
 _OPEN_RECORDINGS = 8
 """Recordings that a process keeps open to cut segments from them."""
 _ROUNDING_SECONDS = 0.01
-"""Lists round times: a segment that ends so much after its recording ends with it."""
+"""Lists round times: a segment may end so much after its recording, and one that begins with its recording and ends so
+much before or after it is all of it."""
 
 
 class AudioProblem(Exception):
@@ -107,10 +110,11 @@ def read_recording(source: AudioSource, segment: Segment | None = None) -> Recor
     """Decode a file or a segment of it, which is found by seeking; raises `AudioProblem`."""
     with _opened(source) if segment is None else _recording(source) as file:
         header = _check(file, segment)
-        if segment is not None:
-            file.seek(header.first)
-        kind = "int16" if file.subtype == "PCM_16" else "float32"
-        samples: np.ndarray = file.read(-1 if segment is None else header.frames, dtype=kind, always_2d=True)
+        if segment is None or _cuts_exactly(file):
+            samples = _read(file, header, lead_in=0)
+        else:  # the samples must not depend on what was read before
+            with _opened(source) as anew:
+                samples = _read(anew, header, lead_in=min(header.first, round(_LEAD_IN_SECONDS * header.rate)))
     if len(samples) != header.frames:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says {header.frames}")
     return Recording(header=header, samples=samples)
@@ -164,8 +168,6 @@ def _check(file: Any, segment: Segment | None) -> Header:  # noqa: ANN401 - soun
     if not _LOWEST_RATE <= header.rate <= _HIGHEST_RATE:
         raise AudioProblem("unreadable audio", f"a rate of {header.rate} Hz")
     if segment is not None:
-        if not file.subtype.startswith(_CUT_EXACTLY):
-            raise AudioProblem("unreadable audio", f"a segment of {file.subtype} audio; convert the recording to flac")
         header = _cut(header, segment)
     if header.frames <= 0:
         raise AudioProblem("empty audio", "no samples")
@@ -174,10 +176,26 @@ def _check(file: Any, segment: Segment | None) -> Header:  # noqa: ANN401 - soun
     return header
 
 
+def _cuts_exactly(file: Any) -> bool:  # noqa: ANN401
+    return bool(file.subtype.startswith(_CUT_EXACTLY))
+
+
+def _read(file: Any, header: Header, *, lead_in: int) -> np.ndarray:  # noqa: ANN401
+    """int16 or float32, [S, channels]."""
+    if file.tell() != header.first - lead_in:
+        file.seek(header.first - lead_in)
+    kind = "int16" if file.subtype == "PCM_16" else "float32"
+    samples: np.ndarray = file.read(lead_in + header.frames, dtype=kind, always_2d=True)
+    return samples[lead_in:]
+
+
 def _cut(header: Header, segment: Segment) -> Header:
     """The header of a segment, its ends rounded to the nearest samples."""
     first, end = round(segment.start * header.rate), round((segment.start + segment.duration) * header.rate)
-    if first < 0 or end - header.frames > _ROUNDING_SECONDS * header.rate:
+    beyond = (end - header.frames) / header.rate
+    if first == 0 and abs(beyond) <= _ROUNDING_SECONDS:
+        return header
+    if first < 0 or beyond > _ROUNDING_SECONDS:
         found = f"{segment.duration:g} s from {segment.start:g} s on, of {header.frames / header.rate:g} s"
         raise AudioProblem("unreadable audio", f"a segment of {found}")
     return replace(header, first=first, frames=min(end, header.frames) - first)

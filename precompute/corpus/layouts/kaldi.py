@@ -1,10 +1,14 @@
-"""Kaldi's data folders: `wav.scp`, `text` and, where speakers are named, `utt2spk`."""
+"""Kaldi's data folders: `wav.scp`, `text` and, where there are some, `segments` and `utt2spk`."""
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from xtts.precompute.corpus.corpus_files import source_of
 from xtts.precompute.corpus.layouts.layout import ClipList
 from xtts.precompute.corpus.text_lines import filled_lines
+from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
@@ -21,32 +25,64 @@ class Kaldi:
         return (data / _AUDIO).exists()
 
     def read(self, data: Path, limit: int | None) -> list[Clip]:
-        """The clips in the order of `wav.scp`, then texts without audio; paths there are relative to the folder.
+        """The utterances in the order of `segments`, else of `wav.scp`, then texts without audio.
 
-        Nothing is executed: a line that ends in a pipe is refused, and so is a corpus with `segments`. Where every
+        Paths are relative to the folder. Nothing is executed: a line that ends in a pipe is refused. Where every
         speaker is called like the utterance, as Kaldi wants it of corpora without speakers, there are none.
         """
-        if (data / _SEGMENTS).exists():
-            fix = "cut the recordings into a file for each utterance (extract-segments)"
-            raise LockstepError(str(data / _SEGMENTS), found="segments of longer recordings", fix=fix)
-        audio = [(where, *_split(line)) for where, line in filled_lines(data / _AUDIO)]
         texts = _table(data / _TEXTS)
         speakers = _table(data / _SPEAKERS) if (data / _SPEAKERS).exists() else {}
         if all(clip_id == speaker for clip_id, (_, speaker) in speakers.items()):
             speakers = {}
-        listed, clips = {clip_id for _, clip_id, _ in audio}, ClipList(limit)
-        missing = [(where, clip_id, f"{clip_id}.wav") for clip_id, (where, _) in texts.items() if clip_id not in listed]
-        for where, clip_id, file in audio + missing:
+        utterances, clips = _utterances(data), ClipList(limit)
+        listed = {one.id for one in utterances}
+        missing = [_Utterance(name, where, f"{name}.wav") for name, (where, _) in texts.items() if name not in listed]
+        for one in utterances + missing:
             if clips.is_full:
                 break
-            if file.endswith("|"):
-                fix = "run it once, and write the path of what it makes"
-                raise LockstepError(
-                    where, found=f"a command {file[:60]!r}", expected="the path of an audio file", fix=fix
-                )
-            said, speaker = texts.get(clip_id, ("", ""))[1], speakers.get(clip_id, ("", ""))[1]
-            clips.add(clip_id, said, source_of(data, file, ("",), where), where=where, speaker=speaker)
+            clips.add(
+                one.id, texts.get(one.id, ("", ""))[1], source_of(data, one.file, ("",), one.where),
+                where=one.where, speaker=speakers.get(one.id, ("", ""))[1], segment=one.segment,
+            )  # fmt: skip
         return clips.checked(data / _AUDIO, "lines of an id and the path of an audio file")
+
+
+class _Utterance(NamedTuple):
+    id: str
+    where: str
+    """The line that says so."""
+    file: str
+    segment: Segment | None = None
+
+
+def _utterances(data: Path) -> list[_Utterance]:
+    recordings = [_recording(where, *_split(line)) for where, line in filled_lines(data / _AUDIO)]
+    if not (data / _SEGMENTS).exists():
+        return recordings
+    files = {recording.id: recording.file for recording in recordings}
+    return [_cut(where, *_split(line), files) for where, line in filled_lines(data / _SEGMENTS)]
+
+
+def _recording(where: str, name: str, file: str) -> _Utterance:
+    if file.endswith("|"):
+        fix = "run it once, and write the path of what it makes"
+        raise LockstepError(where, found=f"a command {file[:60]!r}", expected="the path of an audio file", fix=fix)
+    return _Utterance(name, where, file)
+
+
+def _cut(where: str, utterance: str, rest: str, files: Mapping[str, str]) -> _Utterance:
+    """The utterance of a line of `segments`: recording, start and end in seconds, channel if there are several."""
+    recording, *numbers = rest.split() or [""]
+    try:
+        start, end = map(float, numbers[:2])
+    except ValueError:
+        start, end = math.nan, math.nan
+    if not (end > start and numbers[2:] in ([], ["0"])):
+        expected = "the id of a recording, start and end in seconds"
+        raise LockstepError(where, found=f"{rest[:60]!r}", expected=expected)
+    if recording not in files:
+        raise LockstepError(where, found=f"recording {recording[:60]!r}", expected=f"one of those in {_AUDIO}")
+    return _Utterance(utterance, where, files[recording], Segment(start, end - start))
 
 
 def _split(line: str) -> tuple[str, str]:

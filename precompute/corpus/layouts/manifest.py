@@ -3,11 +3,14 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+from xtts.precompute.corpus.json_fields import seconds_of
 from xtts.precompute.corpus.layouts.layout import ClipList
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.lhotse_cuts import MANIFESTS, cut_entry, is_cut
 from xtts.precompute.corpus.text_lines import filled_lines
+from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
@@ -16,8 +19,9 @@ from xtts.shared.errors import LockstepError
 class Manifest:
     """A file of JSON lines of `audio_filepath`, `text` and, where wanted, `id`, `speaker`, `language`.
 
-    Lhotse cuts of whole recordings are read as such lines. Paths are relative to the manifest; without `id`
-    a clip is called like its file.
+    With `offset`, a clip is a segment of its file, `duration` seconds long. Lhotse cuts are read as such lines. Paths
+    are relative to the manifest; without `id` a clip is called like its file, and a segment `FILE_START-END`, in
+    milliseconds.
     """
 
     name: str
@@ -54,14 +58,27 @@ def _add_entry(clips: ClipList, line: str, *, where: str, root: Path) -> None:
         raise LockstepError(where, found="not a JSON object", expected='{"audio_filepath": ..., "text": ...}')
     if is_cut(entry):
         entry = cut_entry(entry, where)
-    if entry.get("offset"):
-        raise LockstepError(where, found="an offset into a longer file", expected="one file for each clip")
     for key in ("audio_filepath", "text"):
         if not isinstance(entry.get(key), str):
             raise LockstepError(where, found=f"{key} is {entry.get(key)!r:.60}", expected="a string")
-    source = entry["audio_filepath"]
+    source, segment = entry["audio_filepath"], _segment(entry, where)
     clips.add(
-        str(entry.get("id") or PurePosixPath(source).stem), entry["text"].strip(),
+        str(entry.get("id") or _name(source, segment)), entry["text"].strip(),
         Path(source).relative_to(root).as_posix() if Path(source).is_relative_to(root) else source,
         speaker=str(entry.get("speaker") or ""), language=str(entry.get("language") or ""), where=where,
+        segment=segment,
     )  # fmt: skip
+
+
+def _segment(entry: dict[str, Any], where: str) -> Segment | None:
+    """The segment that an entry with `offset` is."""
+    if entry.get("offset") is None:
+        return None
+    return Segment(seconds_of(entry, "offset", where), seconds_of(entry, "duration", where))
+
+
+def _name(source: str, segment: Segment | None) -> str:
+    name = PurePosixPath(source).stem
+    if segment is None:
+        return name
+    return f"{name}_{round(1000 * segment.start)}-{round(1000 * (segment.start + segment.duration))}"

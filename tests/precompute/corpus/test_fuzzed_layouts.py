@@ -55,10 +55,25 @@ _NEARLY_SOUND = st.sampled_from([
 _LINE = st.builds(
     lambda mark, parts: mark.join(parts), st.sampled_from("|\t, "), st.lists(_WORDS | st.text(max_size=8), max_size=6)
 )
+_VALUE = (
+    st.sampled_from(["a", "../a.wav", "", "\ud800", "a\0", True, None, 10**400]) | st.integers() | st.floats()
+    | st.lists(st.none(), max_size=2)
+)  # fmt: skip
 _ENTRY = st.dictionaries(
-    st.sampled_from(["audio_filepath", "text", "id", "speaker", "offset", "supervisions", "recording"]),
-    st.sampled_from(["a", "../a.wav", "", "\ud800", "a\0"]) | st.integers() | st.lists(st.none(), max_size=2),
+    st.sampled_from(["audio_filepath", "text", "id", "speaker", "offset", "duration", "supervisions", "recording"]),
+    _VALUE,
 ).map(json.dumps)
+_SEGMENT = st.fixed_dictionaries(
+    {"audio_filepath": st.just("a.wav"), "text": st.just("x"), "offset": _VALUE, "duration": _VALUE}
+).map(json.dumps)
+_CUT = st.fixed_dictionaries({
+    "id": _VALUE, "start": _VALUE, "duration": _VALUE,
+    "supervisions": _VALUE | st.lists(st.dictionaries(st.sampled_from(["text", "speaker", "language"]), _VALUE)),
+    "recording": _VALUE | st.fixed_dictionaries({
+        "duration": _VALUE,
+        "sources": st.just([{"type": "file", "channels": [0], "source": "a.wav"}]) | st.lists(_VALUE, max_size=1),
+    }),
+}).map(json.dumps)  # fmt: skip
 _STARTS = st.sampled_from(
     ["", "audio_file|text|speaker_name\n", "audio|text\n", f"{HEADER}\n", "a.wav|ann|some text\n"]
 )
@@ -66,7 +81,7 @@ _CONTENT = st.one_of(
     _NEARLY_SOUND,
     st.binary(max_size=80),
     st.builds(lambda start, lines: (start + "\n".join(lines)).encode(errors="surrogatepass"), _STARTS,
-              st.lists(_LINE | _ENTRY, max_size=5)),
+              st.lists(_LINE | _ENTRY | _SEGMENT | _CUT, max_size=5)),
 )  # fmt: skip
 
 
@@ -79,7 +94,7 @@ def test_any_bytes_in_a_list_are_read_or_refused(tmp_path, layout, content, name
     shutil.rmtree(root, ignore_errors=True)
     corpus_of(root, {AUDIO.get(layout, "wavs/a.wav"): b"x", LISTS[layout]: content})
     if layout == "kaldi":
-        corpus_of(root, {"text": content, "utt2spk": b"a ann\n"})
+        corpus_of(root, {"text": content, "utt2spk": b"a ann\n", **({"segments": content} if named else {})})
     clips, message = read(root, layout=layout if named else None)
     assert (message is None) == bool(clips)
     assert "\n" not in (message or "")

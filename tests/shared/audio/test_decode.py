@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from xtts.shared.audio.decode import AudioProblem, decode, read_header
+from xtts.shared.audio.decode import AudioProblem, Segment, decode, read_header, read_recording
 
 
 def wav(path: Path, samples: np.ndarray, rate: int, subtype: str = "PCM_16") -> Path:
@@ -57,3 +57,88 @@ def test_enormous_audio_is_refused_by_its_header(tmp_path, monkeypatch):
     monkeypatch.setattr("xtts.shared.audio.decode.LARGEST_DECODED_BYTES", 799)
     with pytest.raises(AudioProblem, match="too long audio: 0 s of 2 channels"):
         decode(path.read_bytes(), rate=22_050)
+
+
+@pytest.mark.parametrize("kind", [("wav", "PCM_16"), ("wav", "PCM_24"), ("wav", "FLOAT"), ("flac", "PCM_16")])
+def test_segments_have_the_samples_of_the_whole_in_any_order(tmp_path, kind):
+    path, random = tmp_path / f"a.{kind[0]}", np.random.default_rng(0)
+    soundfile.write(path, 0.1 * random.standard_normal((50_000, 2)), 22_050, subtype=kind[1])
+    whole = read_recording(path).samples
+    for _ in range(30):
+        first = int(random.integers(0, 40_000))
+        count = int(random.integers(1, 10_000))
+        part = read_recording(path, Segment(first / 22_050, count / 22_050))
+        np.testing.assert_array_equal(part.samples, whole[first : first + count])
+        assert read_header(path, Segment(first / 22_050, count / 22_050)).frames == count
+
+
+@pytest.mark.parametrize("suffix", ["mp3", "ogg"])
+def test_a_segment_of_lossy_audio_does_not_depend_on_what_was_read_before(tmp_path, suffix):
+    path, random = tmp_path / f"a.{suffix}", np.random.default_rng(0)
+    with soundfile.SoundFile(path, "w", 22_050, 1) as file:
+        for _ in range(10):
+            file.write(tone(22_050, 1.0) + 0.1 * random.standard_normal(22_050))
+    whole = read_recording(path).samples
+    spans = [Segment(start, 0.5) for start in (8.0, 0.25, 4.0, 2.0, 9.0)]
+    parts = [read_recording(path, span).samples for span in spans]
+    for span, part in list(zip(spans, parts, strict=True))[::-1]:
+        np.testing.assert_array_equal(read_recording(path, span).samples, part)
+        first = round(span.start * 22_050)
+        np.testing.assert_allclose(part, whole[first : first + len(part)], atol=1e-6)
+
+
+def test_the_ends_of_a_segment(tmp_path):
+    path = wav(tmp_path / "a.wav", tone(22_050, 2.0), 22_050)
+    assert read_header(path, Segment(0.0, 1.995)) == read_header(path)  # rounded
+    assert read_header(path, Segment(0.0, 2.005)) == read_header(path)
+    assert read_header(path, Segment(1.0, 1.005)).frames == 22_050
+    assert read_header(path, Segment(0.0, 1.9)).frames == 41_895
+    for segment in (Segment(1.0, 1.1), Segment(2.5, 1.0)):
+        with pytest.raises(AudioProblem, match=r"unreadable audio: a segment of .* of 2 s"):
+            read_header(path, segment)
+    with pytest.raises(AudioProblem, match="empty audio: no samples"):
+        read_recording(path, Segment(1.0, 1e-6))
+
+
+def test_the_digest_of_samples_knows_their_rate_and_channels(tmp_path):
+    samples = np.zeros(1000)
+    digests = {
+        read_recording(wav(tmp_path / f"{rate}{kind}.wav", shaped, rate, kind)).sha256
+        for rate, kind, shaped in (
+            (22_050, "PCM_16", samples), (24_000, "PCM_16", samples), (22_050, "FLOAT", samples),
+            (22_050, "PCM_16", samples.reshape(500, 2)),
+        )
+    }  # fmt: skip
+    assert len(digests) == 4
+
+
+def test_a_recording_that_was_replaced_is_opened_again(tmp_path):
+    path, part = tmp_path / "a.wav", Segment(0.0, 0.5)
+    for level in (0.25, 0.5):
+        wav(tmp_path / "new.wav", np.full(22_050, level), 22_050)
+        (tmp_path / "new.wav").replace(path)
+        assert read_recording(path, part).samples[0, 0] == level * 32768
+
+
+def test_many_recordings_do_not_stay_open(tmp_path):
+    descriptors = Path("/proc/self/fd")
+    if not descriptors.exists():
+        pytest.skip("no /proc")
+    paths = [wav(tmp_path / f"{number}.wav", tone(22_050, 0.2), 22_050) for number in range(40)]
+    before = len(list(descriptors.iterdir()))
+    for path in paths:
+        read_recording(path, Segment(0.0, 0.1))
+    assert len(list(descriptors.iterdir())) <= before + 8
+
+
+def test_a_recording_cut_off_after_its_header_is_a_problem_of_its_last_segments(tmp_path):
+    whole = tmp_path / "whole.flac"
+    soundfile.write(whole, 0.1 * np.random.default_rng(0).standard_normal(10 * 22_050), 22_050)
+    broken = tmp_path / "broken.flac"
+    broken.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    for _ in range(2):  # also after the failure
+        np.testing.assert_array_equal(
+            read_recording(broken, Segment(1.0, 1.0)).samples, read_recording(whole, Segment(1.0, 1.0)).samples
+        )
+        with pytest.raises(AudioProblem, match="unreadable audio"):
+            read_recording(broken, Segment(8.0, 1.0))
