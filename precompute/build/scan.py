@@ -120,9 +120,10 @@ def _scan_clip(number: int, found: Found, cached: IndexRow | None, front_end: Fr
 
 
 def _with_digest(found: Found, cached: IndexRow, front_end: FrontEnd) -> Found:
-    """With the digest of what may have been touched only: a file of the size of before, a segment."""
-    file, was, is_segment = found.file, cached.file, found.clip.start is not None
-    if not (file and was and was.audio_sha256 and (is_segment or file.source_bytes == was.source_bytes)):
+    """With the digest of what may have been touched only: a file of the size of before, a part of a file."""
+    file, was = found.file, cached.file
+    is_part = bool(found.clip.member) or found.clip.start is not None
+    if not (file and was and was.audio_sha256 and (is_part or file.source_bytes == was.source_bytes)):
         return found
     return Found(found.clip, replace(file, audio_sha256=file_digest(found.clip, front_end)))
 

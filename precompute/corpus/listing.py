@@ -9,6 +9,7 @@ from xtts.precompute.corpus.layouts.kaldi import Kaldi
 from xtts.precompute.corpus.layouts.layout import Layout, folder_of
 from xtts.precompute.corpus.layouts.ljspeech import LJSpeech
 from xtts.precompute.corpus.layouts.manifest import LHOTSE, NEMO
+from xtts.precompute.corpus.layouts.tar_shards import NemoTarred, WebDataset
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, table_of
 from xtts.precompute.corpus.layouts.vctk import VCTK
@@ -17,7 +18,19 @@ from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.text_normalization import expand
 
-_WITH_A_LIST: tuple[Layout, ...] = (LJSpeech(), Piper(), COQUI, F5, CommonVoice(), Kaldi(), NEMO, LHOTSE, VCTK())
+_WITH_A_LIST: tuple[Layout, ...] = (
+    LJSpeech(),
+    Piper(),
+    COQUI,
+    F5,
+    CommonVoice(),
+    Kaldi(),
+    NEMO,
+    LHOTSE,
+    VCTK(),
+    WebDataset(),
+    NemoTarred(),
+)
 _WITHOUT: tuple[Layout, ...] = (LIBRITTS, PLAIN_FOLDER)
 """These are looked for after the others, some of which have texts beside their audio as well."""
 LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_WITHOUT)}
@@ -97,6 +110,8 @@ def _choose_for_folder(data: Path) -> Layout:
 
 def _choose_for_file(data: Path) -> Layout:
     """A file of columns by its suffix, or else a manifest; whatever it is called, a file of JSON lines is one."""
+    if WebDataset().matches(data):
+        return WebDataset()
     first = first_line(data) if table_of(data) else ""
     if not first or first.lstrip().startswith("{"):
         return NEMO

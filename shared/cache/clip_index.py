@@ -26,12 +26,11 @@ _MOST_ROWS = 2**25  # 60,000 hours; a file of a few bytes may claim any number
 _COLUMNS = (
     "id", "speaker", "text", "status", "reason", "notes", "detail", "left_out", "split", "bucket", "shard", "position",
     "token_length", "mel_length", "seconds", "source", "source_bytes", "source_mtime_ns", "audio_sha256",
-    "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language", "member", "source_offset", "start",
-    "duration",
+    "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language", "member", "start", "duration",
 )  # fmt: skip
 _OF_ANY_ROW = frozenset(("id", "speaker", "text", "status", "notes", "detail", "left_out", "language", "member"))
 """Columns that are never null."""
-_WHERE_USED = ("language", "member", "source_offset", "start", "duration")
+_WHERE_USED = ("language", "member", "start", "duration")
 """An index in which no row has a value has no such column."""
 
 
@@ -51,7 +50,7 @@ class Clip:
     language: str = ""
     """ISO 639 code; empty for the language of the configuration."""
     member: str = ""
-    """What holds the audio in `source`: a member of a tar file, a row of a Parquet file; empty if it is the whole."""
+    """What holds the audio in `source`: first byte and size in a tar file, as in 512+44144; empty if all of it does."""
     start: float | None = None
     """Where the clip begins in a longer recording, in seconds; None if it is all of it."""
     duration: float | None = None
@@ -73,12 +72,9 @@ class AudioFile:
     """The file as the scan found it; equal when size and time are."""
 
     source_bytes: int
-    """Of the member, if the file has members."""
     source_mtime_ns: int
     audio_sha256: str | None = field(default=None, compare=False)
     """Digest of the file or the member, of the samples of a segment; None where it was not read."""
-    source_offset: int | None = None
-    """First byte of a tar file's member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +216,7 @@ def _schema(used: Container[str]) -> Any:  # noqa: ANN401 - pyarrow ships no typ
     """`used`: those of `_WHERE_USED` that it has."""
     import pyarrow as pa
 
-    kinds: dict[Any, Any] = {int: pa.int64(), float: pa.float64(), int | None: pa.int64(), float | None: pa.float64()}
+    kinds: dict[Any, Any] = {int: pa.int64(), float: pa.float64(), float | None: pa.float64()}
     types = {fact.name: kinds.get(fact.type) for kind in _FACTS.values() for fact in fields(kind)}
     return pa.schema(
         pa.field(name, types.get(name) or pa.string(), nullable=name not in _OF_ANY_ROW)
@@ -231,9 +227,7 @@ def _schema(used: Container[str]) -> Any:  # noqa: ANN401 - pyarrow ships no typ
 
 def _used(rows: Sequence[IndexRow]) -> set[str]:
     """Those of `_WHERE_USED` in which a row has a value."""
-    in_files = {"source_offset"} if any(row.file and row.file.source_offset is not None for row in rows) else set()
-    in_clips = set(_WHERE_USED) - {"source_offset"}
-    return in_files | {name for name in in_clips if any(getattr(row.clip, name) not in ("", None) for row in rows)}
+    return {name for name in _WHERE_USED if any(getattr(row.clip, name) not in ("", None) for row in rows)}
 
 
 def index_bytes(rows: Sequence[IndexRow]) -> bytes:

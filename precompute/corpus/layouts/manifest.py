@@ -9,6 +9,7 @@ from xtts.precompute.corpus.json_fields import seconds_of
 from xtts.precompute.corpus.layouts.layout import ClipList
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.lhotse_cuts import MANIFESTS, cut_entry, is_cut
+from xtts.precompute.corpus.tar_files import may_hold_tars
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
@@ -29,8 +30,9 @@ class Manifest:
     """What a folder of this layout holds, the first first."""
 
     def matches(self, data: Path) -> bool:
-        """A folder with one of `files` and without `metadata.csv`."""
-        return not (data / METADATA_FILE).exists() and any((data / file).is_file() for file in self.files)
+        """A folder with one of `files`, without `metadata.csv` and tar files."""
+        listed = any((data / file).is_file() for file in self.files)
+        return listed and not (data / METADATA_FILE).exists() and not may_hold_tars(data)
 
     def read(self, data: Path, limit: int | None) -> list[Clip]:
         """The clips of the manifest `data`, or of the one in that folder."""
@@ -41,7 +43,7 @@ class Manifest:
         for where, line in filled_lines(path):
             if clips.is_full:
                 break
-            _add_entry(clips, line, where=where, root=path.parent.absolute())
+            _add_line(clips, line, where=where, root=path.parent.absolute())
         return clips.checked(path, "JSON lines with audio_filepath and text")
 
 
@@ -49,25 +51,37 @@ NEMO = Manifest("nemo", ("manifest.jsonl", "manifest.json"))
 LHOTSE = Manifest("lhotse", MANIFESTS)
 
 
-def _add_entry(clips: ClipList, line: str, *, where: str, root: Path) -> None:
+def parse_entry(line: str, where: str) -> dict[str, Any]:
+    """A line of JSON as an object."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise LockstepError(where, found=f"not JSON ({str(error)[:80]})", expected="one object a line") from None
     if not isinstance(entry, dict):
         raise LockstepError(where, found="not a JSON object", expected='{"audio_filepath": ..., "text": ...}')
-    if is_cut(entry):
-        entry = cut_entry(entry, where)
+    return entry
+
+
+def add_entry(clips: ClipList, entry: dict[str, Any], source: str, *, where: str, member: str = "") -> None:
+    """Append the clip of an entry, whose audio lies in `source`, or in a member of it."""
     for key in ("audio_filepath", "text"):
         if not isinstance(entry.get(key), str):
             raise LockstepError(where, found=f"{key} is {entry.get(key)!r:.60}", expected="a string")
-    source, segment = entry["audio_filepath"], _segment(entry, where)
+    segment = _segment(entry, where)
     clips.add(
-        str(entry.get("id") or _name(source, segment)), entry["text"].strip(),
-        Path(source).relative_to(root).as_posix() if Path(source).is_relative_to(root) else source,
+        str(entry.get("id") or _name(entry["audio_filepath"], segment)), entry["text"].strip(), source,
         speaker=str(entry.get("speaker") or ""), language=str(entry.get("language") or ""), where=where,
-        segment=segment,
+        segment=segment, member=member,
     )  # fmt: skip
+
+
+def _add_line(clips: ClipList, line: str, *, where: str, root: Path) -> None:
+    entry = parse_entry(line, where)
+    if is_cut(entry):
+        entry = cut_entry(entry, where)
+    source = str(entry.get("audio_filepath") or "")
+    relative = Path(source).relative_to(root).as_posix() if Path(source).is_relative_to(root) else source
+    add_entry(clips, entry, relative, where=where)
 
 
 def _segment(entry: dict[str, Any], where: str) -> Segment | None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,6 +93,20 @@ def nemo(tones: Path, out: Path, clips: Listed) -> None:
     put(out / "manifest.jsonl", lines(*map(json.dumps, rows)))
 
 
+def lhotse(tones: Path, out: Path, clips: Listed) -> None:
+    cuts = []
+    for clip, who, text in clips:
+        copy(tones, clip, out / "audio" / f"{clip}.wav")
+        seconds = soundfile.info(out / "audio" / f"{clip}.wav").duration
+        source = {"type": "file", "channels": [0], "source": f"audio/{clip}.wav"}
+        cuts.append({
+            "id": clip, "type": "MonoCut", "channel": 0, "start": 0.0, "duration": seconds,
+            "recording": {"id": clip, "sources": [source], "duration": seconds},
+            "supervisions": [{"id": clip, "start": 0.0, "duration": seconds, "text": text, "speaker": who}],
+        })  # fmt: skip
+    put(out / "cuts.jsonl", lines(*map(json.dumps, cuts)))
+
+
 def kaldi(tones: Path, out: Path, clips: Listed) -> None:
     for clip, _, _ in clips:
         copy(tones, clip, out / "audio" / f"{clip}.flac")
@@ -106,9 +121,28 @@ def folder(tones: Path, out: Path, clips: Listed) -> None:
         put(out / who / f"{clip}.txt", text)
 
 
+def webdataset(tones: Path, out: Path, clips: Listed) -> None:
+    out.mkdir(parents=True)
+    with tarfile.open(out / "00000.tar", "w") as tar:
+        for clip, who, text in clips:
+            tar.add(tones / "wavs" / f"{clip}.wav", f"{clip}.wav")
+            put(out / "said.json", json.dumps({"text": text, "speaker": who}))
+            tar.add(out / "said.json", f"{clip}.json")
+    (out / "said.json").unlink()
+
+
+def nemo_tarred(tones: Path, out: Path, clips: Listed) -> None:
+    nemo(tones, out, clips)
+    with tarfile.open(out / "audio_0.tar", "w") as tar:
+        tar.add(out / "audio", "audio")
+    shutil.rmtree(out / "audio")
+
+
 WRITERS: dict[str, Callable[[Path, Path, Listed], None]] = {
     "ljspeech": ljspeech, "ljspeech_nested": ljspeech_nested, "piper": piper, "coqui": coqui, "f5": f5, "vctk": vctk,
-    "libritts": libritts, "common-voice": common_voice, "nemo": nemo, "kaldi": kaldi, "folder": folder,
+    "libritts": libritts, "common-voice": common_voice, "nemo": nemo, "lhotse": lhotse,
+    "kaldi": kaldi, "folder": folder,
+    "webdataset": webdataset, "nemo-tarred": nemo_tarred,
 }  # fmt: skip
 
 

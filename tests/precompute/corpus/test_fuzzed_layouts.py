@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,12 @@ LISTS = {
     "ljspeech": "metadata.csv", "piper": "metadata.csv", "coqui": "metadata.csv", "f5": "metadata.csv",
     "common-voice": "validated.tsv", "nemo": "manifest.jsonl", "lhotse": "cuts.jsonl", "kaldi": "wav.scp",
     "vctk": "txt/p1/a.txt", "libritts": "s/c/a.normalized.txt", "folder": "a.txt",
+    "webdataset": "a.tar", "nemo-tarred": "manifest.jsonl",
 }  # fmt: skip
 """The file of each layout that holds texts or names."""
-AUDIO = {"vctk": "wav48_silence_trimmed/p1/a_mic1.flac", "libritts": "s/c/a.wav", "folder": "a.wav"}
+AUDIO = {"vctk": "wav48_silence_trimmed/p1/a_mic1.flac", "libritts": "s/c/a.wav", "folder": "a.wav",
+         "nemo-tarred": "audio_0.tar"}  # fmt: skip
+EMPTY_TAR = tarfile.TarInfo("a.wav").tobuf() + bytes(1024)
 
 
 def corpus_of(root: Path, files: dict[str, str | bytes]) -> Path:
@@ -92,7 +96,7 @@ _CONTENT = st.one_of(
 def test_any_bytes_in_a_list_are_read_or_refused(tmp_path, layout, content, named):
     root = tmp_path / "fuzz"
     shutil.rmtree(root, ignore_errors=True)
-    corpus_of(root, {AUDIO.get(layout, "wavs/a.wav"): b"x", LISTS[layout]: content})
+    corpus_of(root, {AUDIO.get(layout, "wavs/a.wav"): EMPTY_TAR, LISTS[layout]: content})
     if layout == "kaldi":
         corpus_of(root, {"text": content, "utt2spk": b"a ann\n", **({"segments": content} if named else {})})
     clips, message = read(root, layout=layout if named else None)

@@ -18,7 +18,7 @@ from xtts.shared.cache.clip_index import Rejected, read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
-WRITTEN = sorted({*LAYOUTS, "ljspeech_nested"} - {"lhotse"})
+WRITTEN = sorted({*LAYOUTS, "ljspeech_nested"})
 WITHOUT_SPEAKERS = {"f5", "folder"}
 
 
@@ -61,7 +61,7 @@ def shard_bytes(cache: Path) -> dict[str, str]:
 def test_layouts_of_the_same_samples_give_the_same_shards(written, tmp_path):
     config = load_config("tiny", flags={"shapes.buckets": 2, "split.validation_fraction": 0.1})
     shards = {}
-    for name in ("ljspeech", "vctk", "kaldi", "piper"):
+    for name in sorted({*WRITTEN} - WITHOUT_SPEAKERS - {"common-voice"}):  # whose mp3 has other samples
         build_cache(written(name), tmp_path / f"cache-{name}", config, workers=1, progress=NullProgress())
         assert verify_cache(tmp_path / f"cache-{name}", threads=1) == []
         shards[name] = shard_bytes(tmp_path / f"cache-{name}")

@@ -1,0 +1,111 @@
+"""Members of tar files, found by their headers and read in place: nothing is extracted."""
+
+import io
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, NamedTuple
+
+from xtts.shared.errors import LockstepError
+
+SUFFIX = ".tar"
+COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
+"""Without random access."""
+MOST_TEXT_BYTES = 2**20
+"""Of a text, a JSON object, or a long name in a header."""
+
+
+class TarMember(NamedTuple):
+    """A regular file in a tar file."""
+
+    name: str
+    offset: int
+    bytes: int
+
+    @property
+    def place(self) -> str:
+        """As the ledger has it: first byte and size."""
+        return f"{self.offset}+{self.bytes}"
+
+
+def may_hold_tars(folder: Path) -> bool:
+    """Whether tar files lie in a folder or the folders in it, compressed or not."""
+    names = (path.name.lower() for pattern in ("*.t*", "*/*.t*") for path in folder.glob(pattern))
+    return any(name.endswith((SUFFIX, *COMPRESSED)) for name in names)
+
+
+def is_tar(name: str) -> bool:
+    """Whether a file's name is that of a tar file that is not compressed."""
+    return name.lower().endswith(SUFFIX)
+
+
+def tar_members(path: Path) -> Iterator[TarMember]:
+    """The regular files in their order; folders are left out.
+
+    Raises:
+        LockstepError: It is no tar file, is broken or cut off, or a member is a link, sparse, or has a name that leads
+            out of the archive.
+    """
+    try:
+        with _Bounded(io.FileIO(path), 2**16) as file, tarfile.open(fileobj=file, mode="r:") as tar:
+            before = -1
+            while (member := tar.next()) is not None:
+                if tar.offset <= before or member.size < 0 or member.offset_data + member.size > _size(file):
+                    raise _Broken(f"a member of {member.size} bytes at byte {member.offset}")
+                before = tar.offset
+                tar.members = []  # type: ignore[attr-defined] # else it keeps them all
+                if not member.isdir():
+                    yield _checked(member, path)
+            _check_end(file, tar.offset)
+    except OSError as error:
+        raise LockstepError(str(path), found=f"cannot be read ({error.strerror or error})") from None
+    except (tarfile.TarError, _Broken, ValueError, ArithmeticError, LookupError, TypeError, RecursionError) as error:
+        found = f"cannot be read as a tar file ({str(error)[:80]})"
+        raise LockstepError(str(path), found=found, expected="a whole tar file, not compressed") from None
+
+
+def read_member(path: Path, place: str) -> bytes:
+    """The bytes of a member by its `place`; raises `OSError`, or `ValueError` where that is no place."""
+    offset, size = map(int, place.split("+"))
+    with path.open("rb", buffering=0) as file:
+        data = os.pread(file.fileno(), size, offset)
+    if len(data) != size:
+        raise OSError(0, f"{len(data)} of {size} bytes")
+    return data
+
+
+class _Broken(Exception):
+    pass
+
+
+class _Bounded(io.BufferedReader):
+    """A file of which a header cannot ask for any amount."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= MOST_TEXT_BYTES:
+            raise _Broken(f"a header of {size} bytes")
+        return super().read(size)
+
+
+def _checked(member: tarfile.TarInfo, path: Path) -> TarMember:
+    where = f"{path}:{member.name[:60]!r}"
+    if not member.isreg() or member.issparse():
+        kind = "a link" if member.issym() or member.islnk() else "no regular file"
+        raise LockstepError(where, found=kind, expected="regular files")
+    parts = PurePosixPath(member.name).parts
+    if not parts or parts[0] == "/" or ".." in parts:
+        raise LockstepError(where, found="a name that leads out of the archive", expected="plain relative names")
+    return TarMember(member.name, member.offset_data, member.size)
+
+
+def _check_end(file: BinaryIO, offset: int) -> None:
+    """A reader of tar files takes anything that is no header for the end; only zeros, or nothing, are."""
+    file.seek(offset)
+    rest = file.read(tarfile.BLOCKSIZE)
+    if rest.strip(b"\0") or len(rest) not in (0, tarfile.BLOCKSIZE):
+        raise _Broken(f"no header at byte {offset}")
+
+
+def _size(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size
