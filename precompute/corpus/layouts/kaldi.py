@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xtts.precompute.corpus.corpus_files import source_of
-from xtts.precompute.corpus.layouts.layout import ClipList
+from xtts.precompute.corpus.layouts.layout import ClipList, checked_segment
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
@@ -82,7 +82,7 @@ def _cut(where: str, utterance: str, rest: str, files: Mapping[str, str]) -> _Ut
         raise LockstepError(where, found=f"{rest[:60]!r}", expected=expected)
     if recording not in files:
         raise LockstepError(where, found=f"recording {recording[:60]!r}", expected=f"one of those in {_AUDIO}")
-    return _Utterance(utterance, where, files[recording], Segment(start, end - start))
+    return _Utterance(utterance, where, files[recording], checked_segment(start, end - start, where))
 
 
 def _split(line: str) -> tuple[str, str]:

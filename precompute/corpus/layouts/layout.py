@@ -51,17 +51,16 @@ class ClipList:
         self, clip_id: str, text: str, source: str, *, where: str, speaker: str = "", normalised: bool = False,
         language: str = "", segment: Segment | None = None, member: str = "",
     ) -> None:  # fmt: skip
-        """Append a clip; a `LockstepError` where its id, speaker or language is no plain name, or its segment none."""
+        """Append a clip; a `LockstepError` where its id, speaker or language is no plain name."""
         check_name(clip_id, what="clip id", where=where)
         if speaker:
             check_name(speaker, what="speaker", where=where)
         if "\0" in source or not encodable(source + text):
             raise LockstepError(where, found="characters that are no text", expected="plain UTF-8")
-        start, duration = _times(segment, where) if segment else (None, None)
         clip = Clip(
             id=clip_id, speaker=speaker, text=text, source=source, normalised=normalised,
             duplicate=clip_id in self._seen, language=check_language(language, where),
-            start=start, duration=duration, member=member,
+            start=segment and segment.start, duration=segment and segment.duration, member=member,
         )  # fmt: skip
         self._seen.add(clip_id)
         self.clips.append(clip)
@@ -73,8 +72,9 @@ class ClipList:
         return self.clips
 
 
-def _times(segment: Segment, where: str) -> tuple[float, float]:
-    if not (0 <= segment.start < MOST_SECONDS and 0 < segment.duration < MOST_SECONDS):  # also not a number
-        found = f"a segment of {segment.duration:g} s from {segment.start:g} s on"
+def checked_segment(start: float, duration: float, where: str) -> Segment:
+    """A segment of so many seconds; a `LockstepError` where that cannot be."""
+    if not (0 <= start < MOST_SECONDS and 0 < duration < MOST_SECONDS):  # also not a number
+        found = f"a segment of {duration:g} s from {start:g} s on"
         raise LockstepError(where, found=found, expected="a start from 0 and a duration above 0")
-    return segment.start, segment.duration
+    return Segment(start, duration)

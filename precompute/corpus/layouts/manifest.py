@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from xtts.precompute.corpus.json_fields import seconds_of
-from xtts.precompute.corpus.layouts.layout import ClipList
+from xtts.precompute.corpus.layouts.layout import ClipList, checked_segment
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.lhotse_cuts import MANIFESTS, cut_entry, is_cut
 from xtts.precompute.corpus.tar_files import may_hold_tars
@@ -88,7 +88,7 @@ def _segment(entry: dict[str, Any], where: str) -> Segment | None:
     """The segment that an entry with `offset` is."""
     if entry.get("offset") is None:
         return None
-    return Segment(seconds_of(entry, "offset", where), seconds_of(entry, "duration", where))
+    return checked_segment(seconds_of(entry, "offset", where), seconds_of(entry, "duration", where), where)
 
 
 def _name(source: str, segment: Segment | None) -> str:
