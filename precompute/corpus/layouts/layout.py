@@ -60,7 +60,7 @@ class ClipList:
         clip = Clip(
             id=clip_id, speaker=speaker, text=text, source=source, normalised=normalised,
             duplicate=clip_id in self._seen, language=check_language(language, where),
-            start=segment and segment.start, duration=segment and segment.duration, member=member,
+            start=segment.start if segment else None, duration=segment.duration if segment else None, member=member,
         )  # fmt: skip
         self._seen.add(clip_id)
         self.clips.append(clip)
