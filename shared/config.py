@@ -23,8 +23,7 @@ class Section(BaseModel):
 
 
 class FilterConfig(Section):
-    """Clips that a build keeps out, each a row of the ledger with the reason; null: no such limit. Files that cannot
-    be measured are not filtered. Training does not look at these."""
+    """Clips that a build keeps out, each with a row of the ledger that says why; null: no such limit."""
 
     min_loudness_db: Annotated[float, Field(ge=-120.0, le=0.0)] | None = None
     """dBFS, RMS of the speech: the frames of 20 ms at most 10 dB below the clip's mean power."""

@@ -91,7 +91,7 @@ def _model_fields(size: object, where: str) -> Tree:
 
 def _assignment(text: str) -> Layer:
     key, equals, value = text.partition("=")
-    section, dot, field = key.strip().rpartition(".")
+    section, _, field = key.strip().rpartition(".")
     if not (equals and section and field):
         raise LockstepError(f"--set {text}", found="not an assignment", expected="section.key=value")
     return f"--set {text}", {section: {field: _parse(value, f"--set {text}")}}

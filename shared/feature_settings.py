@@ -30,9 +30,10 @@ FILTERS = "data.filters"
 
 def check_features(features: Mapping[str, object]) -> None:
     """Raise a `ValueError` when the sections of a stored configuration are not what this version writes."""
-    for section, kind in (*_KINDS.items(), (FILTERS, FilterConfig)):
+    for section in (*FEATURE_SECTIONS, FILTERS):
+        kind, stored = _KINDS.get(section, FilterConfig), features.get(section, {} if section == FILTERS else None)
         try:
-            kind.model_validate(features.get(section, {} if section == FILTERS else None))
+            kind.model_validate(stored)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, (section, *first["loc"])))

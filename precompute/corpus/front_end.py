@@ -5,8 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
+from xtts.shared.audio.decode import Header, at_rate, decode_mono
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.audio.trim_and_loudness import decode_conditioned
+from xtts.shared.audio.signal_quality import SignalQuality, measure_signal
+from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.text.tokenizer import Tokenizer, Tokens
 
@@ -46,7 +48,20 @@ class FrontEnd:
 
     def samples(self, data: bytes) -> np.ndarray:
         """The clip that the mel is computed of: decoded, trimmed and scaled as configured. float32[S]."""
-        return decode_conditioned(
-            data, rate=self.profile.sample_rate,
-            trim_silence_db=self.trim_silence_db, loudness_lufs=self.loudness_lufs,
-        )  # fmt: skip
+        return self._conditioned(*decode_mono(data))
+
+    def measured_samples(self, data: bytes) -> tuple[np.ndarray, SignalQuality | None]:
+        """`samples`, and what was measured on the file before any of that."""
+        mono, header = decode_mono(data)
+        return self._conditioned(mono, header), measure_signal(mono, header.rate)
+
+    def quality(self, data: bytes) -> SignalQuality | None:
+        """What is measured on the file alone; raises `AudioProblem`."""
+        mono, header = decode_mono(data)
+        return measure_signal(mono, header.rate)
+
+    def _conditioned(self, mono: np.ndarray, header: Header) -> np.ndarray:
+        rate = self.profile.sample_rate
+        return condition(
+            at_rate(mono, header, rate), rate, trim_silence_db=self.trim_silence_db, loudness_lufs=self.loudness_lufs
+        )

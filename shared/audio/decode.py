@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ LARGEST_DECODED_BYTES = 2**28
 
 _LOWEST_RATE, _HIGHEST_RATE = 1_000, 768_000
 """Hz; beyond them a header is broken, and resampling would multiply the memory."""
+_RESAMPLED = re.compile(r"resampled from (\d+) Hz")
+"""As `Header.notes` says it; the ledger keeps it, caches of earlier versions included."""
 
 
 class AudioProblem(Exception):
@@ -57,15 +60,32 @@ def read_header(path: Path) -> Header:
         return _check(file)
 
 
+def source_rate(notes: str, rate: int) -> int:
+    """Hz of a file whose `Header.notes(rate)` these are."""
+    found = _RESAMPLED.search(notes)
+    return int(found[1]) if found else rate
+
+
 def decode(data: bytes, *, rate: int) -> np.ndarray:
     """Decode a whole file to float32[S]: channels averaged, then resampled to `rate`."""
+    mono, header = decode_mono(data)
+    return at_rate(mono, header, rate)
+
+
+def decode_mono(data: bytes) -> tuple[np.ndarray, Header]:
+    """Decode a whole file to float32[S] at its own rate, channels averaged."""
     with _opened(io.BytesIO(data)) as file:
         header = _check(file)
         samples = _read(file)
     mono = samples[:, 0] if header.channels == 1 else samples.mean(axis=1, dtype=np.float32)
     if len(mono) != header.frames:
         raise AudioProblem("unreadable audio", f"{len(mono)} samples decoded, the header says {header.frames}")
-    return np.ascontiguousarray(mono) if header.rate == rate else _resample(mono, header, rate)
+    return np.ascontiguousarray(mono), header
+
+
+def at_rate(mono: np.ndarray, header: Header, rate: int) -> np.ndarray:
+    """The samples of `decode_mono` resampled to `rate`; float32[S]."""
+    return mono if header.rate == rate else _resample(mono, header, rate)
 
 
 @contextmanager

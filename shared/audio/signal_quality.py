@@ -23,7 +23,7 @@ class SignalQuality:
     """What was measured on one decoded clip, at its own rate and before any trimming."""
 
     loudness_db: float
-    """RMS of the speech, dBFS (a full-scale sine has -3.0): of the frames of 20 ms at most 10 dB below the mean power."""
+    """RMS of the speech, dBFS (a full-scale sine has -3.0): the frames of 20 ms at most 10 dB below the mean power."""
     noise_floor_db: float
     """10th percentile of the frames' power, dBFS, without digital silence; near the loudness where nothing pauses."""
     clipped_share: float

@@ -19,7 +19,13 @@ def decode_conditioned(
     data: bytes, *, rate: int, trim_silence_db: float | None, loudness_lufs: float | None
 ) -> np.ndarray:
     """The samples that a mel is computed of: decoded, trimmed and scaled as `AudioConfig` says. float32[S]."""
-    samples = decode(data, rate=rate)
+    return condition(decode(data, rate=rate), rate, trim_silence_db=trim_silence_db, loudness_lufs=loudness_lufs)
+
+
+def condition(
+    samples: np.ndarray, rate: int, *, trim_silence_db: float | None, loudness_lufs: float | None
+) -> np.ndarray:
+    """Decoded samples, trimmed and scaled; raises `AudioProblem` where nothing is left. float32[S]."""
     if trim_silence_db is not None:
         samples = trim_silence(samples, rate, trim_silence_db)
         if not samples.size:

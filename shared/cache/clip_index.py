@@ -6,11 +6,12 @@ tokens, the audio, the place, the record. A later row refers to the earlier fact
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.errors import LockstepError, repair_command
 
 KEPT, REJECTED = "kept", "rejected"
@@ -18,6 +19,8 @@ DUPLICATE, NO_LETTERS, UNNORMALISED = "duplicate id", "no known letters", "no no
 REASONS = (
     "missing audio", "unreadable audio", "empty audio", "empty text", NO_LETTERS,
     "too long text", "too long audio", "too short audio", DUPLICATE, "non-finite mel",
+    "too low sample rate", "too slow speech", "too fast speech", "too quiet", "too noisy", "clipped",
+    "too much silence",
 )  # fmt: skip
 """The closed list of why a clip is rejected."""
 _GROUP_ROWS = 2**16
@@ -27,7 +30,11 @@ _COLUMNS = (
     "id", "speaker", "text", "status", "reason", "notes", "detail", "left_out", "split", "bucket", "shard", "position",
     "token_length", "mel_length", "seconds", "source", "source_bytes", "source_mtime_ns", "audio_sha256",
     "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language",
+    "loudness_db", "noise_floor_db", "clipped_share", "leading_silence", "trailing_silence",
 )  # fmt: skip
+_QUALITIES = tuple(fact.name for fact in fields(SignalQuality))
+_OPTIONAL = frozenset(("language", *_QUALITIES))
+"""Columns that an index does not have if they would say nothing."""
 _OF_ANY_ROW = frozenset(("id", "speaker", "text", "status", "notes", "detail", "left_out", "language"))
 """Columns that are never null."""
 
@@ -126,6 +133,8 @@ class Kept:
     audio: Audio
     place: Place
     written: Written
+    quality: SignalQuality | None = None
+    """None in caches of earlier versions."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,12 +148,14 @@ class Rejected:
     place: Place | None = None
     """Where it was to go, when writing its record showed what is wrong with it."""
     rejection: Rejection
+    quality: SignalQuality | None = None
+    """What a filter by quality measured, when it is the reason."""
 
 
 IndexRow = Kept | Rejected
 _FACTS = {
     "clip": Clip, "file": AudioFile, "tokens": TokenCount, "audio": Audio, "place": Place, "rejection": Rejection,
-    "written": Written,
+    "written": Written, "quality": SignalQuality,
 }  # fmt: skip
 
 
@@ -177,6 +188,7 @@ def from_columns(columns: Mapping[str, Sequence[Any]]) -> list[IndexRow]:
         "notes": [notes.removeprefix(UNNORMALISED).removeprefix("; ") for notes in columns["notes"]],
         "duplicate": [reason == DUPLICATE for reason in columns["reason"]],
         "language": columns.get("language") or [""] * len(columns["id"]),
+        **{name: columns.get(name) or [None] * len(columns["id"]) for name in _QUALITIES},
     }
     facts = {name: _facts(kind, columns) for name, kind in _FACTS.items()}
     return [_row(*values) for values in zip(columns["status"], *facts.values(), strict=True)]
@@ -190,25 +202,38 @@ def _facts(kind: Any, columns: Mapping[str, Sequence[Any]]) -> list[Any]:  # noq
 
 
 def _row(status: str, *facts: Any) -> IndexRow:  # noqa: ANN401 - in the order of `_FACTS`
-    clip, file, tokens, audio, place, rejection, written = facts
+    clip, file, tokens, audio, place, rejection, written, quality = facts
     if status == KEPT and clip and file and tokens and audio and place and written:
-        return Kept(clip=clip, file=file, tokens=tokens, audio=audio, place=place, written=written)
+        return Kept(clip=clip, file=file, tokens=tokens, audio=audio, place=place, written=written, quality=quality)
     if status == REJECTED and clip and rejection:
-        return Rejected(clip=clip, file=file, tokens=tokens, audio=audio, place=place, rejection=rejection)
+        return Rejected(
+            clip=clip, file=file, tokens=tokens, audio=audio, place=place, rejection=rejection, quality=quality
+        )
     raise ValueError(f"a row that is {status!r:.20} lacks what such a row has")
 
 
-def _schema(*, languages: bool) -> Any:  # noqa: ANN401 - pyarrow ships no types
-    """`languages`: whether clips name theirs; an index in which none does has no such column."""
+def _schema(optional: Collection[str]) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """All columns, of `_OPTIONAL` those in `optional`."""
     import pyarrow as pa
 
     kinds: dict[Any, Any] = {int: pa.int64(), float: pa.float64()}
     types = {fact.name: kinds.get(fact.type) for kind in _FACTS.values() for fact in fields(kind)}
+    types |= dict.fromkeys(_QUALITIES, pa.float32())
     return pa.schema(
         pa.field(name, types.get(name) or pa.string(), nullable=name not in _OF_ANY_ROW)
         for name in _COLUMNS
-        if languages or name != "language"
+        if name not in _OPTIONAL or name in optional
     )
+
+
+def _said(rows: Sequence[IndexRow]) -> set[str]:
+    """Optional columns that say something: the languages of clips; quality where all kept clips were measured.
+
+    Not where only some were, since a repair could not tell which.
+    """
+    measured = all(row.quality is not None for row in rows if isinstance(row, Kept))
+    languages = any(row.clip.language for row in rows)
+    return {*(("language",) if languages else ()), *(_QUALITIES if measured else ())}
 
 
 def index_bytes(rows: Sequence[IndexRow]) -> bytes:
@@ -217,7 +242,7 @@ def index_bytes(rows: Sequence[IndexRow]) -> bytes:
     import pyarrow.parquet as pq
 
     # In groups and by columns: dicts or arrays of all rows would be the largest allocation of a build.
-    sink, schema = io.BytesIO(), _schema(languages=any(row.clip.language for row in rows))
+    sink, schema = io.BytesIO(), _schema(_said(rows))
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         for start in range(0, len(rows), _GROUP_ROWS):
             columns = to_columns(rows[start : start + _GROUP_ROWS])
@@ -238,7 +263,7 @@ def iter_index(path: Path) -> Iterator[IndexRow]:
     fix = repair_command(path.parent)
     try:
         rows, schema = pq.read_metadata(path).num_rows, pq.read_schema(path)
-        if rows > _MOST_ROWS or not any(schema.equals(_schema(languages=named)) for named in (False, True)):
+        if rows > _MOST_ROWS or not schema.equals(_schema(schema.names)):
             found = f"{rows} rows" if rows > _MOST_ROWS else "other columns than this version writes"
             raise LockstepError(str(path), found=found, fix=fix, exit_code=1)
         columns = [name for name in schema.names if name != "text_sha256"]  # the text is there
