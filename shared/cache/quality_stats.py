@@ -12,7 +12,7 @@ from xtts.shared.text.scripts import is_letter
 
 _ENOUGH_CLIPS = 8
 """A speaker of fewer clips is compared with the whole corpus."""
-_FAR = 3.5
+FAR = 3.5
 """Robust deviations (1.4826 times the median distance from the median) beyond which a clip stands out."""
 
 
@@ -37,7 +37,11 @@ class Measure:
 
     def text(self, value: float) -> str:
         """The value with its unit."""
-        return f"{value:.{self.digits}f} {self.unit}"
+        return f"{self.number(value)} {self.unit}"
+
+    def number(self, value: float) -> str:
+        """The value alone."""
+        return f"{value:.{self.digits}f}"
 
 
 def _of_signal(name: str, scale: float = 1.0) -> Callable[[Kept], float | None]:
@@ -162,7 +166,7 @@ def _outliers(
     spread = max(1.4826 * float(np.median(np.abs(known - median))), measure.least_spread)
     scores = (values[measure.name] - median) / spread
     bad = np.maximum(scores if measure.high_is_bad else -np.inf, -scores if measure.low_is_bad else -np.inf)
-    for number in np.flatnonzero(bad > _FAR).tolist():
+    for number in np.flatnonzero(bad > FAR).tolist():
         yield Outlier(
             row=rows[number], measure=measure, value=float(values[measure.name][number]), median=median,
             score=float(bad[number]),
