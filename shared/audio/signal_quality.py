@@ -75,9 +75,9 @@ def _frame_power(samples: np.ndarray, window: int) -> np.ndarray:
 
 def _clipped_samples(samples: np.ndarray) -> int:
     """Samples in runs at full scale."""
-    full = np.abs(samples) >= _FULL_SCALE
-    if not full.any():
+    if max(samples.max(), -samples.min()) < _FULL_SCALE:
         return 0
+    full = np.abs(samples) >= _FULL_SCALE
     edges = np.flatnonzero(np.diff(full, prepend=False, append=False))
     lengths = edges[1::2] - edges[::2]
     return int(lengths[lengths >= _CLIPPED_RUN].sum())
