@@ -262,6 +262,21 @@ def test_a_cache_of_an_earlier_version_keeps_its_bytes_and_is_measured_for_a_fil
     assert tree(cache) == tree(filtered)
 
 
+def test_a_cache_is_measured_as_a_whole_or_not_at_all(copied):
+    """A lost index could not be made again if some clips, nobody knows which, had been measured."""
+    corpus, cache = copied
+    forget_quality(cache)
+    soundfile.write(corpus / "wavs" / "clip-08.wav", 0.5 * syllables(8), RATE)
+    report, _ = build(corpus, cache)
+    assert report.written_shards == 1
+    assert not any(row.quality for row in read_index(cache / "index.parquet"))
+    assert not build(corpus, cache)[0].changed
+    before = tree(cache)
+    (cache / "index.parquet").unlink()
+    assert problems(cache, corpus, repair=True) == []
+    assert tree(cache) == before
+
+
 @pytest.mark.parametrize(("filters", "earlier"), [({}, False), ({}, True), (EVERY_FILTER, False)])
 def test_a_lost_index_is_made_again_to_the_same_bytes(copied, filtered, filters, earlier):
     corpus, cache = copied
