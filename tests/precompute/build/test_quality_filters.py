@@ -292,11 +292,10 @@ def test_a_lost_index_is_made_again_to_the_same_bytes(copied, filtered, filters,
 
 
 def test_too_many_rejections_stop_the_build(corpus, tmp_path):
-    config = load_config(
-        "tiny", assignments=["data.filters.max_noise_floor_db=-40", "data.filters.min_sample_rate=20000"]
-    )
-    message = (
+    limits = ["data.filters.max_noise_floor_db=-40", "data.filters.min_sample_rate=20000"]
+    config = load_config("tiny", assignments=limits)
+    found = (
         r"2 of 16 clips are rejected: 1 too noisy \(clip-01\); 1 too low sample rate \(clip-05\), expected at most 5"
     )
-    with pytest.raises(LockstepError, match=message):
+    with pytest.raises(LockstepError, match=found):
         build_cache(corpus, tmp_path / "features", config, workers=1, progress=NullProgress())
