@@ -32,7 +32,8 @@ Later settings win over earlier ones:
 With make: `make train CONFIG=normal GPU=rtx4090 TRAIN_ARGS='--set training.seed=7'`.
 
 The sections {", ".join(f"`{name}`" for name in FEATURE_SECTIONS)} decide the bytes of a cache: changing one of their
-keys means building the cache again, which does only the work that the change asks for.
+keys means building the cache again, which does only the work that the change asks for. `data.filters` decides which
+clips are in it; training need not be told.
 """
 _SIZE_ORDER = ("tiny", "small", "normal", "big")
 
@@ -40,7 +41,7 @@ _SIZE_ORDER = ("tiny", "small", "normal", "big")
 def page() -> str:
     """The whole page."""
     schema = Config.model_json_schema()
-    sections = {name: schema["$defs"][part["$ref"].rpartition("/")[2]] for name, part in _references(schema).items()}
+    sections = _sections(schema, schema["$defs"])
     parts = [HEAD]
     for name, section in sections.items():
         lines = _model_table(section) if name == "model" else _table(section)
@@ -49,15 +50,22 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _references(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The `$ref` of each section; one that has a default stands beside it."""
-    return {name: part if "$ref" in part else part["allOf"][0] for name, part in schema["properties"].items()}
+def _sections(schema: dict[str, Any], kinds: dict[str, Any], prefix: str = "") -> dict[str, dict[str, Any]]:
+    """The schema of each section and, after it, of those inside it; a `$ref` with a default stands beside it."""
+    found = {}
+    for name, part in schema["properties"].items():
+        reference = part.get("$ref") or next(iter(part.get("allOf", ())), {}).get("$ref")
+        if reference:
+            section = kinds[reference.rpartition("/")[2]]
+            found |= {prefix + name: section, **_sections(section, kinds, f"{prefix}{name}.")}
+    return found
 
 
 def _table(section: dict[str, Any]) -> list[str]:
     rows = [
         (f"`{key}`", type_text(field), value_text(field.get("default")), one_line(field["description"]))
         for key, field in section["properties"].items()
+        if "$ref" not in field  # a section in this one
     ]
     return _markdown(("key", "type", "default", "meaning and unit"), rows)
 

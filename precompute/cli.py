@@ -152,16 +152,18 @@ def verify(
 @click.option("--max-text-length", type=click.IntRange(1), help="Count the clips that this cap would reject.")
 @click.option("--max-mel-frames", type=click.IntRange(1), help="Count the clips that this cap would reject.")
 def stats(cache: Path, max_text_length: int | None, max_mel_frames: int | None) -> None:
-    """Print percentiles of a cache, and the padding efficiency of other numbers of buckets."""
+    """Print percentiles of a cache, the padding efficiency of other numbers of buckets, and how clean its clips are."""
     with reported():
-        from xtts.precompute.view.terminal import stats_text
+        from xtts.precompute.view.terminal import quality_text, stats_text
         from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec
         from xtts.shared.cache.clip_index import read_index
+        from xtts.shared.cache.quality_stats import quality_stats
         from xtts.shared.cache.stats import corpus_stats, effect_of_caps, letters_of
 
         spec = load_spec(cache)
         rows = read_index(cache / INDEX_FILE)
         click.echo(stats_text(corpus_stats(rows), letters_of(rows, spec.text_language)))
+        click.echo(f"\n{quality_text(quality_stats(rows, spec.mel_profile.sample_rate))}")
         caps = effect_of_caps(rows, max_text_length=max_text_length, max_mel_frames=max_mel_frames)
         for name, cap in caps.items():
             click.echo(f"\n{name} would reject {cap.rejected} of {cap.clips} clips ({cap.share:.1%})")
@@ -188,7 +190,7 @@ def inspect(cache: Path, clip_id: str | None, out: Path) -> None:
 @click.option("--out", type=_FOLDER, default="report.html", show_default=True, metavar="FILE", help="The page.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Which clips are drawn.")
 def report(cache: Path, out: Path, seed: int) -> None:
-    """Write one page about a cache: lengths, shapes, rejected clips, a dozen clips to see and hear."""
+    """Write one page about a cache: lengths, shapes, rejected clips, quality, clips to see and hear."""
     with reported():
         from xtts.precompute.view.html_report import write_report
         from xtts.precompute.view.terminal import Display

@@ -22,8 +22,27 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
+class FilterConfig(Section):
+    """Clips that a build keeps out, each with a row of the ledger that says why; null: no such limit."""
+
+    min_loudness_db: Annotated[float, Field(ge=-120.0, le=0.0)] | None = None
+    """dBFS, RMS of the speech: the frames of 20 ms at most 10 dB below the clip's mean power."""
+    max_noise_floor_db: Annotated[float, Field(ge=-120.0, le=0.0)] | None = None
+    """dBFS: the 10th percentile of the power of 20 ms, without digital silence."""
+    max_clipped_share: Fraction | None = None
+    """Share of the samples that are at full scale three or more in a row."""
+    max_edge_silence_seconds: NonNegativeFloat | None = None
+    """Seconds at the start or at the end more than 30 dB below the speech, before any trimming."""
+    min_letters_per_second: PositiveFloat | None = None
+    """Letters of the text / seconds of the clip: fewer suggest missing text."""
+    max_letters_per_second: PositiveFloat | None = None
+    """Letters of the text / seconds of the clip: more suggest missing speech."""
+    min_sample_rate: PositiveInt | None = None
+    """Hz of the file; a lower one has no sound above its half."""
+
+
 class DataConfig(Section):
-    """How stage 2 reads a cache."""
+    """How stage 2 reads a cache; `filters` is for stage 1."""
 
     verify: Literal["quick", "full", "off"] = "quick"
     """Check of the cache at the start of training: `quick` file sizes, `full` every checksum."""
@@ -31,6 +50,7 @@ class DataConfig(Section):
     """Memory for the shuffled blocks of all buckets together, MiB; a block is shuffled as a whole."""
     prefetch_to_device: bool = True
     """Copy the next batch of each bucket into a GPU's memory while a step runs; nothing where there is no GPU."""
+    filters: FilterConfig = FilterConfig()
 
 
 class AudioConfig(Section):

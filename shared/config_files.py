@@ -16,7 +16,7 @@ from xtts.shared.errors import LockstepError
 
 Tree = dict[str, Any]
 Layer = tuple[str, Tree]
-"""Where settings come from, and their sections."""
+"""Where settings come from, and their sections; `data.filters` may be named as a section, too."""
 
 RENAMED_KEYS = {"training.level_batches": "constant_frames_per_batch"}
 """Old `section.key` to the field's name of today."""
@@ -91,8 +91,8 @@ def _model_fields(size: object, where: str) -> Tree:
 
 def _assignment(text: str) -> Layer:
     key, equals, value = text.partition("=")
-    section, dot, field = key.strip().partition(".")
-    if not (equals and dot and field):
+    section, _, field = key.strip().rpartition(".")
+    if not (equals and section and field):
         raise LockstepError(f"--set {text}", found="not an assignment", expected="section.key=value")
     return f"--set {text}", {section: {field: _parse(value, f"--set {text}")}}
 
@@ -110,15 +110,19 @@ def known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
 
 
 def _with_current_keys(layer: Layer) -> Layer:
-    """A layer with every key under the name that it has today; one that had another is a warning."""
+    """A layer with every key in its place and under its name of today; one that had another name is a warning."""
     where, sections = layer
     current: Tree = {}
-    for section, values in sections.items():
+    for path, values in sections.items():
+        section, _, inner = path.partition(".")
+        if inner:
+            current.setdefault(section, {})[inner] = values
+            continue
         renamed = {field: RENAMED_KEYS.get(f"{section}.{field}", field) for field in values}
         for old, new in renamed.items():
             if old != new:
                 click.echo(f"warning: {where}: {section}.{old} is now called {section}.{new}", err=True)
-        current[section] = {renamed[field]: value for field, value in values.items()}
+        current.setdefault(section, {}).update({renamed[field]: value for field, value in values.items()})
     return where, current
 
 
@@ -130,7 +134,9 @@ def _merge(layers: Iterable[Layer]) -> Tree:
             target = merged.setdefault(section, {})
             if section == "model" and "size" in values:
                 target.update(_model_fields(values["size"], where))
-            target.update(values)
+            for field, value in values.items():  # a section in a section is merged by its own keys
+                inner = isinstance(value, dict) and isinstance(target.get(field), dict)
+                target[field] = {**target[field], **value} if inner else value
     return merged
 
 
@@ -165,7 +171,7 @@ def load_config(
         *map(read_config_file, overlays),
     ]
     for key, value in (flags or {}).items():
-        section, _, field = key.partition(".")
+        section, _, field = key.rpartition(".")
         layers.append((f"flag for {key}", {section: {field: value}}))
     layers += [_assignment(text) for text in assignments]
     return validate_config(layers)

@@ -4,7 +4,16 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
-from xtts.shared.config import AudioConfig, Config, Section, ShapesConfig, ShardsConfig, SplitConfig, TextConfig
+from xtts.shared.config import (
+    AudioConfig,
+    Config,
+    FilterConfig,
+    Section,
+    ShapesConfig,
+    ShardsConfig,
+    SplitConfig,
+    TextConfig,
+)
 
 _KINDS: dict[str, type[Section]] = {
     "audio": AudioConfig,
@@ -15,13 +24,16 @@ _KINDS: dict[str, type[Section]] = {
 }
 FEATURE_SECTIONS = tuple(_KINDS)
 """Sections that decide the bytes of a cache."""
+FILTERS = "data.filters"
+"""The section that decides which clips are in a cache. Training need not agree with it; stored if a filter is set."""
 
 
 def check_features(features: Mapping[str, object]) -> None:
     """Raise a `ValueError` when the sections of a stored configuration are not what this version writes."""
-    for section in FEATURE_SECTIONS:
+    for section in (*FEATURE_SECTIONS, FILTERS):
+        kind, stored = _KINDS.get(section, FilterConfig), features.get(section, {} if section == FILTERS else None)
         try:
-            _KINDS[section].model_validate(features.get(section))
+            kind.model_validate(stored)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, (section, *first["loc"])))
@@ -53,12 +65,20 @@ def stored_features(config: Config) -> dict[str, dict[str, object]]:
     for section, field in (key.split(".") for key in _LATER):
         if features[section][field] == usual[section][field]:
             del features[section][field]
-    return features
+    filters = {name: limit for name, limit in filter_config(config)[FILTERS].items() if limit is not None}
+    return {**features, FILTERS: filters} if filters else features
 
 
 def with_defaults(features: Mapping[str, object]) -> dict[str, dict[str, object]]:
     """Stored feature settings with the defaults of fields that did not exist when they were stored."""
-    return {name: kind.model_validate(features.get(name)).model_dump(mode="json") for name, kind in _KINDS.items()}
+    stored = {name: kind.model_validate(features.get(name)) for name, kind in _KINDS.items()}
+    filters = FilterConfig.model_validate(features.get(FILTERS, {}))
+    return {name: section.model_dump(mode="json") for name, section in {**stored, FILTERS: filters}.items()}
+
+
+def filter_config(config: Config) -> dict[str, dict[str, object]]:
+    """The filters as JSON-ready values, null where they are off."""
+    return {FILTERS: config.data.filters.model_dump(mode="json")}
 
 
 def feature_config(config: Config) -> dict[str, dict[str, object]]:

@@ -134,8 +134,8 @@ def _write_missing(
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
     for result in pool.run(partial(write_shard, found.front_end), _tasks(ordered, found, staging)):
         shard = plans[result.file]
-        pairs = zip(shard.clips, result.outcomes, strict=True)
-        rows = [written_row(clip, shard.place, outcome) for clip, outcome in pairs]
+        found_out = zip(shard.clips, result.outcomes, result.qualities, strict=True)
+        rows = [written_row(clip, shard.place, outcome, quality) for clip, outcome, quality in found_out]
         finished[result.file] = staging.stage(result, rows, found.settings[result.file])
         progress.advance(len(rows), sum(clip.audio.seconds for clip in shard.clips))
     return finished

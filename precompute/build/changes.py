@@ -12,6 +12,7 @@ _CONSEQUENCES = {
     "shapes": "the mels are taken from the cache and padded again",
     "shards": "the shards are divided again",
     "split": "the clips are divided again",
+    "data": "the clips are chosen again, the mels are taken from the cache",
 }
 
 

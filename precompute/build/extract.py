@@ -12,8 +12,9 @@ from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.build.scan import Scanned
 from xtts.precompute.corpus.clip_audio import ClipAudio, find_audio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.shared.audio.decode import AudioProblem, Recording
+from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel
+from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import Shape
 from xtts.shared.cache.clip_index import Audio, Clip, Rejection, Written
 from xtts.shared.cache.records import Record, frame
@@ -41,6 +42,8 @@ class ShardResult:
     file: str
     path: Path
     outcomes: list[Written | Rejection]
+    qualities: list[SignalQuality | None]
+    """Of each clip what was measured; None where nothing was decoded."""
     bytes: int
     sha256: str
 
@@ -48,36 +51,52 @@ class ShardResult:
 def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
     """Extract and write clip by clip, so that memory does not grow with the shard; the caller syncs the file."""
     digest, size, records, outcomes = hashlib.sha256(), 0, 0, list[Written | Rejection]()
+    qualities = list[SignalQuality | None]()
     mels = StoredMels(mel_dtype=front_end.mel_dtype, mel_channels=front_end.profile.mel_channels)
     with task.path.open("wb") as out:
         for row in task.clips:
             try:
-                mel, audio_sha256, sums = mel_of(row, task.stored.get(row.clip.id), mels, front_end)
+                mel, audio_sha256, sums, quality = mel_of(row, task.stored.get(row.clip.id), mels, front_end)
             except AudioProblem as problem:
                 outcomes.append(Rejection(problem.reason, problem.detail))
+                qualities.append(None)
                 continue
             payload = _record(row.clip, mel, task.shape, front_end).to_example()
             framed = frame(payload)
             digest.update(framed)
             out.write(framed)
             outcomes.append(Written(records, hashlib.sha256(payload).hexdigest(), audio_sha256, *sums))
+            qualities.append(quality)
             size, records = size + len(framed), records + 1
-    return ShardResult(file=task.file, path=task.path, outcomes=outcomes, bytes=size, sha256=digest.hexdigest())
+    return ShardResult(
+        file=task.file, path=task.path, outcomes=outcomes, qualities=qualities, bytes=size, sha256=digest.hexdigest()
+    )
 
 
 def mel_of(
     row: Scanned, stored: StoredMel | None, mels: StoredMels, front_end: FrontEnd
-) -> tuple[np.ndarray, str, tuple[float, float]]:
-    """The mel as it is stored, the digest of its audio, and its sums."""
+) -> tuple[np.ndarray, str, tuple[float, float], SignalQuality | None]:
+    """The mel as it is stored, the digest of its audio, its sums, and what was measured if audio was decoded."""
     if stored is not None:
         was = stored.written
-        return mels.read(stored, row.clip.id), was.audio_sha256, (was.mel_sum, was.mel_square_sum)
+        return mels.read(stored, row.clip.id), was.audio_sha256, (was.mel_sum, was.mel_square_sum), None
     audio = _read_source(row, front_end)
-    mel = extract_mel(audio.recording, row.audio, front_end)
+    mel = extract_mel(front_end.samples(audio.recording), row.audio, front_end)
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
         raise AudioProblem("non-finite mel", "the audio holds samples that are not numbers")
-    return mel, audio.sha256, sums
+    return mel, audio.sha256, sums, audio.recording.quality
+
+
+def measure_clips(front_end: FrontEnd, rows: list[tuple[int, Scanned]]) -> list[tuple[int, SignalQuality | None]]:
+    """Measure numbered clips without a mel (runs in a worker); None where the audio turns out to be of no use."""
+    measured = list[tuple[int, SignalQuality | None]]()
+    for number, row in rows:
+        try:
+            measured.append((number, _read_source(row, front_end).recording.quality))
+        except AudioProblem:  # writing its shard says so
+            measured.append((number, None))
+    return measured
 
 
 def mel_sums(mel: np.ndarray) -> tuple[float, float]:
@@ -86,9 +105,8 @@ def mel_sums(mel: np.ndarray) -> tuple[float, float]:
     return float(exact.sum()), float(np.dot(exact, exact))
 
 
-def extract_mel(recording: Recording, audio: Audio, front_end: FrontEnd) -> np.ndarray:
-    """Compute the mel of a recording in the stored type; raises `AudioProblem`."""
-    samples = front_end.samples(recording)
+def extract_mel(samples: np.ndarray, audio: Audio, front_end: FrontEnd) -> np.ndarray:
+    """The mel of a clip's samples, float32[S], in the stored type; raises `AudioProblem`."""
     if front_end.profile.frames(len(samples)) != audio.mel_length:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says otherwise")
     with np.errstate(all="ignore"):  # samples that are not numbers are found by the caller

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from xtts.precompute.build.scan import Scanned, ScannedRow
 from xtts.precompute.build.staging import Finished
-from xtts.shared.cache.clip_index import IndexRow, Rejected
+from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 
@@ -21,8 +21,9 @@ def gather(rows: list[ScannedRow], finished: Mapping[str, Finished]) -> list[Ind
 
 
 def _join(row: Scanned, outcome: IndexRow) -> IndexRow:
-    same = (row.clip, row.file, row.audio) == (outcome.clip, outcome.file, outcome.audio)
-    return outcome if same else replace(outcome, clip=row.clip, file=row.file, audio=row.audio)
+    quality = (outcome.quality or row.quality) if isinstance(outcome, Kept) else None
+    same = (row.clip, row.file, row.audio, quality) == (outcome.clip, outcome.file, outcome.audio, outcome.quality)
+    return outcome if same else replace(outcome, clip=row.clip, file=row.file, audio=row.audio, quality=quality)
 
 
 def check_rejects(rows: Sequence[Scanned | IndexRow], config: Config, data: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from xtts.precompute.corpus.clip_audio import audio_digest, audio_header, find_audio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.clip_index import (
     DUPLICATE,
     NO_LETTERS,
@@ -38,6 +39,8 @@ class Scanned:
     file: AudioFile
     tokens: TokenCount
     audio: Audio
+    quality: SignalQuality | None = None
+    """What was measured before, by an earlier build or for a filter."""
 
     def rejected(self, rejection: Rejection, place: Place | None = None) -> Rejected:
         """The same clip, found unfit later."""

@@ -14,6 +14,7 @@ from xtts.precompute.build.scan import Scanned, same_file
 from xtts.precompute.build.shard_plan import ShardPlan, clip_digest
 from xtts.precompute.corpus.listing import Corpus
 from xtts.shared.audio.mel import FRONT_END
+from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import Shape
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, digest_of, load_spec, shard_number
 from xtts.shared.cache.clip_index import (
@@ -60,10 +61,13 @@ def _same_clip(row: Scanned, other: IndexRow) -> bool:
     return facts[0] == facts[1] and lengths and same_file(row, other)
 
 
-def written_row(row: Scanned, place: Place, outcome: Written | Rejection) -> IndexRow:
-    """The ledger's row of a clip after writing its shard."""
+def written_row(row: Scanned, place: Place, outcome: Written | Rejection, quality: SignalQuality | None) -> IndexRow:
+    """The ledger's row of a clip after writing its shard, where its quality may have been measured."""
     if isinstance(outcome, Written):
-        return Kept(clip=row.clip, file=row.file, tokens=row.tokens, audio=row.audio, place=place, written=outcome)
+        return Kept(
+            clip=row.clip, file=row.file, tokens=row.tokens, audio=row.audio, place=place, written=outcome,
+            quality=quality or row.quality,
+        )  # fmt: skip
     return row.rejected(outcome, place)
 
 

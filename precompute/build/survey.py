@@ -12,8 +12,9 @@ from xtts.precompute.build.cached_mels import StoredMel
 from xtts.precompute.build.changes import corpus_changes, setting_changes, work_ahead
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.ledger import check_rejects
+from xtts.precompute.build.quality_filters import Earlier, filter_clips
 from xtts.precompute.build.scan import Found, ScannedRow, find_file, judge, recall, same_file, scan_clips
-from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, apply_filters, plan_cache, previous_plan
+from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, previous_plan
 from xtts.precompute.build.staging import (
     Finished,
     Prior,
@@ -34,7 +35,7 @@ from xtts.shared.cache.clip_index import IndexRow, Kept, iter_index
 from xtts.shared.cache.stats import letters_of
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import NO_FEATURES, feature_config, setting_differences
+from xtts.shared.feature_settings import FILTERS, NO_FEATURES, feature_config, filter_config, setting_differences
 from xtts.shared.text.letter_counts import LetterCounts, check_letters
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
 
@@ -115,13 +116,15 @@ _NOTHING = _Existing(prior=None, reusable={}, staged={}, cached={}, same_text=Fa
 
 def survey(request: Request, staging: StagingArea, pool: WorkerPool, progress: Progress) -> Survey:
     """Find out what there is to do, without writing anything."""
-    features = feature_config(request.config)
+    features = {**feature_config(request.config), **filter_config(request.config)}
     existing = _look_back(request, staging, features)
     scanned = _scan(request, existing, pool, progress)
     letters = letters_of(scanned, request.config.text.language)
     for counts in letters:
         check_letters(counts, request.config.text.max_unknown_share, kind=request.config.text.tokenizer)
-    rows, plan = _filter_and_plan(request, scanned, _previous_plan(existing.prior, features))
+    staged = {row.clip.id: row for shard in existing.staged.values() for row in shard.rows}
+    rows = _filter(request, scanned, [existing.cached, staged], pool, progress)
+    plan = plan_cache(rows, request.config, _previous_plan(existing.prior, features))
     front_end = replace(request.front_end, speakers=tuple(plan.speakers))
     settings = {shard.file: _settings(shard, plan, front_end, features) for shard in plan.shards}
     there = {**existing.reusable, **existing.staged}
@@ -141,15 +144,16 @@ def scan_and_plan(
     request: Request, previous: PreviousPlan, pool: WorkerPool, progress: Progress
 ) -> tuple[list[ScannedRow], Plan]:
     """The ledger before extraction and the place of every clip that it keeps, from the corpus alone."""
-    return _filter_and_plan(request, _scan(request, _NOTHING, pool, progress), previous)
-
-
-def _filter_and_plan(
-    request: Request, scanned: list[ScannedRow], previous: PreviousPlan | None
-) -> tuple[list[ScannedRow], Plan]:
-    rows = [apply_filters(row, request.config) for row in scanned]
-    check_rejects(rows, request.config, request.corpus.root)
+    rows = _filter(request, _scan(request, _NOTHING, pool, progress), [], pool, progress)
     return rows, plan_cache(rows, request.config, previous)
+
+
+def _filter(
+    request: Request, scanned: list[ScannedRow], earlier: Earlier, pool: WorkerPool, progress: Progress
+) -> list[ScannedRow]:
+    rows = filter_clips(scanned, request.config, request.front_end, earlier, pool, progress)
+    check_rejects(rows, request.config, request.corpus.root)
+    return rows
 
 
 def _tokenizer(corpus: Corpus, config: Config, cache: Path | None) -> Tokenizer:
@@ -236,7 +240,7 @@ def _look_back(request: Request, staging: StagingArea, features: Mapping[str, An
 
 
 def _previous_plan(prior: Prior | None, features: Mapping[str, Any]) -> PreviousPlan | None:
-    same = prior is not None and prior.same_settings(features, "audio", "text", "shapes", "shards", "split")
+    same = prior is not None and prior.same_settings(features, "audio", "text", "shapes", "shards", "split", FILTERS)
     return previous_plan(prior.spec) if prior is not None and same else None
 
 

@@ -107,7 +107,8 @@ def _compare_clip(job: _Deep, mels: StoredMels, front_end: FrontEnd) -> Iterator
         audio = read_audio(front_end.path(row.clip), row.clip)
         if audio.sha256 != row.written.audio_sha256:
             return  # `check_corpus` says so
-        mel, stored = extract_mel(audio.recording, row.audio, front_end), mels.read_record(job.stored, row.clip.id)
+        mel = extract_mel(front_end.samples(audio.recording), row.audio, front_end)
+        stored = mels.read_record(job.stored, row.clip.id)
     except (OSError, AudioProblem, LockstepError) as error:
         yield Finding(**about, found=f"cannot be compared: {error}")
         return

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from xtts.precompute.build.build_cache import run_build
 from xtts.precompute.build.cached_mels import StoredMels
-from xtts.precompute.build.extract import mel_of, mel_sums
+from xtts.precompute.build.extract import measure_clips, mel_of, mel_sums
 from xtts.precompute.build.scan import file_digest
 from xtts.precompute.build.shard_plan import ShardPlan, previous_plan
 from xtts.precompute.build.staging import written_row
@@ -51,7 +51,10 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
         # In workers, as when they were written: a sum by several threads has other last digits.
         parts = pool.run(partial(_outcomes, cache, spec, request.front_end), plan.shards)
         outcomes = {row.clip.id: row for part in parts for row in part}
-    index = index_bytes([row if isinstance(row, Rejected) else outcomes[row.clip.id] for row in rows])
+    whole: list[IndexRow] = [row if isinstance(row, Rejected) else outcomes[row.clip.id] for row in rows]
+    index = index_bytes(whole)
+    if hashlib.sha256(index).hexdigest() != spec.index_sha256:  # of a version that measured nothing?
+        index = index_bytes([replace(row, quality=None) for row in whole])
     if hashlib.sha256(index).hexdigest() != spec.index_sha256:
         found = "cannot be made again to the same bytes: the corpus or a shard has changed"
         raise LockstepError(str(cache / INDEX_FILE), found=found, fix=build_command(cache, fresh=True), exit_code=1)
@@ -68,12 +71,13 @@ def _outcomes(cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: ShardPla
             position, digest, record = records[name]
             sums = mel_sums(record.mel[: record.mel_length])
             written = Written(position, digest, file_digest(row.clip, front_end), *sums)
-            rows.append(written_row(row, shard.place, written))
+            [(_, quality)] = measure_clips(front_end, [(0, row)])
+            rows.append(written_row(row, shard.place, written, quality))
             continue
         try:
             mel_of(row, None, mels, front_end)
         except AudioProblem as problem:
-            rows.append(written_row(row, shard.place, Rejection(problem.reason, problem.detail)))
+            rows.append(written_row(row, shard.place, Rejection(problem.reason, problem.detail), None))
         else:
             found = f"no record of {name}"
             raise LockstepError(str(cache / shard.file), found=found, fix=build_command(cache, fresh=True), exit_code=1)

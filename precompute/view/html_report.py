@@ -14,6 +14,7 @@ import numpy as np
 from xtts.precompute.view.cached_clips import CachedClip, CachedClips
 from xtts.precompute.view.histogram import HEIGHT, WIDTH, Histogram, draw_histogram
 from xtts.precompute.view.inspect_clip import sound_bytes
+from xtts.precompute.view.terminal import UNMEASURED
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
@@ -21,14 +22,15 @@ from xtts.shared.audio.mel_pictures import LOUDEST, MEL_COLOURS
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected, notes_of
+from xtts.shared.cache.quality_stats import CLIPPING, FAR, MEASURES, Outlier, quality_stats
 from xtts.shared.cache.stats import PERCENTILES, CorpusStats, corpus_stats, letters_of
 from xtts.shared.errors import LockstepError
 
-CLIPS_SHOWN = 12
+CLIPS_SHOWN, WORST_SHOWN = 12, 10
 _EXAMPLES = 4
 _SPEAKERS_SHOWN = 30
-_EXCERPT_SECONDS = 15.0
-"""A dozen clips of this length, as FLAC, keep the page below 10 MB."""
+_EXCERPT_SECONDS, _WORST_SECONDS = 15.0, 6.0
+"""A dozen clips and the ten worst of these lengths, as FLAC, keep the page below 10 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,15 +58,6 @@ class RejectLine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpeakerLine:
-    """What the cache holds of one speaker."""
-
-    name: str
-    clips: int
-    hours: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class ClipCard:
     """One clip to see and hear; picture and sound are data URIs."""
 
@@ -76,6 +69,8 @@ class ClipCard:
     sound: str
     excerpt_seconds: float | None
     """How much of a long clip is shown."""
+    remarks: list[str]
+    """What stands out about it."""
 
 
 def write_report(cache: Path, out: Path, *, seed: int, progress: Progress) -> str:
@@ -95,7 +90,8 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
     if not kept:
         raise LockstepError(str(clips.cache), found="no kept clip in the index", expected="a finished cache")
     spec = clips.spec
-    stats = corpus_stats(clips.rows)
+    stats, quality = corpus_stats(clips.rows), quality_stats(clips.rows, spec.mel_profile.sample_rate)
+    cards, worst = clip_cards(clips, drawn_clips(kept, seed=seed), quality.worst(WORST_SHOWN), progress)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string(
         files("xtts.precompute.view").joinpath("report.html").read_text(encoding="utf-8")
@@ -106,8 +102,10 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
         mib=sum(shard.bytes for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)) / 2**20,
         buckets=bucket_lines(kept, spec), rejects=reject_lines(clips.rows), notes=note_counts(kept),
         letters=[counts for counts in letters_of(clips.rows, spec.text_language) if counts.characters()],
-        speakers=speaker_lines(kept)[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers),
-        cards=list(clip_cards(clips, kept, seed=seed, progress=progress)),
+        quality=quality, measures=[measure for measure in MEASURES if measure is not CLIPPING], far=FAR,
+        examples=_EXAMPLES,
+        unmeasured=UNMEASURED.format(quality.unmeasured) if quality.unmeasured else "",
+        speakers=quality.speakers[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers), cards=cards, worst=worst,
     )  # fmt: skip
 
 
@@ -170,28 +168,30 @@ def note_counts(kept: Iterable[Kept]) -> list[tuple[str, int]]:
     return Counter(note for row in kept for note in notes_of(row).split("; ") if note).most_common()
 
 
-def speaker_lines(kept: Iterable[Kept]) -> list[SpeakerLine]:
-    """Speakers, the one with the most clips first."""
-    seconds: dict[str, list[float]] = defaultdict(list)
-    for row in kept:
-        seconds[row.clip.speaker].append(row.audio.seconds)
-    lines = [SpeakerLine(name=name, clips=len(own), hours=sum(own) / 3600) for name, own in seconds.items()]
-    return sorted(lines, key=lambda line: (-line.clips, line.name))
-
-
-def clip_cards(clips: CachedClips, kept: Sequence[Kept], *, seed: int, progress: Progress) -> Iterable[ClipCard]:
+def drawn_clips(kept: Sequence[Kept], *, seed: int) -> list[Kept]:
     """A few clips drawn by the seed, in the order of their ids."""
     drawn = random.Random(seed).sample(sorted(kept, key=lambda row: row.clip.id), min(CLIPS_SHOWN, len(kept)))
-    progress.start("clips", len(drawn), 0.0)
-    for row in sorted(drawn, key=lambda row: row.clip.id):
-        yield _card(clips.read(row), clips.spec.mel_profile)
+    return sorted(drawn, key=lambda row: row.clip.id)
+
+
+def clip_cards(
+    clips: CachedClips, drawn: Sequence[Kept], worst: Sequence[Sequence[Outlier]], progress: Progress
+) -> tuple[list[ClipCard], list[ClipCard]]:
+    """Cards of the clips drawn and, shorter, of those that stand out, with what is said of them."""
+    asked = [(row, _EXCERPT_SECONDS, list[str]()) for row in drawn]
+    asked += [(found[0].row, _WORST_SECONDS, [one.text for one in found]) for found in worst]
+    progress.start("clips", len(asked), 0.0)
+    cards = list[ClipCard]()
+    for row, seconds, remarks in asked:
+        cards.append(_card(clips.read(row), clips.spec.mel_profile, most_seconds=seconds, remarks=remarks))
         progress.advance(1, row.audio.seconds)
+    return cards[: len(drawn)], cards[len(drawn) :]
 
 
-def _card(clip: CachedClip, profile: MelProfile) -> ClipCard:
+def _card(clip: CachedClip, profile: MelProfile, *, most_seconds: float, remarks: list[str]) -> ClipCard:
     stored, seconds = clip.record.mel.astype(np.float32), profile.seconds(clip.record.mel_length)
-    excerpt = seconds > _EXCERPT_SECONDS
-    frames = int(_EXCERPT_SECONDS / profile.seconds(1)) if excerpt else clip.record.mel_length
+    excerpt = seconds > most_seconds
+    frames = int(most_seconds / profile.seconds(1)) if excerpt else clip.record.mel_length
     sound = sound_bytes(reconstruct(clip.mel[:frames], profile), profile.sample_rate, "FLAC")
     return ClipCard(
         clip=clip,
@@ -199,7 +199,8 @@ def _card(clip: CachedClip, profile: MelProfile) -> ClipCard:
         used=1.0 if excerpt else frames / len(stored),
         picture=_data_uri("image/png", _picture(stored[:frames] if excerpt else stored, profile)),
         sound=_data_uri("audio/flac", sound),
-        excerpt_seconds=_EXCERPT_SECONDS if excerpt else None,
+        excerpt_seconds=most_seconds if excerpt else None,
+        remarks=remarks,
     )
 
 

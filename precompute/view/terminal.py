@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from xtts.precompute.view.cached_clips import plain
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
+from xtts.shared.cache.quality_stats import CLIPPING, MEASURES, QualityStats, SpeakerLine
 from xtts.shared.cache.stats import PERCENTILES, CorpusStats
 from xtts.shared.text.letter_counts import LetterCounts, letter_lines
 
@@ -16,6 +18,11 @@ if TYPE_CHECKING:  # what only looks at a cache starts without the front end
 
 _PLAIN_SECONDS = 10.0
 """Between two lines where no terminal shows a bar."""
+_SPEAKERS, _EXAMPLES = 30, 3
+UNMEASURED = (
+    "{:,} clips have no figures of their signal: an earlier version made their features, and "
+    "`xtts-precompute build --fresh` measures them"
+)
 
 
 class Display:
@@ -148,3 +155,30 @@ def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts]) -> str:
         for n in stats.padding_efficiency
     ]
     return "\n".join([*lines, "", _table(rows), "", _table(plans)])
+
+
+def quality_text(quality: QualityStats) -> str:
+    """The table of speakers, and the clips that stand out by each measure."""
+    heads = [f"{measure.name} {measure.unit}" for measure in MEASURES if measure.name != CLIPPING.name]
+    rows = [["speaker", "clips", "hours", *heads, "clipped clips", f"below {quality.sample_rate:,} Hz", "outliers"]]
+    rows += [_speaker_cells(line) for line in quality.speakers[:_SPEAKERS]]
+    lines = ["medians of each speaker's clips", _table(rows)]
+    more = len(quality.speakers) - _SPEAKERS
+    lines += [f"  and {more:,} more speakers"] if more > 0 else []
+    lines += [UNMEASURED.format(quality.unmeasured)] if quality.unmeasured else []
+    for measure, outliers in quality.by_measure():
+        named = ", ".join(f"{plain(one.row.clip.id)} {measure.text(one.value)}" for one in outliers[:_EXAMPLES])
+        named += ", ..." if len(outliers) > _EXAMPLES else ""
+        lines.append(f"outliers by {measure.name}: {len(outliers):,} ({named})")
+    return "\n".join(lines)
+
+
+def _speaker_cells(line: SpeakerLine) -> list[str]:
+    medians = [
+        measure.number(line.medians[measure.name]) if measure.name in line.medians else "-"
+        for measure in MEASURES
+        if measure.name != CLIPPING.name
+    ]
+    clipped = "-" if line.clipped is None else f"{line.clipped:,}"
+    counts = [clipped, f"{line.low_rate:,}", f"{line.outliers:,}"]
+    return [plain(line.name) or "(no name)", f"{line.clips:,}", f"{line.hours:.2f}", *medians, *counts]

@@ -3,21 +3,26 @@
 import hashlib
 import io
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import soundfile
 
+from xtts.shared.audio.signal_quality import SignalQuality, measure_signal
+
 LARGEST_DECODED_BYTES = 2**28
 """A file that decodes to more is refused before it is decoded: an hour of mono, no clip of speech."""
 
 _LOWEST_RATE, _HIGHEST_RATE = 1_000, 768_000
 """Hz; beyond them a header is broken, and resampling would multiply the memory."""
+_RESAMPLED = re.compile(r"resampled from (\d+) Hz")
+"""As `Header.notes` says it; the ledger keeps it, caches of earlier versions included."""
 
 
 _CUT_EXACTLY = ("PCM_", "FLOAT", "DOUBLE", "ULAW", "ALAW")
@@ -80,12 +85,23 @@ class Recording:
     samples: np.ndarray
     """int16 or float32, [S, channels]."""
 
-    def at(self, rate: int) -> np.ndarray:
-        """float32[S]: channels averaged, then resampled to `rate`."""
+    @cached_property
+    def mono(self) -> np.ndarray:
+        """float32[S] at the file's own rate, channels averaged."""
         # 16-bit samples are scaled here, which gives libsndfile's floats in half its time.
         scaled = self.samples * np.float32(1 / 32768) if self.samples.dtype == np.int16 else self.samples
-        mono = scaled[:, 0] if self.header.channels == 1 else scaled.mean(axis=1, dtype=np.float32)
-        return np.ascontiguousarray(mono) if self.header.rate == rate else _resample(mono, self.header, rate)
+        return np.ascontiguousarray(
+            scaled[:, 0] if self.header.channels == 1 else scaled.mean(axis=1, dtype=np.float32)
+        )
+
+    def at(self, rate: int) -> np.ndarray:
+        """`mono` resampled to `rate`."""
+        return self.mono if self.header.rate == rate else _resample(self.mono, self.header, rate)
+
+    @property
+    def quality(self) -> SignalQuality | None:
+        """What is measured on it, before resampling, trimming and scaling."""
+        return measure_signal(self.mono, self.header.rate)
 
     @property
     def sha256(self) -> str:
@@ -123,6 +139,12 @@ def read_recording(source: AudioSource, segment: Segment | None = None) -> Recor
 def decode(source: AudioSource, *, rate: int) -> np.ndarray:
     """Decode a whole file to float32[S]: channels averaged, then resampled to `rate`."""
     return read_recording(source).at(rate)
+
+
+def source_rate(notes: str, rate: int) -> int:
+    """Hz of a file whose `Header.notes(rate)` these are."""
+    found = _RESAMPLED.search(notes)
+    return int(found[1]) if found else rate
 
 
 @contextmanager

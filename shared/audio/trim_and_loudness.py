@@ -18,7 +18,10 @@ _ABSOLUTE_GATE_LUFS, _RELATIVE_GATE_LU = -70.0, -10.0
 def condition(
     samples: np.ndarray, *, rate: int, trim_silence_db: float | None, loudness_lufs: float | None
 ) -> np.ndarray:
-    """The samples that a mel is computed of: trimmed and scaled as `AudioConfig` says. float32[S]."""
+    """The samples that a mel is computed of: trimmed and scaled as `AudioConfig` says. float32[S].
+
+    Raises `AudioProblem` where nothing is left.
+    """
     if trim_silence_db is not None:
         samples = trim_silence(samples, rate, trim_silence_db)
         if not samples.size:

@@ -6,11 +6,12 @@ tokens, the audio, the place, the record. A later row refers to the earlier fact
 
 import hashlib
 import io
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.errors import LockstepError, repair_command
 
 KEPT, REJECTED = "kept", "rejected"
@@ -18,6 +19,8 @@ DUPLICATE, NO_LETTERS, UNNORMALISED = "duplicate id", "no known letters", "no no
 REASONS = (
     "missing audio", "unreadable audio", "empty audio", "empty text", NO_LETTERS,
     "too long text", "too long audio", "too short audio", DUPLICATE, "non-finite mel",
+    "too low sample rate", "too slow speech", "too fast speech", "too quiet", "too noisy", "clipped",
+    "too much silence",
 )  # fmt: skip
 """The closed list of why a clip is rejected."""
 _GROUP_ROWS = 2**16
@@ -26,12 +29,16 @@ _MOST_ROWS = 2**25  # 60,000 hours; a file of a few bytes may claim any number
 _COLUMNS = (
     "id", "speaker", "text", "status", "reason", "notes", "detail", "left_out", "split", "bucket", "shard", "position",
     "token_length", "mel_length", "seconds", "source", "source_bytes", "source_mtime_ns", "audio_sha256",
-    "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language", "member", "start", "duration",
+    "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language",
+    "loudness_db", "noise_floor_db", "clipped_share", "leading_silence", "trailing_silence",
+    "member", "start", "duration",
 )  # fmt: skip
+_QUALITIES = tuple(fact.name for fact in fields(SignalQuality))
+_WHERE_USED = ("language", "member", "start", "duration")
+_OPTIONAL = frozenset((*_WHERE_USED, *_QUALITIES))
+"""Columns that an index does not have if they would say nothing."""
 _OF_ANY_ROW = frozenset(("id", "speaker", "text", "status", "notes", "detail", "left_out", "language", "member"))
 """Columns that are never null."""
-_WHERE_USED = ("language", "member", "start", "duration")
-"""An index in which no row has a value has no such column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +146,8 @@ class Kept:
     audio: Audio
     place: Place
     written: Written
+    quality: SignalQuality | None = None
+    """None in caches of earlier versions."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,12 +161,14 @@ class Rejected:
     place: Place | None = None
     """Where it was to go, when writing its record showed what is wrong with it."""
     rejection: Rejection
+    quality: SignalQuality | None = None
+    """What a filter by quality measured, when it is the reason."""
 
 
 IndexRow = Kept | Rejected
 _FACTS = {
     "clip": Clip, "file": AudioFile, "tokens": TokenCount, "audio": Audio, "place": Place, "rejection": Rejection,
-    "written": Written,
+    "written": Written, "quality": SignalQuality,
 }  # fmt: skip
 
 
@@ -190,7 +201,7 @@ def from_columns(columns: Mapping[str, Sequence[Any]]) -> list[IndexRow]:
         "notes": [notes.removeprefix(UNNORMALISED).removeprefix("; ") for notes in columns["notes"]],
         "duplicate": [reason == DUPLICATE for reason in columns["reason"]],
     }
-    for name in _WHERE_USED:
+    for name in _OPTIONAL:
         columns.setdefault(name, ["" if name in _OF_ANY_ROW else None] * len(columns["id"]))
     facts = {name: _facts(kind, columns) for name, kind in _FACTS.items()}
     return [_row(*values) for values in zip(columns["status"], *facts.values(), strict=True)]
@@ -204,30 +215,38 @@ def _facts(kind: Any, columns: Mapping[str, Sequence[Any]]) -> list[Any]:  # noq
 
 
 def _row(status: str, *facts: Any) -> IndexRow:  # noqa: ANN401 - in the order of `_FACTS`
-    clip, file, tokens, audio, place, rejection, written = facts
+    clip, file, tokens, audio, place, rejection, written, quality = facts
     if status == KEPT and clip and file and tokens and audio and place and written:
-        return Kept(clip=clip, file=file, tokens=tokens, audio=audio, place=place, written=written)
+        return Kept(clip=clip, file=file, tokens=tokens, audio=audio, place=place, written=written, quality=quality)
     if status == REJECTED and clip and rejection:
-        return Rejected(clip=clip, file=file, tokens=tokens, audio=audio, place=place, rejection=rejection)
+        return Rejected(
+            clip=clip, file=file, tokens=tokens, audio=audio, place=place, rejection=rejection, quality=quality
+        )
     raise ValueError(f"a row that is {status!r:.20} lacks what such a row has")
 
 
-def _schema(used: Container[str]) -> Any:  # noqa: ANN401 - pyarrow ships no types
-    """`used`: those of `_WHERE_USED` that it has."""
+def _schema(optional: Collection[str]) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """All columns, of `_OPTIONAL` those in `optional`."""
     import pyarrow as pa
 
     kinds: dict[Any, Any] = {int: pa.int64(), float: pa.float64(), float | None: pa.float64()}
     types = {fact.name: kinds.get(fact.type) for kind in _FACTS.values() for fact in fields(kind)}
+    types |= dict.fromkeys(_QUALITIES, pa.float32())
     return pa.schema(
         pa.field(name, types.get(name) or pa.string(), nullable=name not in _OF_ANY_ROW)
         for name in _COLUMNS
-        if name in used or name not in _WHERE_USED
+        if name not in _OPTIONAL or name in optional
     )
 
 
-def _used(rows: Sequence[IndexRow]) -> set[str]:
-    """Those of `_WHERE_USED` in which a row has a value."""
-    return {name for name in _WHERE_USED if any(getattr(row.clip, name) not in ("", None) for row in rows)}
+def _said(rows: Sequence[IndexRow]) -> set[str]:
+    """Optional columns that say something: facts that a clip has; quality where all kept clips were measured.
+
+    Not where only some were, since a repair could not tell which.
+    """
+    of_clips = {name for name in _WHERE_USED if any(getattr(row.clip, name) not in ("", None) for row in rows)}
+    measured = all(row.quality is not None for row in rows if isinstance(row, Kept))
+    return of_clips | set(_QUALITIES if measured else ())
 
 
 def index_bytes(rows: Sequence[IndexRow]) -> bytes:
@@ -236,7 +255,7 @@ def index_bytes(rows: Sequence[IndexRow]) -> bytes:
     import pyarrow.parquet as pq
 
     # In groups and by columns: dicts or arrays of all rows would be the largest allocation of a build.
-    sink, schema = io.BytesIO(), _schema(_used(rows))
+    sink, schema = io.BytesIO(), _schema(_said(rows))
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         for start in range(0, len(rows), _GROUP_ROWS):
             columns = to_columns(rows[start : start + _GROUP_ROWS])

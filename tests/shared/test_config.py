@@ -2,7 +2,7 @@ import pytest
 
 from xtts.shared.config_files import dump_config, known_keys, load_config, packaged_configs
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import feature_config
+from xtts.shared.feature_settings import feature_config, setting_differences, stored_features
 
 
 @pytest.mark.parametrize("name", ["tiny", "small", "normal", "big"])
@@ -50,6 +50,12 @@ def test_an_unknown_overlay_is_told_which_there_are():
         ("model.size=huge", "model.size 'huge', expected one of big, normal, small, tiny"),
         ("model.text_heads=3", "text_width .* is not divisible"),
         ("audio.profile=[", "not readable as YAML"),
+        (
+            "data.filters.max_noise=1",
+            "unknown key data.filters.max_noise; did you mean data.filters.max_noise_floor_db?",
+        ),
+        ("data.filters.max_noise_floor_db=3", "data.filters.max_noise_floor_db = 3: .* less than or equal to 0"),
+        ("data.filters=3", "data.filters = 3: "),
     ],
 )
 def test_a_wrong_assignment_is_explained_with_its_place(assignment, message):
@@ -97,6 +103,23 @@ def test_later_layers_win_and_a_size_brings_its_fields(tmp_path):
     assert config.training.seed == 9
     small = load_config("small").model
     assert config.model == small.model_copy(update={"text_blocks": 1})
+
+
+def test_a_section_in_a_section_is_set_key_by_key(tmp_path):
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text("data:\n  filters:\n    max_noise_floor_db: -45\n    min_sample_rate: 16000\n")
+    flags, assignments = {"data.filters.max_clipped_share": 0.1}, ["data.filters.min_sample_rate=22050"]
+    config = load_config("tiny", overlays=[str(overlay)], flags=flags, assignments=assignments)
+    filters = config.data.filters
+    assert (filters.max_noise_floor_db, filters.min_sample_rate, filters.max_clipped_share) == (-45.0, 22_050, 0.1)
+    (tmp_path / "again.yaml").write_text(dump_config(config))
+    assert load_config(str(tmp_path / "again.yaml")) == config
+
+
+def test_filters_are_stored_where_set_and_training_need_not_agree():
+    usual, filtered = load_config("tiny"), load_config("tiny", assignments=["data.filters.min_sample_rate=22050"])
+    assert stored_features(filtered) == {**stored_features(usual), "data.filters": {"min_sample_rate": 22_050}}
+    assert setting_differences(stored_features(filtered), feature_config(usual)) == []
 
 
 def test_feature_config_holds_what_decides_a_cache():

@@ -20,11 +20,11 @@ from xtts.precompute.view.html_report import (
     note_counts,
     reject_lines,
     report_page,
-    speaker_lines,
     write_report,
 )
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.clip_index import Kept
+from xtts.shared.cache.quality_stats import quality_stats
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
@@ -107,7 +107,7 @@ def test_the_ledger_is_told_in_full(hostile_page, hostile_cache):
     assert [(line.reason, line.count) for line in reject_lines(rows)] == [("empty audio", 1), ("missing audio", 1)]
     assert reject_lines(rows)[0].examples[0].clip.id == "<i>4"
     assert note_counts(kept) == [("resampled from 16000 Hz", 1)]
-    assert [(line.name, line.clips) for line in speaker_lines(kept)] == [("<b>a", 6), ("<b>b", 6)]
+    assert [(line.name, line.clips) for line in quality_stats(rows, 22_050).speakers] == [("<b>a", 6), ("<b>b", 6)]
     text = Page(hostile_page).text
     assert all(word in text for word in ("missing audio", "resampled from 16000 Hz", "Characters to look at"))
 

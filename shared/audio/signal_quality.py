@@ -1,0 +1,92 @@
+"""How clean a recording is, from its samples alone: loudness, noise floor, clipping, silence at the ends."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+_FRAME_SECONDS = 0.02
+_SPEECH_GATE = 0.1
+"""Speech are the frames of at least this share of the mean power: at most 10 dB below it."""
+_SILENCE_GATE = 1e-3
+"""Ends are silent where they are more than 30 dB below the speech."""
+_NOISE_PERCENTILE = 10.0
+_DIGITAL_SILENCE = 1e-11
+"""Power: -110 dBFS, less than the last bit of 16 can do; padding with zeros says nothing about the room."""
+_QUIETEST_DB = -120.0
+_FULL_SCALE = np.float32(32766.5 / 32768)
+_CLIPPED_RUN = 3
+"""Samples in a row: a peak that is not cut touches full scale once or twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignalQuality:
+    """What was measured on one decoded clip, at its own rate and before any trimming."""
+
+    loudness_db: float
+    """RMS of the speech, dBFS (a full-scale sine has -3.0): the frames of 20 ms at most 10 dB below the mean power."""
+    noise_floor_db: float
+    """10th percentile of the frames' power, dBFS, without digital silence; near the loudness where nothing pauses."""
+    clipped_share: float
+    """Share of the samples that are at full scale three or more in a row, 0 to 1."""
+    leading_silence: float
+    """Seconds at the start that are more than 30 dB below the loudness; in steps of 20 ms."""
+    trailing_silence: float
+    """Seconds at the end."""
+
+    @property
+    def edge_silence(self) -> float:
+        """Seconds of the longer of the two silences."""
+        return max(self.leading_silence, self.trailing_silence)
+
+
+def measure_signal(samples: np.ndarray, rate: int) -> SignalQuality | None:
+    """Measure a mono clip, float32[S] at `rate` Hz; None where samples are not finite or there are none."""
+    window = max(1, round(rate * _FRAME_SECONDS))
+    power = _frame_power(samples, window)
+    if not power.size or not np.isfinite(power).all():
+        return None
+    sounding, mean = power[power > _DIGITAL_SILENCE], power.mean()
+    if not sounding.size:
+        return SignalQuality(_QUIETEST_DB, _QUIETEST_DB, 0.0, _stored(len(samples) / rate, 3), 0.0)
+    speech = power[power >= _SPEECH_GATE * mean].mean()
+    loud = np.flatnonzero(power > _SILENCE_GATE * speech)
+    trailing = max(0, len(samples) - int(loud[-1] + 1) * window)
+    return SignalQuality(
+        loudness_db=_decibels(speech),
+        noise_floor_db=_decibels(np.percentile(sounding, _NOISE_PERCENTILE)),
+        clipped_share=_stored(_clipped_samples(samples) / len(samples), 6),
+        leading_silence=_stored(int(loud[0]) * window / rate, 3),
+        trailing_silence=_stored(trailing / rate, 3),
+    )
+
+
+def _frame_power(samples: np.ndarray, window: int) -> np.ndarray:
+    """float64 variance of each frame, the last one shorter: without the frame's mean, an offset is no noise."""
+    starts = np.arange(0, len(samples), window)
+    if not starts.size:
+        return np.zeros(0)
+    counts = np.minimum(window, len(samples) - starts)
+    exact = samples.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        means = np.add.reduceat(exact, starts) / counts
+        power: np.ndarray = np.add.reduceat(np.square(exact, out=exact), starts) / counts - np.square(means)
+        return np.where(power < 0.0, 0.0, power)
+
+
+def _clipped_samples(samples: np.ndarray) -> int:
+    """Samples in runs at full scale."""
+    if max(samples.max(), -samples.min()) < _FULL_SCALE:
+        return 0
+    full = np.abs(samples) >= _FULL_SCALE
+    edges = np.flatnonzero(np.diff(full, prepend=False, append=False))
+    lengths = edges[1::2] - edges[::2]
+    return int(lengths[lengths >= _CLIPPED_RUN].sum())
+
+
+def _decibels(power: float) -> float:
+    return _stored(max(_QUIETEST_DB, 10.0 * float(np.log10(max(power, 1e-30)))), 2)
+
+
+def _stored(value: float, digits: int) -> float:
+    """Rounded, and as float32 keeps it: what is in memory equals what the ledger gives back."""
+    return float(np.float32(round(float(value), digits)))

@@ -1,0 +1,189 @@
+"""How good the clips of a cache are, speaker by speaker, and which stand out; from the index alone."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from xtts.shared.audio.decode import source_rate
+from xtts.shared.cache.clip_index import Audio, Clip, IndexRow, Kept
+from xtts.shared.text.scripts import is_letter
+
+_ENOUGH_CLIPS = 8
+"""A speaker of fewer clips is compared with the whole corpus."""
+FAR = 3.5
+"""Robust deviations (1.4826 times the median distance from the median) beyond which a clip stands out."""
+
+
+def letters_per_second(clip: Clip, audio: Audio) -> float:
+    """Letters of the text / seconds of the clip: the speaking rate, pauses and silence included."""
+    return sum(map(is_letter, clip.text)) / audio.seconds if audio.seconds else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """One figure of a clip, and in which direction it can be bad."""
+
+    name: str
+    unit: str
+    digits: int
+    value: Callable[[Kept], float | None]
+    """None where it was not measured."""
+    least_spread: float
+    """Smaller deviations than this do not count: in an even corpus nothing stands out by a hair."""
+    high_is_bad: bool = True
+    low_is_bad: bool = False
+
+    def text(self, value: float) -> str:
+        """The value with its unit."""
+        return f"{self.number(value)} {self.unit}"
+
+    def number(self, value: float) -> str:
+        """The value alone."""
+        return f"{value:.{self.digits}f}"
+
+
+def _of_signal(name: str, scale: float = 1.0) -> Callable[[Kept], float | None]:
+    return lambda row: None if row.quality is None else scale * float(getattr(row.quality, name))
+
+
+SPEAKING_RATE = Measure(
+    name="speaking rate", unit="letters/s", digits=1, least_spread=0.7, low_is_bad=True,
+    value=lambda row: letters_per_second(row.clip, row.audio),
+)  # fmt: skip
+LOUDNESS = Measure(
+    name="loudness", unit="dBFS", digits=1, least_spread=1.0, low_is_bad=True, value=_of_signal("loudness_db")
+)
+NOISE_FLOOR = Measure(name="noise floor", unit="dBFS", digits=1, least_spread=2.0, value=_of_signal("noise_floor_db"))
+CLIPPING = Measure(name="clipping", unit="%", digits=3, least_spread=0.01, value=_of_signal("clipped_share", 100.0))
+START_SILENCE = Measure(
+    name="silence at the start", unit="s", digits=2, least_spread=0.1, value=_of_signal("leading_silence")
+)
+END_SILENCE = Measure(
+    name="silence at the end", unit="s", digits=2, least_spread=0.1, value=_of_signal("trailing_silence")
+)
+MEASURES = (SPEAKING_RATE, LOUDNESS, NOISE_FLOOR, CLIPPING, START_SILENCE, END_SILENCE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeakerLine:
+    """The clips of one speaker."""
+
+    name: str
+    clips: int
+    hours: float
+    medians: Mapping[str, float]
+    """By the name of the measure, without those that were not measured."""
+    clipped: int | None
+    """Clips with any clipping; None where it was not measured."""
+    low_rate: int
+    """Clips whose file has a lower sample rate than the mel profile."""
+    outliers: int
+    """Clips that stand out by any measure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlier:
+    """A clip that is far from its speaker's others by one measure."""
+
+    row: Kept
+    measure: Measure
+    value: float
+    median: float
+    """Of its speaker, or of the corpus where the speaker has few clips."""
+    score: float
+    """Robust deviations from the median."""
+
+    @property
+    def text(self) -> str:
+        """The figure beside the usual one."""
+        return f"{self.measure.name} {self.measure.text(self.value)}, median {self.measure.text(self.median)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QualityStats:
+    """What `stats` and `report` tell of the clips' quality."""
+
+    speakers: list[SpeakerLine]
+    """Most clips first."""
+    outliers: list[Outlier]
+    """Worst first."""
+    sample_rate: int
+    """Hz of the mel profile."""
+    unmeasured: int
+    """Kept clips of which only text and header are known: the cache is of an earlier version."""
+
+    def by_measure(self) -> list[tuple[Measure, list[Outlier]]]:
+        """The outliers of each measure that has any, worst first."""
+        found = ((m, [one for one in self.outliers if one.measure is m]) for m in MEASURES)
+        return [(measure, outliers) for measure, outliers in found if outliers]
+
+    def worst(self, clips: int) -> list[list[Outlier]]:
+        """The clips that stand out most, each with all that stands out about it."""
+        members: dict[str, list[Outlier]] = defaultdict(list)
+        for one in self.outliers:
+            members[one.row.clip.id].append(one)
+        return list(members.values())[:clips]
+
+
+def quality_stats(rows: Iterable[IndexRow], sample_rate: int) -> QualityStats:
+    """Figures of the kept clips, beside a mel profile of `sample_rate` Hz."""
+    kept = [row for row in rows if isinstance(row, Kept)]
+    members: dict[str, list[Kept]] = defaultdict(list)
+    for row in kept:
+        members[row.clip.speaker].append(row)
+    everyone = {measure.name: _values(kept, measure) for measure in MEASURES}
+    outliers = list[Outlier]()
+    lines = list[SpeakerLine]()
+    for name, own in members.items():
+        values = {measure.name: _values(own, measure) for measure in MEASURES}
+        usual = values if len(own) >= _ENOUGH_CLIPS else everyone
+        found = [one for measure in MEASURES for one in _outliers(own, measure, values, usual)]
+        lines.append(_speaker_line(name, own, values, found, sample_rate))
+        outliers += found
+    return QualityStats(
+        speakers=sorted(lines, key=lambda line: (-line.clips, line.name)),
+        outliers=sorted(outliers, key=lambda one: (-one.score, one.row.clip.id, one.measure.name)),
+        sample_rate=sample_rate,
+        unmeasured=sum(row.quality is None for row in kept),
+    )
+
+
+def _values(rows: Sequence[Kept], measure: Measure) -> np.ndarray:
+    """float64, NaN where a clip was not measured."""
+    found = map(measure.value, rows)
+    return np.array([np.nan if value is None else value for value in found], np.float64)
+
+
+def _outliers(
+    rows: Sequence[Kept], measure: Measure, values: Mapping[str, np.ndarray], usual: Mapping[str, np.ndarray]
+) -> Iterable[Outlier]:
+    known = usual[measure.name][np.isfinite(usual[measure.name])]
+    if not known.size:
+        return
+    median = float(np.median(known))
+    spread = max(1.4826 * float(np.median(np.abs(known - median))), measure.least_spread)
+    scores = (values[measure.name] - median) / spread
+    bad = np.maximum(scores if measure.high_is_bad else -np.inf, -scores if measure.low_is_bad else -np.inf)
+    for number in np.flatnonzero(bad > FAR).tolist():
+        yield Outlier(
+            row=rows[number], measure=measure, value=float(values[measure.name][number]), median=median,
+            score=float(bad[number]),
+        )  # fmt: skip
+
+
+def _speaker_line(
+    name: str, own: Sequence[Kept], values: Mapping[str, np.ndarray], outliers: Sequence[Outlier], sample_rate: int
+) -> SpeakerLine:
+    known = {measure: column[np.isfinite(column)] for measure, column in values.items()}
+    clipped = known[CLIPPING.name]
+    return SpeakerLine(
+        name=name,
+        clips=len(own),
+        hours=sum(row.audio.seconds for row in own) / 3600,
+        medians={measure: float(np.median(column)) for measure, column in known.items() if column.size},
+        clipped=int((clipped > 0).sum()) if clipped.size else None,
+        low_rate=sum(source_rate(row.audio.notes, sample_rate) < sample_rate for row in own),
+        outliers=len({one.row.clip.id for one in outliers}),
+    )

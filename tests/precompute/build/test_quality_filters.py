@@ -1,0 +1,300 @@
+"""`data.filters`: what is broken on purpose is rejected with its figure, and a rebuild equals a fresh build."""
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.check.verify_command import VerifyRequest, find_problems
+from xtts.precompute.cli import main
+from xtts.precompute.workers.progress import NullProgress
+from xtts.shared.cache.cache_spec import load_spec, spec_bytes
+from xtts.shared.cache.clip_index import Kept, Rejected, index_bytes, read_index
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+
+RATE, CLIPS = 22_050, 16
+EVERY_FILTER = {
+    "min_loudness_db": -30.0, "max_noise_floor_db": -40.0, "max_clipped_share": 0.01, "max_edge_silence_seconds": 0.5,
+    "min_letters_per_second": 2.0, "max_letters_per_second": 25.0, "min_sample_rate": 20_000,
+}  # fmt: skip
+BROKEN = {
+    "clip-01": ("too noisy", "max_noise_floor_db", -30.0),
+    "clip-02": ("clipped", "max_clipped_share", 0.32),
+    "clip-03": ("too much silence", "max_edge_silence_seconds", 0.8),
+    "clip-04": ("too quiet", "min_loudness_db", -49.0),
+    "clip-05": ("too low sample rate", "min_sample_rate", 16_000),
+    "clip-06": ("too slow speech", "min_letters_per_second", 1.0),
+    "clip-07": ("too fast speech", "max_letters_per_second", 30.0),
+}
+"""Reason, filter, and about what is measured."""
+
+
+class Stages(NullProgress):
+    """How many clips each stage had, and what was said."""
+
+    def __init__(self):
+        self.stages, self.lines = {}, []
+
+    def start(self, stage, clips, seconds):
+        self.stages[stage] = clips
+
+    def say(self, text):
+        self.lines.append(text)
+
+
+def syllables(number, rate=RATE):
+    """Speech-like: bursts of 0.3 s, pauses of 0.2 s, noise at -60 dBFS."""
+    time = np.arange(round((1.0 + 0.5 * (number % 3)) * rate)) / rate
+    samples = np.where(time % 0.5 < 0.3, 0.25 * np.sin(2 * np.pi * (150 + 10 * number) * time), 0.0)
+    return samples + 1e-3 * np.random.default_rng(number).standard_normal(len(samples))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Clips of which seven are broken, each in one way."""
+    folder = tmp_path_factory.mktemp("quality") / "corpus"
+    (folder / "wavs").mkdir(parents=True)
+    lines = []
+    for number in range(CLIPS):
+        name, samples, rate = f"clip-{number:02d}", syllables(number), RATE
+        text = "a" * round(12 * len(samples) / RATE)
+        if name == "clip-01":
+            samples += 10**-1.5 * np.random.default_rng(9).standard_normal(len(samples))
+        elif name == "clip-02":
+            samples = np.clip(samples * 6, -1, 1)
+        elif name == "clip-03":
+            samples = np.pad(samples[: round(0.8 * RATE)], (0, round(0.8 * RATE)))
+        elif name == "clip-04":
+            samples *= 0.02
+        elif name == "clip-05":
+            rate = 16_000
+            samples = syllables(number, rate)
+        elif name == "clip-06":
+            text = "a" * round(len(samples) / RATE)
+        elif name == "clip-07":
+            text = "a" * round(30 * len(samples) / RATE)
+        soundfile.write(folder / "wavs" / f"{name}.wav", samples, rate, subtype="PCM_16")
+        lines.append(f"{name}|{text}|{text}|{'ab'[number % 2]}")
+    (folder / "metadata.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def build(corpus, cache, filters=(), **options):
+    flags = {"shapes.buckets": 2, "split.validation_fraction": 0.2, "shapes.max_reject_fraction": 0.9}
+    flags |= {f"data.filters.{name}": limit for name, limit in dict(filters).items()}
+    progress = Stages()
+    return build_cache(
+        corpus, cache, load_config("tiny", flags=flags), workers=1, progress=progress, **options
+    ), progress
+
+
+def tree(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def unfiltered(corpus, tmp_path_factory):
+    """The cache without filters; do not change it."""
+    cache = tmp_path_factory.mktemp("unfiltered") / "features"
+    build(corpus, cache)
+    return cache
+
+
+@pytest.fixture(scope="module")
+def filtered(corpus, tmp_path_factory):
+    """The cache with every filter, built at once; do not change it."""
+    cache = tmp_path_factory.mktemp("filtered") / "features"
+    build(corpus, cache, EVERY_FILTER)
+    return cache
+
+
+@pytest.fixture
+def copied(corpus, unfiltered, tmp_path):
+    """(corpus, cache without filters) that a test may change."""
+    return Path(shutil.copytree(corpus, tmp_path / "corpus")), Path(shutil.copytree(unfiltered, tmp_path / "features"))
+
+
+def make_undecodable(corpus):
+    """The files look unchanged by name, size and time, and hold nothing that can be decoded."""
+    for path in (corpus / "wavs").iterdir():
+        stat = path.stat()
+        path.write_bytes(b"\0" * stat.st_size)
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def forget_quality(cache):
+    """The cache as an earlier version wrote it."""
+    index = index_bytes([replace(row, quality=None) for row in read_index(cache / "index.parquet")])
+    (cache / "index.parquet").write_bytes(index)
+    spec = load_spec(cache).model_copy(update={"index_sha256": hashlib.sha256(index).hexdigest()})
+    (cache / "cache.json").write_bytes(spec_bytes(spec))
+
+
+def problems(cache, corpus, **options):
+    return find_problems(
+        VerifyRequest(cache=cache, against=corpus, workers=1, **{"deep": None, "repair": False, **options}),
+        NullProgress(),
+    )
+
+
+def test_each_broken_clip_is_rejected_with_filter_value_and_limit(filtered):
+    rejected = {row.clip.id: row for row in read_index(filtered / "index.parquet") if isinstance(row, Rejected)}
+    assert {name: row.rejection.reason for name, row in rejected.items()} == {n: b[0] for n, b in BROKEN.items()}
+    for name, (_, setting, value) in BROKEN.items():
+        detail = rejected[name].rejection.detail
+        assert detail.endswith(f"data.filters.{setting} is {EVERY_FILTER[setting]:g}")
+        assert float(detail.split()[0]) == pytest.approx(value, rel=0.07)
+        assert (rejected[name].quality is not None) == (name < "clip-05")  # by samples
+    assert load_spec(filtered).statistics.clips == CLIPS - len(BROKEN)
+
+
+def test_stats_name_the_reasons_and_a_check_against_the_corpus_is_sound(filtered, corpus):
+    told = CliRunner().invoke(main, ["stats", "--cache", str(filtered)]).output
+    assert all(f"  1 {reason}\n" in told for reason, _, _ in BROKEN.values())
+    assert problems(filtered, corpus) == []
+
+
+def test_without_filters_cache_json_says_nothing_of_them(unfiltered, filtered):
+    assert "data.filters" not in json.loads((unfiltered / "cache.json").read_text())["features"]
+    stored = json.loads((filtered / "cache.json").read_text())["features"]["data.filters"]
+    assert stored == EVERY_FILTER
+
+
+def test_every_kept_clip_is_measured_where_it_is_decoded(unfiltered):
+    rows = {row.clip.id: row for row in read_index(unfiltered / "index.parquet")}
+    assert all(isinstance(row, Kept) and row.quality for row in rows.values())
+    assert rows["clip-08"].quality.noise_floor_db == pytest.approx(-60, abs=1)
+    assert rows["clip-01"].quality.noise_floor_db == pytest.approx(-30, abs=1)
+    assert rows["clip-03"].quality.trailing_silence == pytest.approx(0.8, abs=0.03)
+
+
+def test_setting_and_removing_filters_decodes_what_was_rejected_and_equals_a_fresh_build(copied, unfiltered, filtered):
+    corpus, cache = copied
+    whole = Path(shutil.copytree(corpus, corpus.parent / "whole"))
+    make_undecodable(corpus)
+    _, progress = build(corpus, cache, EVERY_FILTER)
+    assert "measure" not in progress.stages
+    assert "data.filters.min_sample_rate: None -> 20000: the clips are chosen again" in "\n".join(progress.lines)
+    assert tree(cache) == tree(filtered)
+    report, progress = build(corpus, cache, EVERY_FILTER)
+    assert not report.changed
+    assert progress.stages == {"scan": 0, "features": 0}
+    shutil.rmtree(corpus)
+    whole.rename(corpus)
+    _, progress = build(corpus, cache)
+    assert any(f"{len(BROKEN)} of them from audio" in line for line in progress.lines)
+    assert tree(cache) == tree(unfiltered)
+
+
+def test_a_filter_that_rejects_nothing_more_writes_no_shard(copied):
+    corpus, cache = copied
+    report, progress = build(corpus, cache, {"max_noise_floor_db": -20.0})
+    assert report.written_shards == 0
+    assert "measure" not in progress.stages
+    report, _ = build(corpus, cache, {"max_noise_floor_db": -19.0})
+    assert (report.written_shards, report.changed) == (0, True)  # cache.json says which limit was set
+
+
+def test_a_changed_clip_alone_is_measured_again(copied):
+    corpus, cache = copied
+    build(corpus, cache, EVERY_FILTER)
+    soundfile.write(corpus / "wavs" / "clip-08.wav", 0.01 * syllables(8), RATE)
+    report, progress = build(corpus, cache, EVERY_FILTER)
+    assert progress.stages["measure"] == 1
+    assert report.rejected["too quiet"] == 2
+    for name in ("clip-09", "clip-10"):
+        os.utime(corpus / "wavs" / f"{name}.wav", ns=(1, 1))
+    assert "measure" not in build(corpus, cache, EVERY_FILTER)[1].stages
+
+
+def test_an_interrupted_build_continues_to_the_same_bytes(corpus, filtered, tmp_path, monkeypatch):
+    def crash(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("xtts.precompute.build.build_cache.commit", crash)
+        with pytest.raises(KeyboardInterrupt):
+            build(corpus, tmp_path / "features", EVERY_FILTER)
+    _, progress = build(corpus, tmp_path / "features", EVERY_FILTER)
+    assert progress.stages["measure"] == 4  # those rejected by their samples are in no shard
+    assert tree(tmp_path / "features") == tree(filtered)
+
+
+def test_a_clip_that_cannot_be_measured_is_judged_by_its_features(copied):
+    corpus, cache = copied
+    samples = syllables(8)
+    samples[9] = np.nan
+    soundfile.write(corpus / "wavs" / "clip-08.wav", samples, RATE, subtype="FLOAT")
+    report, progress = build(corpus, cache, EVERY_FILTER)
+    assert report.rejected["non-finite mel"] == 1
+    assert progress.stages["measure"] == 1
+    report, progress = build(corpus, cache, EVERY_FILTER)
+    assert not report.changed
+    assert "measure" not in progress.stages
+    build(corpus, cache.parent / "fresh", EVERY_FILTER)
+    assert tree(cache) == tree(cache.parent / "fresh")
+
+
+def test_a_cache_of_an_earlier_version_keeps_its_bytes_and_is_measured_for_a_filter(copied, filtered, unfiltered):
+    corpus, cache = copied
+    forget_quality(cache)
+    before = tree(cache)
+    assert before["index.parquet"] != (unfiltered / "index.parquet").read_bytes()
+    report, progress = build(corpus, cache)
+    assert not report.changed
+    assert progress.stages == {"scan": 0, "features": 0}
+    assert tree(cache) == before
+    told = CliRunner().invoke(main, ["stats", "--cache", str(cache)]).output
+    assert f"{CLIPS} clips have no figures of their signal" in told
+    assert problems(cache, corpus) == []
+    _, progress = build(corpus, cache, EVERY_FILTER)
+    assert progress.stages["measure"] == CLIPS - 3  # header and text reject three
+    assert tree(cache) == tree(filtered)
+
+
+def test_a_cache_is_measured_as_a_whole_or_not_at_all(copied):
+    """A lost index could not be made again if some clips, nobody knows which, had been measured."""
+    corpus, cache = copied
+    forget_quality(cache)
+    soundfile.write(corpus / "wavs" / "clip-08.wav", 0.5 * syllables(8), RATE)
+    report, _ = build(corpus, cache)
+    assert report.written_shards == 1
+    assert not any(row.quality for row in read_index(cache / "index.parquet"))
+    assert not build(corpus, cache)[0].changed
+    before = tree(cache)
+    (cache / "index.parquet").unlink()
+    assert problems(cache, corpus, repair=True) == []
+    assert tree(cache) == before
+
+
+@pytest.mark.parametrize(("filters", "earlier"), [({}, False), ({}, True), (EVERY_FILTER, False)])
+def test_a_lost_index_is_made_again_to_the_same_bytes(copied, filtered, filters, earlier):
+    corpus, cache = copied
+    if filters:
+        shutil.rmtree(cache)
+        shutil.copytree(filtered, cache)
+    if earlier:
+        forget_quality(cache)
+    before = tree(cache)
+    (cache / "index.parquet").unlink()
+    assert problems(cache, corpus, repair=True) == []
+    assert tree(cache) == before
+
+
+def test_too_many_rejections_stop_the_build(corpus, tmp_path):
+    limits = ["data.filters.max_noise_floor_db=-40", "data.filters.min_sample_rate=20000"]
+    config = load_config("tiny", assignments=limits)
+    found = (
+        r"2 of 16 clips are rejected: 1 too noisy \(clip-01\); 1 too low sample rate \(clip-05\), expected at most 5"
+    )
+    with pytest.raises(LockstepError, match=found):
+        build_cache(corpus, tmp_path / "features", config, workers=1, progress=NullProgress())
