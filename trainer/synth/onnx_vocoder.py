@@ -16,7 +16,11 @@ PROFILE_KEY = "mel_profile"
 SPECTRUM = ("mag", "x", "y")
 """Outputs of Vocos as sherpa-onnx ships it, float32[1, F, T] each: magnitude, cosine and sine of the phase."""
 
-_FLOATS = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+_FLOATS: dict[str, type[np.floating[Any]]] = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(double)": np.float64,
+}
 _PCM_16 = "tensor(int16)"
 _LARGEST_PEAK = 2.0
 """A vocoder passes full scale now and then, and is clipped; one that goes further does not give samples in -1 to 1."""

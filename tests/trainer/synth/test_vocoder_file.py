@@ -96,7 +96,7 @@ def test_files_that_are_no_model_are_refused(tmp_path):
     whole = path.read_bytes()
     for junk in (b"junk", b"", whole[: len(whole) // 2], b"\x80\x04\x95", b"PK\x03\x04"):
         path.write_bytes(junk)
-        with pytest.raises(LockstepError, match="no ONNX model, or one that was cut off|without operators"):
+        with pytest.raises(LockstepError, match=r"no ONNX model, or one that was cut off|without operators"):
             read_vocoder_file(path)
 
 
@@ -104,7 +104,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     path = hifigan(tmp_path / "v.onnx")
     monkeypatch.setattr(vocoder_file, "LARGEST_BYTES", 1000)
     monkeypatch.setattr("pathlib.Path.read_bytes", lambda _: pytest.fail("was read"))
-    with pytest.raises(LockstepError, match=r"bytes, expected a vocoder of at most 1,000"):
+    with pytest.raises(LockstepError, match=r"bytes, expected a vocoder of at most 1,000$"):
         read_vocoder_file(path)
 
 
