@@ -1,6 +1,7 @@
 """ONNX vocoders as they are found: HiFi-GAN and BigVGAN give samples, Vocos a spectrum. Every output is checked."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ _PCM_16 = "tensor(int16)"
 _LARGEST_PEAK = 2.0
 """A vocoder passes full scale now and then, and is clipped; one that goes further does not give samples in -1 to 1."""
 _TRIAL_FRAMES = 40
+_MOST_MEMORY = 2**32
+"""Bytes of all ONNX vocoders of a process: what an operator asks for is not in the file."""
 _LARGEST_FFT = 2**16
 
 
@@ -38,8 +41,10 @@ class OnnxVocoder:
         file = read_vocoder_file(path)
         _check_metadata(file, profile, warn)
         self._refusals = _refusals()
+        _limit_memory()
         options = runtime.SessionOptions()
         options.log_severity_level = 4  # its complaints come as exceptions too
+        options.add_session_config_entry("session.use_env_allocators", "1")
         try:
             self._session = runtime.InferenceSession(file.data, options, providers=["CPUExecutionProvider"])
         except self._refusals as error:
@@ -186,6 +191,18 @@ def _onnxruntime(path: Path) -> Any:  # noqa: ANN401 - onnxruntime ships no type
             f"--vocoder onnx:{path}", found="onnxruntime is not installed", fix="pip install 'lockstep-tts[onnx]'"
         ) from None
     return onnxruntime
+
+
+@lru_cache
+def _limit_memory() -> None:
+    """Give all vocoders of this process one allocator with a limit."""
+    import onnxruntime  # pyright: ignore[reportMissingImports]
+
+    limit = onnxruntime.OrtArenaCfg({"max_mem": _MOST_MEMORY, "arena_extend_strategy": 1})
+    cpu = onnxruntime.OrtMemoryInfo(
+        "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
+    )
+    onnxruntime.create_and_register_allocator(cpu, limit)
 
 
 def _refusals() -> tuple[type[Exception], ...]:

@@ -114,6 +114,20 @@ def test_outputs_of_another_type_are_refused(tmp_path, kind):
         load(path)
 
 
+def test_an_operator_that_asks_for_too_much_memory_is_refused(tmp_path):
+    """More than 4 GiB, of a file of 300 bytes."""
+    nodes = [
+        helper.make_node("ConstantOfShape", ["length"], ["large"]),
+        helper.make_node("ReduceMean", ["mel"], ["mean"], axes=[0, 1, 2], keepdims=1),
+        helper.make_node("Mul", ["large", "mean"], ["audio"]),
+    ]
+    length = weight("length", np.array([1, 1, 2**30 + 2**20], np.int64))
+    path = save(tmp_path / "v.onnx", nodes, [("mel", TensorProto.FLOAT, [1, 80, "T"])],
+                [("audio", TensorProto.FLOAT, [1, 1, "S"])], [length])  # fmt: skip
+    with pytest.raises(LockstepError, match="not a usable ONNX model|does not run"):
+        load(path)
+
+
 def test_a_model_of_two_inputs_is_refused(tmp_path):
     nodes = [helper.make_node("Add", ["mel", "pitch"], ["audio"])]
     inputs = [("mel", TensorProto.FLOAT, [1, 80, "T"]), ("pitch", TensorProto.FLOAT, [1, 1, "T"])]
