@@ -31,7 +31,8 @@ Lockstep, a two-stage trainer in TensorFlow; this folder was written by its vers
 
 ## Use
 
-    pip install {library}
+With Lockstep installed:
+
     xtts-synth --ckpt {folder} "TEXT" -o out.wav
     xtts-train --init-from {folder} --config {folder}/{config} --cache features
 
@@ -141,7 +142,7 @@ def model_card(source: Source, facts: Facts, name: str) -> str:
     return _CARD.format(
         front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True), name=name, folder=shlex.quote(name),
         tokens=model["tokenizer"], profile=profile.name, rate=profile.sample_rate, channels=profile.mel_channels,
-        version=facts["version"], library=LIBRARY, license=facts["license"] or "Not stated.",
+        version=facts["version"], license=facts["license"] or "Not stated.",
         model=_table({**model, "languages": ", ".join(model["languages"])}), corpus=corpus,
         figures=_figures(evaluated) if evaluated else "Not computed.",
         weights=WEIGHTS_FILE, config=CONFIG_FILE, voice=VOICE_FILE, facts=FACTS_FILE,

@@ -124,7 +124,7 @@ def test_an_operator_that_asks_for_too_much_memory_is_refused(tmp_path):
     length = weight("length", np.array([1, 1, 2**30 + 2**20], np.int64))
     path = save(tmp_path / "v.onnx", nodes, [("mel", TensorProto.FLOAT, [1, 80, "T"])],
                 [("audio", TensorProto.FLOAT, [1, 1, "S"])], [length])  # fmt: skip
-    with pytest.raises(LockstepError, match="not a usable ONNX model|does not run"):
+    with pytest.raises(LockstepError, match=r"not a usable ONNX model|does not run"):
         load(path)
 
 
