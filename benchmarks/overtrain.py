@@ -97,9 +97,9 @@ def train(options: argparse.Namespace) -> Path:
 def score(options: argparse.Namespace) -> None:
     recogniser, console = make_recogniser(), Console(width=None if os.isatty(1) else 120)
     source, began = open_source(options.run or train(options)), time.perf_counter()
-    cache = source.run.cache()
+    cache = source.cache
     if cache is None:
-        raise LockstepError(str(source.run.run_file), found="no cache named")
+        raise LockstepError(str(source.checkpoint), found="no cache named")
     clips, profile = competing_clips(cache, source.voice, "train"), source.voice.mel_profile
     recordings = read_recordings(options.data, clips, profile.sample_rate)
     spoken = speak_clips(source, clips, range(len(clips)), SynthesisOptions())

@@ -97,7 +97,10 @@ def summarise(done: Evaluation) -> dict[str, object]:
 
 def training_seconds(done: Evaluation) -> dict[str, float]:
     """Seconds by activity up to the checkpoint, from metrics.jsonl; without start-up and validation."""
-    step, file = int(done.source.checkpoint.name.removeprefix("step-")), done.source.run.metrics_file
+    run = done.source.run
+    if run is None:
+        raise LockstepError(str(done.source.checkpoint), found="an exported folder, without metrics", expected="a run")
+    step, file = int(done.source.checkpoint.name.removeprefix("step-")), run.metrics_file
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     lines = [line for line in lines if line["step"] <= step]
     return {

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     "--init-from",
     type=click.Path(path_type=Path),
     metavar="CKPT",
-    help="Start a new run from the averaged weights of another.",
+    help="Start a new run from the averaged weights of another, or of an exported folder.",
 )
 @click.option("--steps", type=click.IntRange(min=1), help="training.steps")
 @click.option("--epochs", type=click.IntRange(min=1), help="training.epochs, which decides the steps")

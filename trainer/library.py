@@ -50,7 +50,7 @@ def train(
         settings: Single keys that override those, as in `{"training.steps": 1000}`.
         out: Run folder (default: runs/SIZE-CACHE).
         resume: True continues the run in `out` if there is one; a path continues that run folder or checkpoint.
-        init_from: Checkpoint whose averaged weights a new run starts from.
+        init_from: Checkpoint or exported folder whose averaged weights a new run starts from.
         quiet: Print nothing; metrics.jsonl still has every step.
 
     Returns:

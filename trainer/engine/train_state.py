@@ -74,12 +74,12 @@ class TrainState:
         for name, variable in self._variables().items():
             _assign(variable, arrays, name)
 
-    def restore_weights(self, arrays: dict[str, np.ndarray]) -> None:
-        """Start from the averaged weights of another run."""
+    def restore_weights(self, averages: dict[str, np.ndarray]) -> None:
+        """Start from the averaged weights of another run, by weight path."""
         for name, variable in self._variables().items():
             group, _, path = name.partition("/")
             if group in ("weights", "averages"):
-                _assign(variable, arrays, f"averages/{path}")
+                _assign(variable, averages, path)
 
 
 def _assign(variable: tf.Variable, arrays: dict[str, np.ndarray], name: str) -> None:

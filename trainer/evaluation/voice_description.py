@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
 from xtts.shared.cache.cache_spec import ENGLISH, MAX_FRAMES, MAX_TOKENS, TOKENIZER_FILE, CacheSpec
 from xtts.shared.config import AudioConfig, TextConfig
+from xtts.shared.errors import LockstepError
 from xtts.shared.text.bpe import Merges, check_merges
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -97,6 +98,17 @@ class Voice(_Part):
     def most_tokens(self) -> int:
         """Tokens L of the shape for the longest text."""
         return max(shape.tokens for shape in self.ladder)
+
+
+def check_voice(described: object, where: str) -> Voice:
+    """A voice that was stored; `LockstepError` names what is wrong with it."""
+    try:
+        voice = Voice.model_validate(described)
+        voice.mel_profile  # noqa: B018 - refuses a profile that this version does not have
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise LockstepError(f"{where}.{'.'.join(map(str, first['loc']))}", found=str(first["msg"]).lower()) from None
+    return voice
 
 
 def voice_of(cache: Path, spec: CacheSpec) -> Voice:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.config import Config, TrainingConfig
+from xtts.shared.config import Config, ModelConfig, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.atomic_files import move, sync_file
 from xtts.trainer.engine.schedule import decay_start
@@ -26,24 +26,30 @@ STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
 _META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progress")
 _VOICE = "model.voice_latents"
+PROFILE_SETTING = "cache.profile"
 ORDER_KEYS = ("training.seed", "data.shuffle_memory_mb")
 """Settings besides the model's that a resumed run must share, since they decide the order of the clips."""
 
 
 def describe(config: Config, spec: CacheSpec) -> dict[str, Any]:
     """Settings that must match to resume a checkpoint; those of `model.` and `cache.` also to use its weights."""
-    tree = config.model_dump(mode="json")
-    # The sizes of a reference encoder that is off have no effect.
-    idle = () if config.model.voice_latents else [key for key in tree["model"] if key.startswith("voice_")]
-    settings = {f"model.{key}": value for key, value in tree["model"].items() if key not in idle}
-    settings[_VOICE] = config.model.voice_latents
+    tree, settings = config.model_dump(mode="json"), model_settings(config.model)
     for key in ORDER_KEYS:
         section, field = key.split(".")
         settings[key] = tree[section][field]
     settings["cache.tokenizer_sha256"] = spec.tokenizer_sha256
-    settings["cache.profile"] = spec.profile["name"]
+    settings[PROFILE_SETTING] = spec.profile["name"]
     settings["cache.speakers"] = spec.speakers
     return {"settings": settings, "cache": spec.identity, "cache_fingerprint": spec.fingerprint}
+
+
+def model_settings(model: ModelConfig) -> dict[str, Any]:
+    """The settings of a model, `model.KEY` to value."""
+    tree = model.model_dump(mode="json")
+    # The sizes of a reference encoder that is off have no effect.
+    idle = () if model.voice_latents else [key for key in tree if key.startswith("voice_")]
+    settings = {f"model.{key}": value for key, value in tree.items() if key not in idle}
+    return {**settings, _VOICE: model.voice_latents}
 
 
 def save_checkpoint(
@@ -185,16 +191,19 @@ def _current_name(name: str) -> str:
     return name
 
 
-def _differences(meta: Mapping[str, Any], identity: Mapping[str, Any]) -> list[tuple[str, object, object]]:
+def _differences(saved: Mapping[str, Any], identity: Mapping[str, Any]) -> list[tuple[str, object, object]]:
     """(setting, saved value, wanted value) of every setting of `describe` that differs."""
-    saved, wanted = meta["settings"], identity["settings"]
+    wanted = identity["settings"]
     return [(key, saved.get(key), value) for key, value in wanted.items() if saved.get(key) != value]
 
 
-def check_weights(checkpoint: Path, identity: dict[str, Any]) -> None:
-    """Raise `LockstepError` for weights of another model or mel profile; embedding tables may differ."""
-    for key, saved, wanted in _differences(read_meta(checkpoint), identity):
-        if key.startswith("model.") or key == "cache.profile":
+def check_weights(checkpoint: Path, settings: Mapping[str, Any], identity: dict[str, Any]) -> None:
+    """Raise `LockstepError` for weights of another model or mel profile; embedding tables may differ.
+
+    settings: those that the weights were made with.
+    """
+    for key, saved, wanted in _differences(settings, identity):
+        if key.startswith("model.") or key == PROFILE_SETTING:
             raise LockstepError(str(checkpoint), found=f"weights of {key} = {saved!r}", expected=repr(wanted))
 
 
@@ -202,7 +211,7 @@ def check_resumable(checkpoint: Path, identity: dict[str, Any]) -> None:
     """Raise `LockstepError` for a checkpoint of another model, clip order or cache."""
     meta = read_meta(checkpoint)
     fix = "resume with the run's own settings, or take only the weights with --init-from"
-    for key, saved, wanted in _differences(meta, identity):
+    for key, saved, wanted in _differences(meta["settings"], identity):
         raise LockstepError(str(checkpoint), found=f"made with {key} = {saved!r}", expected=repr(wanted), fix=fix)
     if meta.get("cache") != identity["cache"]:
         same = meta.get("cache_fingerprint") == identity["cache_fingerprint"]

@@ -13,27 +13,26 @@ def _tables(voice: Voice) -> dict[str, Sequence[str]]:
 
 
 def take_rows(
-    arrays: Mapping[str, np.ndarray], initial: Mapping[str, np.ndarray], before: Voice, now: Voice
+    averages: Mapping[str, np.ndarray], initial: Mapping[str, np.ndarray], before: Voice, now: Voice
 ) -> dict[str, np.ndarray]:
-    """The averages of a checkpoint, with the rows of its tables reordered to the names in `now`.
+    """The averages of a stored model by weight path, with the rows of its tables reordered to the names in `now`.
 
-    arrays: of the checkpoint, `averages/PATH`; initial: the new model's initial values by PATH, kept for names that the
-    checkpoint does not have.
+    initial: the new model's initial values, kept for names that the stored model does not have.
     """
-    taken = dict(arrays)
+    taken = dict(averages)
     rows_before, rows_now = _tables(before), _tables(now)
     for path, value in initial.items():
         layer, _, leaf = path.rpartition("/")
         kind = layer.rpartition("/")[2]
         if leaf != "embeddings" or kind not in rows_now:
             continue
-        stored, places = arrays.get(f"averages/{path}"), {name: i for i, name in enumerate(rows_before[kind])}
+        stored, places = averages.get(path), {name: i for i, name in enumerate(rows_before[kind])}
         table = value.copy()
         if stored is not None and stored.shape == (len(places), value.shape[1]):
             for row, name in enumerate(rows_now[kind]):
                 if name in places:
                     table[row] = stored[places[name]]
-        taken[f"averages/{path}"] = table
+        taken[path] = table
     return taken
 
 

@@ -8,15 +8,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import exclusive
-from xtts.trainer.evaluation.voice_description import Voice, voice_of
+from xtts.trainer.evaluation.voice_description import Voice, check_voice, voice_of
 
 
 class RunFolder:
@@ -73,14 +71,7 @@ class RunFolder:
                 found="no `synthesis` entry, as runs of earlier versions have it",
                 fix=f"a few more steps write it: xtts-train --resume {self.path} --steps N",
             )
-        try:
-            voice = Voice.model_validate(described)
-            voice.mel_profile  # noqa: B018 - refuses a profile that this version does not have
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = f"{self.run_file} synthesis.{'.'.join(map(str, first['loc']))}"
-            raise LockstepError(where, found=str(first["msg"]).lower()) from None
-        return voice
+        return check_voice(described, f"{self.run_file} synthesis")
 
     def describe(self, config: Config, cache: Path, spec: CacheSpec) -> None:
         """Write `config.yaml` and `run.json`."""

@@ -25,6 +25,7 @@ from xtts.trainer.run.checkpoint import (
     step_of,
 )
 from xtts.trainer.run.run_folder import RunFolder
+from xtts.trainer.run.stored_model import open_model
 
 RUNS = Path("runs")
 
@@ -40,7 +41,7 @@ class RunPlan:
     resume: Path | None
     """Checkpoint to continue."""
     init_from: Path | None
-    """Checkpoint whose averaged weights to start from."""
+    """Checkpoint or exported folder whose averaged weights to start from."""
 
     @property
     def steps_done(self) -> int:
@@ -71,16 +72,17 @@ def make_plan(
             str(folder.path), found="already holds a run", fix="continue it with --resume, or give another --out"
         )
     sizes = batch_sizes(spec, resolved.training)
-    weights = find_checkpoint(init_from) if init_from else None
+    weights = open_model(init_from) if init_from else None
     if checkpoint:
         check_resumable(checkpoint, describe(resolved, spec))
     elif weights:
-        check_weights(weights, describe(resolved, spec))
+        check_weights(weights.checkpoint, weights.settings(), describe(resolved, spec))
     resolved = with_steps(resolved, spec, sizes)
     if checkpoint and not named:
         checkpoint = longer_run(checkpoint, resolved.training)
     return RunPlan(
-        config=resolved, cache=cache, spec=spec, folder=folder, resume=checkpoint, init_from=weights,
+        config=resolved, cache=cache, spec=spec, folder=folder, resume=checkpoint,
+        init_from=weights.checkpoint if weights else None,
     )  # fmt: skip
 
 

@@ -30,10 +30,10 @@ from xtts.trainer.run.checkpoint import (
 )
 from xtts.trainer.run.initial_weights import shared_names, take_rows
 from xtts.trainer.run.reporter import Reporter, StepRows, clip_namer
-from xtts.trainer.run.run_folder import RunFolder
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.signals import stop_requests
 from xtts.trainer.run.spoken_samples import Samples
+from xtts.trainer.run.stored_model import open_model
 from xtts.trainer.system.device import device_name
 
 _SIGNAL_SECONDS = 0.05
@@ -83,10 +83,10 @@ class Trainer:
         if self.plan.resume:
             state.restore(load_arrays(self.plan.resume))
         elif self.plan.init_from:
-            before = RunFolder.of_checkpoint(self.plan.init_from).voice()
-            now = voice_of(self.plan.cache, self.plan.spec)
+            stored = open_model(self.plan.init_from)
+            before, now = stored.voice, voice_of(self.plan.cache, self.plan.spec)
             initial = {weight.path: weight.numpy() for weight in state.model.trainable_variables}
-            state.restore_weights(take_rows(load_arrays(self.plan.init_from), initial, before, now))
+            state.restore_weights(take_rows(stored.averages(), initial, before, now))
             self._shared_names = shared_names(before, now)
 
     def _prepare_folder(self, console: Console) -> None:

@@ -21,7 +21,12 @@ class _Synth(DefaultCommandGroup):
 
 
 _checkpoint_option = click.option(
-    "--ckpt", "checkpoint", type=_PATH, required=True, metavar="DIR", help="A run folder or one checkpoint."
+    "--ckpt",
+    "checkpoint",
+    type=_PATH,
+    required=True,
+    metavar="DIR",
+    help="A run folder, one checkpoint, or an exported folder.",
 )
 _steps_option = click.option("--steps", type=click.IntRange(1, 1000), default=10, help="Euler steps of the decoder.")
 _temperature_option = click.option(
@@ -100,13 +105,24 @@ def evaluate(checkpoint: Path, cache: Path | None, split: "Split", limit: int, j
 @_checkpoint_option
 @click.argument("out", type=_PATH)
 @_steps_option
-def export(checkpoint: Path, out: Path, steps: int) -> None:
-    """Write the model as a SavedModel that stock TensorFlow runs alone."""
+@click.option(
+    "--format", "kind", type=click.Choice(["saved-model", "safetensors"]), default="saved-model",
+    help="For stock TensorFlow alone, or weights and a model card for --ckpt and --init-from elsewhere.",
+)  # fmt: skip
+@click.option("--license", "license_name", metavar="ID", help="For the model card.  [default: not stated]")
+@click.option("--evaluation", type=_PATH, metavar="FILE.json", help="Of evaluate --json, for the model card.")
+def export(checkpoint: Path, out: Path, steps: int, kind: str, license_name: str | None,
+           evaluation: Path | None) -> None:  # fmt: skip
+    """Write the model as a SavedModel, or as a folder to pass on."""
     with reported():
         from xtts.trainer.synth.export import ExportRequest
         from xtts.trainer.synth.export import export as run_export
 
-        run_export(ExportRequest(checkpoint=checkpoint, out=out, steps=steps))
+        run_export(
+            ExportRequest(
+                checkpoint=checkpoint, out=out, steps=steps, format=kind, license=license_name, evaluation=evaluation
+            )
+        )
 
 
 if __name__ == "__main__":

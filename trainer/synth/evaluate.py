@@ -66,7 +66,7 @@ def evaluate(request: EvaluationRequest, console: Console | None = None) -> Eval
     if request.json_file is not None:
         check_file(request.json_file, ".json", "--json")
     source = open_source(request.checkpoint)
-    cache = request.cache or source.run.cache() or Path(DEFAULT_CACHE)
+    cache = request.cache or source.cache or Path(DEFAULT_CACHE)
     clips = competing_clips(cache, source.voice, request.split)
     console, began = console or Console(width=None if os.isatty(1) else 120), time.perf_counter()
     own = spread(len(clips), request.limit)

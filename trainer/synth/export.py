@@ -1,4 +1,4 @@
-"""`xtts-synth export`: the model as a SavedModel for stock TensorFlow, with its tokenizer and mel profile."""
+"""`xtts-synth export`: the model as a SavedModel for stock TensorFlow, or as a folder to pass on and train on."""
 
 import json
 import os
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.voice_description import Shape
+from xtts.trainer.run.model_folder import write_model_folder
+from xtts.trainer.synth.model_card import CARD_FILE, FACTS_FILE, collect_facts, model_card
 from xtts.trainer.synth.output_files import check_folder
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from xtts.trainer.synth.speaker import Generated
 
 PROFILE_FILE, MODEL_FOLDER = "profile.json", "model"
+SAVED_MODEL, SAFETENSORS = "saved-model", "safetensors"
+FORMATS = (SAVED_MODEL, SAFETENSORS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,18 +34,27 @@ class ExportRequest:
     checkpoint: Path
     out: Path
     steps: int
+    format: str = SAVED_MODEL
+    license: str | None = None
+    evaluation: Path | None = None
+    """JSON of `xtts-synth evaluate`."""
 
 
 def export(request: ExportRequest) -> None:
-    """Write `out/` with `model/`, `tokenizer.json` and `profile.json` atomically."""
+    """Write `out/` atomically: `model/` or what `write_model_folder` writes, `tokenizer.json` and `profile.json`."""
     check_folder(request.out, "OUT")
     if request.out.exists():
         raise LockstepError("OUT", found=f"{request.out} already exists", expected="a new folder")
+    if request.format != SAFETENSORS and (request.license or request.evaluation):
+        raise LockstepError("--license, --evaluation", found=f"--format {request.format}", expected=SAFETENSORS)
     source = open_source(request.checkpoint)
     partial = request.out.with_name(f".{request.out.name}.{os.getpid()}.partial")
     try:
         partial.mkdir()
-        _save_model(source, partial / MODEL_FOLDER, request.steps)
+        if request.format == SAFETENSORS:
+            _save_folder(source, partial, request)
+        else:
+            _save_model(source, partial / MODEL_FOLDER, request.steps)
         tokenizer = json.dumps(source.voice.symbol_table.to_json(), indent=1, ensure_ascii=False) + "\n"
         (partial / TOKENIZER_FILE).write_text(tokenizer, encoding="utf-8")
         described = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
@@ -51,6 +64,9 @@ def export(request: ExportRequest) -> None:
         raise LockstepError(str(request.out), found=f"cannot be written ({error.strerror})") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+    if request.format == SAFETENSORS:
+        print(f"{request.out}: {source.checkpoint} as safetensors; its card is {request.out / CARD_FILE}")
+        return
     shapes = ", ".join(f"{name(shape)} ({shape.frames} frames)" for shape in source.voice.ladder)
     print(f"{request.out}: {source.checkpoint} as a SavedModel; signatures: {shapes}")
 
@@ -58,6 +74,17 @@ def export(request: ExportRequest) -> None:
 def name(shape: Shape) -> str:
     """Name of a shape's signature: its tokens and frames."""
     return f"speak_{shape.tokens}_{shape.frames}"
+
+
+def _save_folder(source: Source, folder: Path, request: ExportRequest) -> None:
+    if source.run is None:
+        raise LockstepError("--ckpt", found=f"{source.checkpoint} is exported already", fix="copy the folder")
+    weights = source.averages()
+    parameters = sum(values.size for values in weights.values())
+    facts = collect_facts(source, parameters=parameters, license_name=request.license, evaluation=request.evaluation)
+    write_model_folder(folder, config=source.config(), voice=source.voice, weights=weights)
+    (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / CARD_FILE).write_text(model_card(source, facts, request.out.resolve().name), encoding="utf-8")
 
 
 def _save_model(source: Source, folder: Path, steps: int) -> None:

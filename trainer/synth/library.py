@@ -70,7 +70,7 @@ def load_voice(
     This imports and configures TensorFlow as `xtts.trainer.train` does.
 
     Args:
-        checkpoint: A run folder, for its newest checkpoint, or one checkpoint.
+        checkpoint: A run folder, for its newest checkpoint, one checkpoint, or an exported folder.
         speaker: Speaker name, for a corpus with several (default: the first).
         language: ISO code of the language, for a corpus with several (default: the first).
         speaker_wav: Recording of the voice to imitate; required for a model with voice latents. At least one second
@@ -109,7 +109,7 @@ def evaluate_checkpoint(
     """Speak sentences of a cache and compare them with their recordings, as `xtts-synth evaluate` does.
 
     Args:
-        checkpoint: A run folder, for its newest checkpoint, or one checkpoint.
+        checkpoint: A run folder, for its newest checkpoint, one checkpoint, or an exported folder.
         cache: Cache with the sentences (default: the cache of the run).
         split: Split of the cache.
         limit: Most sentences to speak; they are compared with all recordings.

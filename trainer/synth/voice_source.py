@@ -1,32 +1,19 @@
-"""The source of a voice: a checkpoint and its run folder, read without TensorFlow."""
+"""The source of a voice: a stored model, read without TensorFlow."""
 
 import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from xtts.shared.config import ModelConfig
-from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.voice_description import Voice
-from xtts.trainer.run.checkpoint import find_checkpoint, load_arrays
-from xtts.trainer.run.run_folder import RunFolder
+from xtts.trainer.run.stored_model import StoredModel, open_model
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
-    """A checkpoint that can speak."""
+class Source(StoredModel):
+    """A stored model that can speak."""
 
-    checkpoint: Path
-    run: RunFolder
     model: ModelConfig
-    voice: Voice
-
-    def averages(self) -> dict[str, np.ndarray]:
-        """Averaged weights by weight path."""
-        arrays = load_arrays(self.checkpoint)
-        return {name.removeprefix("averages/"): arrays[name] for name in arrays if name.startswith("averages/")}
 
     @property
     def conditioning(self) -> list[str]:
@@ -66,7 +53,6 @@ class Source:
 
 
 def open_source(path: Path) -> Source:
-    """The voice of a run folder or of one checkpoint; `LockstepError` if something is missing."""
-    checkpoint = find_checkpoint(path)
-    run = RunFolder.of_checkpoint(checkpoint)
-    return Source(checkpoint=checkpoint, run=run, model=load_config(str(run.config_file)).model, voice=run.voice())
+    """The voice of an exported folder, a run folder or one checkpoint; `LockstepError` if something is missing."""
+    stored = open_model(path)
+    return Source(checkpoint=stored.checkpoint, run=stored.run, voice=stored.voice, model=stored.config().model)

@@ -22,26 +22,26 @@ def rows(count, start):
 
 def test_rows_move_with_their_symbols_and_new_ones_keep_their_own_values():
     before, now = voice("_ abc"), voice("_ cbäö")
-    arrays = {f"averages/{TOKENS}": rows(5, 100), "averages/other/kernel": rows(2, 7), "step": np.array(3)}
+    arrays = {TOKENS: rows(5, 100), "other/kernel": rows(2, 7), "step": np.array(3)}
     taken = take_rows(arrays, {TOKENS: rows(6, 0)}, before, now)
-    assert taken[f"averages/{TOKENS}"][:, 0].tolist() == [100, 101, 104, 103, 4, 5]
-    assert taken["averages/other/kernel"] is arrays["averages/other/kernel"]
+    assert taken[TOKENS][:, 0].tolist() == [100, 101, 104, 103, 4, 5]
+    assert taken["other/kernel"] is arrays["other/kernel"]
     assert shared_names(before, now) == "4 of 6 symbols"
 
 
 def test_a_table_that_the_checkpoint_does_not_have_keeps_its_own_values():
     before, now = voice("_ a"), voice("_ a", speakers=["ann", "bob"], languages=["en", "fa"])
-    arrays = {f"averages/{TOKENS}": rows(3, 100)}
+    arrays = {TOKENS: rows(3, 100)}
     taken = take_rows(arrays, {TOKENS: rows(3, 0), ENCODER_SPEAKERS: rows(2, 0)}, before, now)
-    assert taken[f"averages/{ENCODER_SPEAKERS}"].tolist() == rows(2, 0).tolist()
+    assert taken[ENCODER_SPEAKERS].tolist() == rows(2, 0).tolist()
     assert shared_names(before, now) == "0 of 2 speakers, 1 of 2 languages"
 
 
 def test_speakers_are_found_by_name():
     before, now = voice("_ a", speakers=["ann", "bob"]), voice("_ a", speakers=["bob", "cy", "ann"])
-    arrays = {f"averages/{TOKENS}": rows(3, 100), f"averages/{ENCODER_SPEAKERS}": rows(2, 50)}
+    arrays = {TOKENS: rows(3, 100), ENCODER_SPEAKERS: rows(2, 50)}
     taken = take_rows(arrays, {TOKENS: rows(3, 0), ENCODER_SPEAKERS: rows(3, 0)}, before, now)
-    assert taken[f"averages/{ENCODER_SPEAKERS}"][:, 0].tolist() == [51, 1, 50]
+    assert taken[ENCODER_SPEAKERS][:, 0].tolist() == [51, 1, 50]
 
 
 def test_identical_names_print_nothing():

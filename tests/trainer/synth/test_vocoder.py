@@ -1,81 +1,206 @@
-"""ONNX vocoders, with a stand-in for onnxruntime."""
+"""ONNX vocoders, run by onnxruntime on graphs built by hand."""
 
 import sys
-from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.signal
+from onnx import TensorProto, helper
+from onnx_graphs import VOCOS_METADATA, hifigan, save, vocos, weight
 
+from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
 from xtts.trainer.synth.vocoder import make_vocoder
 
-HIFIGAN = mel_profile("hifigan")
+HIFIGAN, VOCOS24 = mel_profile("hifigan"), mel_profile("vocos24")
+STATED = {"mel_profile": "hifigan"}
 
 
-@pytest.fixture
-def onnx_vocoder(monkeypatch, tmp_path):
-    """`onnx_vocoder(metadata, input shape)`: the path of a model that gives 256 samples of its frame's mean."""
-
-    def install(metadata, shape):
-        def run(_, inputs):
-            axis = 1 if shape[1] == 80 else 2
-            return [np.repeat(inputs["mel"].mean(axis=axis), 256, axis=1)[:, None]]
-
-        class Fail(Exception):
-            pass
-
-        def session(data, providers):
-            if data == b"junk":
-                raise Fail("no model\nat all")
-            return SimpleNamespace(
-                get_modelmeta=lambda: SimpleNamespace(custom_metadata_map=metadata),
-                get_inputs=lambda: [SimpleNamespace(name="mel", shape=shape)],
-                run=run,
-            )
-
-        runtime, capi = ModuleType("onnxruntime"), ModuleType("onnxruntime.capi")
-        state = ModuleType("onnxruntime.capi.onnxruntime_pybind11_state")
-        runtime.InferenceSession, state.Fail = session, Fail
-        capi.onnxruntime_pybind11_state = state
-        for module in (runtime, capi, state):
-            monkeypatch.setitem(sys.modules, module.__name__, module)
-        (tmp_path / "vocoder.onnx").write_bytes(b"model")
-        return tmp_path / "vocoder.onnx"
-
-    return install
+def load(path, profile=HIFIGAN, warn=print):
+    return make_vocoder(f"onnx:{path}", profile, warn)
 
 
-@pytest.mark.parametrize("shape", [[1, 80, "T"], ["B", "T", 80]])
-def test_an_onnx_vocoder_gets_the_mel_in_its_own_order(onnx_vocoder, shape):
-    warnings = []
-    vocoder = make_vocoder(f"onnx:{onnx_vocoder({'mel_profile': 'hifigan'}, shape)}", HIFIGAN, warnings.append)
-    mel = np.linspace(-0.5, 0.5, 7)[:, None].repeat(80, axis=1).astype(np.float32)
-    samples = vocoder(mel)
-    np.testing.assert_allclose(samples, np.repeat(mel[:, 0], 256), atol=1e-6)
+def ramp(frames=7):
+    """float32[T, 80], the same in all channels."""
+    return np.linspace(-3, 3, frames, dtype=np.float32)[:, None].repeat(80, axis=1)
+
+
+@pytest.fixture(scope="module")
+def speech():
+    """Two gliding tones in noise, float64[S] at 24 kHz."""
+    time = np.arange(24_000) / 24_000
+    tones = 0.4 * np.sin(2 * np.pi * (200 + 150 * time) * time) + 0.2 * np.sin(2 * np.pi * 1900 * time)
+    return tones + 0.05 * np.random.default_rng(0).standard_normal(len(time))
+
+
+def spectrum_of(samples, *, pad):
+    padded = np.pad(samples, pad, mode="reflect")
+    window = scipy.signal.get_window("hann", 1024)
+    frames = np.lib.stride_tricks.sliding_window_view(padded, 1024)[::256] * window
+    return np.fft.rfft(frames, axis=1).T
+
+
+# Samples: HiFi-GAN, BigVGAN
+
+
+@pytest.mark.parametrize("shape", [(1, 80, "T"), ("B", "T", 80), ("B", "C", "T"), (None, None, None)])
+@pytest.mark.parametrize(("kind", "gain", "scale"), [("float", 1.0, 1.0), ("int16", 32_767.0, 32_767 / 32_768)])
+def test_a_vocoder_of_samples_gets_the_mel_in_its_own_order(tmp_path, shape, kind, gain, scale):
+    warnings, mel = [], ramp()
+    path = hifigan(tmp_path / "v.onnx", shape=shape, kind=kind, gain=gain, metadata=STATED)
+    samples = load(path, warn=warnings.append)(mel)
+    assert samples.dtype == np.float32
+    np.testing.assert_allclose(samples, np.repeat(np.tanh(0.1 * mel[:, 0]), 256) * scale, atol=1 / 30_000)
     assert not warnings
 
 
-def test_a_vocoder_of_another_profile_is_refused_and_one_of_none_is_used_with_a_warning(onnx_vocoder):
-    path = onnx_vocoder({"mel_profile": "vocos24"}, [1, 80, "T"])
-    with pytest.raises(LockstepError, match="a vocoder for mel profile vocos24, expected hifigan, the checkpoint's"):
-        make_vocoder(f"onnx:{path}", HIFIGAN, print)
+def test_a_little_beyond_full_scale_is_clipped(tmp_path):
+    samples = load(hifigan(tmp_path / "v.onnx", gain=2.0))(ramp() * 2)
+    assert samples.max() == 1.0
+    assert samples.min() == -1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hop": 200}, r"shape \[1, 1, 8000\] for 40 frames, expected 10240 samples, give or take a hop of 256"),
+        ({"gain": 3e4}, r"samples up to 2\.4.*e\+04, expected samples in -1 to 1, or int16"),
+        ({"gain": np.nan}, "10240 of 10240 samples not finite"),
+        ({"channels": 100, "shape": (1, 100, "T")}, r"mel \[1, 100, 'T'\].*expected one log-mel \[1, 80, T\]"),
+        ({"channels": 100, "shape": (1, 100, "T")}, "of profile hifigan"),
+        ({"shape": (1, 80, 200)}, r"inputs mel \[1, 80, 200\]"),
+        ({"shape": (4, 80, "T")}, r"inputs mel \[4, 80, 'T'\]"),
+        ({"channels": 100, "shape": ("B", "C", "T")}, r"does not run on a log-mel \[1, 80, 40\] of profile hifigan \("),
+        ({"metadata": {"mel_profile": "vocos24"}}, "a vocoder for mel profile vocos24, expected hifigan, the check"),
+        ({"metadata": {"sample_rate": 24_000}}, "sample_rate 24000, expected 22050, as in mel profile hifigan"),
+        ({"metadata": {"n_mels": 100}}, "n_mels 100, expected 80, as in mel profile hifigan"),
+        ({"metadata": {"hop_length": 300}}, "hop_length 300, expected 256"),
+        ({"metadata": {"sample_rate": "high"}}, "sample_rate 'high' in its metadata, expected a number"),
+    ],
+)
+def test_what_is_no_vocoder_of_this_profile_is_refused_before_anything_is_spoken(tmp_path, options, message):
+    path = hifigan(tmp_path / "v.onnx", **options)
+    with pytest.raises(LockstepError, match=message):
+        load(path, warn=lambda _: None)
+
+
+def test_a_model_that_names_no_profile_is_used_with_a_warning(tmp_path):
     warnings = []
-    make_vocoder(f"onnx:{onnx_vocoder({}, [1, 80, 'T'])}", HIFIGAN, warnings.append)
-    assert "declares no mel_profile" in warnings[0]
+    load(hifigan(tmp_path / "v.onnx"), warn=warnings.append)
+    assert "declares no mel_profile; it is given log-mels of profile hifigan" in warnings[0]
 
 
-def test_models_that_are_no_vocoder_are_refused(onnx_vocoder):
-    path = onnx_vocoder({"mel_profile": "hifigan"}, [1, 100, "T"])
-    with pytest.raises(LockstepError, match=r"inputs mel \[1, 100, 'T'\], expected one log-mel \[1, 80, T\]"):
-        make_vocoder(f"onnx:{path}", HIFIGAN, print)(np.zeros((4, 80), np.float32))
-    path.write_bytes(b"junk")
-    with pytest.raises(LockstepError, match=r"not a usable ONNX model \(no model\)"):
-        make_vocoder(f"onnx:{path}", HIFIGAN, print)
+def test_every_output_is_checked_not_only_the_first(tmp_path):
+    """Finite for silence, infinite for loud mels."""
+    nodes = [
+        helper.make_node("ConvTranspose", ["mel", "kernel"], ["up"], strides=[256]),
+        helper.make_node("Exp", ["up"], ["audio"]),
+    ]
+    kernel = weight("kernel", np.full((80, 1, 256), 1.0, np.float32))
+    path = save(tmp_path / "v.onnx", nodes, [("mel", TensorProto.FLOAT, [1, 80, "T"])],
+                [("audio", TensorProto.FLOAT, [1, 1, "S"])], [kernel])  # fmt: skip
+    vocoder = load(path)
+    with pytest.raises(LockstepError, match="256 of 512 samples not finite"):
+        vocoder(np.stack([np.full(80, -1.0), np.full(80, 2.0)]).astype(np.float32))
 
 
-def test_without_onnxruntime_the_extra_is_named(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    (tmp_path / "vocoder.onnx").write_bytes(b"model")
-    with pytest.raises(LockstepError, match=r"pip install 'lockstep-tts\[onnx\]'"):
-        make_vocoder(f"onnx:{tmp_path / 'vocoder.onnx'}", HIFIGAN, print)
+@pytest.mark.parametrize("kind", [TensorProto.INT32, TensorProto.BOOL])
+def test_outputs_of_another_type_are_refused(tmp_path, kind):
+    nodes = [helper.make_node("Cast", ["mel"], ["audio"], to=kind)]
+    path = save(tmp_path / "v.onnx", nodes, [("mel", TensorProto.FLOAT, [1, 80, "T"])],
+                [("audio", kind, [1, 80, "T"])], [])  # fmt: skip
+    with pytest.raises(LockstepError, match=r"outputs audio \[1, 80, 'T'\] tensor\(.*expected samples, float or int16"):
+        load(path)
+
+
+def test_an_operator_that_asks_for_too_much_memory_is_refused(tmp_path):
+    """More than 4 GiB, of a file of 300 bytes."""
+    nodes = [
+        helper.make_node("ConstantOfShape", ["length"], ["large"]),
+        helper.make_node("ReduceMean", ["mel"], ["mean"], axes=[0, 1, 2], keepdims=1),
+        helper.make_node("Mul", ["large", "mean"], ["audio"]),
+    ]
+    length = weight("length", np.array([1, 1, 2**30 + 2**20], np.int64))
+    path = save(tmp_path / "v.onnx", nodes, [("mel", TensorProto.FLOAT, [1, 80, "T"])],
+                [("audio", TensorProto.FLOAT, [1, 1, "S"])], [length])  # fmt: skip
+    with pytest.raises(LockstepError, match=r"not a usable ONNX model|does not run"):
+        load(path)
+
+
+def test_a_model_of_two_inputs_is_refused(tmp_path):
+    nodes = [helper.make_node("Add", ["mel", "pitch"], ["audio"])]
+    inputs = [("mel", TensorProto.FLOAT, [1, 80, "T"]), ("pitch", TensorProto.FLOAT, [1, 1, "T"])]
+    path = save(tmp_path / "v.onnx", nodes, inputs, [("audio", TensorProto.FLOAT, [1, 80, "T"])], [])
+    with pytest.raises(LockstepError, match=r"pitch \[1, 1, 'T'\] tensor\(float\), expected one log-mel"):
+        load(path)
+
+
+# A spectrum: Vocos
+
+
+@pytest.mark.parametrize("names", [("mag", "x", "y"), ("101", "102", "103")])
+def test_the_spectrum_of_vocos_becomes_the_signal(tmp_path, speech, names):
+    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), names=names)
+    samples = load(path, VOCOS24)(log_mel(speech.astype(np.float32), VOCOS24))
+    assert len(samples) == 93 * 256  # 94 centred frames
+    np.testing.assert_allclose(samples, speech[: len(samples)], atol=1e-4)
+
+
+def test_without_center_vocos_gives_a_hop_for_every_frame(tmp_path, speech):
+    metadata = {**VOCOS_METADATA, "sample_rate": 22_050, "center": 0}
+    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=384), channels=80, metadata=metadata)
+    samples = load(path)(log_mel(speech.astype(np.float32), HIFIGAN))
+    assert len(samples) == 93 * 256
+    np.testing.assert_allclose(samples[:-256], speech[: 92 * 256], atol=1e-4)
+
+
+def test_missing_metadata_is_as_in_vocos_itself(tmp_path, speech):
+    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), metadata={})
+    samples = load(path, VOCOS24)(log_mel(speech.astype(np.float32), VOCOS24))
+    np.testing.assert_allclose(samples, speech[: len(samples)], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"sample_rate": 22_050}, "sample_rate 22050, expected 24000, as in mel profile vocos24"),
+        ({"hop_length": 512}, "hop_length 512, expected 256"),
+        ({"hop_length": 0}, "hop_length 0, expected 256"),
+        ({"n_fft": 2048}, r"output mag of shape \[1, 513, 40\], expected \[1, 1025, 40\] for 40 frames and n_fft 2048"),
+        ({"n_fft": 512}, "n_fft 512, win_length 1024 and hop_length 256 in its metadata"),
+        ({"n_fft": 10**12}, "n_fft 1000000000000,"),
+        ({"window_type": "povey"}, "window_type 'povey', expected hann or rectangular"),
+        ({"center": "yes"}, "center 'yes' in its metadata"),
+    ],
+)
+def test_metadata_of_vocos_that_do_not_fit_are_refused(tmp_path, speech, metadata, message):
+    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), metadata={**VOCOS_METADATA, **metadata})
+    with pytest.raises(LockstepError, match=message):
+        load(path, VOCOS24)
+
+
+def test_three_outputs_of_something_else_are_refused(tmp_path, speech):
+    metadata = {**VOCOS_METADATA, "model_type": "other"}
+    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), names=("a", "b", "c"), metadata=metadata)
+    with pytest.raises(LockstepError, match=r"outputs a \[1, 513, 'T'\].*the spectrum mag, x, y of Vocos"):
+        load(path, VOCOS24)
+
+
+def test_a_spectrum_that_is_not_finite_is_refused(tmp_path, speech):
+    spectrum = spectrum_of(speech, pad=512)
+    spectrum[3, 10] = np.nan
+    path = vocos(tmp_path / "v.onnx", spectrum)
+    with pytest.raises(LockstepError, match="samples not finite"):
+        load(path, VOCOS24)
+
+
+# What is not installed
+
+
+@pytest.mark.parametrize("missing", ["onnxruntime", "onnx"])
+def test_without_the_packages_the_extra_is_named(monkeypatch, tmp_path, missing):
+    path = hifigan(tmp_path / "v.onnx")
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(LockstepError, match=rf"{missing} is not installed; pip install 'lockstep-tts\[onnx\]'"):
+        load(path)

@@ -1,0 +1,180 @@
+"""Exported folders from elsewhere: damaged and hostile ones are refused in one line, before memory is asked for."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
+from xtts.trainer.model.acoustic_model import AcousticModel
+from xtts.trainer.run.model_folder import least_parameters, read_config, write_model_folder
+from xtts.trainer.run.stored_model import open_model
+
+TABLE = Symbols(kind="characters", add_blank=False, symbols=["<pad>", "<blank>", " ", *"abc"])
+VOICE = Voice(
+    profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=TABLE, speakers=["ann", "bob"],
+    shapes=[Shape(tokens=8, frames=64)],
+)  # fmt: skip
+
+
+@pytest.fixture
+def config(micro):
+    return load_config("tiny", assignments=micro)
+
+
+def export(folder, config, weights=None):
+    """An exported folder; as many values as the model needs in one weight."""
+    folder.mkdir()
+    count = least_parameters(config.model, VOICE)
+    weights = weights or {"a": np.arange(count, dtype=np.float32), "b": np.ones((2, 3), np.float32)}
+    write_model_folder(folder, config=config, voice=VOICE, weights=weights)
+    (folder / "tokenizer.json").write_text(json.dumps(VOICE.symbol_table.to_json()))
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path, config):
+    return export(tmp_path / "exported", config)
+
+
+def write_raw(folder, header, data=b"", length=None):
+    """A safetensors file as bytes: 8 bytes of header length, header, data."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    packed = struct.pack("<Q", len(text) if length is None else length)
+    (folder / "model.safetensors").write_bytes(packed + text + data)
+
+
+def part(begin, end, shape=None, dtype="F32"):
+    return {"dtype": dtype, "shape": [(end - begin) // 4] if shape is None else shape, "data_offsets": [begin, end]}
+
+
+def test_what_was_written_is_read(folder, config):
+    stored = open_model(folder)
+    assert stored.voice == VOICE
+    assert stored.config() == config
+    assert stored.cache is None
+    assert stored.averages()["b"].tolist() == np.ones((2, 3)).tolist()
+    assert stored.settings()["model.text_width"] == 16
+    assert stored.settings()["cache.profile"] == "hifigan"
+
+
+@pytest.mark.parametrize(
+    ("header", "data", "length", "message"),
+    [
+        ({}, b"", 2**63, "header too large"),
+        ({}, b"", 50_000_000, "invalid header length"),
+        ({"a": part(0, 16)}, bytes(8), None, "file not fully covered"),
+        ({"a": part(0, 16)}, bytes(20), None, "file not fully covered"),
+        ({"a": part(0, 16, [2**40, 2**40])}, bytes(16), None, "overflow"),
+        ({"a": part(0, 16, [2**30])}, bytes(16), None, "not a usable safetensors file"),
+        ({"a": part(0, 16), "b": part(8, 24)}, bytes(24), None, "invalid offset for tensor `b`"),
+        ({"a": part(0, 16), "b": part(24, 40)}, bytes(40), None, "invalid offset for tensor `b`"),
+        ({"a": part(16, 0, [4])}, bytes(16), None, "invalid offset"),
+        ({"a": part(0, 16, [-4])}, bytes(16), None, "expected usize"),
+        ({"a": part(0, 16, dtype="F99")}, bytes(16), None, "unknown variant `F99`"),
+        ({"a": part(0, 16, [2], dtype="F64")}, bytes(16), None, "weight a of type F64, expected F32"),
+        ({"a": part(0, 16, [8], dtype="BF16")}, bytes(16), None, "weight a of type BF16, expected F32"),
+        ({"a": part(0, 16, dtype="I32")}, bytes(16), None, "weight a of type I32, expected F32"),
+        (b"[" * 100_000, b"", None, "invalid JSON"),
+        (b"\x80\x04\x95", b"", None, "header"),
+        ({"a": part(0, 16)}, bytes(16), None, r"4 values, expected at least [\d,]+ for the model of config\.yaml"),
+    ],
+)
+def test_hostile_weights_are_refused(folder, header, data, length, message):
+    write_raw(folder, header, data, length)
+    with pytest.raises(LockstepError, match=message):
+        open_model(folder).averages()
+
+
+def test_files_that_are_cut_off_or_missing_are_refused(folder):
+    path = folder / "model.safetensors"
+    whole = path.read_bytes()
+    for size in (0, 5, 40, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        with pytest.raises(LockstepError, match=r"not a usable safetensors file .*; download it again"):
+            open_model(folder).averages()
+    path.unlink()
+    with pytest.raises(LockstepError, match="not a usable safetensors file"):
+        open_model(folder).averages()
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path, config):
+    count = least_parameters(config.model, VOICE)
+    folder = export(tmp_path / "nan", config, {"a": np.full(count, np.nan, np.float32)})
+    with pytest.raises(LockstepError, match="weight a is not finite"):
+        open_model(folder).averages()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"text_width": 2**20}, "expected at least [0-9,]{15,} for the model"),
+        ({"text_blocks": 10**9}, "expected at least"),
+        ({"decoder_kernel": 10**9 + 1}, "expected at least"),
+        ({"duration_width": 10**6}, "expected at least"),
+        ({"voice_latents": 8, "voice_width": 2**20}, "expected at least"),
+    ],
+)
+def test_a_configuration_of_a_model_larger_than_its_weights_is_refused(folder, config, change, message):
+    """Before the model is made."""
+    text = (folder / "config.yaml").read_text()
+    for key, value in change.items():
+        text = text.replace(f"  {key}: {getattr(config.model, key)}\n", f"  {key}: {value}\n")
+    (folder / "config.yaml").write_text(text)
+    with pytest.raises(LockstepError, match=message):
+        open_model(folder).averages()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: &a [x]\nb: *a\n", "nested values or aliases"),
+        ("model: {a: {b: {c: 1}}}", "nested values or aliases"),
+        ("[" * 30_000, "nested values or aliases|not readable as YAML"),
+        ("a: " + "x" * 70_000, "70,003 bytes, expected at most 65,536"),
+        ("model: !!python/object/apply:os.system ['true']", "nested values|not readable|config.yaml"),
+        ("model: {size: tiny", r"not readable as YAML \(line 1\)"),
+        ("model: {text_width: wide}", "model.text_width"),
+    ],
+)
+def test_hostile_configurations_are_refused(folder, text, message):
+    (folder / "config.yaml").write_text(text)
+    with pytest.raises(LockstepError, match=message):
+        read_config(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("voice.json", "{", "voice.json: cannot be read"),
+        ("voice.json", "[" * 100_000, "voice.json: cannot be read"),
+        ("voice.json", "[]", "no JSON object"),
+        ("voice.json", '{"format_version": 2}', "format version 2, expected 1"),
+        ("voice.json", '{"format_version": 1}', "no `voice` entry"),
+        ("voice.json", '{"format_version": 1, "voice": {"profile": "x"}}', "voice.json.mel_mean: field required"),
+        ("tokenizer.json", '{"kind": "characters", "add_blank": false, "symbols": []}', "tokenizer.symbols"),
+        ("tokenizer.json", None, "tokenizer.json: no such file, expected a folder written by xtts-synth export"),
+        ("voice.json", None, "voice.json: no such file"),
+        ("config.yaml", None, "config.yaml: no such file"),
+    ],
+)
+def test_other_files_are_checked_too(folder, file, text, message):
+    if text is None:
+        (folder / file).unlink()
+    else:
+        (folder / file).write_text(text)
+    with pytest.raises(LockstepError, match=message):
+        open_model(folder).averages()
+
+
+@pytest.mark.parametrize("latents", [0, 4])
+@pytest.mark.parametrize("size", ["micro", "tiny", "small"])
+def test_no_model_has_fewer_parameters_than_the_least(config, size, latents):
+    model = (config if size == "micro" else load_config(size)).model.model_copy(update={"voice_latents": latents})
+    made = AcousticModel(
+        model, vocabulary=len(TABLE.symbols), mel_channels=80, mel_mean=0.0, mel_deviation=1.0, speakers=2, languages=1
+    )
+    assert 0.4 * made.parameter_count < least_parameters(model, VOICE) <= made.parameter_count

@@ -1,0 +1,70 @@
+"""Hand-built ONNX vocoders: what HiFi-GAN, BigVGAN and sherpa-onnx's Vocos look like from outside."""
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+def weight(name, values):
+    return numpy_helper.from_array(np.asarray(values), name)
+
+
+def save(path, nodes, inputs, outputs, weights, metadata=()):
+    """Write a model; inputs and outputs: (name, type, shape)."""
+    graph = helper.make_graph(
+        nodes, "vocoder", [helper.make_tensor_value_info(*each) for each in inputs],
+        [helper.make_tensor_value_info(*each) for each in outputs], weights,
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    helper.set_model_props(model, {key: str(value) for key, value in dict(metadata).items()})
+    onnx.save(model, str(path))
+    return path
+
+
+def hifigan(path, *, channels=80, hop=256, shape=(1, 80, "T"), kind="float", gain=1.0, metadata=()):
+    """tanh(mean of the channels * 0.1) * gain, each frame `hop` times: float [1, 1, S], or int16 [1, 1, S]."""
+    first = "mel"
+    nodes = []
+    if shape[1] != channels and shape[2] == channels:
+        nodes.append(helper.make_node("Transpose", ["mel"], ["turned"], perm=[0, 2, 1]))
+        first = "turned"
+    nodes += [
+        helper.make_node("ConvTranspose", [first, "kernel"], ["up"], strides=[hop]),
+        helper.make_node("Tanh", ["up"], ["bounded"]),
+        helper.make_node("Mul", ["bounded", "gain"], ["scaled" if kind == "int16" else "audio"]),
+    ]
+    if kind == "int16":
+        nodes.append(helper.make_node("Cast", ["scaled"], ["audio"], to=TensorProto.INT16))
+    weights = [
+        weight("kernel", np.full((channels, 1, hop), 0.1 / channels, np.float32)),
+        weight("gain", np.float32(gain)),
+    ]
+    sound = TensorProto.INT16 if kind == "int16" else TensorProto.FLOAT
+    return save(
+        path, nodes, [("mel", TensorProto.FLOAT, shape)], [("audio", sound, [1, 1, "S"])], weights, metadata
+    )  # fmt: skip
+
+
+VOCOS_METADATA = {
+    "model_type": "vocos", "sample_rate": 24_000, "version": 1, "n_fft": 1024, "hop_length": 256, "win_length": 1024,
+    "window_type": "hann", "center": 1, "pad_mode": "reflect", "normalized": 0,
+}  # fmt: skip
+
+
+def vocos(path, spectrum, *, channels=100, names=("mag", "x", "y"), metadata=VOCOS_METADATA):
+    """For T frames of any mel the first T frames of a spectrum complex[F, frames]: magnitude, cosine and sine."""
+    phase = np.angle(spectrum)
+    parts = [np.abs(spectrum), np.cos(phase), np.sin(phase)]
+    nodes = [
+        helper.make_node("Shape", ["mels"], ["length"], start=2, end=3),
+        *(
+            helper.make_node("Slice", [f"whole_{name}", "zero", "length", "axis"], [name], name=f"cut_{name}")
+            for name in names
+        ),
+    ]
+    weights = [
+        weight("zero", np.array([0], np.int64)), weight("axis", np.array([2], np.int64)),
+        *(weight(f"whole_{name}", part[None].astype(np.float32)) for name, part in zip(names, parts, strict=True)),
+    ]  # fmt: skip
+    outputs = [(name, TensorProto.FLOAT, [1, len(spectrum), "T"]) for name in names]
+    return save(path, nodes, [("mels", TensorProto.FLOAT, ["N", channels, "T"])], outputs, weights, metadata)

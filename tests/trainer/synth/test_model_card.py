@@ -1,0 +1,165 @@
+"""`xtts-synth export --format safetensors`: the folder speaks and trains as the run does, and its card is true."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import yaml
+
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.trainer.run.checkpoint import load_arrays
+from xtts.trainer.synth.cli import main
+
+
+@pytest.fixture(scope="module")
+def exported(call, finished_run, tmp_path_factory):
+    """(the folder, what the command said)."""
+    folder = tmp_path_factory.mktemp("passed-on") / "small-voice"
+    code, said, err = call(main, "export", "--ckpt", finished_run[0], folder, "--format", "safetensors")
+    assert code == 0, err
+    return folder, said
+
+
+def card_of(folder):
+    """(front matter, the rest) of the card."""
+    _, front, text = (folder / "README.md").read_text().split("---\n", 2)
+    return yaml.safe_load(front), text
+
+
+def test_the_folder_has_what_model_hubs_expect(exported, tiny_cache):
+    folder, said = exported
+    assert {path.name for path in folder.iterdir()} == {
+        "README.md", "model.safetensors", "config.yaml", "tokenizer.json", "voice.json", "profile.json", "facts.json",
+    }  # fmt: skip
+    assert json.loads((folder / "tokenizer.json").read_text()) == json.loads(
+        (tiny_cache / "tokenizer.json").read_text()
+    )
+    assert "step-12 as safetensors" in said
+    assert not [path for path in folder.parent.iterdir() if path.name.startswith(".")]
+
+
+def test_the_card_says_what_is_known_and_no_more(exported, finished_run, tiny_cache):
+    front, text = card_of(exported[0])
+    assert front["library_name"] == "lockstep-tts"
+    assert front["language"] == ["en"]
+    assert "license" not in front
+    assert "## Licence\n\nNot stated.\n" in text
+    assert "## Figures\n\nNot computed.\n" in text
+    spec, facts = load_spec(tiny_cache), json.loads((exported[0] / "facts.json").read_text())
+    assert facts["corpus"]["clips"] == spec.statistics.clips == 24
+    assert facts["corpus"]["hours"] == pytest.approx(spec.statistics.seconds / 3600)
+    assert facts["model"]["steps"] == 12
+    arrays = load_arrays(finished_run[0] / "checkpoints" / "step-12")
+    parameters = sum(values.size for name, values in arrays.items() if name.startswith("averages/"))
+    assert facts["model"]["parameters"] == parameters
+    assert f"| parameters | {parameters:,} |" in text
+    assert f"| clips | {spec.statistics.clips} |" in text
+
+
+def test_no_path_of_this_machine_is_in_the_folder(exported, finished_run, tiny_cache):
+    for path in exported[0].iterdir():
+        data = path.read_bytes()
+        for place in (finished_run[0].parent, tiny_cache.parent, exported[0].parent):
+            assert str(place).encode() not in data, path
+        assert b"/home/" not in data
+        assert b"/tmp/" not in data
+
+
+def test_the_folder_speaks_the_same_samples_as_the_run(call, exported, finished_run, tmp_path):
+    spoken = []
+    for name, source in (("run", finished_run[0]), ("folder", exported[0])):
+        wav, mel = tmp_path / f"{name}.wav", tmp_path / f"{name}.npy"
+        options = ["--steps", "2", "--seed", "7", "--speed", "4", "-o", wav, "--mel-out", mel]
+        code, _, err = call(main, "--ckpt", source, "a word or two", *options)
+        assert code == 0, err
+        spoken.append((wav.read_bytes(), mel.read_bytes()))
+    assert spoken[0] == spoken[1]
+    assert np.ptp(np.load(tmp_path / "folder.npy")) > 0
+
+
+def test_training_starts_from_the_folder_as_from_the_run(exported, finished_run, run_train, tmp_path):
+    states = []
+    for name, source in (("run", finished_run[0]), ("folder", exported[0])):
+        code, _, err = run_train(tmp_path / name, "training.steps=4", more=["--init-from", source])
+        assert code == 0, err
+        states.append(load_arrays(tmp_path / name / "checkpoints" / "step-4"))
+    assert states[0].keys() == states[1].keys()
+    assert all(np.array_equal(states[0][key], states[1][key]) for key in states[0])
+
+
+def test_weights_of_another_model_are_refused(exported, run_train, tmp_path):
+    code, _, err = run_train(tmp_path / "run", "model.decoder_width=18", more=["--init-from", exported[0]])
+    assert code == 2
+    assert "weights of model.decoder_width = 16, expected 18" in err
+
+
+def test_a_missing_weight_is_named(call, exported, tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    folder = tmp_path / "copy"
+    shutil.copytree(exported[0], folder)
+    weights = load_file(folder / "model.safetensors")
+    name = next(name for name in weights if name.endswith("duration_predictor/output_projection/kernel"))
+    save_file({key: value for key, value in weights.items() if key != name}, folder / "model.safetensors")
+    code, _, err = call(main, "--ckpt", folder, "a word", "-o", tmp_path / "out.wav")
+    assert code == 2
+    assert f"weight {name} is missing" in err
+    save_file({**weights, name: weights[name][:-1]}, folder / "model.safetensors")
+    code, _, err = call(main, "--ckpt", folder, "a word", "-o", tmp_path / "out.wav")
+    assert f"weight {name} has the shape (15, 1), expected (16, 1)" in err
+    assert code == 2
+
+
+def report(checkpoint):
+    means = {"mcd_db": 5.5, "relative_mcd": 0.25, "duration_error": 0.125, "retrieval_at_1": 1.0, "sentences": []}
+    return {
+        "checkpoint": str(checkpoint), "cache": "/home/someone/features", "split": "validation", "options": {},
+        "spoken": 3, "recordings": 3, "systems": {"synthesised": means},
+    }  # fmt: skip
+
+
+def test_figures_and_licence_are_taken_where_they_are_given(call, finished_run, tmp_path):
+    figures = tmp_path / "figures.json"
+    figures.write_text(json.dumps(report(finished_run[0] / "checkpoints" / "step-12")))
+    given = ["--format", "safetensors", "--license", "cc-by-4.0", "--evaluation", figures]
+    code, _, err = call(main, "export", "--ckpt", finished_run[0], tmp_path / "out", *given)
+    assert code == 0, err
+    front, text = card_of(tmp_path / "out")
+    assert front["license"] == "cc-by-4.0"
+    assert "## Licence\n\ncc-by-4.0\n" in text
+    assert "Means over 3 held-out sentences" in text
+    assert "| synthesised | 5.500 | 0.250 | 0.125 | 1.000 |" in text
+    assert "someone" not in text + (tmp_path / "out" / "facts.json").read_text()
+
+
+def test_what_does_not_belong_to_the_checkpoint_is_refused(call, exported, finished_run, tmp_path):
+    def refused(*options, ckpt=finished_run[0]):
+        code, _, err = call(main, "export", "--ckpt", ckpt, tmp_path / "out", *options)
+        assert code == 2
+        assert not (tmp_path / "out").exists()
+        return err
+
+    folder = ["--format", "safetensors"]
+    figures = tmp_path / "figures.json"
+    figures.write_text(json.dumps(report(finished_run[0] / "checkpoints" / "step-8")))
+    assert "step-8, expected those of" in refused(*folder, "--evaluation", figures)
+    for text in ("[]", "{", '{"checkpoint": 3}', "[" * 100_000):
+        figures.write_text(text)
+        assert "is something else, expected a file of xtts-synth evaluate --json" in refused(
+            *folder, "--evaluation", figures
+        )
+    assert "cannot be read" in refused(*folder, "--evaluation", tmp_path / "none.json")
+    assert "--format saved-model, expected safetensors" in refused("--license", "mit")
+    assert "is exported already; copy the folder" in refused(*folder, ckpt=exported[0])
+
+
+def test_a_cache_that_is_gone_or_another_gives_no_facts(call, finished_run, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(finished_run[0], run)
+    described = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**described, "cache": str(tmp_path / "gone")}))
+    code, _, err = call(main, "export", "--ckpt", run, tmp_path / "out", "--format", "safetensors")
+    assert code == 0, err
+    assert "Not known: the cache was not at hand" in card_of(tmp_path / "out")[1]
+    assert json.loads((tmp_path / "out" / "facts.json").read_text())["corpus"] is None

@@ -1,0 +1,128 @@
+"""ONNX files from elsewhere: refused before onnxruntime reads them."""
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from onnx_graphs import hifigan, save
+
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.errors import LockstepError
+from xtts.trainer.synth import vocoder_file
+from xtts.trainer.synth.vocoder import make_vocoder
+from xtts.trainer.synth.vocoder_file import read_vocoder_file
+
+
+@pytest.fixture
+def changed(tmp_path, monkeypatch):
+    """`changed(function)`: a sound vocoder that the function changed; onnxruntime must not see it."""
+
+    def forbidden(*_, **__):
+        raise AssertionError("onnxruntime was given the file")
+
+    monkeypatch.setattr("onnxruntime.InferenceSession", forbidden)
+
+    def make(change):
+        path = hifigan(tmp_path / "v.onnx")
+        model = onnx.load(path)
+        change(model)
+        path.write_bytes(model.SerializeToString())
+        return path
+
+    return make
+
+
+def external(tensor):
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="../../etc/passwd")
+
+
+def external_in_a_branch(model):
+    """The tensor is a constant of a branch of a branch."""
+    hidden = helper.make_tensor("hidden", TensorProto.FLOAT, [2], [0.0, 1.0])
+    external(hidden)
+    constant = helper.make_node("Constant", [], ["out"], value=hidden)
+    branch = helper.make_graph([constant], "inner", [], [])
+    outer = helper.make_graph(
+        [helper.make_node("If", ["c"], ["o"], then_branch=branch, else_branch=branch)], "o", [], []
+    )
+    model.graph.node.append(helper.make_node("If", ["c"], ["o"], then_branch=outer, else_branch=outer))
+
+
+def larger_than_its_bytes(model):
+    model.graph.initializer[0].dims[:] = [2**20, 2**20, 2**20]
+
+
+def negative(model):
+    model.graph.initializer[0].dims[:] = [-80, 1, 256]
+
+
+def custom_operator(model):
+    model.graph.node[1].domain = "com.example"
+    model.opset_import.add(domain="com.example", version=1)
+
+
+def python_operator(model):
+    """What onnxruntime-extensions would run."""
+    model.graph.node[1].CopyFrom(helper.make_node("PyOp", ["up"], ["bounded"], domain="ai.onnx.contrib"))
+
+
+def sparse(model):
+    values = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
+    indices = helper.make_tensor("i", TensorProto.INT64, [1], [0])
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2**40]))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda model: external(model.graph.initializer[0]), "'kernel' is kept in another file, '../../etc/passwd'"),
+        (external_in_a_branch, "'hidden' is kept in another file"),
+        (larger_than_its_bytes, r"'kernel' declares the shape \[1048576, 1048576, 1048576\], expected at most the 81"),
+        (negative, r"declares the shape \[-80, 1, 256\]"),
+        (custom_operator, "the operator 'Tanh' of 'com.example', expected operators of ONNX alone"),
+        (python_operator, "the operator 'PyOp' of 'ai.onnx.contrib'"),
+        (sparse, "sparse weights"),
+        (lambda model: model.graph.ClearField("node"), "an ONNX model without operators"),
+    ],
+)
+def test_hostile_models_are_refused(changed, change, message):
+    path = changed(change)
+    with pytest.raises(LockstepError, match=message):
+        make_vocoder(f"onnx:{path}", mel_profile("hifigan"), print)
+
+
+def test_files_that_are_no_model_are_refused(tmp_path):
+    path = hifigan(tmp_path / "v.onnx")
+    whole = path.read_bytes()
+    for junk in (b"junk", b"", whole[: len(whole) // 2], b"\x80\x04\x95", b"PK\x03\x04"):
+        path.write_bytes(junk)
+        with pytest.raises(LockstepError, match=r"no ONNX model, or one that was cut off|without operators"):
+            read_vocoder_file(path)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
+    path = hifigan(tmp_path / "v.onnx")
+    monkeypatch.setattr(vocoder_file, "LARGEST_BYTES", 1000)
+    monkeypatch.setattr("pathlib.Path.read_bytes", lambda _: pytest.fail("was read"))
+    with pytest.raises(LockstepError, match=r"bytes, expected a vocoder of at most 1,000$"):
+        read_vocoder_file(path)
+
+
+def test_functions_of_the_model_itself_are_known(tmp_path):
+    """As PyTorch's exporter writes them."""
+    path = hifigan(tmp_path / "v.onnx", metadata={"mel_profile": "hifigan"})
+    model = onnx.load(path)
+    inner = helper.make_node("Tanh", ["x"], ["y"])
+    model.functions.append(helper.make_function("pkg.own", "Bound", ["x"], ["y"], [inner], model.opset_import))
+    model.opset_import.add(domain="pkg.own", version=1)
+    model.graph.node[1].domain, model.graph.node[1].op_type = "pkg.own", "Bound"
+    path.write_bytes(model.SerializeToString())
+    make_vocoder(f"onnx:{path}", mel_profile("hifigan"), print)
+
+
+def test_a_model_that_onnxruntime_refuses_is_refused_in_one_line(tmp_path):
+    nodes = [helper.make_node("Teleport", ["mel"], ["audio"])]
+    path = save(tmp_path / "v.onnx", nodes, [("mel", TensorProto.FLOAT, [1, 80, "T"])],
+                [("audio", TensorProto.FLOAT, [1, 1, "S"])], [])  # fmt: skip
+    with pytest.raises(LockstepError, match=r"not a usable ONNX model \(.*Teleport"):
+        make_vocoder(f"onnx:{path}", mel_profile("hifigan"), print)

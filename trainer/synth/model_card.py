@@ -1,0 +1,172 @@
+"""The model card of an exported folder: what is known of the voice, and nothing that is not."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.errors import LockstepError
+from xtts.trainer.run.checkpoint import read_meta
+from xtts.trainer.run.model_folder import CONFIG_FILE, VOICE_FILE, WEIGHTS_FILE
+from xtts.trainer.synth.voice_source import Source
+
+CARD_FILE, FACTS_FILE = "README.md", "facts.json"
+LIBRARY = "lockstep-tts"
+
+Facts = dict[str, Any]
+
+_CARD = """\
+---
+{front}---
+
+# {name}
+
+A text-to-speech voice: {tokens} to log-mel of profile `{profile}` ({rate:,} Hz, {channels} channels). Trained with
+Lockstep, a two-stage trainer in TensorFlow; this folder was written by its version {version}.
+
+## Use
+
+With Lockstep installed:
+
+    xtts-synth --ckpt {folder} "TEXT" -o out.wav
+    xtts-train --init-from {folder} --config {folder}/{config} --cache features
+
+## Model
+
+{model}
+
+## Corpus
+
+{corpus}
+
+## Figures
+
+{figures}
+
+## Licence
+
+{license}
+
+## Files
+
+- `{weights}`: averaged weights, float32
+- `{config}`: configuration of the training
+- `tokenizer.json`: symbols of the texts
+- `{voice}`: mel statistics, speakers and shapes
+- `profile.json`: the numbers of the mel profile
+- `{facts}`: the figures of this page for programs
+"""
+
+
+def collect_facts(source: Source, *, parameters: int, license_name: str | None, evaluation: Path | None) -> Facts:
+    """What the card says of a checkpoint of so many parameters, as JSON.
+
+    Raises:
+        LockstepError: The file of figures cannot be read, or has those of another checkpoint.
+    """
+    voice = source.voice
+    return {
+        "library": LIBRARY,
+        "version": metadata.version(LIBRARY),
+        "license": license_name,
+        "model": {
+            "size": source.model.size,
+            "parameters": parameters,
+            "steps": read_meta(source.checkpoint)["step"],
+            "tokenizer": voice.tokenizer.kind,
+            "symbols": len(voice.tokenizer.symbols),
+            "languages": voice.languages,
+            "speakers": max(len(voice.speakers), 1),
+        },
+        "corpus": _corpus(source),
+        "evaluation": None if evaluation is None else _evaluation(evaluation, source.checkpoint),
+    }
+
+
+def _corpus(source: Source) -> Facts | None:
+    """Facts of the cache; None if it is gone, or is no longer the one that was trained on."""
+    try:
+        spec = load_spec(source.cache) if source.cache else None
+    except LockstepError:
+        return None
+    if spec is None or spec.identity != read_meta(source.checkpoint)["cache"]:
+        return None
+    return {
+        "clips": spec.statistics.clips,
+        "held_out_clips": sum(bucket.clips("validation") for bucket in spec.buckets),
+        "rejected_clips": spec.statistics.rejected,
+        "hours": spec.statistics.seconds / 3600,
+        "identity": spec.identity,
+    }
+
+
+def _evaluation(path: Path, checkpoint: Path) -> Facts:
+    """The means of a file that `xtts-synth evaluate --json` wrote."""
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+        made_of = Path(report["checkpoint"])
+        figures = {
+            system: {key: float(value) for key, value in means.items() if key != "sentences"}
+            for system, means in report["systems"].items()
+        }
+        counts = {"split": str(report["split"]), "spoken": int(report["spoken"])}
+    except OSError as error:
+        raise LockstepError("--evaluation", found=f"{path} cannot be read ({error.strerror})") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise LockstepError(
+            "--evaluation", found=f"{path} is something else", expected="a file of xtts-synth evaluate --json"
+        ) from None
+    if made_of.resolve() != checkpoint.resolve():
+        raise LockstepError("--evaluation", found=f"figures of {made_of}", expected=f"those of {checkpoint}")
+    return {**counts, "systems": figures}
+
+
+def model_card(source: Source, facts: Facts, name: str) -> str:
+    """The card as Markdown with YAML front matter; name: that of the folder."""
+    profile, model, evaluated = source.voice.mel_profile, facts["model"], facts["evaluation"]
+    front = {
+        "library_name": LIBRARY,
+        "pipeline_tag": "text-to-speech",
+        "tags": ["text-to-speech", "tensorflow", "lockstep"],
+        "language": model["languages"],
+        **({"license": facts["license"]} if facts["license"] else {}),
+    }
+    corpus = "Not known: the cache was not at hand when this folder was written."
+    if facts["corpus"]:
+        corpus = _table({**facts["corpus"], "hours": round(facts["corpus"]["hours"], 2)})
+    return _CARD.format(
+        front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True), name=name, folder=shlex.quote(name),
+        tokens=model["tokenizer"], profile=profile.name, rate=profile.sample_rate, channels=profile.mel_channels,
+        version=facts["version"], license=facts["license"] or "Not stated.",
+        model=_table({**model, "languages": ", ".join(model["languages"])}), corpus=corpus,
+        figures=_figures(evaluated) if evaluated else "Not computed.",
+        weights=WEIGHTS_FILE, config=CONFIG_FILE, voice=VOICE_FILE, facts=FACTS_FILE,
+    )  # fmt: skip
+
+
+def _figures(evaluation: Mapping[str, Any]) -> str:
+    """The means of every system as a table."""
+    columns = list(next(iter(evaluation["systems"].values())))
+    rows = [
+        f"| {' | '.join(['', *columns])} |",
+        "|---|" + "---|" * len(columns),
+        *(
+            f"| {system} | {' | '.join(f'{means[key]:.3f}' for key in columns)} |"
+            for system, means in evaluation["systems"].items()
+        ),
+    ]
+    kind = "held-out" if evaluation["split"] == "validation" else "training"
+    return f"Means over {evaluation['spoken']} {kind} sentences, by `xtts-synth evaluate`:\n\n" + "\n".join(rows)
+
+
+def _table(values: Mapping[str, object]) -> str:
+    rows = [
+        f"| {key.replace('_', ' ')} | {f'{value:,}' if isinstance(value, int) else value} |"
+        for key, value in values.items()
+    ]
+    return "\n".join(["| | |", "|---|---|", *rows])

@@ -1,0 +1,217 @@
+"""ONNX vocoders as they are found: HiFi-GAN and BigVGAN give samples, Vocos a spectrum. Every output is checked."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xtts.shared.audio.inverse_stft import WINDOWS, StftSettings, inverse_stft
+from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.errors import LockstepError
+from xtts.trainer.synth.vocoder_file import VocoderFile, read_vocoder_file
+
+PROFILE_KEY = "mel_profile"
+"""Metadata that names the mel profile."""
+SPECTRUM = ("mag", "x", "y")
+"""Outputs of Vocos as sherpa-onnx ships it, float32[1, F, T] each: magnitude, cosine and sine of the phase."""
+
+_FLOATS: dict[str, type[np.floating[Any]]] = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(double)": np.float64,
+}
+_PCM_16 = "tensor(int16)"
+_LARGEST_PEAK = 2.0
+"""A vocoder passes full scale now and then, and is clipped; one that goes further does not give samples in -1 to 1."""
+_TRIAL_FRAMES = 40
+_MOST_MEMORY = 2**32
+"""Bytes of all ONNX vocoders of a process: what an operator asks for is not in the file."""
+_LARGEST_FFT = 2**16
+
+
+class OnnxVocoder:
+    """mel float32[T, M], natural-log magnitude -> samples float32[S] in -1 to 1, S within a hop of T * hop."""
+
+    def __init__(self, path: Path, profile: MelProfile, warn: Callable[[str], None]) -> None:
+        """Load and try the model; `LockstepError` for one that does not fit the profile, or is no vocoder."""
+        self.path, self.profile = path, profile
+        runtime = _onnxruntime(path)
+        file = read_vocoder_file(path)
+        _check_metadata(file, profile, warn)
+        self._refusals = _refusals()
+        _limit_memory()
+        options = runtime.SessionOptions()
+        options.log_severity_level = 4  # its complaints come as exceptions too
+        options.add_session_config_entry("session.use_env_allocators", "1")
+        try:
+            self._session = runtime.InferenceSession(file.data, options, providers=["CPUExecutionProvider"])
+        except self._refusals as error:
+            raise LockstepError(str(path), found=f"not a usable ONNX model ({_first_line(error)})") from None
+        self._input, self._dtype, self._channels_first = self._find_input()
+        self._outputs = self._find_outputs(file.metadata)
+        self._stft = stft_settings(file, profile) if len(self._outputs) == len(SPECTRUM) else None
+        self(np.full((_TRIAL_FRAMES, profile.mel_channels), profile.silence, np.float32))
+
+    def __call__(self, mel: np.ndarray) -> np.ndarray:
+        """The samples of a mel."""
+        batch = mel.T[None] if self._channels_first else mel[None]
+        try:
+            found = self._session.run(self._outputs, {self._input: np.ascontiguousarray(batch, self._dtype)})
+        except self._refusals as error:
+            shown = f"a log-mel {list(batch.shape)} of profile {self.profile.name}"
+            raise LockstepError(str(self.path), found=f"does not run on {shown} ({_first_line(error)})") from None
+        raw = found[0] if self._stft is None else self._invert(found, self._stft, len(mel))
+        return self._samples(raw, len(mel))
+
+    def _find_input(self) -> tuple[str, type[np.floating[Any]], bool]:
+        """(name, type, whether it is [1, M, T]) of the only input; a symbolic channel axis is taken for [1, M, T]."""
+        inputs, channels = self._session.get_inputs(), self.profile.mel_channels
+        described = "; ".join(f"{part.name} {part.shape} {part.type}" for part in inputs)
+        expected = f"one log-mel [1, {channels}, T] or [1, T, {channels}] of profile {self.profile.name}"
+        fits = len(inputs) == 1 and len(inputs[0].shape) == 3 and inputs[0].type in _FLOATS
+        if fits:
+            batch, *axes = (size if isinstance(size, int) else None for size in inputs[0].shape)
+            fits = batch in (None, 1) and axes in ([None, None], [channels, None], [None, channels])
+        if not fits:
+            raise LockstepError(str(self.path), found=f"a model with the inputs {described}", expected=expected)
+        return inputs[0].name, _FLOATS[inputs[0].type], axes != [None, channels]
+
+    def _find_outputs(self, metadata: Mapping[str, str]) -> list[str]:
+        """The name of the samples, or those of the three parts of a spectrum."""
+        outputs = self._session.get_outputs()
+        names, types = [part.name for part in outputs], {part.type for part in outputs}
+        if set(SPECTRUM) == set(names) and types <= set(_FLOATS):
+            return list(SPECTRUM)
+        if len(names) == 3 and metadata.get("model_type") == "vocos" and types <= set(_FLOATS):
+            return names
+        if len(names) == 1 and types <= {*_FLOATS, _PCM_16}:
+            return names
+        described = "; ".join(f"{part.name} {part.shape} {part.type}" for part in outputs)
+        raise LockstepError(
+            str(self.path), found=f"a model with the outputs {described}",
+            expected=f"samples, float or int16, or the spectrum {', '.join(SPECTRUM)} of Vocos",
+        )  # fmt: skip
+
+    def _invert(self, parts: list[np.ndarray], settings: StftSettings, frames: int) -> np.ndarray:
+        wanted = (1, settings.bins, frames)
+        for name, part in zip(self._outputs, parts, strict=True):
+            if part.shape != wanted:
+                raise LockstepError(
+                    str(self.path), found=f"the output {name} of shape {list(part.shape)}",
+                    expected=f"{list(wanted)} for {frames} frames and n_fft {settings.fft_size}",
+                )  # fmt: skip
+        magnitude, cosine, sine = (part[0].astype(np.float32) for part in parts)
+        with np.errstate(all="ignore"):  # what is not finite is refused below
+            return inverse_stft(magnitude * (cosine + 1j * sine), settings)
+
+    def _samples(self, raw: np.ndarray, frames: int) -> np.ndarray:
+        """An output as samples float32[S] in -1 to 1; `LockstepError` for anything else."""
+        hop = self.profile.hop_samples
+        if max(raw.shape, default=1) != raw.size or abs(raw.size - frames * hop) > hop:
+            raise LockstepError(
+                str(self.path), found=f"an output of shape {list(raw.shape)} for {frames} frames",
+                expected=f"{frames * hop} samples, give or take a hop of {hop}",
+            )  # fmt: skip
+        samples = raw.reshape(-1).astype(np.float32)
+        if raw.dtype == np.int16:
+            return samples / 2**15
+        bad = int(np.count_nonzero(~np.isfinite(samples)))
+        peak = float(np.abs(samples).max(initial=0.0))
+        if bad or peak > _LARGEST_PEAK:
+            found = f"{bad} of {samples.size} samples not finite" if bad else f"samples up to {peak:.4g}"
+            raise LockstepError(str(self.path), found=found, expected="samples in -1 to 1, or int16")
+        return np.clip(samples, -1.0, 1.0)
+
+
+def stft_settings(file: VocoderFile, profile: MelProfile) -> StftSettings:
+    """How Vocos computes its spectrum, by the metadata that sherpa-onnx reads; what is missing is as in Vocos itself.
+
+    `pad_mode` is not needed: the inverse cuts off what padding added.
+    """
+    number = {
+        key: _number(file, key, default)
+        for key, default in {
+            "n_fft": profile.fft_size, "hop_length": profile.hop_samples, "win_length": profile.window_samples,
+            "center": 1, "normalized": 0,
+        }.items()
+    }  # fmt: skip
+    size, hop, window = number["n_fft"], number["hop_length"], number["win_length"]
+    if not 0 < hop <= window <= size <= _LARGEST_FFT or size % 2:
+        raise LockstepError(
+            str(file.path), found=f"n_fft {size}, win_length {window} and hop_length {hop} in its metadata",
+            expected=f"hop_length <= win_length <= n_fft <= {_LARGEST_FFT}, n_fft even",
+        )  # fmt: skip
+    shape = file.metadata.get("window_type", WINDOWS[0])
+    if shape not in WINDOWS:
+        raise LockstepError(str(file.path), found=f"window_type {shape!r}", expected=" or ".join(WINDOWS))
+    return StftSettings(
+        fft_size=size, hop_samples=hop, window_samples=window, centered=bool(number["center"]), window=shape,
+        normalized=bool(number["normalized"]),
+    )  # fmt: skip
+
+
+def _check_metadata(file: VocoderFile, profile: MelProfile, warn: Callable[[str], None]) -> None:
+    """Raise `LockstepError` for the metadata of a vocoder for other mels; warn where it names no profile."""
+    declared = file.metadata.get(PROFILE_KEY)
+    if declared not in (None, profile.name):
+        raise LockstepError(
+            str(file.path), found=f"a vocoder for mel profile {declared}", expected=f"{profile.name}, the checkpoint's",
+            fix=f"choose another vocoder, or train on features of audio.profile: {declared}",
+        )  # fmt: skip
+    wanted = {
+        "sample_rate": profile.sample_rate, "hop_length": profile.hop_samples,
+        "n_mels": profile.mel_channels, "num_mels": profile.mel_channels, "feat_dim": profile.mel_channels,
+    }  # fmt: skip
+    for key, value in wanted.items():
+        found = _number(file, key, value)
+        if found != value:
+            raise LockstepError(
+                str(file.path), found=f"a vocoder with {key} {found}",
+                expected=f"{value}, as in mel profile {profile.name}, the checkpoint's", fix="choose another vocoder",
+            )  # fmt: skip
+    if declared is None:
+        warn(f"{file.path} declares no {PROFILE_KEY}; it is given log-mels of profile {profile.name}")
+
+
+def _number(file: VocoderFile, key: str, default: int) -> int:
+    text = file.metadata.get(key, str(default))
+    try:
+        return int(text)
+    except ValueError:
+        raise LockstepError(str(file.path), found=f"{key} {text[:80]!r} in its metadata", expected="a number") from None
+
+
+def _onnxruntime(path: Path) -> Any:  # noqa: ANN401 - onnxruntime ships no types
+    try:
+        import onnxruntime  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise LockstepError(
+            f"--vocoder onnx:{path}", found="onnxruntime is not installed", fix="pip install 'lockstep-tts[onnx]'"
+        ) from None
+    return onnxruntime
+
+
+@lru_cache
+def _limit_memory() -> None:
+    """Give all vocoders of this process one allocator with a limit."""
+    import onnxruntime  # pyright: ignore[reportMissingImports]
+
+    limit = onnxruntime.OrtArenaCfg({"max_mem": _MOST_MEMORY, "arena_extend_strategy": 1})
+    cpu = onnxruntime.OrtMemoryInfo(
+        "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
+    )
+    onnxruntime.create_and_register_allocator(cpu, limit)
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """Exceptions of onnxruntime for a model that it cannot load or run; most have no common base class."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state  # pyright: ignore[reportMissingImports]
+
+    own = (kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
+    return (OSError, RuntimeError, ValueError, MemoryError, *own)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
