@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from ljspeech_corpus import build, configure
+from setup.ljspeech_corpus import build, configure
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config import Config
