@@ -8,7 +8,7 @@ retraced for every shape. Nothing else in the trainer computes a loss or updates
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple, cast
+from typing import cast
 
 import tensorflow as tf
 
@@ -20,7 +20,7 @@ from xtts.trainer.engine.compiler import on_blank_inputs
 from xtts.trainer.engine.optimizer import AdamW, clip_by_group
 from xtts.trainer.model.acoustic_model import AcousticModel, clip_group
 from xtts.trainer.model.conditioning import Conditioning
-from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_uniform, spread_times
+from xtts.trainer.model.random_numbers import RandomInputs, fold_seed, random_normal, random_uniform, spread_times
 
 TRAIN_METRICS = (
     "loss", "prior", "flow", "duration", "gradient_norm", "duration_gradient_norm", "learning_rate", "skipped",
@@ -75,17 +75,6 @@ class TraceGuard:
                 fix="every batch must come from the cache that the signatures were derived from",
             )
         self.traces.append(f"{name} ({found})")
-
-
-class RandomInputs(NamedTuple):
-    """The random numbers of a training step."""
-
-    noise: tf.Tensor
-    """float32[B, T, M], standard normal."""
-    time: tf.Tensor
-    """float32[B] in [0, 1)."""
-    dropout: tf.Tensor
-    """int32[2]."""
 
 
 def random_inputs(batch: Batch, seed: tf.Tensor | int, step: tf.Tensor) -> RandomInputs:
@@ -217,10 +206,7 @@ class Steps:
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """(losses float32[3], gradients) of a micro-batch, divided by the counts of the whole batch."""
         with tf.GradientTape() as tape:
-            sums = self.model.loss_sums(
-                *batch[:4], noise=random.noise, time=random.time, dropout_seed=random.dropout,
-                conditioning=_conditioning(batch),
-            )  # fmt: skip
+            sums = self.model.loss_sums(*batch[:4], random=random, conditioning=_conditioning(batch))
             losses = tf.stack([tf.reduce_sum(sums[name]) / counts[name] for name in LOSSES])
             total = tf.reduce_sum(losses * loss_weights(self.training))
         gradients = tape.gradient(total, self.optimizer.weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
@@ -232,11 +218,12 @@ class Steps:
         parts = self.training.gradient_accumulation_steps
         if parts == 1:
             return self._gradients(batch, random, counts)
+        first, second = tf.unstack(random.dropout)
         split = [tf.reshape(part, [parts, -1, *part.shape[1:]]) for part in (*batch, random.noise, random.time)]
 
         def add(i: tf.Tensor, losses: tf.Tensor, *gradients: tf.Tensor) -> tuple[tf.Tensor, ...]:
             *micro, noise, time = (part[i] for part in split)
-            dropout = tf.stack([random.dropout[0] + i, random.dropout[1]])
+            dropout = tf.stack([first + i, second])
             more, more_gradients = self._gradients(Batch(*micro), RandomInputs(noise, time, dropout), counts)
             summed = (a + b for a, b in zip(gradients, more_gradients, strict=True))
             return (i + 1, losses + more, *summed)

@@ -8,6 +8,14 @@ import tensorflow as tf
 from xtts.trainer.model.layers import Seeds
 
 
+class Vocabularies(NamedTuple):
+    """How many different values a model knows of each: the rows of its embedding tables."""
+
+    tokens: int
+    speakers: int = 1
+    languages: int = 1
+
+
 class Conditioning(NamedTuple):
     """Conditioning of a batch; a model reads only the parts that it has a table or an encoder for."""
 
