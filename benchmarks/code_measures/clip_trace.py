@@ -38,11 +38,10 @@ class InProcess(concurrent.futures.Executor):
 class CallTrace:
     """Counts calls of the project's named functions below the entries of a stage, in all threads."""
 
-    def __init__(self, tree: Path, entries: tuple[str, ...]) -> None:
-        self.tree, self.entries, self.left = f"{tree}{os.sep}", entries, set(entries)
+    def __init__(self, folder: Path, entries: tuple[str, ...]) -> None:
+        self.folder, self.entries, self.left = f"{folder}{os.sep}", entries, set(entries)
         self.calls: Counter[str] = Counter()
         self.above: dict[str, set[str]] = {}
-        self.names: dict[CodeType, str | None] = {}
 
     def __call__(self, frame: FrameType, *_: object) -> Callable[..., Any] | None:
         """What `sys.settrace` calls at every call of a Python function."""
@@ -78,11 +77,9 @@ class CallTrace:
 
     def _name(self, code: CodeType) -> str | None:
         """Path and name of a function of the project; None for others, comprehensions and lambdas."""
-        if code not in self.names:
-            path = os.path.realpath(code.co_filename)
-            own = path.startswith(self.tree) and not code.co_name.startswith("<")
-            self.names[code] = f"{path.removeprefix(self.tree)} {code.co_qualname}" if own else None
-        return self.names[code]
+        if not code.co_filename.startswith(self.folder) or code.co_name.startswith("<"):
+            return None
+        return f"{code.co_filename.removeprefix(self.folder)} {code.co_qualname}"
 
     def finish(self) -> None:
         """Print what was found and end at once: what comes after the loss does not matter."""
@@ -106,7 +103,7 @@ def main() -> None:
         sys.path[:0] = [folder]
         sys.argv[1:] = arguments
         command = __import__(f"xtts.{stage}.cli", fromlist=["main"]).main
-        trace = CallTrace(root, ENTRIES[stage])
+        trace = CallTrace(links, ENTRIES[stage])
         threading.settrace(trace)
         sys.settrace(trace)
         command()

@@ -112,7 +112,7 @@ class _NoSteps:
         """Count the frames."""
         import tensorflow as tf
 
-        from xtts.trainer.engine.train_step import TRAIN_METRICS
+        from xtts.trainer.engine.metrics import TRAIN_METRICS
 
         frames = tf.cast(tf.reduce_sum(batch.mel_length), tf.float32)
         return tf.concat([tf.zeros([len(TRAIN_METRICS) - 1]), [frames]], 0)

@@ -17,17 +17,12 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.clip_order import fold
 from xtts.trainer.engine.compiler import on_blank_inputs
+from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.optimizer import AdamW, clip_by_group
 from xtts.trainer.model.acoustic_model import AcousticModel, clip_group
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.random_numbers import RandomInputs, fold_seed, random_normal, random_uniform, spread_times
 
-TRAIN_METRICS = (
-    "loss", "prior", "flow", "duration", "gradient_norm", "duration_gradient_norm", "learning_rate", "skipped",
-    "useful_frames",
-)  # fmt: skip
-"""What one training step returns, float32[9], in this order."""
-LOSSES = ("prior", "flow", "duration")
 VALIDATION_TIMES = 4
 """Flow times at which a validation clip's loss is computed, stratified over [0, 1)."""
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from xtts.shared.config import ModelConfig
 from xtts.trainer.model.alignment import duration_path, frame_places
-from xtts.trainer.model.conditioning import Conditioning, Vocabularies, embedding_table
+from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.layers import (
     AdaptiveNorm,
     ConvolutionBlock,
@@ -20,6 +20,7 @@ from xtts.trainer.model.layers import (
     TimeEmbedding,
     TransformerBlock,
     apply_mask,
+    embedding_table,
     glorot,
 )
 from xtts.trainer.model.random_numbers import fold_seed

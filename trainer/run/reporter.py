@@ -16,7 +16,7 @@ from xtts.shared.audio.mel_pictures import png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
 from xtts.trainer.engine.failures import first_line
-from xtts.trainer.engine.train_step import LOSSES, TRAIN_METRICS
+from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
 from xtts.trainer.engine.training_loop import CallResult
 from xtts.trainer.evaluation.figures import Figures
 from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair

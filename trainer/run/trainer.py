@@ -11,9 +11,10 @@ from xtts.trainer.engine.compiler import Compiled, Compiler
 from xtts.trainer.engine.dynamic_baseline import WARNING as DYNAMIC_WARNING
 from xtts.trainer.engine.engine import build_engine
 from xtts.trainer.engine.failures import compile_fix, explained
+from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.schedule import decay_start, next_mark
 from xtts.trainer.engine.train_state import TrainState
-from xtts.trainer.engine.train_step import LOSSES, UPDATE, loss_weights, training_step, validation_step
+from xtts.trainer.engine.train_step import UPDATE, loss_weights, training_step, validation_step
 from xtts.trainer.evaluation.voice_description import voice_of
 from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.checkpoint import (

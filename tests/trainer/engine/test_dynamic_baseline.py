@@ -21,8 +21,9 @@ from xtts.trainer.data.dataset import training_batches, validation_batches
 from xtts.trainer.engine import dynamic_baseline as dynamic
 from xtts.trainer.engine import train_step
 from xtts.trainer.engine.dynamic_baseline import DynamicValidation
+from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.train_state import build_model
-from xtts.trainer.engine.train_step import LOSSES, TraceGuard, random_inputs
+from xtts.trainer.engine.train_step import TraceGuard, random_inputs
 from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.run.checkpoint import load_arrays
 from xtts.trainer.run.trainer import train

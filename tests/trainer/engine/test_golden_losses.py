@@ -16,8 +16,9 @@ import tensorflow as tf
 
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch import Batch
+from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.optimizer import AdamW, learning_rate
-from xtts.trainer.engine.train_step import TRAIN_METRICS, Steps
+from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, decays
 from xtts.trainer.model.conditioning import Vocabularies
 

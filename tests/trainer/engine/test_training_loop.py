@@ -8,8 +8,9 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch, batch_signature
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.doctor.checks.graph import PYTHON_OPS, unknown_shapes, walk
+from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
 from xtts.trainer.engine.optimizer import AdamW
-from xtts.trainer.engine.train_step import LOSSES, TRAIN_METRICS, Steps
+from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.engine.training_loop import check_specs
 from xtts.trainer.engine.validation_loop import ValidationLoop
 from xtts.trainer.model.random_numbers import RandomInputs
