@@ -42,7 +42,7 @@ def test_initial_weights_are_a_function_of_the_seed():
 
 
 @pytest.mark.parametrize(("name", "millions"), [("tiny", 1), ("small", 6), ("normal", 20), ("big", 80)])
-def test_sizes(name, millions):
+def test_every_size_has_about_its_parameters(name, millions):
     model = AcousticModel(sizes(name), Vocabularies(40), MelScale(80, mean=0.0, deviation=1.0))
     assert 0.75e6 * millions <= model.parameter_count <= 1.25e6 * millions
 

@@ -93,7 +93,7 @@ def test_refuses_more_frames_than_it_can_count(monkeypatch):
         search(np.zeros([1, 2, 17]), [2], [17], False)
 
 
-def test_takes_few_turns(monkeypatch):
+def test_the_search_takes_few_turns_of_its_loops(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     from training_parts.kernels import count_kernels
 
