@@ -29,14 +29,18 @@ def clip_hops(tree: Path) -> dict[str, list[str]]:
     """Names of the hops in a source tree, by stage, sorted."""
     with tempfile.TemporaryDirectory(prefix="lockstep-hops-") as folder:
         work = Path(folder)
-        fewer, more = (build_calls(tree, work / str(clips), clips) for clips in (CLIPS, CLIPS + 1))
-        each = {name for name, (count, _) in more.items() if count > fewer.get(name, (0, []))[0]}
-        build = each.union(*(more[name][1] for name in each))
+        build = build_hops(tree, work)
         settings = itertools.chain.from_iterable(("--set", setting) for setting in _TRAINING)
-        train = trace(
-            tree, "trainer", "--cache", work / str(CLIPS) / "cache", "--out", work / "run", *_SHAPES, *settings
-        )
+        cache = ("--cache", work / str(CLIPS) / "cache", "--out", work / "run")
+        train = trace(tree, "trainer", *cache, *_SHAPES, *settings)
     return {"build": sorted(build), "training": sorted(train)}
+
+
+def build_hops(tree: Path, work: Path) -> set[str]:
+    """Names of the hops in the build; leaves the cache of `CLIPS` clips in `work`."""
+    fewer, more = (build_calls(tree, work / str(clips), clips) for clips in (CLIPS, CLIPS + 1))
+    each = {name for name, (count, _) in more.items() if count > fewer.get(name, (0, []))[0]}
+    return each.union(*(more[name][1] for name in each))
 
 
 def build_calls(tree: Path, work: Path, clips: int) -> Calls:

@@ -254,7 +254,6 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         tokens: tf.Tensor,
         token_length: tf.Tensor,
         *,
-        frames: int,
         noise: tf.Tensor,
         steps: int,
         temperature: tf.Tensor,
@@ -263,12 +262,12 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Synthesise: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
 
-        tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal, T = frames,
+        tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal,
         temperature: float32[], scale of the noise, speed: float32[], 2.0 speaks twice as fast, steps: Euler steps.
         The voice of `conditioning` comes from `encode_reference`. A clip longer than T frames is cut off there;
         mel_length and durations still give its full length.
         """
-        valid = length_mask(token_length, tokens.shape[1])
+        valid, frames = length_mask(token_length, tokens.shape[1]), noise.shape[1]
         encodings, mean = self.encode(tokens, valid, conditioning, None)
         # No token lasts longer than the whole shape: an untrained predictor must not overflow the exponential.
         log_frames = tf.minimum(self.duration_predictor(encodings, valid, None), math.log(frames))

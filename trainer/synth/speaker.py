@@ -99,7 +99,7 @@ def generator(model: AcousticModel, frames: int, steps: int, conditioning: Seque
     ) -> Generated:
         noise = tf.random.stateless_normal([1, frames, model.mel_channels], seed)
         mel, mel_length, _ = model.generate(
-            tokens, token_length, frames=frames, noise=noise, steps=steps,
+            tokens, token_length, noise=noise, steps=steps,
             temperature=temperature, speed=speed,
             conditioning=Conditioning(**dict(zip(conditioning, given, strict=True))),
         )  # fmt: skip

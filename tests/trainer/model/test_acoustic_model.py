@@ -133,7 +133,7 @@ def test_generates_inside_xla(speakers):
         noise = tf.random.stateless_normal([4, 64, CHANNELS], [1, 2])
         options = {"noise": noise, "steps": 3, "temperature": temperature, "speed": speed}
         speaker = tf.constant([0, 1, 2, 0]) if speakers > 1 else None
-        return model.generate(ids, token_length, frames=64, conditioning=Conditioning(speaker=speaker), **options)
+        return model.generate(ids, token_length, conditioning=Conditioning(speaker=speaker), **options)
 
     ids, token_length = clips()[0], clips()[2]
     mel, mel_length, durations = (x.numpy() for x in speak(ids, token_length, 0.7, 1.0))
