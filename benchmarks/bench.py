@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pictures import draw
-from readme import DOCUMENTS, bench_lines, with_parts
-from report import machine, version, write_json
+from reporting.pictures import draw
+from reporting.readme import DOCUMENTS, bench_lines, with_parts
+from reporting.report import machine, version, write_json
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ("precompute", "rebuild", "training", "step_cost", "speech", "voices", "overtrain")

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from commands import script
-from pictures import OTHERS, OURS, curves
-from report import machine, section_lines, write_json
+from reporting.pictures import OTHERS, OURS, curves
+from reporting.report import machine, section_lines, write_json
+from setup.commands import script
 
 APART, TOGETHER = "clipped apart", "one global norm"
 FIRST_STEPS = 100

@@ -19,8 +19,8 @@ from xtts.shared.config_files import load_config
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 with tensorflow_import(compile_cache=False):
-    from kernels import count_kernels
-    from locked_step import LONGEST, build_step
+    from training_parts.kernels import count_kernels
+    from training_parts.locked_step import LONGEST, build_step
 
 SIZES = ("tiny", "small", "normal", "big")
 

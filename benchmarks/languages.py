@@ -17,9 +17,9 @@ import sys
 from pathlib import Path
 
 import soundfile
-from amounts import fill_defaults
-from commands import command
-from report import machine, section_lines, write_json
+from reporting.report import machine, section_lines, write_json
+from setup.amounts import fill_defaults
+from setup.commands import command
 
 from xtts.precompute.sample.espeak import SAMPLE_RATE_HZ, speak
 from xtts.precompute.sample.sentences import sentences

@@ -25,10 +25,10 @@ from pathlib import Path
 
 import numpy as np
 import soxr
-from amounts import fill_defaults
-from commands import command
-from report import machine, write_json
+from reporting.report import machine, write_json
 from rich.console import Console
+from setup.amounts import fill_defaults
+from setup.commands import command
 
 from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.audio.decode import decode

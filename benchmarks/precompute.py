@@ -29,8 +29,8 @@ from pathlib import Path
 import numpy as np
 import scipy.fft
 import soundfile
-from commands import command, script
-from report import cpu_seconds, machine, version, write_json
+from reporting.report import cpu_seconds, machine, version, write_json
+from setup.commands import command, script
 
 from xtts.shared.audio.mel import mel_filterbank
 from xtts.shared.audio.mel_profiles import mel_profile

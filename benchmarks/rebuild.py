@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 
 import soundfile
-from amounts import fill_defaults
-from commands import command
-from ljspeech_corpus import PROFILE, read_lengths, write_corpus
-from readme import rebuild_lines
-from report import machine, write_json
+from reporting.readme import rebuild_lines
+from reporting.report import machine, write_json
+from setup.amounts import fill_defaults
+from setup.commands import command
+from setup.ljspeech_corpus import PROFILE, read_lengths, write_corpus
 
 QUICK = {"clips": 400, "rounds": 1}
 FULL = {"clips": 13_100, "rounds": 3}

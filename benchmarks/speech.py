@@ -13,9 +13,9 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from commands import command
-from readme import speech_lines
-from report import machine, write_json
+from reporting.readme import speech_lines
+from reporting.report import machine, write_json
+from setup.commands import command
 
 from xtts.shared.audio.mel_pictures import png_bytes
 from xtts.shared.cache.cache_spec import INDEX_FILE

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from amounts import fill_defaults
-from report import machine, section_lines, write_json
+from reporting.report import machine, section_lines, write_json
+from setup.amounts import fill_defaults
 
 from xtts.shared.config_files import load_config
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 with tensorflow_import(compile_cache=False):
     import tensorflow as tf
-    from locked_step import LONGEST, LockedStep, build_step
+    from training_parts.locked_step import LONGEST, LockedStep, build_step
 
     from xtts.trainer.data.batch import Batch
     from xtts.trainer.engine.train_step import locked

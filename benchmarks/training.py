@@ -2,8 +2,8 @@
 
     python benchmarks/training.py [--quick] [--only a b ...] [--config tiny] [--out FILE.json]
 
-One run, one machine, one model, the lengths of LJSpeech-1.1 (ljspeech_corpus.py). XLA's compilation cache is off, so
-that every reported compilation took place. Compared variants take turns.
+One run, one machine, one model, the lengths of LJSpeech-1.1 (setup/ljspeech_corpus.py). XLA's compilation cache is off,
+so that every reported compilation took place. Compared variants take turns.
 
 - a: step time, a new shape every batch (`shapes.pad_to_fixed_length: false`) against one locked shape
 - b: std/mean of the locked step time
@@ -24,17 +24,17 @@ from typing import Any
 
 os.environ.pop("TF_XLA_FLAGS", None)
 
-from amounts import fill_defaults
-from commands import script
-from ljspeech_corpus import read_lengths, write_corpus
-from report import machine, section_lines, write_json
+from reporting.report import machine, section_lines, write_json
+from setup.amounts import fill_defaults
+from setup.commands import script
+from setup.ljspeech_corpus import read_lengths, write_corpus
 
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 with tensorflow_import(compile_cache=False):
-    from training_input import input_pipelines
-    from training_start import cold_and_warm
-    from training_steps import StepBench, buckets, dynamic_against_locked, input_wait, spread
+    from training_parts.input import input_pipelines
+    from training_parts.start import cold_and_warm
+    from training_parts.steps import StepBench, buckets, dynamic_against_locked, input_wait, spread
 
 PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy", "torch")
 SECTIONS: dict[str, Callable[[StepBench], dict[str, object]]] = {

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import soundfile
-from amounts import fill_defaults
-from commands import command
-from report import machine, section_lines, write_json
+from reporting.report import machine, section_lines, write_json
+from setup.amounts import fill_defaults
+from setup.commands import command
 
 from xtts.precompute.sample.espeak import speak
 from xtts.precompute.sample.sentences import sentences

@@ -18,7 +18,8 @@ from xtts.shared.config import TrainingConfig
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.training_bucket import TrainingBucket, training_buckets
-from xtts.trainer.engine.train_step import TRAIN_METRICS, locked
+from xtts.trainer.engine.metrics import TRAIN_METRICS
+from xtts.trainer.engine.train_step import locked
 from xtts.trainer.engine.training_loop import Position, TrainingLoop
 
 

@@ -35,13 +35,14 @@ LONGEST = (
     "test_interruptions.py", "test_trainer.py", "test_training_benchmark.py", "test_spoken_samples.py",
     "test_dynamic_baseline.py", "test_speaker_wav.py", "test_doctor_memory.py", "test_synth.py",
     "test_acoustic_model.py", "test_training_loop.py", "test_golden_losses.py", "test_doctor.py",
-    "test_crash_safety.py", "test_speech_benchmarks.py", "test_export.py", "test_model_card.py", "test_clock.py",
+    "test_crash_safety.py", "test_speech_benchmarks.py", "test_export.py", "test_model_card.py",
+    "test_training_loop_times.py",
     "test_train_cli.py", "test_evaluate.py", "test_examples.py", "test_validation_loop.py",
 )  # fmt: skip
 """These files begin, so that no long one is left to one of the two processes of `make test` at the end."""
 SHARE_STEPS = {
-    "test_trainer.py", "test_spoken_samples.py", "test_training_loop.py", "test_clock.py", "test_validation_loop.py",
-    "test_doctor.py",
+    "test_trainer.py", "test_spoken_samples.py", "test_training_loop.py", "test_training_loop_times.py",
+    "test_validation_loop.py", "test_doctor.py",
 }  # fmt: skip
 """These files take over each other's compiled steps (trainer/shared_steps.py): one process runs them all."""
 ToneCorpus = Callable[..., Path]

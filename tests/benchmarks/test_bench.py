@@ -20,7 +20,7 @@ def bench(monkeypatch):
 
 @pytest.fixture
 def summarise(bench):
-    from summary import summarise
+    from reporting.summary import summarise
 
     return summarise
 
@@ -31,7 +31,7 @@ def figures():
 
 
 def test_readme_and_docs_say_what_the_benchmarks_measured(bench, figures):
-    from readme import DOCUMENTS, PARTS
+    from reporting.readme import DOCUMENTS, PARTS
 
     documents = {name: (ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS}
     everything = "".join(documents.values())
@@ -45,7 +45,7 @@ def test_readme_and_docs_say_what_the_benchmarks_measured(bench, figures):
 
 
 def test_the_readme_has_six_rows_of_what_a_user_gains(bench, figures):
-    from gains import gain_rows
+    from reporting.gains import gain_rows
 
     rows = gain_rows(figures)
     assert len(rows) == 6

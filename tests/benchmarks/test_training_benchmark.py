@@ -70,7 +70,7 @@ def modules(monkeypatch):
 
 
 def test_the_lengths_are_those_of_the_corpus(modules):
-    from ljspeech_corpus import read_lengths
+    from setup.ljspeech_corpus import read_lengths
 
     from xtts.shared.cache.bucket_shapes import best_padded_lengths, padding_efficiency
 
@@ -82,7 +82,7 @@ def test_the_lengths_are_those_of_the_corpus(modules):
 
 
 def test_the_other_pipelines_pad_to_the_longest_clip_of_the_batch(modules):
-    from training_pipelines import PROFILE, pad
+    from training_parts.pipelines import PROFILE, pad
 
     clips = [(np.arange(1, n + 1, dtype=np.int32), np.ones((10 * n, 80), np.float32)) for n in (2, 3)]
     tokens, mel, token_length, mel_length = pad(clips)

@@ -6,8 +6,9 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.model.acoustic_model import AcousticModel
-from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
+from xtts.trainer.model.conditioning import Conditioning, Vocabularies
+from xtts.trainer.model.random_numbers import RandomInputs
 
 VOCABULARY, CHANNELS = 20, 16
 KEYS = ("prior", "flow", "duration")
@@ -24,12 +25,8 @@ def small_model(speakers=1, dtype_policy="float32", seed=7, languages=1, **chang
     config = sizes("tiny", **widths, decoder_blocks=2, text_blocks=1).model_copy(update=changes)
     return AcousticModel(
         config,
-        vocabulary=VOCABULARY,
-        mel_channels=CHANNELS,
-        mel_mean=-5.0,
-        mel_deviation=2.0,
-        speakers=speakers,
-        languages=languages,
+        Vocabularies(VOCABULARY, speakers=speakers, languages=languages),
+        MelScale(CHANNELS, mean=-5.0, deviation=2.0),
         dtype_policy=dtype_policy,
         seed=seed,
     )
@@ -55,7 +52,7 @@ def clips(tokens=10, frames=40):
 
 def losses(model, ids, mel, token_length, mel_length, noise, time, dropout_seed=None, speaker=None, language=None):
     sums = model.loss_sums(
-        ids, mel, token_length, mel_length, noise=noise, time=time, dropout_seed=dropout_seed,
+        ids, mel, token_length, mel_length, random=RandomInputs(noise, time, dropout_seed),
         conditioning=Conditioning(speaker=speaker, language=language),
     )  # fmt: skip
     counts = model.loss_counts(token_length, mel_length, speaker, micro_batches=None if dropout_seed is None else 1)

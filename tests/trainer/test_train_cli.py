@@ -42,7 +42,7 @@ def rewrite(cache, **changes):
     (cache / "cache.json").write_text(json.dumps(fields | changes))
 
 
-def test_the_trap_works(refused, cache):
+def test_a_command_that_may_begin_imports_tensorflow(refused, cache):
     code, message = refused("--cache", cache, *FITTING)
     assert (code, message) == (1, "tensorflow was imported")
 

@@ -126,7 +126,7 @@ def training_batches(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
     """Endless data set of `Batch`es of one bucket, from the stream's position `consumed` on; two are prefetched.
 
     One thread reads blocks and one parses batches: more threads, or autotuning them, gave no measurable gain
-    (benchmarks/training_input.py).
+    (benchmarks/training_parts/input.py).
     """
     batches = clip_stream(bucket, consumed).batch(bucket.batch_size, drop_remainder=True)
     parsed = batches.map(parser(bucket, bucket.batch_size), synchronous=True)

@@ -9,19 +9,17 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import bucket_numbers
 from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.training_loop import Position
-from xtts.trainer.model.acoustic_model import AcousticModel, decays
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, decays
+from xtts.trainer.model.conditioning import Vocabularies
 
 
 def build_model(config: Config, spec: CacheSpec) -> AcousticModel:
     """The acoustic model of a configuration, sized by the cache."""
+    mean, deviation = spec.statistics.mel_mean, spec.statistics.mel_deviation
     return AcousticModel(
         config.model,
-        vocabulary=spec.vocabulary,
-        mel_channels=spec.mel_channels,
-        mel_mean=spec.statistics.mel_mean,
-        mel_deviation=spec.statistics.mel_deviation,
-        speakers=max(len(spec.speakers), 1),
-        languages=len(spec.languages),
+        Vocabularies(spec.vocabulary, speakers=max(len(spec.speakers), 1), languages=len(spec.languages)),
+        MelScale(spec.mel_channels, mean, deviation, spec.mel_profile.silence),
         dtype_policy=dtype_policy(config.training),
         seed=config.training.seed,
     )

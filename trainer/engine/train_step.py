@@ -8,7 +8,7 @@ retraced for every shape. Nothing else in the trainer computes a loss or updates
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple, cast
+from typing import cast
 
 import tensorflow as tf
 
@@ -17,17 +17,12 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.clip_order import fold
 from xtts.trainer.engine.compiler import on_blank_inputs
+from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.optimizer import AdamW, clip_by_group
 from xtts.trainer.model.acoustic_model import AcousticModel, clip_group
 from xtts.trainer.model.conditioning import Conditioning
-from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_uniform, spread_times
+from xtts.trainer.model.random_numbers import RandomInputs, fold_seed, random_normal, random_uniform, spread_times
 
-TRAIN_METRICS = (
-    "loss", "prior", "flow", "duration", "gradient_norm", "duration_gradient_norm", "learning_rate", "skipped",
-    "useful_frames",
-)  # fmt: skip
-"""What one training step returns, float32[9], in this order."""
-LOSSES = ("prior", "flow", "duration")
 VALIDATION_TIMES = 4
 """Flow times at which a validation clip's loss is computed, stratified over [0, 1)."""
 
@@ -75,17 +70,6 @@ class TraceGuard:
                 fix="every batch must come from the cache that the signatures were derived from",
             )
         self.traces.append(f"{name} ({found})")
-
-
-class RandomInputs(NamedTuple):
-    """The random numbers of a training step."""
-
-    noise: tf.Tensor
-    """float32[B, T, M], standard normal."""
-    time: tf.Tensor
-    """float32[B] in [0, 1)."""
-    dropout: tf.Tensor
-    """int32[2]."""
 
 
 def random_inputs(batch: Batch, seed: tf.Tensor | int, step: tf.Tensor) -> RandomInputs:
@@ -170,8 +154,7 @@ class Steps:
         def gradient_step(*parts: tf.Tensor) -> list[tf.Tensor]:
             batch = Batch(*parts)
             self.guard.note(training_step(bucket), batch)
-            counts = self._counts(batch, micro_batches=self.training.gradient_accumulation_steps)
-            losses, gradients = self._accumulate(batch, counts)
+            losses, gradients = self._accumulate(batch)
             return [losses, *gradients]
 
         return locked(gradient_step, signature) if signature.is_locked else relaxed(gradient_step)
@@ -184,23 +167,18 @@ class Steps:
             sums = self._validation_sums(bucket, batch, first)
             # The model's counts are at least 1; an entirely blank batch must count as 0.
             present = tf.cast(tf.reduce_any(batch.mel_length > 0), tf.float32)
-            counts = self._counts(batch, micro_batches=None)
+            counts = self.model.loss_counts(*batch[2:5], micro_batches=None)
             return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name] * present]) for name in LOSSES])
 
         number = tf.TensorSpec([], tf.int32, "first")
         return locked(validation_losses, (*signature, number)) if signature.is_locked else relaxed(validation_losses)
 
-    def _counts(self, batch: Batch, *, micro_batches: int | None) -> dict[str, tf.Tensor]:
-        """Number of values each loss of the whole batch is averaged over."""
-        return self.model.loss_counts(
-            batch.token_length, batch.mel_length, batch.speaker, micro_batches=micro_batches
-        )  # fmt: skip
-
     def _validation_sums(self, bucket: int, batch: Batch, first: tf.Tensor) -> dict[str, tf.Tensor]:
         """Losses of each clip, float32[B]; a clip's random numbers depend only on its number in the split."""
         mel = batch.mel
         clips = first + tf.range(mel.shape[0])
-        aligned = self.model.align_clips(*batch[:4], dropout_seed=None, conditioning=_conditioning(batch))
+        conditioning = Conditioning(speaker=batch.speaker, language=batch.language)
+        aligned = self.model.align_clips(*batch[:4], dropout_seed=None, conditioning=conditioning)
         place, key = spread_times(clips), _seed_of(fold(self.seed, _VALIDATION, bucket))
 
         def add(i: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -217,26 +195,26 @@ class Steps:
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """(losses float32[3], gradients) of a micro-batch, divided by the counts of the whole batch."""
         with tf.GradientTape() as tape:
-            sums = self.model.loss_sums(
-                *batch[:4], noise=random.noise, time=random.time, dropout_seed=random.dropout,
-                conditioning=_conditioning(batch),
-            )  # fmt: skip
+            conditioning = Conditioning(speaker=batch.speaker, language=batch.language)
+            sums = self.model.loss_sums(*batch[:4], random=random, conditioning=conditioning)
             losses = tf.stack([tf.reduce_sum(sums[name]) / counts[name] for name in LOSSES])
             total = tf.reduce_sum(losses * loss_weights(self.training))
         gradients = tape.gradient(total, self.optimizer.weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return losses, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
-    def _accumulate(self, batch: Batch, counts: dict[str, tf.Tensor]) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    def _accumulate(self, batch: Batch) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """(losses, gradients) of the whole batch, in `gradient_accumulation_steps` micro-batches."""
-        random = random_inputs(batch, self.seed, self.step)
         parts = self.training.gradient_accumulation_steps
+        counts = self.model.loss_counts(*batch[2:5], micro_batches=parts)
+        random = random_inputs(batch, self.seed, self.step)
         if parts == 1:
             return self._gradients(batch, random, counts)
+        first, second = tf.unstack(random.dropout)
         split = [tf.reshape(part, [parts, -1, *part.shape[1:]]) for part in (*batch, random.noise, random.time)]
 
         def add(i: tf.Tensor, losses: tf.Tensor, *gradients: tf.Tensor) -> tuple[tf.Tensor, ...]:
             *micro, noise, time = (part[i] for part in split)
-            dropout = tf.stack([random.dropout[0] + i, random.dropout[1]])
+            dropout = tf.stack([first + i, second])
             more, more_gradients = self._gradients(Batch(*micro), RandomInputs(noise, time, dropout), counts)
             summed = (a + b for a, b in zip(gradients, more_gradients, strict=True))
             return (i + 1, losses + more, *summed)
@@ -262,10 +240,6 @@ class Steps:
 def _seed_of(key: tf.Tensor) -> tf.Tensor:
     """int32[2] of a key int64[2]."""
     return tf.cast(key & 0x7FFFFFFF, tf.int32)
-
-
-def _conditioning(batch: Batch) -> Conditioning:
-    return Conditioning(speaker=batch.speaker, language=batch.language)
 
 
 def locked(body: Callable[..., tf.Tensor], signature: Sequence[tf.TensorSpec]) -> Callable[..., tf.Tensor]:

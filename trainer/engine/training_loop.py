@@ -14,8 +14,8 @@ from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.clip_order import Schedule
 from xtts.trainer.data.dataset import ahead_on, training_batches, without_autograph
 from xtts.trainer.data.training_bucket import TrainingBucket
+from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.optimizer import learning_rate
-from xtts.trainer.engine.train_step import TRAIN_METRICS
 from xtts.trainer.system.device import accelerator
 
 

@@ -1,16 +1,25 @@
 """The validation loop: the whole split in one host call."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import tensorflow as tf
 
 from xtts.trainer.data.dataset import validation_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
-from xtts.trainer.engine.train_step import LOSSES, Steps
+from xtts.trainer.engine.metrics import LOSSES
 
 HeldOut = tuple[int, list[tuple[int, int]]]
 """A batch of the validation split: its bucket, and the (shard, record) of each clip."""
+
+
+class LossSteps(Protocol):
+    """The interface of the steps that the loop runs; `Steps` implements it for the acoustic model."""
+
+    @property
+    def validation_steps(self) -> Mapping[int, Callable[..., tf.Tensor]]:
+        """By bucket: `Batch`, number int32[] of its first clip in the split -> float32[len(LOSSES), 2]."""
 
 
 class ValidationLoop:
@@ -19,7 +28,7 @@ class ValidationLoop:
     stop: bool[]; set from another thread, it ends the current call after the current batch.
     """
 
-    def __init__(self, buckets: Sequence[TrainingBucket], steps: Steps, stop: tf.Variable) -> None:
+    def __init__(self, buckets: Sequence[TrainingBucket], steps: LossSteps, stop: tf.Variable) -> None:
         self._stop = stop
         self._parts: list[tuple[range, tf.data.Iterator, Callable[..., tf.Tensor]]] = []
         self.batches: list[HeldOut] = []

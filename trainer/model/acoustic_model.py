@@ -15,11 +15,11 @@ import tensorflow as tf
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import ModelConfig
 from xtts.trainer.model.alignment import gaussian_scores, round_durations, search_durations
-from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.layers import apply_mask, glorot, length_mask
 from xtts.trainer.model.losses import duration_deviance, sum_of_squares
 from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder
-from xtts.trainer.model.random_numbers import fold_seed
+from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
 from xtts.trainer.model.reference_encoder import ReferenceEncoder, leaked_frame_count
 
 NOBODY = Conditioning()
@@ -40,6 +40,18 @@ def clip_group(variable: tf.Variable) -> int:
     norm it would scale the others to almost zero while durations are still far off.
     """
     return int("/duration_predictor/" in str(variable.path))
+
+
+class MelScale(NamedTuple):
+    """What the numbers of a corpus' mels mean: natural-log magnitude, and the units in which the model computes."""
+
+    channels: int
+    mean: float
+    """Becomes 0."""
+    deviation: float
+    """Becomes 1."""
+    silence: float = mel_profile("hifigan").silence
+    """Pads generated mels after their end."""
 
 
 class AlignedClips(NamedTuple):
@@ -64,34 +76,24 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
     """Text to log-mel. The constructor creates all weights, as a function of `seed`."""
 
     def __init__(
-        self,
-        config: ModelConfig,
-        *,
-        vocabulary: int,
-        mel_channels: int,
-        mel_mean: float,
-        mel_deviation: float,
-        speakers: int = 1,
-        languages: int = 1,
-        dtype_policy: str = "float32",
+        self, config: ModelConfig, vocabularies: Vocabularies, mel: MelScale, *, dtype_policy: str = "float32",
         seed: int = 0,
-        silence: float = mel_profile("hifigan").silence,
-    ) -> None:
-        """dtype_policy: float32 or mixed_bfloat16; silence: natural log, pads generated mels after their end."""
+    ) -> None:  # fmt: skip
+        """dtype_policy: float32 or mixed_bfloat16."""
         dtype = keras.DTypePolicy(dtype_policy)
         super().__init__(dtype=dtype, name="acoustic_model")
         seeds = itertools.count(seed * 100_003)
-        self.config, self.mel_channels = config, mel_channels
-        self.mel_mean, self.mel_deviation, self.silence = mel_mean, mel_deviation, silence
-        # Next to a table of all speakers the reference would carry no information.
-        speakers = 1 if config.voice_latents else speakers
-        self.encoder = TextEncoder(config, vocabulary, speakers, languages, seeds, dtype=dtype)
+        self.config, self.mel_channels = config, mel.channels
+        self.mel_mean, self.mel_deviation, self.silence = mel.mean, mel.deviation, mel.silence
+        if config.voice_latents:  # next to a table of all speakers the reference would carry no information
+            vocabularies = vocabularies._replace(speakers=1)
+        self.encoder = TextEncoder(config, vocabularies, seeds, dtype=dtype)
         self.mean_projection = keras.layers.Dense(
-            mel_channels, kernel_initializer=glorot(seeds), dtype="float32", name="mean_projection"
+            mel.channels, kernel_initializer=glorot(seeds), dtype="float32", name="mean_projection"
         )
         self.duration_predictor = DurationPredictor(config, seeds, dtype=dtype)
-        self.decoder = FlowDecoder(config, mel_channels, speakers, languages, seeds, dtype=dtype)
-        self.reference = ReferenceEncoder(config, mel_channels, seeds, dtype=dtype) if config.voice_latents else None
+        self.decoder = FlowDecoder(config, mel.channels, vocabularies, seeds, dtype=dtype)
+        self.reference = ReferenceEncoder(config, mel.channels, seeds, dtype=dtype) if config.voice_latents else None
         self.build()
 
     def build(self) -> None:
@@ -184,21 +186,20 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         token_length: tf.Tensor,
         mel_length: tf.Tensor,
         *,
-        noise: tf.Tensor,
-        time: tf.Tensor,
-        dropout_seed: tf.Tensor | None,
+        random: RandomInputs,
         conditioning: Conditioning = NOBODY,
     ) -> dict[str, tf.Tensor]:
         """Losses per clip, summed over its frames and channels or its tokens: float32[B] each.
 
-        noise: float32[B, T, M], standard normal, time: float32[B] in 0..1; the others as in `align_clips`.
+        The arguments are those of `align_clips` and `flow_loss`, in which the random numbers have their uses.
         `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
         constant; `flow` is the squared error of the vector field; `duration` is the deviance of `duration_deviance`.
         """
         aligned = self.align_clips(
-            tokens, mel, token_length, mel_length, dropout_seed=dropout_seed, conditioning=conditioning
+            tokens, mel, token_length, mel_length, dropout_seed=random.dropout, conditioning=conditioning
         )
-        return {"prior": aligned.prior, "flow": self.flow_loss(aligned, noise, time), "duration": aligned.duration}
+        flow = self.flow_loss(aligned, random.noise, random.time)
+        return {"prior": aligned.prior, "flow": flow, "duration": aligned.duration}
 
     def align_clips(
         self,
@@ -253,7 +254,6 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         tokens: tf.Tensor,
         token_length: tf.Tensor,
         *,
-        frames: int,
         noise: tf.Tensor,
         steps: int,
         temperature: tf.Tensor,
@@ -262,12 +262,12 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Synthesise: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
 
-        tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal, T = frames,
+        tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal,
         temperature: float32[], scale of the noise, speed: float32[], 2.0 speaks twice as fast, steps: Euler steps.
         The voice of `conditioning` comes from `encode_reference`. A clip longer than T frames is cut off there;
         mel_length and durations still give its full length.
         """
-        valid = length_mask(token_length, tokens.shape[1])
+        valid, frames = length_mask(token_length, tokens.shape[1]), noise.shape[1]
         encodings, mean = self.encode(tokens, valid, conditioning, None)
         # No token lasts longer than the whole shape: an untrained predictor must not overflow the exponential.
         log_frames = tf.minimum(self.duration_predictor(encodings, valid, None), math.log(frames))

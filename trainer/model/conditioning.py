@@ -2,10 +2,15 @@
 
 from typing import NamedTuple
 
-import keras
 import tensorflow as tf
 
-from xtts.trainer.model.layers import Seeds
+
+class Vocabularies(NamedTuple):
+    """How many different values a model knows of each: the rows of its embedding tables."""
+
+    tokens: int
+    speakers: int = 1
+    languages: int = 1
 
 
 class Conditioning(NamedTuple):
@@ -17,13 +22,3 @@ class Conditioning(NamedTuple):
     """int32[B], row of the language table."""
     voice: tf.Tensor | None = None
     """[B, N, D'], latents of the reference encoder."""
-
-
-def embedding_table(
-    rows: int, width: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
-) -> keras.layers.Embedding | None:
-    """An embedding [rows, width]; None for fewer than two rows."""
-    if rows < 2:
-        return None
-    initial = keras.initializers.RandomNormal(0.0, 0.1, seed=next(seeds))
-    return keras.layers.Embedding(rows, width, initial, dtype=dtype, name=name)

@@ -21,6 +21,16 @@ def glorot(seeds: Seeds) -> keras.initializers.Initializer:
     return keras.initializers.GlorotUniform(seed=next(seeds))
 
 
+def embedding_table(
+    rows: int, width: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
+) -> keras.layers.Embedding | None:
+    """An embedding [rows, width]; None for fewer than two rows."""
+    if rows < 2:
+        return None
+    initial = keras.initializers.RandomNormal(0.0, 0.1, seed=next(seeds))
+    return keras.layers.Embedding(rows, width, initial, dtype=dtype, name=name)
+
+
 def length_mask(length: tf.Tensor, size: int) -> tf.Tensor:
     """length: int32[B] -> bool[B, size, 1], true inside the length."""
     return (tf.range(size) < length[:, tf.newaxis])[..., tf.newaxis]

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from xtts.shared.config import ModelConfig
 from xtts.trainer.model.alignment import duration_path, frame_places
-from xtts.trainer.model.conditioning import Conditioning, embedding_table
+from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.layers import (
     AdaptiveNorm,
     ConvolutionBlock,
@@ -20,6 +20,7 @@ from xtts.trainer.model.layers import (
     TimeEmbedding,
     TransformerBlock,
     apply_mask,
+    embedding_table,
     glorot,
 )
 from xtts.trainer.model.random_numbers import fold_seed
@@ -30,16 +31,19 @@ class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
     """Tokens to encodings: embedding, convolutional pre-net, Transformer blocks."""
 
     def __init__(
-        self, config: ModelConfig, vocabulary: int, speakers: int, languages: int, seeds: Seeds, *,
-        dtype: keras.DTypePolicy,
-    ) -> None:  # fmt: skip
+        self, config: ModelConfig, vocabularies: Vocabularies, seeds: Seeds, *, dtype: keras.DTypePolicy
+    ) -> None:
         super().__init__(dtype=dtype, name="text_encoder")
         width, self.width = config.text_width, config.text_width
         self.embedding = keras.layers.Embedding(
-            vocabulary, width, keras.initializers.RandomNormal(0.0, 0.5, seed=next(seeds)), dtype=dtype, name="tokens"
+            vocabularies.tokens,
+            width,
+            keras.initializers.RandomNormal(0.0, 0.5, seed=next(seeds)),
+            dtype=dtype,
+            name="tokens",
         )
-        self.speaker = embedding_table(speakers, width, seeds, dtype=dtype, name="speakers")
-        self.language = embedding_table(languages, width, seeds, dtype=dtype, name="languages")
+        self.speaker = embedding_table(vocabularies.speakers, width, seeds, dtype=dtype, name="speakers")
+        self.language = embedding_table(vocabularies.languages, width, seeds, dtype=dtype, name="languages")
         self.prenet = [
             ConvolutionBlock(width, width, config.prenet_kernel, config.dropout, seeds, dtype=dtype, name=f"prenet_{i}")
             for i in range(config.prenet_layers)
@@ -145,7 +149,7 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
     """The vector field: ConvNeXt blocks over frames, conditioned on the text per frame and on the time per clip."""
 
     def __init__(
-        self, config: ModelConfig, mel_channels: int, speakers: int, languages: int, seeds: Seeds, *,
+        self, config: ModelConfig, mel_channels: int, vocabularies: Vocabularies, seeds: Seeds, *,
         dtype: keras.DTypePolicy,
     ) -> None:  # fmt: skip
         super().__init__(dtype=dtype, name="decoder")
@@ -161,8 +165,8 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
             width, use_bias=False, kernel_initializer=glorot(seeds), dtype=dtype, name="place_projection"
         )
         self.time_embedding = TimeEmbedding(width, seeds, dtype=dtype, name="time_embedding")
-        self.speaker = embedding_table(speakers, width, seeds, dtype=dtype, name="speakers")
-        self.language = embedding_table(languages, width, seeds, dtype=dtype, name="languages")
+        self.speaker = embedding_table(vocabularies.speakers, width, seeds, dtype=dtype, name="speakers")
+        self.language = embedding_table(vocabularies.languages, width, seeds, dtype=dtype, name="languages")
         self.voice, self.voice_width = None, config.voice_width
         if config.voice_latents:
             self.voice = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="voice")

@@ -3,10 +3,9 @@
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
@@ -15,10 +14,9 @@ from rich.console import Console
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.cache.cache_spec import Split
 from xtts.shared.errors import LockstepError
 from xtts.trainer.engine.failures import first_line
-from xtts.trainer.engine.train_step import LOSSES, TRAIN_METRICS
+from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
 from xtts.trainer.engine.training_loop import CallResult
 from xtts.trainer.evaluation.figures import Figures
 from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
@@ -195,20 +193,3 @@ def in_words(figures: Figures, sentences: int) -> str:
         f"retrieval@1 {figures.retrieval_at_1:.0%} of {sentences}  relative MCD {figures.relative_mcd:.3f}  "
         f"MCD-DTW {figures.mcd_db:.2f} dB  duration error {figures.duration_error:.1%}"
     )
-
-
-def clip_namer(cache: Path, split: Split) -> Callable[[int, list[tuple[int, int]]], list[str]]:
-    """Function from (bucket, [(shard, record)]) to clip ids of a split; it reads the index at its first use."""
-    names: dict[tuple[int, int, int], str] = {}
-
-    def name(bucket: int, places: list[tuple[int, int]]) -> list[str]:
-        from xtts.shared.cache.cache_spec import INDEX_FILE
-        from xtts.shared.cache.clip_index import Kept, read_index
-
-        if not names:
-            for row in read_index(cache / INDEX_FILE):
-                if isinstance(row, Kept) and row.place.split == split:
-                    names[row.place.bucket, row.place.shard, row.written.position] = row.clip.id
-        return [names[bucket, shard, position] for shard, position in places]
-
-    return name

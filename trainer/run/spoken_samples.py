@@ -117,7 +117,6 @@ class Samples:
         mel, frames, _ = self.model.generate(
             tokens,
             token_length,
-            frames=recorded.shape[1],
             noise=noise,
             steps=DEFAULT_OPTIONS.steps,
             temperature=tf.constant(DEFAULT_OPTIONS.temperature),

@@ -2,9 +2,6 @@
 
 import math
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TypeVar
 
 from rich.console import Console
 
@@ -14,9 +11,10 @@ from xtts.trainer.engine.compiler import Compiled, Compiler
 from xtts.trainer.engine.dynamic_baseline import WARNING as DYNAMIC_WARNING
 from xtts.trainer.engine.engine import build_engine
 from xtts.trainer.engine.failures import compile_fix, explained
+from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.schedule import decay_start, next_mark
 from xtts.trainer.engine.train_state import TrainState
-from xtts.trainer.engine.train_step import LOSSES, UPDATE, loss_weights, training_step, validation_step
+from xtts.trainer.engine.train_step import UPDATE, loss_weights, training_step, validation_step
 from xtts.trainer.evaluation.voice_description import voice_of
 from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.checkpoint import (
@@ -28,17 +26,15 @@ from xtts.trainer.run.checkpoint import (
     schedule_of,
     set_aside_newer,
 )
+from xtts.trainer.run.graph_thread import GraphThread
 from xtts.trainer.run.initial_weights import shared_names, take_rows
-from xtts.trainer.run.reporter import Reporter, StepRows, clip_namer
+from xtts.trainer.run.not_finite import SkippedUpdates, clip_namer
+from xtts.trainer.run.reporter import Reporter, StepRows
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.signals import stop_requests
 from xtts.trainer.run.spoken_samples import Samples
 from xtts.trainer.run.stored_model import open_model
 from xtts.trainer.system.device import device_name
-
-_SIGNAL_SECONDS = 0.05
-"""Interval of checks for signals while the graph runs."""
-T = TypeVar("T")
 
 
 class Trainer:
@@ -70,13 +66,12 @@ class Trainer:
             buckets=len(self.loop.closed_set),
         )
         self.saved_step = self.step if plan.resume else -1
-        self.bad_steps = 0
         self.stop: list[str] = []
         """Names of received stop signals."""
-        self._graph = ThreadPoolExecutor(max_workers=1, thread_name_prefix="graph")
+        self._graph = GraphThread(self._pass_on_signals)
         self._unreported: StepRows | None = None
         self._left_loop = math.nan
-        self._names = clip_namer(plan.cache, "train")
+        self._skipped = SkippedUpdates(plan.cache, self.loop.buckets, self.training.max_bad_steps)
         self._held_out = clip_namer(plan.cache, "validation")
 
     def _restore(self, state: TrainState) -> None:
@@ -116,7 +111,7 @@ class Trainer:
         if prepared:
             for name in (*map(validation_step, self.steps.validation_steps), UPDATE):
                 self._compiled(name)
-            self._result(prepared)
+            self._graph.result(prepared)
         self._prepare_samples()
         # A run that was stopped before a due validation does it now.
         due = self._due(self.training.validate_every)
@@ -128,7 +123,7 @@ class Trainer:
     def _compiled(self, name: str) -> Compiled | None:
         """Cost of compiling a step; None after a signal."""
         with explained(f"compiling the {name}", compile_fix()):
-            return None if self.stop else self._result(self._compiler.step(name))
+            return None if self.stop else self._graph.result(self._compiler.step(name))
 
     def _prepare_samples(self) -> None:
         """Compile the samples; a new run also writes their recordings to TensorBoard."""
@@ -136,7 +131,7 @@ class Trainer:
             return
         began = time.perf_counter()
         with explained("compiling the samples", compile_fix()):
-            self._in_graph(self.samples.speak)
+            self._graph.run(self.samples.speak)
         self.reporter.say(f"compiled samples: {self.samples.described} in {time.perf_counter() - began:.1f} s")
         if self.plan.resume is None:
             self.reporter.recordings(self.samples)
@@ -145,17 +140,9 @@ class Trainer:
     def _data_fix(self) -> str:
         return f"run xtts-precompute verify --cache {self.plan.cache}, then xtts-train --resume {self.plan.folder.path}"
 
-    def _in_graph(self, call: Callable[..., T], *arguments: object) -> T:
-        """Run `call` in the graph's thread and return its result."""
-        return self._result(self._graph.submit(call, *arguments))
-
-    def _result(self, call: Future[T]) -> T:
-        """Wait for a call in the graph's thread; a signal meanwhile sets the loops' `stop`."""
-        while not call.done():
-            wait([call], timeout=_SIGNAL_SECONDS)
-            if self.stop:
-                self.loop.stop.assign(True)
-        return call.result()
+    def _pass_on_signals(self) -> None:
+        if self.stop:
+            self.loop.stop.assign(True)
 
     def validate(self, *, record: bool = True) -> None:
         """Validate with the averaged weights; records nothing if a signal comes before the end."""
@@ -164,7 +151,7 @@ class Trainer:
         self.report()
         self._exchange()
         with explained(f"validation at step {self.step}", self._data_fix):
-            found = self._in_graph(self.validation.run)
+            found = self._graph.run(self.validation.run)
         self._exchange()
         if found is None:
             return
@@ -187,7 +174,7 @@ class Trainer:
         self.report()
         began = time.perf_counter()
         self._exchange()
-        spoken = self._in_graph(self.samples.speak)
+        spoken = self._graph.run(self.samples.speak)
         self._exchange()
         self.reporter.samples(self.step, self.samples, spoken, began=began)
 
@@ -199,7 +186,7 @@ class Trainer:
         with explained(f"steps after {self.step}", self._data_fix):
             call = self._graph.submit(self.loop.run, count)
             self.report()  # the previous call, while this one runs
-            result = self._result(call)
+            result = self._graph.result(call)
         self._left_loop = time.perf_counter()
         rows = StepRows(
             first_step=self.step + 1,
@@ -219,22 +206,12 @@ class Trainer:
             self.reporter.steps(rows)
 
     def _watch_numbers(self, rows: StepRows) -> None:
-        for i, skipped in enumerate(rows.column("skipped")):
-            self.bad_steps = self.bad_steps + 1 if skipped else 0
-            if not skipped:
-                continue
-            bucket = self.loop.buckets[int(rows.result.buckets[i])]
-            places = bucket.order.locate(int(rows.result.offsets[i]), bucket.batch_size)
-            clips = ", ".join(self._names(bucket.number, places))
-            self.reporter.say(
-                f"step {rows.first_step + i}: loss or gradient not finite, update skipped; clips: {clips}"
-            )
-            if self.bad_steps >= self.training.max_bad_steps:
-                self.save()
-                raise LockstepError(
-                    f"step {rows.first_step + i}", found=f"{self.bad_steps} non-finite updates in a row, all skipped",
-                    fix="check the clips named above, or lower training.learning_rate, then --resume", exit_code=1,
-                )  # fmt: skip
+        try:
+            for line in self._skipped.lines(rows):
+                self.reporter.say(line)
+        except LockstepError:
+            self.save()
+            raise
 
     def run(self) -> list[str]:
         """Train to the last step, a signal, `patience` or the last memory map; returns why, except for patience."""

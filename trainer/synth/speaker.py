@@ -10,8 +10,8 @@ import tensorflow as tf
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
-from xtts.trainer.model.acoustic_model import AcousticModel
-from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
+from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.synth.reference_recording import split_crops
 from xtts.trainer.synth.voice_source import Source
 
@@ -41,15 +41,11 @@ class Clock:
 def load_model(source: Source) -> AcousticModel:
     """The model with a checkpoint's averaged weights, always in float32."""
     voice, arrays = source.voice, source.averages()
+    profile, symbols = voice.mel_profile, len(voice.tokenizer.symbols)
     model = AcousticModel(
         source.model,
-        vocabulary=len(voice.tokenizer.symbols),
-        mel_channels=voice.mel_profile.mel_channels,
-        mel_mean=voice.mel_mean,
-        mel_deviation=voice.mel_deviation,
-        speakers=max(len(voice.speakers), 1),
-        languages=len(voice.languages),
-        silence=voice.mel_profile.silence,
+        Vocabularies(symbols, speakers=max(len(voice.speakers), 1), languages=len(voice.languages)),
+        MelScale(profile.mel_channels, voice.mel_mean, voice.mel_deviation, profile.silence),
     )
     for weight in model.trainable_variables:
         stored = arrays.get(weight.path)
@@ -103,7 +99,7 @@ def generator(model: AcousticModel, frames: int, steps: int, conditioning: Seque
     ) -> Generated:
         noise = tf.random.stateless_normal([1, frames, model.mel_channels], seed)
         mel, mel_length, _ = model.generate(
-            tokens, token_length, frames=frames, noise=noise, steps=steps,
+            tokens, token_length, noise=noise, steps=steps,
             temperature=temperature, speed=speed,
             conditioning=Conditioning(**dict(zip(conditioning, given, strict=True))),
         )  # fmt: skip

@@ -21,8 +21,10 @@ from xtts.trainer.data.dataset import training_batches, validation_batches
 from xtts.trainer.engine import dynamic_baseline as dynamic
 from xtts.trainer.engine import train_step
 from xtts.trainer.engine.dynamic_baseline import DynamicValidation
+from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.train_state import build_model
-from xtts.trainer.engine.train_step import LOSSES, TraceGuard, random_inputs
+from xtts.trainer.engine.train_step import TraceGuard, random_inputs
+from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.run.checkpoint import load_arrays
 from xtts.trainer.run.trainer import train
 
@@ -151,7 +153,7 @@ def test_the_padding_does_not_change_the_losses(caches, make_plan, tmp_path):
     assert ours.mel.shape[1] < theirs.mel.shape[1]
     noise, time, _ = random_inputs(theirs, 0, tf.constant(0, tf.int64))
     losses = [
-        model.loss_sums(*batch[:4], noise=noise[:, : batch.mel.shape[1]], time=time, dropout_seed=None)
+        model.loss_sums(*batch[:4], random=RandomInputs(noise[:, : batch.mel.shape[1]], time, None))
         for batch in (ours, theirs)
     ]
     for name, value in losses[0].items():

@@ -16,9 +16,11 @@ import tensorflow as tf
 
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch import Batch
+from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.optimizer import AdamW, learning_rate
-from xtts.trainer.engine.train_step import TRAIN_METRICS, Steps
-from xtts.trainer.model.acoustic_model import AcousticModel, decays
+from xtts.trainer.engine.train_step import Steps
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, decays
+from xtts.trainer.model.conditioning import Vocabularies
 
 GOLDEN = Path(__file__).with_name("golden_losses.json")
 STEPS, CLIPS, TOKENS, FRAMES, CHANNELS, VOCABULARY = 20, 4, 24, 72, 80, 30
@@ -62,7 +64,7 @@ def twenty_steps(*assignments):
     """float[STEPS, len(COLUMNS)], and the summed norms of all weights and of all averages afterwards: float[2]."""
     config = load_config("tiny", assignments=[*SETTINGS, *assignments])
     model = AcousticModel(
-        config.model, vocabulary=VOCABULARY, mel_channels=CHANNELS, mel_mean=-5.0, mel_deviation=2.0,
+        config.model, Vocabularies(VOCABULARY), MelScale(CHANNELS, mean=-5.0, deviation=2.0),
         seed=config.training.seed,
     )  # fmt: skip
     optimizer = AdamW(model.trainable_variables, config.training, decays)

@@ -8,12 +8,14 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch, batch_signature
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.doctor.checks.graph import PYTHON_OPS, unknown_shapes, walk
+from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
 from xtts.trainer.engine.optimizer import AdamW
-from xtts.trainer.engine.train_step import LOSSES, TRAIN_METRICS, RandomInputs, Steps
+from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.engine.training_loop import check_specs
 from xtts.trainer.engine.validation_loop import ValidationLoop
+from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.run.best_validation import Best
-from xtts.trainer.run.reporter import clip_namer
+from xtts.trainer.run.not_finite import clip_namer
 
 
 def test_compiling_changes_no_weight(compiled_trainer):

@@ -6,7 +6,8 @@ import tensorflow as tf
 from one_bucket import one_bucket
 
 from xtts.trainer.data.batch import Batch
-from xtts.trainer.engine.train_step import LOSSES, Steps, random_inputs
+from xtts.trainer.engine.metrics import LOSSES
+from xtts.trainer.engine.train_step import Steps, random_inputs
 from xtts.trainer.engine.validation_loop import ValidationLoop
 
 

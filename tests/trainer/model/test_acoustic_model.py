@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 from four_clips import CHANNELS, KEYS, VOCABULARY, clips, evaluate, losses, moved, sizes, small_model
 
-from xtts.trainer.model.acoustic_model import AcousticModel, decays
-from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, decays
+from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.losses import duration_deviance
 from xtts.trainer.synth.speaker import generator
 
@@ -31,9 +31,7 @@ def test_duration_loss_is_least_at_the_mean():
 
 def test_initial_weights_are_a_function_of_the_seed():
     def weights(seed):
-        model = AcousticModel(
-            small_model().config, vocabulary=20, mel_channels=16, mel_mean=0.0, mel_deviation=1.0, seed=seed
-        )
+        model = AcousticModel(small_model().config, Vocabularies(20), MelScale(16, mean=0.0, deviation=1.0), seed=seed)
         return [(variable.path, variable.numpy()) for variable in model.trainable_variables]
 
     first, again, other = weights(0), weights(0), weights(1)
@@ -44,8 +42,8 @@ def test_initial_weights_are_a_function_of_the_seed():
 
 
 @pytest.mark.parametrize(("name", "millions"), [("tiny", 1), ("small", 6), ("normal", 20), ("big", 80)])
-def test_sizes(name, millions):
-    model = AcousticModel(sizes(name), vocabulary=40, mel_channels=80, mel_mean=0.0, mel_deviation=1.0)
+def test_every_size_has_about_its_parameters(name, millions):
+    model = AcousticModel(sizes(name), Vocabularies(40), MelScale(80, mean=0.0, deviation=1.0))
     assert 0.75e6 * millions <= model.parameter_count <= 1.25e6 * millions
 
 
@@ -99,7 +97,7 @@ def test_learns_a_generated_batch():
         if n:
             mel[row, :m] = np.repeat(sound[ids[row, :n]], np.diff(np.linspace(0, m, n + 1).astype(int)), axis=0)
     model = AcousticModel(
-        small_model().config, vocabulary=VOCABULARY, mel_channels=CHANNELS, mel_mean=-5.0, mel_deviation=2.0, seed=1
+        small_model().config, Vocabularies(VOCABULARY), MelScale(CHANNELS, mean=-5.0, deviation=2.0), seed=1
     )
     weights = [variable.value for variable in model.trainable_variables]
     optimizer = tf.Variable(0.0), [tf.Variable(w * 0) for w in weights], [tf.Variable(w * 0) for w in weights]
@@ -135,7 +133,7 @@ def test_generates_inside_xla(speakers):
         noise = tf.random.stateless_normal([4, 64, CHANNELS], [1, 2])
         options = {"noise": noise, "steps": 3, "temperature": temperature, "speed": speed}
         speaker = tf.constant([0, 1, 2, 0]) if speakers > 1 else None
-        return model.generate(ids, token_length, frames=64, conditioning=Conditioning(speaker=speaker), **options)
+        return model.generate(ids, token_length, conditioning=Conditioning(speaker=speaker), **options)
 
     ids, token_length = clips()[0], clips()[2]
     mel, mel_length, durations = (x.numpy() for x in speak(ids, token_length, 0.7, 1.0))

@@ -93,9 +93,9 @@ def test_refuses_more_frames_than_it_can_count(monkeypatch):
         search(np.zeros([1, 2, 17]), [2], [17], False)
 
 
-def test_takes_few_turns(monkeypatch):
+def test_the_search_takes_few_turns_of_its_loops(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    from kernels import count_kernels
+    from training_parts.kernels import count_kernels
 
     shapes = [tf.zeros([4, 192, 872]), tf.zeros([4], tf.int32), tf.zeros([4], tf.int32)]
     function = tf.function(search_durations, jit_compile=True)

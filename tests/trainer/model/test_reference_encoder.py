@@ -11,7 +11,7 @@ from xtts.trainer.data.batch import Batch
 from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.model.conditioning import Conditioning
-from xtts.trainer.model.random_numbers import fold_seed
+from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
 from xtts.trainer.model.reference_encoder import choose_references, crop_reference
 
 VOICE = {"voice_latents": 4, "voice_width": 16}
@@ -103,7 +103,7 @@ def test_no_leaked_frame_is_scored(monkeypatch, seed):
         with tf.GradientTape() as tape:
             tape.watch(mel)
             sums = model.loss_sums(
-                ids, mel, token_length, mel_length, noise=noise, time=tf.zeros([4]), dropout_seed=seed,
+                ids, mel, token_length, mel_length, random=RandomInputs(noise, tf.zeros([4]), seed),
                 conditioning=Conditioning(speaker=tf.range(4)),
             )  # fmt: skip
             loss = tf.reduce_sum(sums["prior"]) + tf.reduce_sum(sums["flow"])
@@ -126,9 +126,7 @@ def test_validation_losses_of_a_clip_do_not_depend_on_its_neighbours():
         *rest, noise, time = (part[rows] for part in arguments)
         found = model.loss_sums(
             *rest,
-            noise=noise,
-            time=time,
-            dropout_seed=None,
+            random=RandomInputs(noise, time, None),
             conditioning=Conditioning(speaker=tf.zeros([len(rows)], tf.int32)),
         )
         count = model.loss_counts(rest[2], rest[3], tf.zeros([len(rows)], tf.int32), micro_batches=None)
@@ -196,7 +194,7 @@ def test_another_reference_gives_another_voice_and_garbage_after_its_end_does_no
 
     def speak(voice):
         spoken = model.generate(
-            ids[:1], token_length[:1], frames=64, noise=tf.zeros([1, 64, CHANNELS]), steps=2,
+            ids[:1], token_length[:1], noise=tf.zeros([1, 64, CHANNELS]), steps=2,
             temperature=0.0, speed=1.0, conditioning=Conditioning(voice=voice),
         )  # fmt: skip
         return spoken[0].numpy()

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.engine.train_step import TRAIN_METRICS
+from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.training_loop import CallResult
 from xtts.trainer.run.checkpoint import find_checkpoint, load_arrays, save_checkpoint
 from xtts.trainer.run.reporter import Reporter, StepRows

@@ -193,7 +193,7 @@ def refused(tmp_path, finished_run):
     return run
 
 
-def test_the_trap_works(refused):
+def test_a_command_that_may_begin_imports_tensorflow(refused):
     assert refused("hello") == "tensorflow was imported"
     assert refused(stdin=b"hello") == "tensorflow was imported"
 

@@ -9,8 +9,8 @@ from xtts.shared.config import TrainingConfig
 from xtts.trainer.doctor.checks.cost import matmul_ceiling, step_flops
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 from xtts.trainer.doctor.workload import Workload
+from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.schedule import host_marks
-from xtts.trainer.engine.train_step import TRAIN_METRICS
 from xtts.trainer.engine.training_loop import CallResult
 from xtts.trainer.system.device import accelerator
 

@@ -7,9 +7,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from commands import command_line
-from training_steps import StepBench
+from setup.commands import command_line
 
+from training_parts.steps import StepBench
 from xtts.shared.config_files import dump_config
 
 _POLL_SECONDS = 0.02

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from commands import script
-from ljspeech_corpus import configure
-from report import version
-from summary import MEMCPY_TARGET, PIPELINE_TARGETS
-from training_pipelines import PIPELINES, Job, measure, take_from, write_job
-from training_steps import StepBench
+from reporting.report import version
+from reporting.summary import MEMCPY_TARGET, PIPELINE_TARGETS
+from setup.commands import script
+from setup.ljspeech_corpus import configure
 
+from training_parts.pipelines import PIPELINES, Job, measure, take_from, write_job
+from training_parts.steps import StepBench
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.config import Config
@@ -97,7 +97,7 @@ def write_npy(corpus: Path, cache: Path, folder: Path) -> Path:
 
 def run_alone(name: str, job: Path) -> Turn:
     """Run one pipeline in a separate process."""
-    printed = script(Path(__file__).with_name("training_pipelines.py"), name, job)
+    printed = script("-m", "training_parts.pipelines", name, job)
     return dict(json.loads(printed.splitlines()[-1]))
 
 

@@ -6,14 +6,15 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from ljspeech_corpus import build, configure
+from setup.ljspeech_corpus import build, configure
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config import Config
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.dynamic_baseline import loop_kinds
+from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.train_state import TrainState
-from xtts.trainer.engine.train_step import TRAIN_METRICS, Steps
+from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.engine.training_loop import CallResult
 
 _FRAMES = TRAIN_METRICS.index("useful_frames")

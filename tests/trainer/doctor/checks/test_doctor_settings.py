@@ -19,7 +19,7 @@ from xtts.trainer.data.training_bucket import bucket_order
 from xtts.trainer.doctor.checks import settings
 from xtts.trainer.doctor.subject import load_subject
 
-LENGTHS = Path(__file__).parents[3] / "benchmarks" / "ljspeech_lengths.csv"
+LENGTHS = Path(__file__).parents[4] / "benchmarks" / "setup" / "ljspeech_lengths.csv"
 """(mel_frames, characters) of every fiftieth clip of LJSpeech."""
 
 

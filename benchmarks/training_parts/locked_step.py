@@ -12,7 +12,8 @@ from xtts.trainer.data.batch import Batch, make_signature
 from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.train_state import dtype_policy
 from xtts.trainer.engine.train_step import Steps
-from xtts.trainer.model.acoustic_model import AcousticModel, decays
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, decays
+from xtts.trainer.model.conditioning import Vocabularies
 
 LONGEST = (192, 872)
 """(tokens, frames) of a shape that holds every clip of LJSpeech-1.1."""
@@ -48,7 +49,7 @@ def build_step(config: Config, *, clips: int, shape: tuple[int, int] = LONGEST, 
     channels = mel_profile(config.audio.profile).mel_channels
     training = config.training
     model = AcousticModel(
-        config.model, vocabulary=len(CHARACTERS), mel_channels=channels, mel_mean=-5.0, mel_deviation=2.0,
+        config.model, Vocabularies(len(CHARACTERS)), MelScale(channels, mean=-5.0, deviation=2.0),
         dtype_policy=dtype_policy(training), seed=training.seed,
     )  # fmt: skip
     optimizer = AdamW(model.trainable_variables, training, decays)

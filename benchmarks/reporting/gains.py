@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from report import Row
+from reporting.report import Row
 
 Figures = Mapping[str, Any]
 ESPEAK, NOISE = "spoken by espeak-ng", "noise, LJSpeech's lengths"

@@ -1,4 +1,4 @@
-"""The input pipelines of section (c), each run in its own process: python training_pipelines.py NAME JOB.json.
+"""The input pipelines of section (c), each run in a process of its own with NAME JOB.json.
 
 The others follow common practice: one float32 .npy per clip, np.load for each, padding to the batch's longest clip.
 Tokens come from the text by the tokenizer of stage 1, so that all pipelines return the same. All run endlessly,
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
-from report import cpu_seconds
+from reporting.report import cpu_seconds
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import load_spec
@@ -112,7 +112,7 @@ class _NoSteps:
         """Count the frames."""
         import tensorflow as tf
 
-        from xtts.trainer.engine.train_step import TRAIN_METRICS
+        from xtts.trainer.engine.metrics import TRAIN_METRICS
 
         frames = tf.cast(tf.reduce_sum(batch.mel_length), tf.float32)
         return tf.concat([tf.zeros([len(TRAIN_METRICS) - 1]), [frames]], 0)

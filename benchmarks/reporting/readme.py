@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gains import gain_rows
-from report import section_lines, table_lines
-from summary import summarise
+from reporting.gains import gain_rows
+from reporting.report import section_lines, table_lines
+from reporting.summary import summarise
 
 Figures = Mapping[str, Any]
 DOCUMENTS = ("README.md", "docs/benchmarks.md")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ljspeech_corpus import read_lengths
+from setup.ljspeech_corpus import read_lengths
 
 from xtts.shared.cache.bucket_shapes import best_padded_lengths, padding_efficiency
 

@@ -1,0 +1,1 @@
+"""What becomes of figures: JSON, tables, pictures, and the parts of README and docs that are made of them."""
