@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.config_files import load_config
 from xtts.trainer.doctor.cli import main
 
@@ -27,14 +29,18 @@ def assignments(*settings):
 
 
 @pytest.fixture(scope="module")
-def healthy(micro, one_shape_cache, call, tmp_path_factory):
-    """(exit code, JSON, overlay file) of a healthy set-up with one shape."""
-    overlay = tmp_path_factory.mktemp("overlay") / "advice.yaml"
+def healthy(micro, tone_corpus, call, tmp_path_factory):
+    """(exit code, JSON, overlay file) of a healthy set-up: clips of like lengths in one shape."""
+    folder = tmp_path_factory.mktemp("healthy")
+    cache, overlay = folder / "features", folder / "advice.yaml"
+    corpus = tone_corpus(folder / "corpus", 24, seconds=(1.3, 1.5))
+    shapes = {"shapes.buckets": 1, "split.validation_fraction": 0.1}
+    build_cache(corpus, cache, load_config("tiny", flags=shapes), workers=1, progress=NullProgress())
     # As many steps a call, and between pauses, as by default: those of so small a model are soon over. A wider decoder,
     # whose steps are longer than a batch takes to load.
     more = ["training.steps_per_call=50", "training.validate_every=500", "training.checkpoint_every=500"]
     settings = assignments(*micro, "shapes.buckets=1", "model.decoder_width=256", *more)
-    options = ["--cache", one_shape_cache, *settings, "--steps", 12, "--json", "--apply", overlay]
+    options = ["--cache", cache, *settings, "--steps", 12, "--json", "--apply", overlay]
     code, out, _ = call(main, *options)
     return code, json.loads(out), overlay
 
