@@ -61,12 +61,12 @@ def newest(folder):
     return max((int(path.name[5:]) for path in list_checkpoints(folder / "checkpoints")), default=0)
 
 
-def wait_until(happened, process):
+def wait_until(happened, process, every=0.01):
     deadline = time.monotonic() + 300
     while not happened():
         assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < deadline, "the run did not get that far"
-        time.sleep(0.001)
+        time.sleep(every)
 
 
 def half_saved(folder):
@@ -125,7 +125,7 @@ def kill_repeatedly(fork, folder, seed):
         else:
             wait_until(lambda goal=goal: newest(folder) >= goal, process)
             if place == "save":
-                wait_until(lambda: half_saved(folder), process)
+                wait_until(lambda: half_saved(folder), process, every=0.001)
             else:
                 time.sleep(random.uniform(0, 0.05))
         assert process.poll() is None, "the run ended before it could be killed"
