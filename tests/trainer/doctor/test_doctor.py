@@ -33,7 +33,7 @@ def healthy(micro, tone_corpus, call, tmp_path_factory):
     """(exit code, JSON, overlay file) of a healthy set-up: clips of like lengths in one shape."""
     folder = tmp_path_factory.mktemp("healthy")
     cache, overlay = folder / "features", folder / "advice.yaml"
-    corpus = tone_corpus(folder / "corpus", 24, seconds=(1.3, 1.5))
+    corpus = tone_corpus(folder / "corpus", 24, seconds=(1.5, 1.55))
     shapes = {"shapes.buckets": 1, "split.validation_fraction": 0.1}
     build_cache(corpus, cache, load_config("tiny", flags=shapes), workers=1, progress=NullProgress())
     # As many steps a call, and between pauses, as by default: those of so small a model are soon over. A wider decoder,
