@@ -7,6 +7,7 @@ LANGUAGE ?=
 CACHE ?= features$(if $(LANGUAGE),-$(LANGUAGE))
 PYTHON ?= python3
 TRAIN_ARGS ?=
+TEST_ARGS ?=
 BENCH_ARGS ?= --quick
 SYNTH_ARGS ?=
 DOCTOR_ARGS ?=
@@ -86,7 +87,7 @@ verify: $(READY)
 	$(BIN)/xtts-precompute verify --cache $(CACHE)
 
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -21,9 +21,10 @@ from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.trainer.system.tensorflow_import import enable_compile_cache
 
-# The tests compile more than they run: half of XLA's time goes into machine code that is fast. For the processes that
+# The tests compile more than they run: most of XLA's time goes into machine code that is fast. For the processes that
 # they start, too.
-os.environ["XLA_FLAGS"] = f"--xla_backend_optimization_level=0 {os.environ.get('XLA_FLAGS', '')}".strip()
+QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+os.environ["XLA_FLAGS"] = f"{QUICK_TO_COMPILE} {os.environ.get('XLA_FLAGS', '')}".strip()
 # Steps compiled by one test serve the next, those of another worker too; the folder goes with the session. Before
 # TensorFlow is imported.
 if "PYTEST_XDIST_WORKER" not in os.environ:

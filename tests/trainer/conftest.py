@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.config_files import load_config
@@ -52,6 +54,15 @@ def make_plan(tiny_cache):
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def one_shape_cache(tmp_path_factory, tiny_corpus):
+    """The cache of `tiny_corpus` with one bucket, a tenth held out: do not change it."""
+    cache = tmp_path_factory.mktemp("one-shape") / "features"
+    settings = {"shapes.buckets": 1, "split.validation_fraction": 0.1}
+    build_cache(tiny_corpus, cache, load_config("tiny", flags=settings), workers=1, progress=NullProgress())
+    return cache
 
 
 @pytest.fixture(scope="session")
@@ -122,8 +133,9 @@ def fork_train(tiny_cache):
     """The same as `start_train`, forked from a process that has imported TensorFlow."""
     from forked_train import ForkedTrain
 
-    def start(folder, *assignments, cache=tiny_cache, more=()):
-        return ForkedTrain(train_arguments(folder, assignments, cache, more), folder.with_suffix(".screen"))
+    def start(folder, *assignments, cache=tiny_cache, more=(), **limits):
+        arguments = train_arguments(folder, assignments, cache, more)
+        return ForkedTrain(arguments, folder.with_suffix(".screen"), **limits)
 
     return start
 

@@ -1,7 +1,9 @@
 """Where the time of a call goes: the wait for a batch, the step, the loop's own work. Each is made slow and seen."""
 
+import functools
 import threading
 import time
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -24,10 +26,11 @@ def sleep_before(batch):
         return Batch(*(tf.ensure_shape(tf.identity(part), part.shape) for part in batch))
 
 
-@pytest.fixture
-def make_loop(trainer, monkeypatch):
-    """`make_loop(slow)`: a loop over the micro model's steps; with `slow` its pipelines sleep before every batch."""
+@pytest.fixture(scope="module")
+def loop_of(trainer):
+    """`loop_of(slow)`: a loop over the micro model's steps; with `slow` its pipelines sleep before every batch."""
 
+    @functools.cache  # tracing a loop takes seconds
     def make(slow):
         def batches(bucket, consumed):
             ahead = training_batches(bucket, consumed)
@@ -37,16 +40,16 @@ def make_loop(trainer, monkeypatch):
             options.experimental_optimization.inject_prefetch = False  # every sleep is waited for
             return ahead.map(sleep_before).with_options(options)
 
-        monkeypatch.setattr(loop_module, "training_batches", batches)
-        loop = TrainingLoop(trainer.loop.buckets, trainer.plan.config.data, trainer.steps, trainer.state.position)
+        with patch.object(loop_module, "training_batches", batches):
+            loop = TrainingLoop(trainer.loop.buckets, trainer.plan.config.data, trainer.steps, trainer.state.position)
         loop.run(4)  # opens the pipelines
         return loop
 
     return make
 
 
-def test_a_slow_pipeline_is_reported_with_its_share_and_named_by_the_doctor(make_loop):
-    loop = make_loop(slow=True)
+def test_a_slow_pipeline_is_reported_with_its_share_and_named_by_the_doctor(loop_of):
+    loop = loop_of(slow=True)
     result = loop.run(STEPS)
     assert result.wait_seconds.sum() == pytest.approx(STEPS * SLEEP, rel=0.1)
     computing = result.wall - result.wait_seconds.sum()
@@ -64,17 +67,17 @@ def test_a_slow_pipeline_is_reported_with_its_share_and_named_by_the_doctor(make
     assert reported == pytest.approx(share, abs=0.1 * share)
 
 
-def test_wait_step_and_rest_are_the_wall_time_of_the_call(make_loop):
+def test_wait_step_and_rest_are_the_wall_time_of_the_call(loop_of):
     for slow in (True, False):
-        result = make_loop(slow).run(10 * STEPS if not slow else STEPS)
+        result = loop_of(slow=slow).run(10 * STEPS if not slow else STEPS)
         assert (result.seconds >= 0).all()
         assert result.seconds.sum() == pytest.approx(result.wall, rel=0.02)
         waiting = result.wait_seconds.sum() / result.wall
         assert waiting > 0.5 if slow else waiting < 0.5
 
 
-def test_a_slow_step_is_a_step_and_no_wait(make_loop, monkeypatch):
-    loop = make_loop(slow=False)
+def test_a_slow_step_is_a_step_and_no_wait(loop_of, monkeypatch):
+    loop = loop_of(slow=False)
     fast, train = loop.run(STEPS), loop._steps.train
 
     def slow_train(bucket, batch):
@@ -82,14 +85,14 @@ def test_a_slow_step_is_a_step_and_no_wait(make_loop, monkeypatch):
             return train(bucket, Batch(*map(tf.identity, batch)))
 
     monkeypatch.setattr(loop._steps, "train", slow_train)
-    loop._run = tf.function(loop._run_batches, input_signature=[tf.TensorSpec([], tf.int32)])
+    monkeypatch.setattr(loop, "_run", tf.function(loop._run_batches, input_signature=[tf.TensorSpec([], tf.int32)]))
     slow = loop.run(STEPS)
     assert slow.seconds[:, 2].sum() - fast.seconds[:, 2].sum() == pytest.approx(STEPS * SLEEP, rel=0.3)
     assert slow.wait_seconds.sum() < 0.1 * STEPS * SLEEP
 
 
-def test_time_outside_the_loop_is_a_column(make_loop):
-    result = make_loop(slow=False).run(STEPS)
+def test_time_outside_the_loop_is_a_column(loop_of):
+    result = loop_of(slow=False).run(STEPS)
     inside = result.seconds.sum()
     rows = StepRows(first_step=1, result=result, outside_seconds=3 * inside, traces=2, epoch=0).rows()
     assert means(rows)["outside_share"] == pytest.approx(0.75)
@@ -97,8 +100,8 @@ def test_time_outside_the_loop_is_a_column(make_loop):
     assert np.allclose([row["outside_share"] for row in none], 0.0)
 
 
-def test_a_stop_takes_effect_within_one_step(make_loop, trainer):
-    loop, set_at = make_loop(slow=True), []
+def test_a_stop_takes_effect_within_one_step(loop_of, trainer):
+    loop, set_at = loop_of(slow=True), []
 
     def ask():
         time.sleep(3.5 * SLEEP)

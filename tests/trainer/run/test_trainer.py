@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
+from steps_without_model import StepsWithoutModel
 
 from xtts.shared.system.folder_lock import exclusive
 from xtts.trainer.data.batch_sizes import batch_sizes
-from xtts.trainer.engine import train_step
+from xtts.trainer.engine import engine
+from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
 
 XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
@@ -68,12 +69,8 @@ def test_the_loss_falls(run_train, read_steps, tmp_path):
 
 
 def test_another_batch_size_goes_on_at_the_same_clips(finished_run, run_train, tmp_path, monkeypatch):
-    def uncompiled(body, signature):  # steps of another shape, for their clips' order alone
-        function = tf.function(body, input_signature=signature, autograph=False)
-        function.get_concrete_function()
-        return function
-
-    monkeypatch.setattr(train_step, "locked", uncompiled)
+    monkeypatch.setattr(engine, "TrainState", TrainState)  # with steps of its own
+    monkeypatch.setattr(engine, "Steps", StepsWithoutModel)
     part = tmp_path / "run"
     shutil.copytree(finished_run[0], part)
     start = part / "checkpoints" / "step-4"

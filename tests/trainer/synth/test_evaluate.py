@@ -2,9 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,10 +14,9 @@ from xtts.trainer.evaluation import cepstral_distortion as cepstra_module
 from xtts.trainer.evaluation.cepstral_distortion import DECIBELS, cepstra, warped_distances
 from xtts.trainer.evaluation.figures import best_wrong, distance_table, mean_figures, score_sentences
 from xtts.trainer.evaluation.held_out_clips import read_clips
+from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.evaluate import spread
 from xtts.trainer.synth.voice_source import open_source
-
-XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
 
 
 def plain_warp(a, b):
@@ -121,12 +117,11 @@ def test_a_cache_of_another_voice_is_refused(finished_run, tiny_cache):
             read_clips(tiny_cache, voice.model_copy(update=changes))
 
 
-def test_the_command_on_a_run(finished_run, tiny_cache, tmp_path):
+def test_the_command_on_a_run(finished_run, tiny_cache, call, tmp_path):
     out = tmp_path / "figures.json"
-    command = [XTTS_SYNTH, "evaluate", "--ckpt", finished_run[0], "--json", out, "--steps", "2"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    assert "retrieval@1" in result.stdout
+    code, screen, err = call(main, "evaluate", "--ckpt", finished_run[0], "--json", out, "--steps", 2)
+    assert code == 0, err
+    assert "retrieval@1" in screen
     systems = json.loads(out.read_text())["systems"]
     assert set(systems) == {"synthesised", "vocoded recording", "best wrong sentence"}
     assert systems["vocoded recording"]["retrieval_at_1"] == 1.0

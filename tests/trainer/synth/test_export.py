@@ -3,17 +3,15 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.export import ExportRequest, export
 from xtts.trainer.synth.voice_source import open_source
-
-XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
 
 STRANGER = """
 import json, sys
@@ -38,11 +36,10 @@ assert not any(name.startswith("xtts.") for name in sys.modules)
 
 
 @pytest.fixture(scope="module")
-def exported(finished_run, tmp_path_factory):
+def exported(finished_run, call, tmp_path_factory):
     folder = tmp_path_factory.mktemp("export")
-    command = [XTTS_SYNTH, "export", "--ckpt", finished_run[0], "exported", "--steps", "2"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-    assert result.returncode == 0, result.stderr
+    code, _, err = call(main, "export", "--ckpt", finished_run[0], folder / "exported", "--steps", 2)
+    assert code == 0, err
     return folder
 
 
