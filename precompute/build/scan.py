@@ -1,10 +1,12 @@
 """The first pass: what can be known of every clip from its file header and its text alone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby, islice
 
 from xtts.precompute.corpus.clip_audio import audio_digest, audio_header, find_audio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.parquet_rows import group_of, is_row
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import (
     DUPLICATE,
@@ -46,6 +48,7 @@ class Scanned:
         )
 
 
+_CHUNK = 64
 _MISSING = Rejection("missing audio", "no such file, or not a regular one")
 ScannedRow = Scanned | Rejected
 
@@ -101,11 +104,26 @@ def _cached_audio(cached: IndexRow) -> Audio | Rejection:
     return cached.audio if isinstance(cached, Kept) else cached.audio or cached.rejection
 
 
-def scan_clips(front_end: FrontEnd, clips: Iterable[tuple[int, Found, IndexRow | None]]) -> list[Findings]:
-    """Scan a handful of numbered clips (runs in a worker, which would wait 0.2 s for what `survey` imports).
+ScanJob = tuple[int, Found, IndexRow | None]
+"""A numbered clip, and what an earlier build with these audio settings knows of it."""
 
-    With each comes what an earlier build with these audio settings knows of it.
-    """
+
+def in_chunks(jobs: Iterable[ScanJob], front_end: FrontEnd) -> Iterator[list[ScanJob]]:
+    """A handful each; those in a row group of a Parquet file together, since they have to be read one by one."""
+    for group, members in groupby(jobs, key=lambda job: row_group(job[1].clip, front_end)):
+        if group is not None:
+            yield list(members)
+        else:
+            yield from iter(lambda rest=members: list(islice(rest, _CHUNK)), [])  # type: ignore[misc]
+
+
+def row_group(clip: Clip, front_end: FrontEnd) -> tuple[str, int] | None:
+    """(file, number) of the row group that holds a clip's audio."""
+    return (clip.source, group_of(front_end.path(clip), clip)) if is_row(clip) else None
+
+
+def scan_clips(front_end: FrontEnd, clips: Iterable[ScanJob]) -> list[Findings]:
+    """Scan a handful of clips (runs in a worker, which would wait 0.2 s for what `survey` imports)."""
     return [_scan_clip(number, found, cached, front_end) for number, found, cached in clips]
 
 
@@ -120,9 +138,9 @@ def _scan_clip(number: int, found: Found, cached: IndexRow | None, front_end: Fr
 
 
 def _with_digest(found: Found, cached: IndexRow, front_end: FrontEnd) -> Found:
-    """With the digest of what may have been touched only: a file of the size of before, a segment."""
-    file, was, is_segment = found.file, cached.file, found.clip.start is not None
-    if not (file and was and was.audio_sha256 and (is_segment or file.source_bytes == was.source_bytes)):
+    """With the digest of what may have been touched only: a file of the size of before, a part of a file."""
+    file, was, is_part = found.file, cached.file, found.clip.start is not None or is_row(found.clip)
+    if not (file and was and was.audio_sha256 and (is_part or file.source_bytes == was.source_bytes)):
         return found
     return Found(found.clip, replace(file, audio_sha256=file_digest(found.clip, front_end)))
 

@@ -1,4 +1,4 @@
-"""The audio of a clip: a file of its own, or a segment of a longer recording."""
+"""The audio of a clip: a file of its own, a row of a Parquet file, or a segment of a longer recording."""
 
 import hashlib
 import os
@@ -6,7 +6,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from xtts.shared.audio.decode import Header, Recording, Segment, read_header, read_recording
+from xtts.precompute.corpus.parquet_rows import is_row, read_row
+from xtts.shared.audio.decode import AudioSource, Header, Recording, Segment, read_header, read_recording
 from xtts.shared.cache.clip_index import AudioFile, Clip
 
 
@@ -30,16 +31,20 @@ def find_audio(path: Path) -> AudioFile | None:
 
 def audio_header(path: Path, clip: Clip) -> Header:
     """Length, rate and channels of the clip alone; raises `AudioProblem` or `OSError`."""
-    return read_header(path, _segment(clip))
+    return read_header(_source(path, clip), _segment(clip))
 
 
 def read_audio(path: Path, clip: Clip) -> ClipAudio:
     """Decode a clip; raises `AudioProblem` or `OSError`."""
-    segment = _segment(clip)
+    source, segment = _source(path, clip), _segment(clip)
     if segment is not None:
-        recording = read_recording(path, segment)
+        recording = read_recording(source, segment)
         return ClipAudio(recording=recording, sha256=recording.sha256)
-    data = path.read_bytes()
+    return whole_audio(source.read_bytes() if isinstance(source, Path) else source)
+
+
+def whole_audio(data: bytes) -> ClipAudio:
+    """Decode the bytes of an audio file; raises `AudioProblem`."""
     return ClipAudio(recording=read_recording(data), sha256=hashlib.sha256(data).hexdigest())
 
 
@@ -47,8 +52,14 @@ def audio_digest(path: Path, clip: Clip) -> str:
     """What `read_audio` gives as digest, without decoding where that is not needed; raises as it does."""
     if _segment(clip) is not None:
         return read_audio(path, clip).sha256
+    if is_row(clip):
+        return hashlib.sha256(read_row(path, clip.member)).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _source(path: Path, clip: Clip) -> AudioSource:
+    return read_row(path, clip.member) if is_row(clip) else path
 
 
 def _segment(clip: Clip) -> Segment | None:

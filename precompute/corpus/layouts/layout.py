@@ -49,7 +49,7 @@ class ClipList:
 
     def add(
         self, clip_id: str, text: str, source: str, *, where: str, speaker: str = "", normalised: bool = False,
-        language: str = "", segment: Segment | None = None,
+        language: str = "", segment: Segment | None = None, member: str = "",
     ) -> None:  # fmt: skip
         """Append a clip; a `LockstepError` where its id, speaker or language is no plain name, or its segment none."""
         check_name(clip_id, what="clip id", where=where)
@@ -61,7 +61,7 @@ class ClipList:
         clip = Clip(
             id=clip_id, speaker=speaker, text=text, source=source, normalised=normalised,
             duplicate=clip_id in self._seen, language=check_language(language, where),
-            start=start, duration=duration,
+            start=start, duration=duration, member=member,
         )  # fmt: skip
         self._seen.add(clip_id)
         self.clips.append(clip)

@@ -61,7 +61,7 @@ def shard_bytes(cache: Path) -> dict[str, str]:
 def test_layouts_of_the_same_samples_give_the_same_shards(written, tmp_path):
     config = load_config("tiny", flags={"shapes.buckets": 2, "split.validation_fraction": 0.1})
     shards = {}
-    for name in ("ljspeech", "vctk", "kaldi", "piper"):
+    for name in ("ljspeech", "vctk", "kaldi", "piper", "parquet"):
         build_cache(written(name), tmp_path / f"cache-{name}", config, workers=1, progress=NullProgress())
         assert verify_cache(tmp_path / f"cache-{name}", threads=1) == []
         shards[name] = shard_bytes(tmp_path / f"cache-{name}")
