@@ -1,26 +1,50 @@
-"""Sizes of the pages of a Parquet file, from the headers before them: what reading a column costs in memory.
+"""What a Parquet file says of its row groups and pages, read without pyarrow.
 
-pyarrow unpacks a page whole, and what a footer says of its size may be wrong. A page's own header is what pyarrow
-allocates by. Headers are in Thrift's compact protocol.
+pyarrow unpacks a page whole, and what a footer says of its size may be wrong: a page's own header is what pyarrow
+allocates by. And pyarrow ends the process where a program asks it for the footer's part on a column that is broken.
 """
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from xtts.precompute.corpus.compact_thrift import BrokenThrift, CompactReader
+
+_MAGIC = b"PAR1"
+_LARGEST_FOOTER_BYTES = 2**27
+_LONGEST_HEADER_BYTES = 2**16
 _DICTIONARY = 2
 """Kind of a page that holds the values which others refer to."""
-_KIND, _UNPACKED, _PACKED = 1, 2, 3
-"""Fields of a page's header."""
-_LONGEST_HEADER_BYTES = 2**16
-_DEEPEST = 8
-_STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 0, 1, 2, 3, 7, 8, 9, 10, 12
-_INTEGERS = (4, 5, 6)
+
+# Numbers of fields in Parquet's definition of its format.
+_GROUPS, _COLUMNS, _ROWS, _ABOUT = 4, 1, 3, 3
+_PATH, _UNPACKED, _PACKED, _PAGES_FROM, _DICTIONARY_FROM = 3, 6, 7, 9, 11
+_OF_COLUMN = dict.fromkeys((_PATH, _UNPACKED, _PACKED, _PAGES_FROM, _DICTIONARY_FROM))
+_OF_FOOTER = {_GROUPS: {_COLUMNS: {_ABOUT: _OF_COLUMN}, _ROWS: None}}
+_PAGE_KIND, _PAGE_UNPACKED, _PAGE_PACKED = 1, 2, 3
+_OF_PAGE = dict.fromkeys((_PAGE_KIND, _PAGE_UNPACKED, _PAGE_PACKED))
 
 
 class BrokenParquet(Exception):
     """A Parquet file that is not what it says, in a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Where the pages of a column in a row group lie."""
+
+    first_byte: int
+    packed_bytes: int
+    unpacked_bytes: int
+    """As the footer says."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """What the footer says of a row group."""
+
+    rows: int
+    chunks: dict[str, Chunk]
+    """By the names of the columns, `audio.bytes` for a part of a structure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,96 +62,69 @@ class PageSizes:
         return self.dictionary_bytes + self.largest_bytes
 
 
-def page_sizes(descriptor: int, chunk: Any) -> PageSizes:  # noqa: ANN401 - pyarrow ships no types
-    """The page sizes of a column of a row group (`ColumnChunkMetaData`) of an open file; only headers are read.
+def read_footer(path: str) -> list[RowGroup]:
+    """The row groups of a file; raises `BrokenParquet` or `OSError`."""
+    with open(path, "rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        end = os.pread(file.fileno(), 8, max(0, size - 8))
+        length = int.from_bytes(end[:4], "little")
+        if end[4:] != _MAGIC or length + 8 > size or length > _LARGEST_FOOTER_BYTES:
+            raise BrokenParquet("a file without a Parquet footer")
+        footer = os.pread(file.fileno(), length, size - 8 - length)
+    try:
+        groups = CompactReader(footer).structure(_OF_FOOTER)[_GROUPS]
+        found = [_row_group(group[_ROWS], [column[_ABOUT] for column in group[_COLUMNS]]) for group in groups]
+    except (BrokenThrift, LookupError, TypeError, ValueError, AttributeError):
+        raise BrokenParquet("a broken footer") from None
+    # A row takes a byte at least; a footer may claim any number.
+    rows = sum(group.rows for group in found)
+    if min((group.rows for group in found), default=0) < 0 or rows > size:
+        raise BrokenParquet(f"{rows} rows in a file of {size} bytes")
+    return found
+
+
+def _row_group(rows: int, columns: list[dict[int, int | list[bytes]]]) -> RowGroup:
+    chunks = {}
+    for column in columns:
+        path, packed, unpacked = column[_PATH], column[_PACKED], column[_UNPACKED]
+        starts = [column[_PAGES_FROM], column.get(_DICTIONARY_FROM) or column[_PAGES_FROM]]
+        if not isinstance(path, list):
+            raise TypeError
+        name = ".".join(part.decode() for part in path)
+        chunks[name] = Chunk(*(int(value) for value in (min(starts), packed, unpacked)))  # type: ignore[arg-type]
+    return RowGroup(int(rows), chunks)
+
+
+def page_sizes(path: str, chunk: Chunk) -> PageSizes:
+    """The page sizes of a column of a row group; only their headers are read.
 
     Raises:
         BrokenParquet: There is no chain of pages where the footer says.
+        OSError: The file cannot be read.
     """
-    starts = [chunk.data_page_offset]
-    if chunk.has_dictionary_page and chunk.dictionary_page_offset:
-        starts.append(chunk.dictionary_page_offset)
-    place, dictionary, largest, whole = min(starts), 0, 0, 0
-    end = place + chunk.total_compressed_size
-    if place < 0 or chunk.total_compressed_size < 0 or end > os.fstat(descriptor).st_size:
-        raise BrokenParquet("a column lies outside of the file")
-    while place < end:
-        header = _Header(os.pread(descriptor, min(_LONGEST_HEADER_BYTES, end - place), place))
-        kind, unpacked, packed = header.page()
-        place += header.length + packed
-        size = max(unpacked, packed)
-        whole += size
-        if kind == _DICTIONARY:
-            dictionary = max(dictionary, size)
-        else:
-            largest = max(largest, size)
+    place, dictionary, largest, whole = chunk.first_byte, 0, 0, 0
+    end = place + chunk.packed_bytes
+    with open(path, "rb", buffering=0) as file:
+        if place < 0 or chunk.packed_bytes < 0 or end > os.fstat(file.fileno()).st_size:
+            raise BrokenParquet("a column lies outside of the file")
+        while place < end:
+            kind, size, length = _page(os.pread(file.fileno(), min(_LONGEST_HEADER_BYTES, end - place), place))
+            place, whole = place + length, whole + size
+            if kind == _DICTIONARY:
+                dictionary = max(dictionary, size)
+            else:
+                largest = max(largest, size)
     return PageSizes(dictionary, largest, whole)
 
 
-class _Header:
-    """A page's header, read field by field."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self.length = data, 0
-
-    def page(self) -> tuple[int, int, int]:
-        """(kind, unpacked bytes, packed bytes); `length` is then that of the header."""
-        found = dict.fromkeys((_KIND, _UNPACKED, _PACKED), -1)
-        for number, kind in self._fields():
-            if number in found and kind in _INTEGERS:
-                found[number] = self._signed()
-            else:
-                self._skip(kind, 0)
-        if min(found.values()) < 0:
-            raise BrokenParquet("a page without a size")
-        return found[_KIND], found[_UNPACKED], found[_PACKED]
-
-    def _fields(self) -> Iterator[tuple[int, int]]:
-        """(number, kind) of each field of a structure; who asks has to read its value."""
-        number = 0
-        while (first := self._byte()) & 15 != _STOP:
-            number = number + (first >> 4) if first >> 4 else self._signed()
-            yield number, first & 15
-
-    def _skip(self, kind: int, depth: int) -> None:
-        if depth > _DEEPEST:
-            raise BrokenParquet("a page without a header")
-        if kind in (_BYTE, _DOUBLE):
-            self._forward(1 if kind == _BYTE else 8)
-        elif kind in _INTEGERS:
-            self._unsigned()
-        elif kind == _BINARY:
-            self._forward(self._unsigned())
-        elif kind == _STRUCT:
-            for _, inner in self._fields():
-                self._skip(inner, depth + 1)
-        elif kind in (_LIST, _SET):
-            first = self._byte()
-            for _ in range(self._unsigned() if first >> 4 == 15 else first >> 4):
-                self._skip(first & 15 if first & 15 not in (_TRUE, _FALSE) else _BYTE, depth + 1)
-        elif kind not in (_TRUE, _FALSE):
-            raise BrokenParquet("a page without a header")
-
-    def _signed(self) -> int:
-        value = self._unsigned()
-        return (value >> 1) ^ -(value & 1)
-
-    def _unsigned(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._byte()
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-            if shift > 63:
-                raise BrokenParquet("a page without a header")
-
-    def _byte(self) -> int:
-        self._forward(1)
-        return self._data[self.length - 1]
-
-    def _forward(self, count: int) -> None:
-        self.length += count
-        if self.length > len(self._data):
-            raise BrokenParquet("a page without a header")
+def _page(data: bytes) -> tuple[int, int, int]:
+    """(kind, the larger of its sizes, bytes to the next page) of the page whose header these bytes begin with."""
+    reader = CompactReader(data)
+    try:
+        header = reader.structure(_OF_PAGE)
+        kind, unpacked, packed = (int(header[field]) for field in (_PAGE_KIND, _PAGE_UNPACKED, _PAGE_PACKED))
+    except (BrokenThrift, LookupError, TypeError):
+        raise BrokenParquet("a page without a header") from None
+    if unpacked < 0 or packed < 0:
+        raise BrokenParquet("a page without a size")
+    return kind, max(unpacked, packed), reader.place + packed

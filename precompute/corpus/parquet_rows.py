@@ -4,11 +4,12 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from xtts.precompute.corpus.parquet_pages import BrokenParquet, PageSizes, page_sizes
+from xtts.precompute.corpus.parquet_pages import BrokenParquet, Chunk, PageSizes, page_sizes, read_footer
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
@@ -116,18 +117,13 @@ class Table:
 
         self.path = path
         with parquet_errors():
+            self._groups = read_footer(path)
             # A page at a time: a row group read ahead would be in memory whole.
             self._parquet = pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES)
-            self._metadata = self._parquet.metadata
             self.schema = self._parquet.schema_arrow
-            counts = [self._metadata.row_group(group).num_rows for group in range(self._metadata.num_row_groups)]
         self._audio: dict[str, _AudioRows] = {}
-        self.starts = [0]
-        for count in counts:
-            self.starts.append(self.starts[-1] + count)
-        # The rows of a sound file take a byte each at least; a footer may claim any number.
-        if min(counts, default=0) < 0 or self.starts[-1] > os.path.getsize(path):
-            raise BrokenParquet(f"{self.starts[-1]} rows in a file of {os.path.getsize(path)} bytes")
+        self.starts = list(accumulate((group.rows for group in self._groups), initial=0))
+        """The number of the first row of each row group, and of all rows."""
 
     def group_of(self, row: int) -> int:
         """Number of a row's row group."""
@@ -142,8 +138,8 @@ class Table:
     def sizes(self, group: int, leaf: str) -> PageSizes:
         """Page sizes of a column in a row group; a `LockstepError` where they are too large."""
         try:
-            with open(self.path, "rb", buffering=0) as file, parquet_errors():
-                sizes = page_sizes(file.fileno(), self._chunk(group, leaf))
+            with parquet_errors():
+                sizes = page_sizes(self.path, self._chunk(group, leaf))
         except BrokenParquet as problem:
             raise BrokenParquet(f"row group {group}: {problem}") from None
         if sizes.at_once_bytes > LARGEST_PAGE_BYTES:
@@ -152,13 +148,11 @@ class Table:
             raise LockstepError(f"{self.path} row group {group}", found=found, expected=expected, fix=_FIX)
         return sizes
 
-    def _chunk(self, group: int, leaf: str) -> Any:  # noqa: ANN401 - pyarrow ships no types
-        return self._metadata.row_group(group).column(self._leaves[leaf])
-
-    @cached_property
-    def _leaves(self) -> dict[str, int]:
-        schema = self._metadata.schema
-        return {schema.column(number).path: number for number in range(len(schema))}
+    def _chunk(self, group: int, leaf: str) -> Chunk:
+        chunk = self._groups[group].chunks.get(leaf)
+        if chunk is None:
+            raise BrokenParquet(f"no column {leaf}")
+        return chunk
 
     def batches(self, group: int, leaves: Sequence[str], rows: int) -> Iterator[Any]:
         """Record batches of at most so many rows of these columns."""
@@ -179,12 +173,12 @@ class Table:
     def average_bytes(self, group: int, leaf: str) -> int:
         """What a value of a column takes in a row group, as the footer says."""
         rows = self.starts[group + 1] - self.starts[group]
-        return int(self._chunk(group, leaf).total_uncompressed_size) // max(1, rows)
+        return int(self._chunk(group, leaf).unpacked_bytes) // max(1, rows)
 
     def holding_audio(self, group: int, leaf: str) -> list[bool] | None:
         """Which rows hold audio; None where only reading the audio would tell, and all of them are taken to."""
         enough = _LEAST_AUDIO_BYTES * (self.starts[group + 1] - self.starts[group])
-        if self._chunk(group, leaf).total_uncompressed_size >= enough or self.sizes(group, leaf).whole_bytes >= enough:
+        if self._chunk(group, leaf).unpacked_bytes >= enough or self.sizes(group, leaf).whole_bytes >= enough:
             return None
         return [bool(value) for (value,) in self.values(group, [leaf])]
 

@@ -150,10 +150,17 @@ def _add(clips: ClipList, row: _Row, root: Path, ids: Mapping[str, str], column:
     said = row.said
     by_path = not row.embedded and bool(said.get("path"))
     folders = (os.path.dirname(row.source), "")
-    name = ids[without_suffix(said["file"])] if said.get("file") else f"{Path(row.source).stem}-{row.number}"
     clips.add(
-        said["id"] if "id" in said else name, said.get("normalised") or said.get("text", ""),
+        _clip_id(row, ids), said.get("normalised") or said.get("text", ""),
         source_of(root, said["path"], folders, row.where) if by_path else row.source,
         where=row.where, speaker=said.get("speaker", ""), normalised=bool(said.get("normalised")),
         language=said.get("language", ""), member="" if by_path else member_of(row.number, column),
     )  # fmt: skip
+
+
+def _clip_id(row: _Row, ids: Mapping[str, str]) -> str:
+    """As the file has it, or else after the sound file; the rows of a file that names neither are counted."""
+    if "id" in row.said:
+        return row.said["id"]
+    file = row.said.get("file")
+    return ids[without_suffix(file)] if file else f"{Path(row.source).stem}-{row.number}"
