@@ -15,7 +15,7 @@ from pathlib import Path
 from xtts.precompute.build.scan import Scanned, row_group
 from xtts.precompute.corpus.clip_audio import ClipAudio, find_audio, whole_audio
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.parquet_rows import average_bytes, close_tables, is_row, read_row, row_number
+from xtts.precompute.corpus.parquet_rows import average_bytes, is_row, read_row, release_pages, row_number
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem
@@ -107,7 +107,7 @@ def _copy_rows(front_end: FrontEnd, task: FetchTask) -> Iterator[tuple[str, Fetc
             out.write(data)
             yield row.clip.id, Fetched(task.out, place, len(data))
             place += len(data)
-    close_tables()
+    release_pages()
     check_unchanged(task.clips[0], front_end)
 
 

@@ -6,7 +6,7 @@ from itertools import groupby, islice
 
 from xtts.precompute.corpus.clip_audio import audio_digest, audio_header, find_audio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.parquet_rows import group_of, is_row
+from xtts.precompute.corpus.parquet_rows import group_of, is_row, release_pages
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import (
     DUPLICATE,
@@ -124,7 +124,13 @@ def row_group(clip: Clip, front_end: FrontEnd) -> tuple[str, int] | None:
 
 def scan_clips(front_end: FrontEnd, clips: Iterable[ScanJob]) -> list[Findings]:
     """Scan a handful of clips (runs in a worker, which would wait 0.2 s for what `survey` imports)."""
-    return [_scan_clip(number, found, cached, front_end) for number, found, cached in clips]
+    findings, is_of_rows = list[Findings](), False
+    for number, found, cached in clips:
+        findings.append(_scan_clip(number, found, cached, front_end))
+        is_of_rows = is_of_rows or is_row(found.clip)
+    if is_of_rows:
+        release_pages()
+    return findings
 
 
 def _scan_clip(number: int, found: Found, cached: IndexRow | None, front_end: FrontEnd) -> Findings:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from xtts.precompute.corpus.parquet_pages import BrokenParquet, Chunk, PageSizes, page_sizes, read_footer
 from xtts.shared.audio.decode import AudioProblem
@@ -23,6 +24,7 @@ _BATCH_BYTES, _BATCH_ROWS = 2**26, 1024
 _LEAST_AUDIO_BYTES = 64
 """A column with fewer bytes a row has rows without audio."""
 _OPEN_FILES = 4
+_tables: "WeakSet[Table]" = WeakSet()
 _FIX = "write it again with smaller row groups, as pyarrow does with row_group_size=100"
 
 
@@ -72,9 +74,13 @@ def average_bytes(path: Path, clip: Clip) -> int:
         return 0
 
 
-def close_tables() -> None:
-    """Let go of the files and of the pages that reading rows holds in memory."""
-    _open.cache_clear()
+def release_pages() -> None:
+    """Give back the memory of the pages that `read_row` has read; files stay open."""
+    import pyarrow as pa
+
+    for table in _tables:
+        table.release()
+    pa.default_memory_pool().release_unused()
 
 
 @contextmanager
@@ -116,6 +122,7 @@ class Table:
         import pyarrow.parquet as pq
 
         self.path = path
+        _tables.add(self)
         with parquet_errors():
             self._groups = read_footer(path)
             # A page at a time: a row group read ahead would be in memory whole.
@@ -128,6 +135,10 @@ class Table:
     def group_of(self, row: int) -> int:
         """Number of a row's row group."""
         return bisect_right(self.starts, row) - 1
+
+    def release(self) -> None:
+        """Forget the pages that were read last."""
+        self._audio.clear()
 
     def audio(self, column: str) -> "_AudioRows":
         """The rows of the audio in a column; where it is not named, in the one that there is."""
