@@ -263,10 +263,9 @@ def audio_leaf(schema: Any, column: str = "") -> str:  # noqa: ANN401 - pyarrow 
 def _bytes_leaf(field: Any) -> str:  # noqa: ANN401 - pyarrow ships no types
     import pyarrow.types as kinds
 
-    def holds_bytes(kind: Any) -> bool:  # noqa: ANN401 - pyarrow ships no types
-        return bool(kinds.is_binary(kind) or kinds.is_large_binary(kind))
-
-    if kinds.is_struct(field.type):
-        at = field.type.get_field_index("bytes")
-        return f"{field.name}.bytes" if at >= 0 and holds_bytes(field.type.field(at).type) else ""
-    return field.name if holds_bytes(field.type) else ""
+    at = field.type.get_field_index("bytes") if kinds.is_struct(field.type) else -1
+    kind = field.type.field(at).type if at >= 0 else field.type
+    # A writer that saw no bytes at all may not have known their type.
+    if kinds.is_binary(kind) or kinds.is_large_binary(kind) or (at >= 0 and kinds.is_null(kind)):
+        return f"{field.name}.bytes" if at >= 0 else str(field.name)
+    return ""
