@@ -18,6 +18,8 @@ from xtts.shared.errors import LockstepError
 SUFFIX = ".parquet"
 LARGEST_PAGE_BYTES = 2**30
 """Of a dictionary and a page of values together, packed or not. Reading them takes about twice as much."""
+LARGEST_TEXT_PAGE_BYTES = 2**28
+"""Likewise of a column without audio."""
 _BUFFER_BYTES = 2**20
 _BATCH_BYTES, _BATCH_ROWS = 2**26, 1024
 """Of columns without audio: so many rows at a time that, were each as large as a page, they were no larger."""
@@ -146,16 +148,16 @@ class Table:
             self._audio[column] = _AudioRows(self, audio_leaf(self.schema, column))
         return self._audio[column]
 
-    def sizes(self, group: int, leaf: str) -> PageSizes:
-        """Page sizes of a column in a row group; a `LockstepError` where they are too large."""
+    def sizes(self, group: int, leaf: str, most: int) -> PageSizes:
+        """Page sizes of a column in a row group; a `LockstepError` where what is held at a time is more than `most`."""
         try:
             with parquet_errors():
                 sizes = page_sizes(self.path, self._chunk(group, leaf))
         except BrokenParquet as problem:
             raise BrokenParquet(f"row group {group}: {problem}") from None
-        if sizes.at_once_bytes > LARGEST_PAGE_BYTES:
+        if sizes.at_once_bytes > most:
             found = f"pages of {sizes.at_once_bytes / 2**20:.0f} MiB in column {leaf}"
-            expected = f"at most {LARGEST_PAGE_BYTES / 2**20:.0f} MiB"
+            expected = f"at most {most / 2**20:.0f} MiB"
             raise LockstepError(f"{self.path} row group {group}", found=found, expected=expected, fix=_FIX)
         return sizes
 
@@ -171,7 +173,7 @@ class Table:
 
     def values(self, group: int, leaves: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """The values of these columns row by row, the parts of structures as columns; for columns of small values."""
-        largest = max(self.sizes(group, leaf).at_once_bytes for leaf in leaves)
+        largest = max(self.sizes(group, leaf, LARGEST_TEXT_PAGE_BYTES).at_once_bytes for leaf in leaves)
         rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(1, largest)))
         count, expected = 0, self.starts[group + 1] - self.starts[group]
         with parquet_errors():
@@ -189,7 +191,9 @@ class Table:
     def holding_audio(self, group: int, leaf: str) -> list[bool] | None:
         """Which rows hold audio; None where only reading the audio would tell, and all of them are taken to."""
         enough = _LEAST_AUDIO_BYTES * (self.starts[group + 1] - self.starts[group])
-        if self._chunk(group, leaf).unpacked_bytes >= enough or self.sizes(group, leaf).whole_bytes >= enough:
+        if self._chunk(group, leaf).unpacked_bytes >= enough:
+            return None
+        if self.sizes(group, leaf, LARGEST_PAGE_BYTES).whole_bytes >= enough:
             return None
         return [bool(value) for (value,) in self.values(group, [leaf])]
 
@@ -224,7 +228,7 @@ class _AudioRows:
 
     def _begin(self, group: int) -> None:
         self._group, self._row, self._value, self._batches = -1, -1, None, None
-        self._table.sizes(group, self._leaf)
+        self._table.sizes(group, self._leaf, LARGEST_PAGE_BYTES)
         # One row at a time: a page of a few bytes may refer to one large value in every row.
         self._batches = self._table.batches(group, [self._leaf], 1)
         self._group, self._row = group, self._table.starts[group] - 1
