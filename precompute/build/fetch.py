@@ -15,7 +15,7 @@ from pathlib import Path
 from xtts.precompute.build.scan import Scanned, row_group
 from xtts.precompute.corpus.clip_audio import ClipAudio, find_audio, whole_audio
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.parquet_rows import average_bytes, is_row, read_row, release_pages, row_number
+from xtts.precompute.corpus.parquet_rows import average_bytes, is_row, read_row, reading_order, release_pages
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem
@@ -60,7 +60,7 @@ class Fetch:
 def plan_fetch(wanted: Iterable[Scanned], front_end: FrontEnd, folder: Path) -> Fetch:
     """What is to be copied into `folder` before shards with these clips are written."""
     rows = [row for row in wanted if is_row(row.clip)]
-    rows.sort(key=lambda row: (row.clip.source, row_number(row.clip)))
+    rows.sort(key=lambda row: reading_order(row.clip))
     tasks, size = list[FetchTask](), 0
     for _, members in groupby(rows, key=lambda row: row_group(row.clip, front_end)):
         clips = list(members)

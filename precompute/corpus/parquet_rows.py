@@ -35,8 +35,12 @@ def is_row(clip: Clip) -> bool:
     return clip.member != "" and clip.source.endswith(SUFFIX)
 
 
-def row_number(clip: Clip) -> int:
-    """Of the row with a clip's audio, in its file, from 0."""
+def reading_order(clip: Clip) -> tuple[str, int]:
+    """What clips are sorted by so that the rows of each file come in their order."""
+    return clip.source, _row_number(clip) if is_row(clip) else 0
+
+
+def _row_number(clip: Clip) -> int:
     return int(clip.member.partition(":")[0])
 
 
@@ -61,7 +65,7 @@ def group_of(path: Path, clip: Clip) -> int:
     """Number of the row group in which a clip's row lies; -1 where the file cannot be read."""
     try:
         with parquet_errors():
-            return open_table(path).group_of(row_number(clip))
+            return open_table(path).group_of(_row_number(clip))
     except BrokenParquet:
         return -1
 
@@ -71,7 +75,7 @@ def average_bytes(path: Path, clip: Clip) -> int:
     try:
         with parquet_errors():
             table, column = open_table(path), clip.member.partition(":")[2]
-            return table.average_bytes(table.group_of(row_number(clip)), audio_leaf(table.schema, column))
+            return table.average_bytes(table.group_of(_row_number(clip)), audio_leaf(table.schema, column))
     except BrokenParquet:
         return 0
 

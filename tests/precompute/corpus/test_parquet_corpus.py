@@ -1,5 +1,6 @@
 """Data sets of Hugging Face: which files, columns and rows are read, and what is said of the others."""
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -163,6 +164,21 @@ def test_a_link_out_of_the_corpus_is_refused(tmp_path):
     with pytest.raises(LockstepError, match="a link out of the corpus"):
         read_corpus(tmp_path / "here")
     assert len(read_corpus(tmp_path / "here" / "train.parquet").clips) == 1
+
+
+def test_the_links_of_the_hubs_cache_are_followed(tmp_path):
+    blob = put(tmp_path / "blobs" / "0a1b", {"audio": audio("a.wav"), "text": ["x"]})
+    link = tmp_path / "snapshots" / "12ab" / "data" / "train-00000-of-00001.parquet"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(os.path.relpath(blob, link.parent))
+    clips = [read_corpus(data).clips[0] for data in (link, link.parent, link.parents[1])]
+    assert [(clip.id, clip.source) for clip in clips] == [
+        ("a", link.name), ("a", link.name), ("a", f"data/{link.name}"),
+    ]  # fmt: skip
+    link.unlink()
+    link.symlink_to(put(tmp_path / "blobs2" / "0a1b", {"audio": audio("a.wav"), "text": ["x"]}))
+    with pytest.raises(LockstepError, match="a link out of the corpus"):
+        read_corpus(link.parent)
 
 
 def test_a_list_of_other_clips_beside_parquet_files_is_read(written, tmp_path):
