@@ -1,5 +1,6 @@
 """Reading a corpus: which clips there are, their texts and where their audio lies. No audio is opened here."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from xtts.precompute.corpus.layouts.ljspeech import LJSpeech
 from xtts.precompute.corpus.layouts.manifest import LHOTSE, NEMO
 from xtts.precompute.corpus.layouts.parquet import Parquet
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER
-from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, table_of
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, table_of
 from xtts.precompute.corpus.layouts.vctk import VCTK
 from xtts.precompute.corpus.text_lines import first_line
 from xtts.shared.cache.clip_index import Clip
@@ -83,12 +84,23 @@ def _choose(data: Path, layout: str | None, columns: str | None) -> Layout:
         raise LockstepError("--layout", found=f"{layout[:40]!r} and --columns", expected="one of them")
     if columns is not None:
         named = parse_columns(columns)
-        return Parquet(named) if Parquet().matches(data) else NamedColumns(named)
+        return _with_columns(data, named)
     if layout is not None:
         if layout not in LAYOUTS:
             raise LockstepError("--layout", found=f"{layout[:40]!r}", expected=f"one of {', '.join(LAYOUTS)}")
         return LAYOUTS[layout]
     return _choose_for_file(data) if data.is_file() else _choose_for_folder(data)
+
+
+def _with_columns(data: Path, named: Mapping[str, str]) -> Layout:
+    """A table or Parquet files, whose columns are named."""
+    if not Parquet().matches(data):
+        return NamedColumns(named)
+    tables = sorted(path.name for path in data.iterdir() if path.suffix in TABLE_SUFFIXES[:2]) if data.is_dir() else []
+    if tables:
+        fix = f"give {tables[0]} or the folder of the Parquet files alone to --data"
+        raise LockstepError(str(data), found=f"{tables[0]} and Parquet files", expected="one of them", fix=fix)
+    return Parquet(named)
 
 
 def _choose_for_folder(data: Path) -> Layout:

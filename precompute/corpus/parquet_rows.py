@@ -96,7 +96,7 @@ def parquet_errors() -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, OSError, ValueError, IndexError, OverflowError, MemoryError) as error:
+    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError, MemoryError) as error:
         text = " ".join(str(error).split())
         raise BrokenParquet(text[:120] or type(error).__name__) from None
 
@@ -261,8 +261,9 @@ def audio_leaf(schema: Any, column: str = "") -> str:  # noqa: ANN401 - pyarrow 
     Raises:
         BrokenParquet: There is none, or several.
     """
-    named = [column] if column else ["audio"] if "audio" in schema.names else schema.names
-    found = [leaf for name in named if name in schema.names and (leaf := _bytes_leaf(schema.field(name)))]
+    names: list[str] = [column] if column else ["audio"] if "audio" in schema.names else schema.names
+    once = [name for name in names if schema.names.count(name) == 1]
+    found = [leaf for name in once if (leaf := _bytes_leaf(schema.field(name)))]
     if len(found) != 1:
         raise BrokenParquet(f"{len(found) or 'no'} columns of audio")
     return found[0]

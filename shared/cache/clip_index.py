@@ -73,10 +73,10 @@ class AudioFile:
     """The file as the scan found it; equal when size and time are."""
 
     source_bytes: int
-    """Of the member, if the file has members."""
+    """Of a tar file's member; of the whole file for a row of a Parquet file, as the time is."""
     source_mtime_ns: int
     audio_sha256: str | None = field(default=None, compare=False)
-    """Digest of the file or the member, of the samples of a segment; None where it was not read."""
+    """Digest of the file, the member or the row, of the samples of a segment; None where it was not read."""
     source_offset: int | None = None
     """First byte of a tar file's member."""
 

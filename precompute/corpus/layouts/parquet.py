@@ -12,7 +12,7 @@ from xtts.precompute.corpus.layouts.layout import ClipList, folder_of
 from xtts.precompute.corpus.layouts.parquet_columns import Columns, find_columns
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.parquet_pages import BrokenParquet
-from xtts.precompute.corpus.parquet_rows import SUFFIX, Table, member_of, open_table
+from xtts.precompute.corpus.parquet_rows import SUFFIX, Table, member_of, open_table, parquet_errors
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
@@ -72,7 +72,8 @@ class Parquet:
         path, characters = root / file, 0
         try:
             table = open_table(path)
-            columns = find_columns(str(path), table.schema, self.columns)
+            with parquet_errors():
+                columns = find_columns(str(path), table.schema, self.columns)
             kinds = ["file"] if only_names else list(_KINDS)
             if only_names and (columns.id or not columns.file):
                 return

@@ -189,6 +189,28 @@ def test_a_list_of_other_clips_beside_parquet_files_is_read(written, tmp_path):
         read_corpus(root, layout="parquet")
 
 
+def test_named_columns_of_a_table_or_of_parquet_files(tmp_path):
+    data = put(tmp_path / "x.parquet", {"audio": audio("a.wav"), "said": ["x"]})
+    assert told(tmp_path, columns="text=said") == [("a", "", "x", "")]
+    (tmp_path / "list.csv").write_text("b,y\n")
+    with pytest.raises(LockstepError, match=r"list\.csv and Parquet files, expected one of them; give list\.csv"):
+        read_corpus(tmp_path, columns="text=said")
+    assert told(data, columns="text=said") == [("a", "", "x", "")]
+    assert told(tmp_path / "list.csv", columns="id=0,text=1") == [("b", "", "y", "")]
+
+
+@pytest.mark.parametrize("names", [["audio", "audio", "text"], ["audio", "text", "text"], ["audio", "text", ""]])
+def test_columns_of_odd_names(tmp_path, names):
+    kinds = {"audio": audio("a.wav"), "text": pa.array(["x"]), "": pa.array(["y"])}
+    table = pa.Table.from_arrays([kinds[name] for name in names], names=names)
+    pq.write_table(table, tmp_path / "x.parquet")
+    if "" in names:
+        assert told(tmp_path / "x.parquet") == [("a", "", "x", "")]
+        return
+    with pytest.raises(LockstepError, match=r"no columns of audio|expected a column of text"):
+        read_corpus(tmp_path / "x.parquet")
+
+
 def test_a_dry_run_names_the_splits_and_writes_nothing(written, tmp_path):
     root, lines = written("parquet"), list[str]()
 
