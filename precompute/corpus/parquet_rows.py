@@ -27,6 +27,7 @@ _LEAST_AUDIO_BYTES = 64
 """A column with fewer bytes a row has rows without audio."""
 _OPEN_FILES = 4
 _tables: "WeakSet[Table]" = WeakSet()
+"""All open files, also those that `_open` has dropped."""
 _FIX = "write it again with smaller row groups, as pyarrow does with row_group_size=100"
 
 
@@ -128,7 +129,6 @@ class Table:
         import pyarrow.parquet as pq
 
         self.path = path
-        _tables.add(self)
         with parquet_errors():
             self._groups = read_footer(path)
             # A page at a time: a row group read ahead would be in memory whole.
@@ -137,6 +137,7 @@ class Table:
         self._audio: dict[str, _AudioRows] = {}
         self.starts = list(accumulate((group.rows for group in self._groups), initial=0))
         """The number of the first row of each row group, and of all rows."""
+        _tables.add(self)
 
     def group_of(self, row: int) -> int:
         """Number of a row's row group."""

@@ -18,7 +18,9 @@ from xtts.shared.errors import LockstepError
 
 _FOLDERS = ("", "data")
 """Where a folder's Parquet files lie."""
-_SPLIT = re.compile(r"(.+?)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?|((?:train|test|dev|val|eval)[a-z]*)(?:[-._]?\d+)?")
+_SPLIT = re.compile(
+    r"(.+?)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?|(train|training|test|dev|val|valid|validation|eval|evaluation)(?:[-._]?\d+)?"
+)
 """How files are called that hold a part of a data set."""
 _KINDS = ("path", "text", "normalised", "speaker", "language", "id", "file")
 """Those of `Columns` that are read here."""

@@ -118,7 +118,13 @@ def test_the_split_called_train_is_read_and_the_others_are_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("names", "read"),
-    [(["0000", "0001"], 2), (["part-0", "test"], 1), (["train", "test", "dev"], 1), (["trainings-words"], 1)],
+    [
+        (["0000", "0001"], 2),
+        (["part-0", "test"], 1),
+        (["train", "test", "dev"], 1),
+        (["trainings-words"], 1),
+        (["values", "devotional"], 2),
+    ],
 )
 def test_files_without_the_name_of_a_split(tmp_path, names, read):
     for name in names:
