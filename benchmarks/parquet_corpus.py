@@ -33,7 +33,7 @@ QUICK = {"clips": 1_000, "rounds": 1}
 FULL = {"clips": 20_000, "rounds": 3}
 LONGEST_FRAMES = 200
 """2.3 s."""
-FILES, ROWS, LARGE = "files", "row groups of 100 clips", "a row group of 500 MB"
+FILES, ROWS, LARGE = "files", "row groups of 100 clips", "one row group"
 CLIPS_A_FILE, ROW_GROUP, LARGE_BYTES = 5_000, 100, 500_000_000
 _MEMORY = re.compile(r"memory at most (\d+) MiB$")
 
