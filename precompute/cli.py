@@ -31,11 +31,11 @@ _layout_option = click.option(
     "--layout",
     metavar="NAME",
     help="The corpus' layout, where looking does not tell: ljspeech, piper, coqui, f5, common-voice, kaldi, nemo, "
-    "lhotse, vctk, libritts, folder, webdataset or nemo-tarred.",
+    "lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
 )
 _columns_option = click.option(
-    "--columns", metavar="id=0,text=1", help="Or the columns of any CSV or TSV file: id, file, text, normalised, "
-    "speaker, language; by number from 0, or by name."
+    "--columns", metavar="id=0,text=1", help="Or the columns of any CSV, TSV or Parquet file: id, file, text, "
+    "normalised, speaker, language; by number from 0, or by name."
 )  # fmt: skip
 
 

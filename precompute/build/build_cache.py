@@ -10,6 +10,7 @@ from pathlib import Path
 
 from xtts.precompute.build.commit import commit, describe
 from xtts.precompute.build.extract import ShardTask, write_shard
+from xtts.precompute.build.fetch import Fetched, fetched_audio, plan_fetch
 from xtts.precompute.build.ledger import check_rejects, gather
 from xtts.precompute.build.shard_plan import ShardPlan, stored_bytes
 from xtts.precompute.build.staging import Finished, StagingArea, written_row
@@ -127,21 +128,25 @@ def _write_missing(
     """Write every shard that is not there yet, the largest first so that no worker is left alone at the end."""
     shapes, finished = found.plan.shapes, dict(found.finished)
     sizes = {s.file: stored_bytes(s.clips, shapes[s.bucket], request.config) for s in found.missing}
-    check_free_space(request.cache, sum(sizes.values()))
     clips = [clip for shard in found.missing for clip in shard.clips]
-    progress.start("features", len(clips), sum(clip.audio.seconds for clip in clips))
     plans = {shard.file: shard for shard in found.missing}
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
-    for result in pool.run(partial(write_shard, found.front_end), _tasks(ordered, found, staging)):
-        shard = plans[result.file]
-        found_out = zip(shard.clips, result.outcomes, result.qualities, strict=True)
-        rows = [written_row(clip, shard.place, outcome, quality) for clip, outcome, quality in found_out]
-        finished[result.file] = staging.stage(result, rows, found.settings[result.file])
-        progress.advance(len(rows), sum(clip.audio.seconds for clip in shard.clips))
+    fetch = plan_fetch((row for row in clips if row.clip.id not in found.stored), found.front_end, staging.parts)
+    check_free_space(request.cache, sum(sizes.values()) + fetch.bytes)
+    with fetched_audio(fetch, found.front_end, pool, progress) as fetched:
+        progress.start("features", len(clips), sum(clip.audio.seconds for clip in clips))
+        for result in pool.run(partial(write_shard, found.front_end), _tasks(ordered, found, fetched, staging)):
+            shard = plans[result.file]
+            found_out = zip(shard.clips, result.outcomes, result.qualities, strict=True)
+            rows = [written_row(clip, shard.place, outcome, quality) for clip, outcome, quality in found_out]
+            finished[result.file] = staging.stage(result, rows, found.settings[result.file])
+            progress.advance(len(rows), sum(clip.audio.seconds for clip in shard.clips))
     return finished
 
 
-def _tasks(missing: list[ShardPlan], found: Survey, staging: StagingArea) -> Iterator[ShardTask]:
+def _tasks(
+    missing: list[ShardPlan], found: Survey, fetched: Mapping[str, Fetched], staging: StagingArea
+) -> Iterator[ShardTask]:
     for shard in missing:
         yield ShardTask(
             file=shard.file,
@@ -149,4 +154,5 @@ def _tasks(missing: list[ShardPlan], found: Survey, staging: StagingArea) -> Ite
             shape=found.plan.shapes[shard.bucket],
             clips=shard.clips,
             stored={row.clip.id: found.stored[row.clip.id] for row in shard.clips if row.clip.id in found.stored},
+            fetched={row.clip.id: fetched[row.clip.id] for row in shard.clips if row.clip.id in fetched},
         )

@@ -9,16 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
+from xtts.precompute.build.fetch import Fetched, check_unchanged
 from xtts.precompute.build.scan import Scanned
-from xtts.precompute.corpus.clip_audio import ClipAudio, find_audio, read_audio
+from xtts.precompute.corpus.clip_audio import ClipAudio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.parquet_rows import is_row, release_pages
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import Shape
 from xtts.shared.cache.clip_index import Audio, Clip, Rejection, Written
 from xtts.shared.cache.records import Record, frame
-from xtts.shared.errors import LockstepError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,8 @@ class ShardTask:
     clips: list[Scanned]
     stored: Mapping[str, StoredMel]
     """Clips whose mel an earlier cache holds."""
+    fetched: Mapping[str, Fetched]
+    """Clips whose audio was copied before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +59,8 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
     with task.path.open("wb") as out:
         for row in task.clips:
             try:
-                mel, audio_sha256, sums, quality = mel_of(row, task.stored.get(row.clip.id), mels, front_end)
+                stored, fetched = task.stored.get(row.clip.id), task.fetched.get(row.clip.id)
+                mel, audio_sha256, sums, quality = mel_of(row, stored, mels, front_end, fetched)
             except AudioProblem as problem:
                 outcomes.append(Rejection(problem.reason, problem.detail))
                 qualities.append(None)
@@ -74,13 +78,13 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
 
 
 def mel_of(
-    row: Scanned, stored: StoredMel | None, mels: StoredMels, front_end: FrontEnd
+    row: Scanned, stored: StoredMel | None, mels: StoredMels, front_end: FrontEnd, fetched: Fetched | None = None
 ) -> tuple[np.ndarray, str, tuple[float, float], SignalQuality | None]:
     """The mel as it is stored, the digest of its audio, its sums, and what was measured if audio was decoded."""
     if stored is not None:
         was = stored.written
         return mels.read(stored, row.clip.id), was.audio_sha256, (was.mel_sum, was.mel_square_sum), None
-    audio = _read_source(row, front_end)
+    audio = fetched.read() if fetched is not None else _read_source(row, front_end)
     mel = extract_mel(front_end.samples(audio.recording), row.audio, front_end)
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
@@ -96,6 +100,8 @@ def measure_clips(front_end: FrontEnd, rows: list[tuple[int, Scanned]]) -> list[
             measured.append((number, _read_source(row, front_end).recording.quality))
         except AudioProblem:  # writing its shard says so
             measured.append((number, None))
+    if any(is_row(row.clip) for _, row in rows):
+        release_pages()
     return measured
 
 
@@ -114,15 +120,10 @@ def extract_mel(samples: np.ndarray, audio: Audio, front_end: FrontEnd) -> np.nd
 
 
 def _read_source(row: Scanned, front_end: FrontEnd) -> ClipAudio:
-    path = front_end.path(row.clip)
     try:
-        return read_audio(path, row.clip)
+        return read_audio(front_end.path(row.clip), row.clip)
     finally:  # whatever came of it
-        if find_audio(path) != row.file:
-            fix = "let the corpus rest and run the same command again"
-            raise LockstepError(
-                str(path), found="changed while the cache was being built", fix=fix, exit_code=1
-            ) from None
+        check_unchanged(row, front_end)
 
 
 def _record(clip: Clip, mel: np.ndarray, shape: Shape, front_end: FrontEnd) -> Record:

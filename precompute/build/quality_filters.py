@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 
 from xtts.precompute.build.extract import measure_clips
-from xtts.precompute.build.scan import Scanned, ScannedRow, same_file
+from xtts.precompute.build.scan import Scanned, ScannedRow, in_chunks, same_file
 from xtts.precompute.build.shard_plan import apply_filters
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.workers.pool import WorkerPool
@@ -17,7 +16,6 @@ from xtts.shared.cache.clip_index import IndexRow, Rejected, Rejection
 from xtts.shared.cache.quality_stats import letters_per_second
 from xtts.shared.config import Config, FilterConfig
 
-_CHUNK = 16
 Earlier = Sequence[Mapping[str, IndexRow]]
 """Rows of earlier builds by clip id."""
 
@@ -118,9 +116,7 @@ def _measure(
     if not unknown:
         return
     progress.start("measure", len(unknown), sum(row.audio.seconds for _, row in unknown))
-    waiting = iter(unknown)
-    chunks = iter(lambda: list(islice(waiting, _CHUNK)), [])
-    for measured in pool.run(partial(measure_clips, front_end), chunks):
+    for measured in pool.run(partial(measure_clips, front_end), in_chunks(unknown, front_end, lambda job: job[1].clip)):
         yield from measured
         seconds = [row.audio.seconds for number, _ in measured if isinstance(row := rows[number], Scanned)]
         progress.advance(len(measured), sum(seconds))

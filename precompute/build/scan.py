@@ -1,10 +1,13 @@
 """The first pass: what can be known of every clip from its file header and its text alone."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from typing import TypeVar
 
 from xtts.precompute.corpus.clip_audio import audio_digest, audio_header, find_audio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.parquet_rows import group_of, is_row, release_pages
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.clip_index import (
@@ -49,6 +52,7 @@ class Scanned:
         )
 
 
+_CHUNK = 64
 _MISSING = Rejection("missing audio", "no such file, or not a regular one")
 ScannedRow = Scanned | Rejected
 
@@ -104,12 +108,34 @@ def _cached_audio(cached: IndexRow) -> Audio | Rejection:
     return cached.audio if isinstance(cached, Kept) else cached.audio or cached.rejection
 
 
-def scan_clips(front_end: FrontEnd, clips: Iterable[tuple[int, Found, IndexRow | None]]) -> list[Findings]:
-    """Scan a handful of numbered clips (runs in a worker, which would wait 0.2 s for what `survey` imports).
+Job = TypeVar("Job")
+ScanJob = tuple[int, Found, IndexRow | None]
+"""A numbered clip, and what an earlier build with these audio settings knows of it."""
 
-    With each comes what an earlier build with these audio settings knows of it.
-    """
-    return [_scan_clip(number, found, cached, front_end) for number, found, cached in clips]
+
+def in_chunks(jobs: Iterable[Job], front_end: FrontEnd, clip_of: Callable[[Job], Clip]) -> Iterator[list[Job]]:
+    """A handful each; those in a row group of a Parquet file together, since they have to be read one by one."""
+    for group, members in groupby(jobs, key=lambda job: row_group(clip_of(job), front_end)):
+        if group is not None:
+            yield list(members)
+        else:
+            yield from iter(lambda rest=members: list(islice(rest, _CHUNK)), [])  # type: ignore[misc]
+
+
+def row_group(clip: Clip, front_end: FrontEnd) -> tuple[str, int] | None:
+    """(file, number) of the row group that holds a clip's audio."""
+    return (clip.source, group_of(front_end.path(clip), clip)) if is_row(clip) else None
+
+
+def scan_clips(front_end: FrontEnd, clips: Iterable[ScanJob]) -> list[Findings]:
+    """Scan a handful of clips (runs in a worker, which would wait 0.2 s for what `survey` imports)."""
+    findings, is_of_rows = list[Findings](), False
+    for number, found, cached in clips:
+        findings.append(_scan_clip(number, found, cached, front_end))
+        is_of_rows = is_of_rows or is_row(found.clip)
+    if is_of_rows:
+        release_pages()
+    return findings
 
 
 def _scan_clip(number: int, found: Found, cached: IndexRow | None, front_end: FrontEnd) -> Findings:

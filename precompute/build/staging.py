@@ -162,16 +162,21 @@ class StagingArea:
 
     def open(self, *, fresh: bool) -> None:
         """Create the folder; drop what a killed worker left half written, or everything."""
-        shutil.rmtree(self._root if fresh else self._root / "parts", ignore_errors=True)
-        (self._root / "parts").mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self._root if fresh else self.parts, ignore_errors=True)
+        self.parts.mkdir(parents=True, exist_ok=True)
 
     def remove(self) -> None:
         """Drop the folder after the cache is complete."""
         shutil.rmtree(self._root, ignore_errors=True)
 
+    @property
+    def parts(self) -> Path:
+        """Folder of what an interrupted build does not keep."""
+        return self._root / "parts"
+
     def part(self, file: str) -> Path:
         """Where a worker writes a shard."""
-        return self._root / "parts" / file.replace("/", "-")
+        return self.parts / file.replace("/", "-")
 
     def staged(self, file: str) -> Path:
         """Where a finished shard waits."""

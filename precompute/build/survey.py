@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from xtts.precompute.build.changes import corpus_changes, setting_changes, work_
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.ledger import check_rejects
 from xtts.precompute.build.quality_filters import Earlier, filter_clips
-from xtts.precompute.build.scan import Found, ScannedRow, find_file, judge, recall, same_file, scan_clips
+from xtts.precompute.build.scan import Found, ScannedRow, find_file, in_chunks, judge, recall, same_file, scan_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, previous_plan
 from xtts.precompute.build.staging import (
     Finished,
@@ -38,8 +37,6 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import FILTERS, NO_FEATURES, feature_config, filter_config, setting_differences
 from xtts.shared.text.letter_counts import LetterCounts, check_letters
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
-
-_SCAN_CHUNK = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +129,7 @@ def survey(request: Request, staging: StagingArea, pool: WorkerPool, progress: P
     missing = [shard for shard in plan.shards if shard.file not in ready]
     stored = _stored(missing, existing, request.cache, front_end)
     clips = sum(len(shard.clips) for shard in missing)
-    changes = [*existing.lines, *_changes(existing.prior, rows, features)]
+    changes = [*request.corpus.notes, *existing.lines, *_changes(existing.prior, rows, features)]
     changes += work_ahead(ready=len(ready), missing=len(missing), clips=clips, stored=len(stored))
     return Survey(
         front_end=front_end, letters=letters, rows=rows, plan=plan, settings=settings, finished=ready,
@@ -255,8 +252,7 @@ def _scan(request: Request, existing: _Existing, pool: WorkerPool, progress: Pro
             missing[number] = found
     progress.start("scan", len(missing), 0.0)
     waiting = ((number, found, cached.get(found.clip.id)) for number, found in missing.items())
-    chunks = iter(lambda: list(islice(waiting, _SCAN_CHUNK)), [])
-    for findings in pool.run(partial(scan_clips, front_end), chunks):
+    for findings in pool.run(partial(scan_clips, front_end), in_chunks(waiting, front_end, lambda job: job[1].clip)):
         for it in findings:
             rows[it.number] = judge(Found(missing[it.number].clip, it.file), it.tokens, it.audio)
         progress.advance(len(findings), 0.0)

@@ -15,6 +15,7 @@ from xtts.precompute.build.survey import Request, make_request
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.clip_audio import read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.parquet_rows import reading_order
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
@@ -86,7 +87,7 @@ def check_features(cache: Path, request: Request, *, clips: int | None) -> list[
     kept.sort(key=lambda row: row.written.record_sha256)
     jobs = [
         _Deep(row=row, stored=StoredMel(path=(cache / files[row.place]).absolute(), written=row.written))
-        for row in kept[:clips]
+        for row in sorted(kept[:clips], key=lambda row: reading_order(row.clip))
     ]
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
     with WorkerPool(request.workers) as pool:

@@ -16,6 +16,7 @@ from xtts.precompute.build.survey import Request, scan_and_plan
 from xtts.precompute.check.against_corpus import cache_request, check_corpus
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.parquet_rows import reading_order
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem
@@ -64,15 +65,18 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
 def _outcomes(cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: ShardPlan) -> list[IndexRow]:
     rows = list[IndexRow]()
     records = dict(_read_records(cache, spec, shard))
+    ordered = sorted((row for row in shard.clips if row.clip.id in records), key=lambda row: reading_order(row.clip))
+    digests = {row.clip.id: file_digest(row.clip, front_end) for row in ordered}
+    measured = measure_clips(front_end, list(enumerate(ordered)))
+    qualities = {ordered[number].clip.id: quality for number, quality in measured}
     mels = StoredMels(mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
     for row in shard.clips:
         name = row.clip.id
         if name in records:
             position, digest, record = records[name]
             sums = mel_sums(record.mel[: record.mel_length])
-            written = Written(position, digest, file_digest(row.clip, front_end), *sums)
-            [(_, quality)] = measure_clips(front_end, [(0, row)])
-            rows.append(written_row(row, shard.place, written, quality))
+            written = Written(position, digest, digests[name], *sums)
+            rows.append(written_row(row, shard.place, written, qualities[name]))
             continue
         try:
             mel_of(row, None, mels, front_end)

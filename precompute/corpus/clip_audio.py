@@ -1,4 +1,4 @@
-"""The audio of a clip: a file of its own, a member of a tar file, or a segment of a longer recording."""
+"""The audio of a clip: a file of its own, a part of an archive (tar, Parquet), or a segment of a longer recording."""
 
 import hashlib
 import os
@@ -6,6 +6,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from xtts.precompute.corpus.parquet_rows import is_row, read_row
 from xtts.precompute.corpus.tar_files import read_member
 from xtts.shared.audio.decode import AudioSource, Header, Recording, Segment, read_header, read_recording
 from xtts.shared.cache.clip_index import AudioFile, Clip
@@ -40,7 +41,11 @@ def read_audio(path: Path, clip: Clip) -> ClipAudio:
     if segment is not None:
         recording = read_recording(source, segment)
         return ClipAudio(recording=recording, sha256=recording.sha256)
-    data = source if isinstance(source, bytes) else source.read_bytes()
+    return whole_audio(source.read_bytes() if isinstance(source, Path) else source)
+
+
+def whole_audio(data: bytes) -> ClipAudio:
+    """Decode the bytes of an audio file; raises `AudioProblem`."""
     return ClipAudio(recording=read_recording(data), sha256=hashlib.sha256(data).hexdigest())
 
 
@@ -57,7 +62,9 @@ def audio_digest(path: Path, clip: Clip) -> str:
 
 def _source(path: Path, clip: Clip) -> AudioSource:
     """The file, or the bytes of its member."""
-    return path if not clip.member else read_member(path, clip.member)
+    if is_row(clip):
+        return read_row(path, clip.member)
+    return read_member(path, clip.member) if clip.member else path
 
 
 def _segment(clip: Clip) -> Segment | None:

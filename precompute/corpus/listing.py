@@ -1,17 +1,19 @@
 """Reading a corpus: which clips there are, their texts and where their audio lies. No audio is opened here."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from xtts.precompute.corpus.layouts.common_voice import CommonVoice
-from xtts.precompute.corpus.layouts.delimited import COQUI, F5, Piper, parse_columns
+from xtts.precompute.corpus.layouts.delimited import COQUI, F5, NamedColumns, Piper, parse_columns
 from xtts.precompute.corpus.layouts.kaldi import Kaldi
 from xtts.precompute.corpus.layouts.layout import Layout, folder_of
 from xtts.precompute.corpus.layouts.ljspeech import LJSpeech
 from xtts.precompute.corpus.layouts.manifest import LHOTSE, NEMO
+from xtts.precompute.corpus.layouts.parquet import Parquet
 from xtts.precompute.corpus.layouts.tar_shards import NemoTarred, WebDataset
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER
-from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, table_of
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, table_of
 from xtts.precompute.corpus.layouts.vctk import VCTK
 from xtts.precompute.corpus.text_lines import first_line
 from xtts.shared.cache.clip_index import Clip
@@ -19,18 +21,8 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.text.text_normalization import expand
 
 _WITH_A_LIST: tuple[Layout, ...] = (
-    LJSpeech(),
-    Piper(),
-    COQUI,
-    F5,
-    CommonVoice(),
-    Kaldi(),
-    NEMO,
-    LHOTSE,
-    VCTK(),
-    WebDataset(),
-    NemoTarred(),
-)
+    LJSpeech(), Piper(), COQUI, F5, CommonVoice(), Kaldi(), NEMO, LHOTSE, VCTK(), Parquet(), WebDataset(), NemoTarred(),
+)  # fmt: skip
 _WITHOUT: tuple[Layout, ...] = (LIBRITTS, PLAIN_FOLDER)
 """These are looked for after the others, some of which have texts beside their audio as well."""
 LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_WITHOUT)}
@@ -44,6 +36,8 @@ class Corpus:
     root: Path
     """Sources are relative to this folder."""
     clips: list[Clip]
+    notes: tuple[str, ...] = ()
+    """Lines about what was left out."""
 
 
 def read_corpus(
@@ -55,7 +49,7 @@ def read_corpus(
         data: The folder or the file.
         limit: Keep the first so many clips.
         layout: One of `LAYOUTS`; looked for where it is not named.
-        columns: Which columns a CSV or TSV file has, as in `id=0,speaker=1,text=2`.
+        columns: Which columns a CSV, TSV or Parquet file has, as in `id=0,speaker=1,text=2`.
 
     Raises:
         LockstepError: No layout fits, several do, or a line cannot be used.
@@ -64,7 +58,9 @@ def read_corpus(
         found = "neither a file nor a folder" if data.exists() else "no such folder"
         raise LockstepError(str(data), found=found, expected="a corpus in the LJSpeech layout, or a manifest")
     try:
-        corpus = Corpus(root=folder_of(data), clips=_choose(data, layout, columns).read(data, limit))
+        chosen = _choose(data, layout, columns)
+        notes = chosen.left_out(data) if isinstance(chosen, Parquet) else []
+        corpus = Corpus(root=folder_of(data), clips=chosen.read(data, limit), notes=tuple(notes))
     except OSError as error:
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
     unnamed = [clip for clip in corpus.clips if not clip.speaker]
@@ -88,12 +84,24 @@ def _choose(data: Path, layout: str | None, columns: str | None) -> Layout:
     if layout is not None and columns is not None:
         raise LockstepError("--layout", found=f"{layout[:40]!r} and --columns", expected="one of them")
     if columns is not None:
-        return parse_columns(columns)
+        named = parse_columns(columns)
+        return _with_columns(data, named)
     if layout is not None:
         if layout not in LAYOUTS:
             raise LockstepError("--layout", found=f"{layout[:40]!r}", expected=f"one of {', '.join(LAYOUTS)}")
         return LAYOUTS[layout]
     return _choose_for_file(data) if data.is_file() else _choose_for_folder(data)
+
+
+def _with_columns(data: Path, named: Mapping[str, str]) -> Layout:
+    """A table or Parquet files, whose columns are named."""
+    if not Parquet().matches(data):
+        return NamedColumns(named)
+    tables = sorted(path.name for path in data.iterdir() if path.suffix in TABLE_SUFFIXES[:2]) if data.is_dir() else []
+    if tables:
+        fix = f"give {tables[0]} or the folder of the Parquet files alone to --data"
+        raise LockstepError(str(data), found=f"{tables[0]} and Parquet files", expected="one of them", fix=fix)
+    return Parquet(named)
 
 
 def _choose_for_folder(data: Path) -> Layout:
@@ -110,8 +118,9 @@ def _choose_for_folder(data: Path) -> Layout:
 
 def _choose_for_file(data: Path) -> Layout:
     """A file of columns by its suffix, or else a manifest; whatever it is called, a file of JSON lines is one."""
-    if WebDataset().matches(data):
-        return WebDataset()
+    for archive in (Parquet(), WebDataset()):
+        if archive.matches(data):
+            return archive
     first = first_line(data) if table_of(data) else ""
     if not first or first.lstrip().startswith("{"):
         return NEMO

@@ -57,7 +57,8 @@ class Clip:
     language: str = ""
     """ISO 639 code; empty for the language of the configuration."""
     member: str = ""
-    """What holds the audio in `source`: first byte and size in a tar file, as in 512+44144; empty if all of it does."""
+    """What of `source` holds the audio: first byte and size in a tar file, as in 512+44144, or a Parquet file's row;
+    empty if all of it does."""
     start: float | None = None
     """Where the clip begins in a longer recording, in seconds; None if it is all of it."""
     duration: float | None = None
@@ -79,9 +80,10 @@ class AudioFile:
     """The file as the scan found it; equal when size and time are."""
 
     source_bytes: int
+    """Of the whole file, also where the clip is a part of it."""
     source_mtime_ns: int
     audio_sha256: str | None = field(default=None, compare=False)
-    """Digest of the file or the member, of the samples of a segment; None where it was not read."""
+    """Digest of the file, the member or the row, of the samples of a segment; None where it was not read."""
 
 
 @dataclass(frozen=True, slots=True)

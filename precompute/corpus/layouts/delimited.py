@@ -94,6 +94,9 @@ class NamedColumns:
 
     def read(self, data: Path, limit: int | None) -> list[Clip]:
         """The clips in the order of their lines."""
+        if "text" not in self.columns or not {"id", "file"} & self.columns.keys():
+            found = ",".join(f"{kind}={name}" for kind, name in self.columns.items())
+            raise LockstepError("--columns", found=f"{found[:80]!r}", expected="text, and id or file", fix=_EXAMPLE)
         path = _only_table(data)
         rows = _split(path, _delimiter(path))
         by_name = [name for name in self.columns.values() if not name.isdecimal()]
@@ -106,8 +109,8 @@ class NamedColumns:
         return _read_rows(folder_of(data), path, rows, where, limit=limit)
 
 
-def parse_columns(text: str) -> NamedColumns:
-    """The layout of `--columns id=0,speaker=1,text=2`; a `LockstepError` for what says no such thing."""
+def parse_columns(text: str) -> dict[str, str]:
+    """One of `COLUMNS` to its column, from `id=0,speaker=1,text=2`; a `LockstepError` for what says no such thing."""
     columns: dict[str, str] = {}
     for part in text.split(","):
         kind, _, name = (piece.strip() for piece in part.partition("="))
@@ -116,9 +119,7 @@ def parse_columns(text: str) -> NamedColumns:
             expected = f"{' or '.join(COLUMNS)}, each once, and the number of its column from 0 or its name"
             raise LockstepError("--columns", found=f"{part[:60]!r}", expected=expected, fix=f"as in {_EXAMPLE}")
         columns[kind] = name
-    if "text" not in columns or not {"id", "file"} & columns.keys():
-        raise LockstepError("--columns", found=f"{text[:80]!r}", expected="text, and id or file", fix=_EXAMPLE)
-    return NamedColumns(columns)
+    return columns
 
 
 def _only_table(data: Path) -> Path:

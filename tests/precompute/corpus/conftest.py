@@ -6,6 +6,8 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import soundfile
 
@@ -138,11 +140,29 @@ def nemo_tarred(tones: Path, out: Path, clips: Listed) -> None:
     shutil.rmtree(out / "audio")
 
 
+def parquet(tones: Path, out: Path, clips: Listed) -> None:
+    """Two shards of a training split and one of another, in row groups of two."""
+    rows = [
+        {"audio": {"bytes": (tones / "wavs" / f"{clip}.wav").read_bytes(), "path": f"{clip}.wav"},
+         "sentence": text.upper(), "normalized_text": text, "speaker_id": who}
+        for clip, who, text in clips
+    ]  # fmt: skip
+    half = len(rows) // 2
+    put_parquet(out / "data" / "train-00000-of-00002.parquet", rows[:half])
+    put_parquet(out / "data" / "train-00001-of-00002.parquet", rows[half:])
+    put_parquet(out / "data" / "test-00000-of-00001.parquet", rows[:1])
+
+
+def put_parquet(path: Path, rows: list[dict[str, object]], **options: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), path, **{"row_group_size": 2, **options})
+    return path
+
+
 WRITERS: dict[str, Callable[[Path, Path, Listed], None]] = {
     "ljspeech": ljspeech, "ljspeech_nested": ljspeech_nested, "piper": piper, "coqui": coqui, "f5": f5, "vctk": vctk,
     "libritts": libritts, "common-voice": common_voice, "nemo": nemo, "lhotse": lhotse,
-    "kaldi": kaldi, "folder": folder,
-    "webdataset": webdataset, "nemo-tarred": nemo_tarred,
+    "kaldi": kaldi, "folder": folder, "parquet": parquet, "webdataset": webdataset, "nemo-tarred": nemo_tarred,
 }  # fmt: skip
 
 

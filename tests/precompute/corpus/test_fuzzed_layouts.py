@@ -17,7 +17,7 @@ HEADER = "client_id\tpath\tsentence\tlocale"
 LISTS = {
     "ljspeech": "metadata.csv", "piper": "metadata.csv", "coqui": "metadata.csv", "f5": "metadata.csv",
     "common-voice": "validated.tsv", "nemo": "manifest.jsonl", "lhotse": "cuts.jsonl", "kaldi": "wav.scp",
-    "vctk": "txt/p1/a.txt", "libritts": "s/c/a.normalized.txt", "folder": "a.txt",
+    "parquet": "data/train.parquet", "vctk": "txt/p1/a.txt", "libritts": "s/c/a.normalized.txt", "folder": "a.txt",
     "webdataset": "a.tar", "nemo-tarred": "manifest.jsonl",
 }  # fmt: skip
 """The file of each layout that holds texts or names."""

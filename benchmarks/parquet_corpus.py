@@ -1,0 +1,165 @@
+"""Time and memory of a build from Parquet files with the audio in them, and from the same clips as files.
+
+    python benchmarks/parquet_corpus.py [--quick] [--clips 20000] [--rounds 3] [--out FILE.json]
+
+The corpus is noise: short clips, with LJSpeech's lengths scaled down (ljspeech_corpus.py), kept in --work. It lies
+there as LJSpeech does, as Parquet files in the form of the Hugging Face Hub (row groups of 100 clips), and as one file
+whose only row group is of about 500 MB, or of all clips where they are less. All of them are built from nothing, in
+turn; the shards of the first two must be the same bytes. The page cache is warm. Seconds cover the command from start
+to end, processor seconds all its processes; the median of the rounds counts. Memory is what `xtts-precompute build`
+prints at its end.
+"""
+
+import argparse
+import hashlib
+import re
+import shutil
+import statistics
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from itertools import accumulate
+from multiprocessing import get_context
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from reporting.report import cpu_seconds, machine, table_lines, write_json
+from setup.amounts import fill_defaults
+from setup.commands import command
+from setup.ljspeech_corpus import read_lengths, write_corpus
+
+QUICK = {"clips": 1_000, "rounds": 1}
+FULL = {"clips": 20_000, "rounds": 3}
+LONGEST_FRAMES = 200
+"""2.3 s."""
+FILES, ROWS, LARGE = "files", "row groups of 100 clips", "one row group"
+CLIPS_A_FILE, ROW_GROUP, LARGE_BYTES = 5_000, 100, 500_000_000
+_MEMORY = re.compile(r"memory at most (\d+) MiB$")
+
+
+def main() -> None:
+    options = parse_arguments()
+    # In another process: a command would count the most memory that this one has used as its own.
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        corpora = pool.submit(write_corpora, options.work, options.clips, options.large_bytes).result()
+    turns: dict[str, list[tuple[float, float, int]]] = {name: [] for name in corpora}
+    digests = {}
+    for _ in range(options.rounds):
+        for name, corpus in corpora.items():
+            cache = options.work / "parquet-cache"
+            shutil.rmtree(cache, ignore_errors=True)
+            turns[name].append(build(corpus, cache, options.workers))
+            digests[name] = shard_digest(cache)
+    shutil.rmtree(cache)
+    if digests[FILES] != digests[ROWS]:
+        sys.exit("the shards of the same clips differ")
+    counts = {name: rows_in(corpus) or options.clips for name, corpus in corpora.items()}
+    figures: dict[str, object] = {
+        "title": "Parquet",
+        "clips": options.clips,
+        "workers": options.workers,
+        "rounds": options.rounds,
+        "times_files": round(median(turns[FILES], 0) / median(turns[ROWS], 0), 3),
+        "table": [table_row(name, counts[name], turns[name]) for name in corpora],
+        **machine(("lockstep-tts", "numpy", "pyarrow", "soundfile")),
+    }
+    print("\n".join(parquet_lines(figures)))
+    if options.out:
+        write_json(options.out, figures)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help=f"less of everything: {QUICK}")
+    parser.add_argument("--clips", type=int)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--large-bytes", type=int, default=LARGE_BYTES, help="of the corpus with a single row group")
+    parser.add_argument("--work", type=Path, default=Path("build/benchmark"), help="folder of the corpora")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    options = parser.parse_args()
+    fill_defaults(options, full=FULL, quick=QUICK)
+    return options
+
+
+def write_corpora(work: Path, clips: int, large_bytes: int) -> dict[str, Path]:
+    """The corpus as files and as Parquet, and some of it as a single row group; existing ones are left unchanged."""
+    files = write_corpus(work / f"noise-{clips}-short", read_lengths(clips, longest=LONGEST_FRAMES))
+    lines = [line.split("|") for line in (files / "metadata.csv").read_text(encoding="utf-8").splitlines()]
+    sizes = accumulate((files / "wavs" / f"{clip}.wav").stat().st_size for clip, *_ in lines)
+    large = lines[: sum(size <= large_bytes for size in sizes)]
+    shards = [lines[first : first + CLIPS_A_FILE] for first in range(0, len(lines), CLIPS_A_FILE)]
+    return {
+        FILES: files,
+        ROWS: write_parquet(work / f"noise-{clips}-parquet", files, shards, ROW_GROUP),
+        LARGE: write_parquet(work / f"noise-{clips}-one-row-group", files, [large], len(large)),
+    }
+
+
+def write_parquet(path: Path, files: Path, shards: list[list[list[str]]], row_group: int) -> Path:
+    """Clips of an LJSpeech folder as `data/train-*.parquet`."""
+    if path.exists():
+        return path
+    unfinished = path.with_name(path.name + ".part")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    (unfinished / "data").mkdir(parents=True)
+    for number, shard in enumerate(shards):
+        rows = [
+            {"audio": {"bytes": (files / "wavs" / f"{clip}.wav").read_bytes(), "path": f"{clip}.wav"},
+             "text": text, "normalized_text": normalised}
+            for clip, text, normalised in shard
+        ]  # fmt: skip
+        name = f"train-{number:05d}-of-{len(shards):05d}.parquet"
+        pq.write_table(pa.Table.from_pylist(rows), unfinished / "data" / name, row_group_size=row_group)
+    return unfinished.rename(path)
+
+
+def rows_in(corpus: Path) -> int:
+    """Rows of a corpus of Parquet files."""
+    return sum(pq.read_metadata(path).num_rows for path in corpus.glob("data/*.parquet"))
+
+
+def build(corpus: Path, cache: Path, workers: int) -> tuple[float, float, int]:
+    """(seconds, processor seconds, MiB at most) of a build from nothing."""
+    began, spent = time.perf_counter(), cpu_seconds()
+    printed = command("precompute", "build", "--data", corpus, "--cache", cache, "--workers", workers)
+    seconds, spent = time.perf_counter() - began, cpu_seconds() - spent
+    memory = _MEMORY.search(printed.rstrip())
+    assert memory, printed
+    return seconds, spent, int(memory[1])
+
+
+def shard_digest(cache: Path) -> str:
+    """Digest of all shards."""
+    digest = hashlib.sha256()
+    for path in sorted(cache.rglob("*.tfrecord")):
+        digest.update(path.relative_to(cache).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def median(rounds: list[tuple[float, float, int]], place: int) -> float:
+    """Of one of the three figures of `build`."""
+    return statistics.median(figures[place] for figures in rounds)
+
+
+def table_row(name: str, clips: int, rounds: list[tuple[float, float, int]]) -> dict[str, object]:
+    """What is reported of a corpus."""
+    seconds, spent = median(rounds, 0), median(rounds, 1)
+    return {
+        "clips as": name, "clips": clips, "seconds": round(seconds, 2), "clips per second": round(clips / seconds),
+        "processor seconds": round(spent, 2), "clips per processor second": round(clips / spent),
+        "memory at most, MiB": max(mib for _, _, mib in rounds),
+    }  # fmt: skip
+
+
+def parquet_lines(figures: dict[str, object]) -> list[str]:
+    """The report."""
+    head = f"{figures['workers']} processes, median of {figures['rounds']} rounds; clips/s from Parquet in row groups "
+    table = figures["table"]
+    assert isinstance(table, list)
+    return [f"{head}of {ROW_GROUP} are {figures['times_files']} of those from files:", "", *table_lines(table)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""Data sets of Hugging Face: which files, columns and rows are read, and what is said of the others."""
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from xtts.precompute.build.build_cache import build_cache, explain_build
+from xtts.precompute.build.survey import make_request
+from xtts.precompute.corpus.clip_audio import audio_digest
+from xtts.precompute.corpus.listing import read_corpus
+from xtts.precompute.workers.progress import NullProgress
+from xtts.shared.cache.clip_index import Clip
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+
+WAV = b"RIFF"
+
+
+def put(path: Path, columns: dict[str, object], **options: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path, **options)
+    return path
+
+
+def audio(*names: str | None, data: bytes | None = WAV) -> pa.Array:
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    return pa.array([{"bytes": data, "path": name} for name in names], kind)
+
+
+def told(data: Path, **options: str) -> list[tuple[str, str, str, str]]:
+    return [(clip.id, clip.speaker, clip.text, clip.language) for clip in read_corpus(data, **options).clips]
+
+
+@pytest.mark.parametrize(
+    ("columns", "row"),
+    [
+        ({"text": ["x"]}, ("a", "", "x", "")),
+        ({"transcription": ["x"], "speaker_id": [7]}, ("a", "7", "x", "")),
+        ({"sentence": ["x"], "client_id": ["ann"], "locale": ["en-US"]}, ("a", "ann", "x", "en")),
+        ({"transcript": ["x"], "id": [12], "speaker": ["bob"], "lang": ["fa"]}, ("12", "bob", "x", "fa")),
+        ({"text": ["No 5"], "normalized_text": ["no five"], "file": ["/home/me/b.flac"]}, ("b", "", "no five", "")),
+        ({"text_normalized": ["five"], "text_original": ["5"], "utt_id": ["u"]}, ("u", "", "five", "")),
+        ({"TEXT": [" x\ny "], "path": ["c/d.wav"], "gender": [1]}, ("d", "", "x y", "")),
+        ({"text": ["x"], "language": [3]}, ("a", "", "x", "")),
+    ],
+)
+def test_columns_by_their_usual_names(tmp_path, columns, row):
+    data = put(tmp_path / "x.parquet", {"audio": audio("a.wav"), **columns})
+    assert told(data) == [row]
+    assert read_corpus(data).clips[0].member == "0"
+    assert read_corpus(data).clips[0].normalised == bool({"normalized_text", "text_normalized"} & columns.keys())
+
+
+def test_columns_by_name_or_number(tmp_path):
+    columns = {"said": ["one", "two"], "text": ["1", "2"], "sound": audio("a.wav", "b.wav"), "who": [1, 2],
+               "other": audio("c.wav", "d.wav", data=b"x")}  # fmt: skip
+    data = put(tmp_path / "x.parquet", columns)
+    with pytest.raises(LockstepError, match=r"x\.parquet: 2 columns of audio, expected .*--columns file=audio"):
+        read_corpus(data)
+    assert told(data, columns="file=sound,text=said,speaker=3") == [("a", "1", "one", ""), ("b", "2", "two", "")]
+    clips = read_corpus(data, columns="text=1,normalised=said,file=other").clips
+    assert [(clip.id, clip.text, clip.member, clip.normalised) for clip in clips] == [
+        ("c", "one", "0:other", True), ("d", "two", "1:other", True),
+    ]  # fmt: skip
+    assert [clip.source for clip in read_corpus(data, columns="file=text,text=said").clips] == ["1.wav", "2.wav"]
+    digests = {audio_digest(data, Clip(id="", speaker="", text="", source="x.parquet", member=member))
+               for member in ("0:other", "1:other", "0:sound")}  # fmt: skip
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ({"text": ["x"], "sentence": ["y"]}, None, "2 columns of text: text, sentence; say which: --columns"),
+        ({"words": ["x"]}, None, "columns audio, words, expected a column of text, such as text"),
+        ({"text": [3]}, None, "columns audio, text, expected a column of text"),
+        ({"text": ["x"]}, "text=said", r"no column 'said', expected one of \['audio', 'text'\]"),
+        ({"text": ["x"]}, "text=9", "no column '9'"),
+        ({"text": [[1]]}, "text=text", "column 'text' of list<.*>, expected text"),
+        ({"text": ["x"], "speaker": [["a"]]}, "speaker=speaker", "column 'speaker' of list"),
+        ({"text": ["x"], "speaker": ["a/b"]}, None, r"x\.parquet row 0: speaker 'a/b' reads as a path"),
+        ({"text": ["x"], "id": pa.array([None], pa.string())}, None, r"row 0: clip id '' is empty"),
+        ({"text": ["x"], "language": ["Klingon"]}, None, "row 0: language 'Klingon', expected"),
+        ({"text": [b"\xff"]}, None, "expected a column of text"),
+    ],
+)  # fmt: skip
+def test_columns_that_cannot_be_used(tmp_path, columns, options, message):
+    data = put(tmp_path / "x.parquet", {"audio": audio("a.wav"), **columns})
+    with pytest.raises(LockstepError, match=message) as caught:
+        read_corpus(data, columns=options)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_split_called_train_is_read_and_the_others_are_named(tmp_path):
+    for name in ("train.clean-00000-of-00002", "train.clean-00001-of-00002-0a1b", "train.other-00000-of-00001",
+                 "test-00000-of-00002", "test-00001-of-00002", "validation-00000-of-00001"):  # fmt: skip
+        put(tmp_path / "data" / f"{name}.parquet", {"audio": audio(f"{name}.wav"), "text": ["x"]})
+    corpus = read_corpus(tmp_path)
+    assert [clip.id[:11] for clip in corpus.clips] == ["train.clean", "train.clean", "train.other"]
+    assert [note.partition(": ")[2] for note in corpus.notes] == [
+        "split 'test' is not read (2 files); --data takes a file of it as well",
+        "split 'validation' is not read (1 file); --data takes a file of it as well",
+    ]
+    assert read_corpus(tmp_path / "data").clips[0].id == corpus.clips[0].id
+    assert [clip.id for clip in read_corpus(tmp_path / "data" / "test-00000-of-00002.parquet").clips] == [
+        "test-00000-of-00002"
+    ]
+    for path in tmp_path.rglob("train*"):
+        path.unlink()
+    with pytest.raises(LockstepError, match="splits test, validation, expected train; give one file"):
+        read_corpus(tmp_path)
+    (tmp_path / "data" / "validation-00000-of-00001.parquet").unlink()
+    assert len(read_corpus(tmp_path).clips) == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "read"),
+    [
+        (["0000", "0001"], 2),
+        (["part-0", "test"], 1),
+        (["train", "test", "dev"], 1),
+        (["trainings-words"], 1),
+        (["values", "devotional"], 2),
+    ],
+)
+def test_files_without_the_name_of_a_split(tmp_path, names, read):
+    for name in names:
+        put(tmp_path / f"{name}.parquet", {"audio": audio(f"{name}.wav"), "text": ["x"]})
+    assert len(read_corpus(tmp_path).clips) == read
+
+
+def test_rows_without_names_are_counted_and_ids_come_twice_across_files(tmp_path):
+    for name, ids in (("a", ["x", "y"]), ("b", ["y", "z"])):
+        put(tmp_path / "ids" / f"{name}.parquet", {"audio": audio(None, None), "text": ["s", "t"], "id": ids})
+        put(tmp_path / "rows" / f"{name}.parquet", {"audio": audio(None, None), "text": ["s", "t"]})
+        put(tmp_path / "paths" / f"{name}.parquet", {"audio": audio(f"{name}/1.wav", "2.wav"), "text": ["s", "t"]})
+    assert [(clip.id, clip.duplicate) for clip in read_corpus(tmp_path / "ids").clips] == [
+        ("x", False), ("y", False), ("y", True), ("z", False),
+    ]  # fmt: skip
+    assert [clip.id for clip in read_corpus(tmp_path / "rows").clips] == ["a-0", "a-1", "b-0", "b-1"]
+    assert [clip.id for clip in read_corpus(tmp_path / "paths").clips] == ["a_1", "2", "b_1", "2"]
+    assert read_corpus(tmp_path / "paths", limit=3).clips == read_corpus(tmp_path / "paths").clips[:3]
+
+
+def test_paths_without_bytes_are_files(tmp_path):
+    (tmp_path / "data" / "wavs").mkdir(parents=True)
+    (tmp_path / "data" / "wavs" / "a.wav").write_bytes(WAV)
+    (tmp_path / "b.wav").write_bytes(WAV)
+    names = ["wavs/a.wav", "b.wav", "c.wav", None]
+    untyped = pa.array([{"bytes": None, "path": name} for name in names])
+    for column in (audio(*names, data=None), untyped, pa.array(names)):
+        put(tmp_path / "data" / "train.parquet", {"audio": column, "text": list("wxyz")})
+        clips = read_corpus(tmp_path).clips
+        assert [(clip.source, clip.member) for clip in clips] == [
+            ("data/wavs/a.wav", ""), ("b.wav", ""), ("c.wav", ""), ("data/train.parquet", "3"),
+        ]  # fmt: skip
+    for wrong in ("../x.wav", "a\0.wav"):
+        put(tmp_path / "data" / "train.parquet", {"audio": audio(wrong, data=None), "text": ["x"]})
+        with pytest.raises(LockstepError, match=r"train\.parquet row 0: file '"):
+            read_corpus(tmp_path)
+
+
+def test_a_link_out_of_the_corpus_is_refused(tmp_path):
+    put(tmp_path / "elsewhere" / "train.parquet", {"audio": audio("a.wav"), "text": ["x"]})
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "train.parquet").symlink_to(tmp_path / "elsewhere" / "train.parquet")
+    with pytest.raises(LockstepError, match="a link out of the corpus"):
+        read_corpus(tmp_path / "here")
+    assert len(read_corpus(tmp_path / "here" / "train.parquet").clips) == 1
+
+
+def test_the_links_of_the_hubs_cache_are_followed(tmp_path):
+    blob = put(tmp_path / "blobs" / "0a1b", {"audio": audio("a.wav"), "text": ["x"]})
+    link = tmp_path / "snapshots" / "12ab" / "data" / "train-00000-of-00001.parquet"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(os.path.relpath(blob, link.parent))
+    clips = [read_corpus(data).clips[0] for data in (link, link.parent, link.parents[1])]
+    assert [(clip.id, clip.source) for clip in clips] == [
+        ("a", link.name), ("a", link.name), ("a", f"data/{link.name}"),
+    ]  # fmt: skip
+    link.unlink()
+    link.symlink_to(put(tmp_path / "blobs2" / "0a1b", {"audio": audio("a.wav"), "text": ["x"]}))
+    with pytest.raises(LockstepError, match="a link out of the corpus"):
+        read_corpus(link.parent)
+
+
+def test_a_list_of_other_clips_beside_parquet_files_is_read(written, tmp_path):
+    root = written("ljspeech")
+    put(root / "notes.parquet", {"text": ["x"]})
+    assert len(read_corpus(root).clips) == 8
+    with pytest.raises(LockstepError, match=r"notes\.parquet: no columns of audio"):
+        read_corpus(root, layout="parquet")
+
+
+def test_named_columns_of_a_table_or_of_parquet_files(tmp_path):
+    data = put(tmp_path / "x.parquet", {"audio": audio("a.wav"), "said": ["x"]})
+    assert told(tmp_path, columns="text=said") == [("a", "", "x", "")]
+    (tmp_path / "list.csv").write_text("b,y\n")
+    with pytest.raises(LockstepError, match=r"list\.csv and Parquet files, expected one of them; give list\.csv"):
+        read_corpus(tmp_path, columns="text=said")
+    assert told(data, columns="text=said") == [("a", "", "x", "")]
+    assert told(tmp_path / "list.csv", columns="id=0,text=1") == [("b", "", "y", "")]
+
+
+@pytest.mark.parametrize("names", [["audio", "audio", "text"], ["audio", "text", "text"], ["audio", "text", ""]])
+def test_columns_of_odd_names(tmp_path, names):
+    kinds = {"audio": audio("a.wav"), "text": pa.array(["x"]), "": pa.array(["y"])}
+    table = pa.Table.from_arrays([kinds[name] for name in names], names=names)
+    pq.write_table(table, tmp_path / "x.parquet")
+    if "" in names:
+        assert told(tmp_path / "x.parquet") == [("a", "", "x", "")]
+        return
+    with pytest.raises(LockstepError, match=r"no columns of audio|expected a column of text"):
+        read_corpus(tmp_path / "x.parquet")
+
+
+def test_a_dry_run_names_the_splits_and_writes_nothing(written, tmp_path):
+    root, lines = written("parquet"), list[str]()
+
+    class Listener(NullProgress):
+        def say(self, text: str) -> None:
+            lines.append(text)
+
+    request = make_request(root, tmp_path / "cache", load_config("tiny"), workers=1)
+    explain_build(request, Listener())
+    assert "split 'test' is not read (1 file)" in lines[0]
+    assert not (tmp_path / "cache").exists()
+
+
+def test_silence_is_trimmed_in_embedded_audio(written, tmp_path):
+    config = load_config("tiny", flags={"audio.trim_silence_db": 30.0})
+    for name in ("ljspeech", "parquet"):
+        build_cache(written(name), tmp_path / f"cache-{name}", config, workers=1, progress=NullProgress())
+    found = [sorted(path.read_bytes() for path in (tmp_path / f"cache-{name}").rglob("*.tfrecord"))
+             for name in ("ljspeech", "parquet")]  # fmt: skip
+    assert found[0] == found[1] != []
