@@ -56,20 +56,22 @@ def main() -> None:
 @main.command()
 @click.option(
     "--data",
-    type=_FOLDER,
+    metavar="[NAME=]PATH",
     required=True,
-    help="Corpus: a folder (LJSpeech, Piper, Coqui, VCTK, LibriTTS, ...), or a file that lists its clips.",
+    multiple=True,
+    help="Corpus: a folder (LJSpeech, Piper, Coqui, VCTK, LibriTTS, ...), or a file that lists its clips; repeat it "
+    "for several corpora, or name a YAML file that lists them.",
 )
 @_layout_option
 @_columns_option
 @_cache_option
 @config_options
 @_workers_option
-@click.option("--limit", type=click.IntRange(1), help="Only the first N clips of the corpus.")
+@click.option("--limit", type=click.IntRange(1), help="Only the first N clips; of several corpora as many of each.")
 @click.option("--fresh", is_flag=True, help="Build everything again, whatever is there.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
 def build(
-    data: Path,
+    data: tuple[str, ...],
     layout: str | None,
     columns: str | None,
     cache: Path,
@@ -108,7 +110,10 @@ def build(
 @main.command()
 @_cache_option
 @click.option(
-    "--against", type=_FOLDER, metavar="DATA", help="Also compare with the corpus: changed, added, removed clips."
+    "--against",
+    metavar="DATA",
+    multiple=True,
+    help="Also compare with the corpus: changed, added, removed clips; repeat it as --data.",
 )
 @click.option(
     "--deep",
@@ -125,7 +130,7 @@ def build(
 @_workers_option
 def verify(
     cache: Path,
-    against: Path | None,
+    against: tuple[str, ...],
     deep: int | None,
     repair: bool,
     layout: str | None,
@@ -140,7 +145,13 @@ def verify(
         from xtts.precompute.workers.stopping import stoppable
 
         request = VerifyRequest(
-            cache=cache, against=against, deep=deep, repair=repair, workers=workers, layout=layout, columns=columns
+            cache=cache,
+            against=against or None,
+            deep=deep,
+            repair=repair,
+            workers=workers,
+            layout=layout,
+            columns=columns,
         )
         with stoppable(cache), Display() as display:
             code = run_verify(request, as_json=as_json, progress=display, echo=click.echo)

@@ -14,6 +14,7 @@ from xtts.precompute.build.ledger import check_rejects, gather
 from xtts.precompute.build.shard_plan import ShardPlan, stored_bytes
 from xtts.precompute.build.staging import Finished, StagingArea, written_row
 from xtts.precompute.build.survey import Request, Survey, make_request, survey
+from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
@@ -49,7 +50,7 @@ class BuildReport:
 
 
 def build_cache(
-    data: Path,
+    data: Data,
     cache: Path,
     config: Config,
     *,
@@ -82,8 +83,9 @@ def run_build(request: Request, progress: Progress, pool: WorkerPool | None = No
             finished = _write_missing(request, found, staging, pool, progress)
             pool.finish()
             rows = gather(found.rows, finished)
-            check_rejects(rows, config, request.corpus.root)
-            spec, index = describe(rows, found.plan, finished, config, found.front_end)
+            check_rejects(rows, config, request.corpora.name)
+            weights = request.corpora.weights
+            spec, index = describe(rows, found.plan, finished, config, found.front_end, weights=weights)
             changed = commit(cache, staging, spec, index, found.front_end.tokenizer)
     return BuildReport(
         spec=spec,
@@ -126,7 +128,7 @@ def _write_missing(
 ) -> dict[str, Finished]:
     """Write every shard that is not there yet, the largest first so that no worker is left alone at the end."""
     shapes, finished = found.plan.shapes, dict(found.finished)
-    sizes = {s.file: stored_bytes(s.clips, shapes[s.bucket], request.config) for s in found.missing}
+    sizes = {s.file: stored_bytes(s.clips, shapes[s.place.bucket], request.config) for s in found.missing}
     check_free_space(request.cache, sum(sizes.values()))
     clips = [clip for shard in found.missing for clip in shard.clips]
     progress.start("features", len(clips), sum(clip.audio.seconds for clip in clips))
@@ -146,7 +148,7 @@ def _tasks(missing: list[ShardPlan], found: Survey, staging: StagingArea) -> Ite
         yield ShardTask(
             file=shard.file,
             path=staging.part(shard.file),
-            shape=found.plan.shapes[shard.bucket],
+            shape=found.plan.shapes[shard.place.bucket],
             clips=shard.clips,
             stored={row.clip.id: found.stored[row.clip.id] for row in shard.clips if row.clip.id in found.stored},
         )

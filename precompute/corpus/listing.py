@@ -61,13 +61,11 @@ def read_corpus(
     return corpus
 
 
-def with_numbers_in_words(corpus: Corpus, language: str) -> Corpus:
-    """The corpus with numbers and abbreviations in words where it does not say them; `language` is the main one."""
-    clips = [
-        clip if clip.normalised else replace(clip, text=expand(clip.text, clip.language or language))
-        for clip in corpus.clips
+def with_numbers_in_words(clips: list[Clip], language: str) -> list[Clip]:
+    """The clips with numbers and abbreviations in words where they do not say them; `language` is the main one."""
+    return [
+        clip if clip.normalised else replace(clip, text=expand(clip.text, clip.language or language)) for clip in clips
     ]
-    return replace(corpus, clips=clips)
 
 
 def _choose(data: Path, layout: str | None, columns: str | None) -> Layout:

@@ -27,11 +27,13 @@ _COLUMNS = (
     "id", "speaker", "text", "status", "reason", "notes", "detail", "left_out", "split", "bucket", "shard", "position",
     "token_length", "mel_length", "seconds", "source", "source_bytes", "source_mtime_ns", "audio_sha256",
     "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language", "member", "source_offset", "start",
-    "duration",
+    "duration", "corpus",
 )  # fmt: skip
-_OF_ANY_ROW = frozenset(("id", "speaker", "text", "status", "notes", "detail", "left_out", "language", "member"))
+_OF_ANY_ROW = frozenset(
+    ("id", "speaker", "text", "status", "notes", "detail", "left_out", "language", "member", "corpus")
+)
 """Columns that are never null."""
-_WHERE_USED = ("language", "member", "source_offset", "start", "duration")
+_WHERE_USED = ("language", "member", "source_offset", "start", "duration", "corpus")
 """An index in which no row has a value has no such column."""
 
 
@@ -43,7 +45,7 @@ class Clip:
     speaker: str
     text: str
     source: str
-    """Audio file, relative to the corpus; absolute where it lies elsewhere."""
+    """Audio file, relative to its corpus; absolute where it lies elsewhere."""
     normalised: bool = False
     """The corpus gives the text in words, as the third column of LJSpeech does."""
     duplicate: bool = False
@@ -56,11 +58,13 @@ class Clip:
     """Where the clip begins in a longer recording, in seconds; None if it is all of it."""
     duration: float | None = None
     """Seconds."""
+    corpus: str = ""
+    """Which of several corpora it is of; empty for the one without a name."""
 
     @property
-    def audio_place(self) -> tuple[str, str, float | None, float | None]:
-        """Which file, and which part of it."""
-        return self.source, self.member, self.start, self.duration
+    def audio_place(self) -> tuple[str, str, str, float | None, float | None]:
+        """Which file of which corpus, and which part of it."""
+        return self.corpus, self.source, self.member, self.start, self.duration
 
     @property
     def text_sha256(self) -> str:
@@ -107,6 +111,8 @@ class Place:
     split: str
     bucket: int
     shard: int
+    corpus: str = ""
+    """A shard holds clips of one corpus, and is counted among those of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +185,7 @@ def to_columns(rows: Sequence[IndexRow]) -> dict[str, list[Any]]:
     }
     for name, kind in _FACTS.items():
         facts = [getattr(row, name, None) for row in rows]
-        for column in fields(kind):
+        for column in (column for column in fields(kind) if column.name not in columns):  # a place repeats the corpus
             unknown = "" if column.name in _OF_ANY_ROW else None
             columns[column.name] = [getattr(fact, column.name, unknown) for fact in facts]
     columns["notes"] = [notes_of(row) for row in rows]
