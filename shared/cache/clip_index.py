@@ -166,9 +166,10 @@ class Rejected:
 
 IndexRow = Kept | Rejected
 _FACTS = {
-    "clip": Clip, "file": AudioFile, "tokens": TokenCount, "audio": Audio, "place": Place, "rejection": Rejection,
+    "place": Place, "clip": Clip, "file": AudioFile, "tokens": TokenCount, "audio": Audio, "rejection": Rejection,
     "written": Written,
 }  # fmt: skip
+"""Where two have a column of one name, the later one says what it holds."""
 
 
 def notes_of(row: IndexRow) -> str:
@@ -185,7 +186,7 @@ def to_columns(rows: Sequence[IndexRow]) -> dict[str, list[Any]]:
     }
     for name, kind in _FACTS.items():
         facts = [getattr(row, name, None) for row in rows]
-        for column in (column for column in fields(kind) if column.name not in columns):  # a place repeats the corpus
+        for column in fields(kind):
             unknown = "" if column.name in _OF_ANY_ROW else None
             columns[column.name] = [getattr(fact, column.name, unknown) for fact in facts]
     columns["notes"] = [notes_of(row) for row in rows]
@@ -214,7 +215,7 @@ def _facts(kind: Any, columns: Mapping[str, Sequence[Any]]) -> list[Any]:  # noq
 
 
 def _row(status: str, *facts: Any) -> IndexRow:  # noqa: ANN401 - in the order of `_FACTS`
-    clip, file, tokens, audio, place, rejection, written = facts
+    place, clip, file, tokens, audio, rejection, written = facts
     if status == KEPT and clip and file and tokens and audio and place and written:
         return Kept(clip=clip, file=file, tokens=tokens, audio=audio, place=place, written=written)
     if status == REJECTED and clip and rejection:
