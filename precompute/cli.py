@@ -168,11 +168,12 @@ def stats(cache: Path, max_text_length: int | None, max_mel_frames: int | None) 
         from xtts.precompute.view.terminal import stats_text
         from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec
         from xtts.shared.cache.clip_index import read_index
-        from xtts.shared.cache.stats import corpus_stats, effect_of_caps, letters_of
+        from xtts.shared.cache.stats import corpus_lines, corpus_stats, effect_of_caps, letters_of
 
         spec = load_spec(cache)
         rows = read_index(cache / INDEX_FILE)
-        click.echo(stats_text(corpus_stats(rows), letters_of(rows, spec.text_language)))
+        letters, corpora = letters_of(rows, spec.text_language), corpus_lines(rows, spec.weights)
+        click.echo(stats_text(corpus_stats(rows), letters, corpora))
         caps = effect_of_caps(rows, max_text_length=max_text_length, max_mel_frames=max_mel_frames)
         for name, cap in caps.items():
             click.echo(f"\n{name} would reject {cap.rejected} of {cap.clips} clips ({cap.share:.1%})")

@@ -21,7 +21,7 @@ from xtts.shared.audio.mel_pictures import LOUDEST, MEL_COLOURS
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected, notes_of
-from xtts.shared.cache.stats import PERCENTILES, CorpusStats, corpus_stats, letters_of
+from xtts.shared.cache.stats import PERCENTILES, CorpusStats, corpus_lines, corpus_stats, letters_of
 from xtts.shared.errors import LockstepError
 
 CLIPS_SHOWN = 12
@@ -106,6 +106,7 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
         mib=sum(shard.bytes for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)) / 2**20,
         buckets=bucket_lines(kept, spec), rejects=reject_lines(clips.rows), notes=note_counts(kept),
         letters=[counts for counts in letters_of(clips.rows, spec.text_language) if counts.characters()],
+        corpora=corpus_lines(clips.rows, spec.weights),
         speakers=speaker_lines(kept)[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers),
         cards=list(clip_cards(clips, kept, seed=seed, progress=progress)),
     )  # fmt: skip
