@@ -11,8 +11,9 @@ from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
 from xtts.trainer.data.clip_order import BucketOrder
 from xtts.trainer.data.corpus_mixture import CorpusMixture
-from xtts.trainer.data.dataset import clip_stream
+from xtts.trainer.data.dataset import clip_stream, training_batches
 from xtts.trainer.data.training_bucket import TrainingBucket, bucket_order
+from xtts.trainer.doctor.checks.graph import dataset_ops, python_ops
 
 
 @pytest.fixture
@@ -152,3 +153,11 @@ def test_batch_sizes_and_epochs_count_the_clips_that_are_drawn(made):
         sizes = batch_sizes(spec, config.training)
         assert sizes == {0: 8}
         assert with_steps(config, spec, sizes).training.steps == 4 * clips // 8
+
+
+def test_no_python_runs_in_the_pipeline_of_a_mixture(made, tmp_path):
+    spec = made({"a": (3, 4), "b": (6,)})
+    bucket = TrainingBucket(cache=tmp_path, spec=spec, number=0, batch_size=2, order=order_of(spec))
+    ops = list(dataset_ops(training_batches(bucket, 3)))
+    assert any("DirectedInterleave" in kind for kind, _ in ops)
+    assert not python_ops(ops)
