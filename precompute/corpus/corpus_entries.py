@@ -1,6 +1,7 @@
 """Which corpora a build reads: what `--data` names, or a YAML file that lists them."""
 
 import difflib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -59,7 +60,7 @@ class CorpusEntry:
     def own_name(self) -> str:
         """The name of its folder or file."""
         path = self.data.absolute()
-        return path.stem if path.is_file() else path.name
+        return path.stem if os.path.isfile(path) else path.name
 
     def __str__(self) -> str:
         return f"{self.name}={self.data}" if self.name else str(self.data)
@@ -82,7 +83,7 @@ def parse_data(data: Data, *, layout: str | None = None, columns: str | None = N
     entries = list[CorpusEntry]()
     for value in values:
         path, where = Path(value), f"--data {value}"
-        if path.suffix.lower() in _YAML and path.exists():
+        if path.suffix.lower() in _YAML and os.path.exists(path):
             if layout is not None or columns is not None:
                 raise LockstepError(
                     where, found="--layout or --columns with a list of corpora", fix="say it in the file"
@@ -90,7 +91,7 @@ def parse_data(data: Data, *, layout: str | None = None, columns: str | None = N
             entries += _read_list(path)
             continue
         name, equals, rest = str(value).partition("=") if isinstance(value, str) else (value, "", "")
-        if equals and not path.exists():
+        if equals and not os.path.exists(path):
             entries.append(_entry({"data": rest, "name": name, "layout": layout, "columns": columns}, where, Path()))
         else:
             entries.append(CorpusEntry(where=str(path), data=path, layout=layout, columns=columns))

@@ -1,5 +1,6 @@
 """Reading a corpus: which clips there are, their texts and where their audio lies. No audio is opened here."""
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,8 +48,8 @@ def read_corpus(
     Raises:
         LockstepError: No layout fits, several do, or a line cannot be used.
     """
-    if not data.is_dir() and not data.is_file():
-        found = "neither a file nor a folder" if data.exists() else "no such folder"
+    if not os.path.isdir(data) and not os.path.isfile(data):  # unlike those of a `Path`, for a name of any length
+        found = "neither a file nor a folder" if os.path.exists(data) else "no such folder"
         raise LockstepError(str(data), found=found, expected="a corpus in the LJSpeech layout, or a manifest")
     try:
         corpus = Corpus(root=folder_of(data), clips=_choose(data, layout, columns).read(data, limit))

@@ -114,6 +114,8 @@ def test_a_path_that_exists_is_a_path(two, tmp_path):
         (("x\n=a",), "expected 1 to 64 letters"),
         (("x=",), "data ''"),
         (("x=nowhere",), "nowhere: no such folder"),
+        (("x=" + "y" * 9999,), "no such folder"),
+        (("y" * 9999,), "no such folder"),
         (("x=list.yaml",), "expected a corpus, and no list of corpora"),
         ((), "--data: no corpus"),
     ],
