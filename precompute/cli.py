@@ -56,20 +56,22 @@ def main() -> None:
 @main.command()
 @click.option(
     "--data",
-    type=_FOLDER,
+    metavar="[NAME=]PATH",
     required=True,
-    help="Corpus: a folder (LJSpeech, Piper, Coqui, VCTK, LibriTTS, ...), or a file that lists its clips.",
+    multiple=True,
+    help="Corpus: a folder (LJSpeech, Piper, Coqui, VCTK, LibriTTS, ...), or a file that lists its clips; repeat it "
+    "for several corpora, or name a YAML file that lists them.",
 )
 @_layout_option
 @_columns_option
 @_cache_option
 @config_options
 @_workers_option
-@click.option("--limit", type=click.IntRange(1), help="Only the first N clips of the corpus.")
+@click.option("--limit", type=click.IntRange(1), help="Only the first N clips; of several corpora as many of each.")
 @click.option("--fresh", is_flag=True, help="Build everything again, whatever is there.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
 def build(
-    data: Path,
+    data: tuple[str, ...],
     layout: str | None,
     columns: str | None,
     cache: Path,
@@ -108,7 +110,10 @@ def build(
 @main.command()
 @_cache_option
 @click.option(
-    "--against", type=_FOLDER, metavar="DATA", help="Also compare with the corpus: changed, added, removed clips."
+    "--against",
+    metavar="DATA",
+    multiple=True,
+    help="Also compare with the corpus: changed, added, removed clips; repeat it as --data.",
 )
 @click.option(
     "--deep",
@@ -125,7 +130,7 @@ def build(
 @_workers_option
 def verify(
     cache: Path,
-    against: Path | None,
+    against: tuple[str, ...],
     deep: int | None,
     repair: bool,
     layout: str | None,
@@ -140,7 +145,13 @@ def verify(
         from xtts.precompute.workers.stopping import stoppable
 
         request = VerifyRequest(
-            cache=cache, against=against, deep=deep, repair=repair, workers=workers, layout=layout, columns=columns
+            cache=cache,
+            against=against or None,
+            deep=deep,
+            repair=repair,
+            workers=workers,
+            layout=layout,
+            columns=columns,
         )
         with stoppable(cache), Display() as display:
             code = run_verify(request, as_json=as_json, progress=display, echo=click.echo)
@@ -158,11 +169,12 @@ def stats(cache: Path, max_text_length: int | None, max_mel_frames: int | None) 
         from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec
         from xtts.shared.cache.clip_index import read_index
         from xtts.shared.cache.quality_stats import quality_stats
-        from xtts.shared.cache.stats import corpus_stats, effect_of_caps, letters_of
+        from xtts.shared.cache.stats import corpus_lines, corpus_stats, effect_of_caps, letters_of
 
         spec = load_spec(cache)
         rows = read_index(cache / INDEX_FILE)
-        click.echo(stats_text(corpus_stats(rows), letters_of(rows, spec.text_language)))
+        letters, corpora = letters_of(rows, spec.text_language), corpus_lines(rows, spec.weights)
+        click.echo(stats_text(corpus_stats(rows), letters, corpora))
         click.echo(f"\n{quality_text(quality_stats(rows, spec.mel_profile.sample_rate))}")
         caps = effect_of_caps(rows, max_text_length=max_text_length, max_mel_frames=max_mel_frames)
         for name, cap in caps.items():

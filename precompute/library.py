@@ -8,13 +8,14 @@ from xtts.precompute.build import build_cache as build
 from xtts.precompute.build.build_cache import BuildReport
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
+from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.workers.cores import usable_cores
 from xtts.precompute.workers.progress import NullProgress, Progress
 from xtts.shared.config_flags import config_names, resolve
 
 
 def build_cache(
-    data: str | PathLike[str],
+    data: Data,
     cache: str | PathLike[str],
     *,
     config: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
@@ -31,7 +32,8 @@ def build_cache(
     The work is done by processes that are spawned: a script has to call this below `if __name__ == "__main__":`.
 
     Args:
-        data: The corpus: a folder, or a file that lists its clips (docs/cache-format.md names the layouts).
+        data: The corpus: a folder, or a file that lists its clips (docs/cache-format.md names the layouts). Several:
+            a list of paths and of "NAME=PATH", or a YAML file.
         cache: Folder of the cache; made where it is missing.
         config: YAML file, or a name in configs/ such as "normal" (default "tiny"); of several, later ones win.
         settings: Single keys over those, as in `{"shapes.buckets": 8}`.
@@ -50,7 +52,7 @@ def build_cache(
         LockstepError: The corpus, the settings or the disk are not usable; its text says what to do.
     """
     return build.build_cache(
-        Path(data), Path(cache), resolve(config_names(config), (), settings or {}), workers=workers or usable_cores(),
+        data, Path(cache), resolve(config_names(config), (), settings or {}), workers=workers or usable_cores(),
         progress=progress or NullProgress(), limit=limit, fresh=fresh, layout=layout, columns=columns,
     )  # fmt: skip
 
@@ -58,7 +60,7 @@ def build_cache(
 def verify_cache(
     cache: str | PathLike[str],
     *,
-    against: str | PathLike[str] | None = None,
+    against: Data | None = None,
     deep: int | None = None,
     repair: bool = False,
     workers: int | None = None,
@@ -83,7 +85,7 @@ def verify_cache(
         LockstepError: There is no cache to check, or no corpus for what was asked.
     """
     request = VerifyRequest(
-        cache=Path(cache), against=None if against is None else Path(against), deep=deep, repair=repair,
+        cache=Path(cache), against=against, deep=deep, repair=repair,
         workers=workers or usable_cores(), layout=layout, columns=columns,
     )  # fmt: skip
     return find_problems(request, NullProgress())

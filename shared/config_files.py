@@ -43,7 +43,8 @@ _FLOAT = re.compile(r"^[-+]?\d+(?:\.\d*)?[eE][-+]?\d+$")
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789"))
 
 
-def _parse(text: str, where: str) -> Any:  # noqa: ANN401 - YAML is any value
+def parse_yaml(text: str, where: str) -> Any:  # noqa: ANN401 - YAML is any value
+    """What YAML text says; a `LockstepError` with its line for what is none, or has a key twice."""
     try:
         return yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, ValueError, TypeError) as error:  # a date that is none; a list as a key
@@ -74,7 +75,7 @@ def read_config_file(name: str) -> Layer:
             raise LockstepError(
                 where, found=f"cannot be read ({reason})", expected=f"a YAML file or one of {known}"
             ) from None
-    tree = _parse(text, where) or {}
+    tree = parse_yaml(text, where) or {}
     if not isinstance(tree, dict) or not all(isinstance(v, dict) for v in tree.values()):
         raise LockstepError(
             where, found="not sections of settings", expected="`section:` with `key: value` lines below"
@@ -94,7 +95,7 @@ def _assignment(text: str) -> Layer:
     section, _, field = key.strip().rpartition(".")
     if not (equals and section and field):
         raise LockstepError(f"--set {text}", found="not an assignment", expected="section.key=value")
-    return f"--set {text}", {section: {field: _parse(value, f"--set {text}")}}
+    return f"--set {text}", {section: {field: parse_yaml(value, f"--set {text}")}}
 
 
 def known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:

@@ -15,6 +15,7 @@ from xtts.precompute.build.ledger import check_rejects, gather
 from xtts.precompute.build.shard_plan import ShardPlan, stored_bytes
 from xtts.precompute.build.staging import Finished, StagingArea, written_row
 from xtts.precompute.build.survey import Request, Survey, make_request, survey
+from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
@@ -50,7 +51,7 @@ class BuildReport:
 
 
 def build_cache(
-    data: Path,
+    data: Data,
     cache: Path,
     config: Config,
     *,
@@ -83,8 +84,9 @@ def run_build(request: Request, progress: Progress, pool: WorkerPool | None = No
             finished = _write_missing(request, found, staging, pool, progress)
             pool.finish()
             rows = gather(found.rows, finished)
-            check_rejects(rows, config, request.corpus.root)
-            spec, index = describe(rows, found.plan, finished, config, found.front_end)
+            check_rejects(rows, config, request.corpora.name)
+            weights = request.corpora.weights
+            spec, index = describe(rows, found.plan, finished, config, found.front_end, weights=weights)
             changed = commit(cache, staging, spec, index, found.front_end.tokenizer)
     return BuildReport(
         spec=spec,
@@ -127,7 +129,7 @@ def _write_missing(
 ) -> dict[str, Finished]:
     """Write every shard that is not there yet, the largest first so that no worker is left alone at the end."""
     shapes, finished = found.plan.shapes, dict(found.finished)
-    sizes = {s.file: stored_bytes(s.clips, shapes[s.bucket], request.config) for s in found.missing}
+    sizes = {s.file: stored_bytes(s.clips, shapes[s.place.bucket], request.config) for s in found.missing}
     clips = [clip for shard in found.missing for clip in shard.clips]
     plans = {shard.file: shard for shard in found.missing}
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
@@ -151,7 +153,7 @@ def _tasks(
         yield ShardTask(
             file=shard.file,
             path=staging.part(shard.file),
-            shape=found.plan.shapes[shard.bucket],
+            shape=found.plan.shapes[shard.place.bucket],
             clips=shard.clips,
             stored={row.clip.id: found.stored[row.clip.id] for row in shard.clips if row.clip.id in found.stored},
             fetched={row.clip.id: fetched[row.clip.id] for row in shard.clips if row.clip.id in fetched},

@@ -32,6 +32,13 @@ def setting_changes(old: Mapping[str, object], new: Mapping[str, Mapping[str, ob
     ]
 
 
+def weight_changes(old: Mapping[str, float], new: Mapping[str, float]) -> list[str]:
+    """One line for each corpus that training draws from more or less often than before."""
+    weights = {name: (old.get(name, 1.0), new.get(name, 1.0)) for name in sorted({*old, *new})}
+    changed = [(name or "the corpus without a name", *pair) for name, pair in weights.items() if pair[0] != pair[1]]
+    return [f"weight of {name}: {was:g} -> {now:g}: no shard is written for it" for name, was, now in changed]
+
+
 def corpus_changes(old: Iterable[IndexRow], new: Iterable[ScannedRow]) -> list[str]:
     """How many clips were added, removed, recorded again or transcribed again, with an example each."""
     before = {row.clip.id: row for row in old if not row.clip.duplicate}

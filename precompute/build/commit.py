@@ -34,9 +34,10 @@ _VERSIONED = ("lockstep-tts", "numpy", "scipy", "soundfile", "soxr")
 
 
 def describe(
-    rows: list[IndexRow], plan: Plan, finished: Mapping[str, Finished], config: Config, front_end: FrontEnd
-) -> tuple[CacheSpec, bytes]:
-    """The contents of `cache.json` and `index.parquet`."""
+    rows: list[IndexRow], plan: Plan, finished: Mapping[str, Finished], config: Config, front_end: FrontEnd, *,
+    weights: Mapping[str, float],
+) -> tuple[CacheSpec, bytes]:  # fmt: skip
+    """The contents of `cache.json` and `index.parquet`; `weights` are those of the corpora that have another than 1."""
     features, index = stored_features(config), index_bytes(rows)
     profile = front_end.profile
     spec = CacheSpec(
@@ -53,6 +54,7 @@ def describe(
         index_rows=len(rows),
         speakers=plan.speakers,
         languages=list(front_end.tokenizer.languages),
+        weights=dict(weights),
         buckets=_buckets(plan, finished),
         statistics=_statistics(rows, plan, fixed=config.shapes.pad_to_fixed_length, mel_channels=profile.mel_channels),
         versions=_versions(),
@@ -67,7 +69,7 @@ def tokenizer_bytes(tokenizer: Tokenizer) -> bytes:
 
 def _buckets(plan: Plan, finished: Mapping[str, Finished]) -> list[Bucket]:
     def shards(split: str, bucket: int) -> list[Shard]:
-        files = [shard.file for shard in plan.shards if (shard.split, shard.bucket) == (split, bucket)]
+        files = [shard.file for shard in plan.shards if (shard.place.split, shard.place.bucket) == (split, bucket)]
         return [
             Shard(file=file, records=done.records, bytes=done.bytes, sha256=done.sha256)
             for file in sorted(files)

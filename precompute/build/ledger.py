@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from xtts.precompute.build.scan import Scanned, ScannedRow
 from xtts.precompute.build.staging import Finished
@@ -26,7 +25,7 @@ def _join(row: Scanned, outcome: IndexRow) -> IndexRow:
     return outcome if same else replace(outcome, clip=row.clip, file=row.file, audio=row.audio, quality=quality)
 
 
-def check_rejects(rows: Sequence[Scanned | IndexRow], config: Config, data: Path) -> None:
+def check_rejects(rows: Sequence[Scanned | IndexRow], config: Config, data: str) -> None:
     """Stop when too many clips, or all, are rejected."""
     rejected_clips = [row for row in rows if isinstance(row, Rejected)]
     reasons = Counter(row.rejection.reason for row in rejected_clips)
@@ -37,10 +36,10 @@ def check_rejects(rows: Sequence[Scanned | IndexRow], config: Config, data: Path
         f"{count} {reason} ({_examples(rejected_clips, reason)})" for reason, count in reasons.most_common()
     )
     if rejected == len(rows):
-        raise LockstepError(str(data), found=f"all {len(rows)} clips are rejected: {found}", exit_code=1)
+        raise LockstepError(data, found=f"all {len(rows)} clips are rejected: {found}", exit_code=1)
     fix = "fix the corpus, or allow it with --set shapes.max_reject_fraction=..."
     found = f"{rejected} of {len(rows)} clips are rejected: {found}"
-    raise LockstepError(str(data), found=found, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
+    raise LockstepError(data, found=found, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
 
 
 def _examples(rows: list[Rejected], reason: str) -> str:

@@ -124,7 +124,7 @@ def in_chunks(jobs: Iterable[Job], front_end: FrontEnd, clip_of: Callable[[Job],
 
 def row_group(clip: Clip, front_end: FrontEnd) -> tuple[str, int] | None:
     """(file, number) of the row group that holds a clip's audio."""
-    return (clip.source, group_of(front_end.path(clip), clip)) if is_row(clip) else None
+    return (str(front_end.path(clip)), group_of(front_end.path(clip), clip)) if is_row(clip) else None
 
 
 def scan_clips(front_end: FrontEnd, clips: Iterable[ScanJob]) -> list[Findings]:

@@ -2,13 +2,13 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from xtts.precompute.build.scan import Scanned, ScannedRow
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fitting_bucket, padding_efficiency, round_up
-from xtts.shared.cache.cache_spec import MAX_TOKENS, SPLITS, CacheSpec, shard_file
+from xtts.shared.cache.cache_spec import MAX_TOKENS, SPLITS, CacheSpec, shard_corpus, shard_count, shard_file
 from xtts.shared.cache.clip_index import Place, Rejected, Rejection
 from xtts.shared.config import Config
 
@@ -20,25 +20,24 @@ _RECORD_OVERHEAD_BYTES = 256
 _SMALLEST_TARGET_BYTES, _ENOUGH_SHARDS = 2**22, 64
 
 
+_Group = tuple[str, int, str]
+"""(split, bucket, corpus)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ShardPlan:
     """One shard to be: its place and its clips in order."""
 
-    split: str
-    bucket: int
-    shard: int
+    place: Place
+    """As the ledger has it."""
     shards: int
+    """Of its split, bucket and corpus."""
     clips: list[Scanned]
-
-    @property
-    def place(self) -> Place:
-        """As the ledger has it."""
-        return Place(self.split, self.bucket, self.shard)
 
     @property
     def file(self) -> str:
         """Path inside the cache."""
-        return shard_file(self.split, self.bucket, self.shard, self.shards)
+        return shard_file(self.place, self.shards)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,17 +55,17 @@ class PreviousPlan:
 
     shapes: list[Shape]
     speakers: list[str]
-    shard_counts: Mapping[tuple[str, int], int]
-    """(split, bucket) to number of shards."""
+    shard_counts: Mapping[_Group, int]
+    """(split, bucket, corpus) to number of shards."""
 
 
 def previous_plan(spec: CacheSpec) -> PreviousPlan:
     """The decisions that a finished cache embodies."""
-    counts = {
-        (split, number): int(shards[0].file.removesuffix(".tfrecord").rpartition("-of-")[2])
+    counts: dict[_Group, int] = {
+        (split, number, shard_corpus(shard.file)): shard_count(shard.file)
         for number, bucket in enumerate(spec.buckets)
-        for split, shards in (("train", bucket.train), ("validation", bucket.validation))
-        if shards
+        for split in SPLITS
+        for shard in bucket.shards(split)
     }
     shapes = [Shape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets]
     return PreviousPlan(shapes=shapes, speakers=spec.speakers, shard_counts=counts)
@@ -111,25 +110,32 @@ def validation_ids(digests: Mapping[str, bytes], fraction: float) -> set[str]:
 
 
 def plan_cache(rows: Iterable[ScannedRow], config: Config, previous: PreviousPlan | None) -> Plan:
-    """Give every kept clip its place."""
+    """Give every kept clip its place; but for the shapes, the places of a corpus' clips depend on that corpus alone."""
     kept = [row for row in rows if isinstance(row, Scanned)]
     shapes = _shapes(kept, config, previous)
+    pinned = previous.shard_counts if previous and previous.shapes == shapes else {}
+    corpora: dict[str, list[Scanned]] = defaultdict(list)
+    for row in kept:
+        corpora[row.clip.corpus].append(row)
+    shards = [shard for name in sorted(corpora) for shard in _plan_corpus(name, corpora[name], shapes, config, pinned)]
+    shards.sort(key=lambda shard: (SPLITS.index(shard.place.split), shard.place.bucket))
+    return Plan(shapes=shapes, speakers=_speakers(kept, previous), shards=shards)
+
+
+def _plan_corpus(
+    name: str, kept: list[Scanned], shapes: list[Shape], config: Config, pinned: Mapping[_Group, int]
+) -> Iterator[ShardPlan]:
     digests = {row.clip.id: clip_digest(config.split.seed, row.clip.id) for row in kept}
     held = validation_ids(digests, config.split.validation_fraction)
-    groups: dict[tuple[str, int], list[Scanned]] = defaultdict(list)
+    groups: dict[_Group, list[Scanned]] = defaultdict(list)
     for row in sorted(kept, key=lambda row: digests[row.clip.id]):
         bucket = fitting_bucket(shapes, *_lengths(row))
         assert bucket is not None, row.clip.id  # the shapes were chosen or checked for these very clips
-        groups["validation" if row.clip.id in held else "train", bucket].append(row)
-    target = _shard_bytes(groups, shapes, config)
-    shards: list[ShardPlan] = []
-    for split in SPLITS:
-        for bucket in range(len(shapes)):
-            members = groups[split, bucket]
-            pinned = previous.shard_counts.get((split, bucket)) if previous and previous.shapes == shapes else None
-            count = _shard_count(stored_bytes(members, shapes[bucket], config), target, pinned)
-            shards += _divide(members, digests, split=split, bucket=bucket, count=count)
-    return Plan(shapes=shapes, speakers=_speakers(kept, previous), shards=shards)
+        groups["validation" if row.clip.id in held else "train", bucket, name].append(row)
+    sizes = {group: stored_bytes(rows, shapes[group[1]], config) for group, rows in groups.items()}
+    target = _shard_bytes(sum(sizes.values()), config)
+    for group, rows in sorted(groups.items()):
+        yield from _divide(rows, digests, group, _shard_count(sizes[group], target, pinned.get(group)))
 
 
 def _lengths(row: Scanned) -> tuple[int, int]:
@@ -164,9 +170,8 @@ def stored_bytes(rows: Iterable[Scanned], shape: Shape, config: Config) -> int:
     return sum((shape.frames if fixed else _lengths(row)[1]) * item + rest for row in rows)
 
 
-def _shard_bytes(groups: Mapping[tuple[str, int], list[Scanned]], shapes: list[Shape], config: Config) -> float:
+def _shard_bytes(whole: int, config: Config) -> float:
     """Target size of a shard: as configured, and less where the last shards would leave workers without work."""
-    whole = sum(stored_bytes(rows, shapes[bucket], config) for (_, bucket), rows in groups.items())
     return min(config.shards.shard_mb * 2**20, max(_SMALLEST_TARGET_BYTES, whole / _ENOUGH_SHARDS))
 
 
@@ -175,14 +180,13 @@ def _shard_count(size: int, target: float, pinned: int | None) -> int:
     return pinned if pinned and pinned <= 2 * count and count <= 2 * pinned else count
 
 
-def _divide(
-    rows: list[Scanned], digests: Mapping[str, bytes], *, split: str, bucket: int, count: int
-) -> list[ShardPlan]:
+def _divide(rows: list[Scanned], digests: Mapping[str, bytes], group: _Group, count: int) -> list[ShardPlan]:
+    split, bucket, corpus = group
     members: list[list[Scanned]] = [[] for _ in range(count)]
     for row in rows:
         members[int.from_bytes(digests[row.clip.id][8:16], "big") % count].append(row)
     return [
-        ShardPlan(split=split, bucket=bucket, shard=shard, shards=count, clips=clips)
+        ShardPlan(place=Place(split, bucket, shard, corpus), shards=count, clips=clips)
         for shard, clips in enumerate(members)
         if clips
     ]

@@ -12,11 +12,10 @@ from typing import Any
 from xtts.precompute.build.extract import ShardResult
 from xtts.precompute.build.scan import Scanned, same_file
 from xtts.precompute.build.shard_plan import ShardPlan, clip_digest
-from xtts.precompute.corpus.listing import Corpus
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, digest_of, load_spec, shard_number
+from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, digest_of, load_spec, shard_places
 from xtts.shared.cache.clip_index import (
     Clip,
     IndexRow,
@@ -110,14 +109,14 @@ class Prior:
         return same_front_end and not changed
 
 
-def load_prior(cache: Path, corpus: Corpus) -> Prior:
+def load_prior(cache: Path, known: Iterable[Clip]) -> Prior:
     """Read a finished cache; a `LockstepError` when it cannot be continued.
 
-    Rows of clips that have not changed refer to those of the corpus, so that their texts are in memory once.
+    Rows of clips that have not changed refer to those that are `known`, so that their texts are in memory once.
     """
     spec = load_spec(cache)
     spec = spec.model_copy(update={"features": with_defaults(spec.features)})
-    clips = {clip.id: clip for clip in corpus.clips if not clip.duplicate}
+    clips = {clip.id: clip for clip in known if not clip.duplicate}
     rows = [_refer(row, clips.get(row.clip.id)) for row in iter_index(cache / INDEX_FILE)]
     if hashlib.sha256((cache / INDEX_FILE).read_bytes()).hexdigest() != spec.index_sha256:
         raise LockstepError(str(cache / INDEX_FILE), found="other content than when it was written", exit_code=1)
@@ -133,11 +132,11 @@ def _finished_shards(spec: CacheSpec, rows: Iterable[IndexRow]) -> dict[str, Fin
     members: dict[Place | None, list[IndexRow]] = defaultdict(list)
     for row in rows:
         members[row.place].append(row)
-    found = {}
-    for number, bucket in enumerate(spec.buckets):
+    found, places = {}, {file: place for place, file in shard_places(spec).items()}
+    for bucket in spec.buckets:
         shape = Shape(tokens=bucket.tokens, frames=bucket.frames)
         for shard in (*bucket.train, *bucket.validation):
-            place = Place(shard.file.partition("/")[0], number, shard_number(shard.file))
+            place = places[shard.file]
             clips = sorted(members[place], key=lambda row: clip_digest(seed, row.clip.id))
             found[shard.file] = Finished(**shard.model_dump(), settings=_settings_of(spec, shape, clips), rows=clips)
     return found

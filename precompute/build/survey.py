@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from xtts.precompute.build.cached_mels import StoredMel
-from xtts.precompute.build.changes import corpus_changes, setting_changes, work_ahead
+from xtts.precompute.build.changes import corpus_changes, setting_changes, weight_changes, work_ahead
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.ledger import check_rejects
 from xtts.precompute.build.quality_filters import Earlier, filter_clips
@@ -23,14 +23,16 @@ from xtts.precompute.build.staging import (
     shard_settings,
     size_of,
 )
+from xtts.precompute.corpus.corpora import Corpora, read_corpora
+from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.listing import Corpus, read_corpus, with_numbers_in_words
+from xtts.precompute.corpus.listing import with_numbers_in_words
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import ENGLISH, INDEX_FILE, SPEC_FILE, TOKENIZER_FILE, load_spec, shard_places
-from xtts.shared.cache.clip_index import IndexRow, Kept, iter_index
+from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, iter_index
 from xtts.shared.cache.stats import letters_of
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
@@ -43,7 +45,7 @@ from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenize
 class Request:
     """What to build from what, and how."""
 
-    corpus: Corpus
+    corpora: Corpora
     cache: Path
     config: Config
     front_end: FrontEnd
@@ -54,19 +56,19 @@ class Request:
 
 
 def make_request(
-    data: Path, cache: Path, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
+    data: Data, cache: Path, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
     layout: str | None = None, columns: str | None = None,
 ) -> Request:  # fmt: skip
-    """Check what was asked for, before anything is created; `layout` and `columns` as in `read_corpus`."""
+    """Check what was asked for, before anything is created; the other arguments as in `parse_data`."""
     refuse_foreign_folder(cache)
-    corpus = read_corpus(data, limit=limit, layout=layout, columns=columns)
+    corpora = read_corpora(parse_data(data, layout=layout, columns=columns), limit=limit)
     if config.text.expand_numbers:
-        corpus = with_numbers_in_words(corpus, config.text.language)
+        corpora = replace(corpora, clips=with_numbers_in_words(corpora.clips, config.text.language))
     return Request(
-        corpus=corpus,
+        corpora=corpora,
         cache=cache,
         config=config,
-        front_end=_front_end(corpus.root, config, _tokenizer(corpus, config, None if fresh else cache)),
+        front_end=_front_end(corpora.roots, config, _tokenizer(corpora.clips, config, None if fresh else cache)),
         workers=workers,
         fresh=fresh,
     )
@@ -129,7 +131,7 @@ def survey(request: Request, staging: StagingArea, pool: WorkerPool, progress: P
     missing = [shard for shard in plan.shards if shard.file not in ready]
     stored = _stored(missing, existing, request.cache, front_end)
     clips = sum(len(shard.clips) for shard in missing)
-    changes = [*request.corpus.notes, *existing.lines, *_changes(existing.prior, rows, features)]
+    changes = [*request.corpora.notes, *existing.lines, *_changes(request, existing.prior, rows, features)]
     changes += work_ahead(ready=len(ready), missing=len(missing), clips=clips, stored=len(stored))
     return Survey(
         front_end=front_end, letters=letters, rows=rows, plan=plan, settings=settings, finished=ready,
@@ -149,17 +151,17 @@ def _filter(
     request: Request, scanned: list[ScannedRow], earlier: Earlier, pool: WorkerPool, progress: Progress
 ) -> list[ScannedRow]:
     rows = filter_clips(scanned, request.config, request.front_end, earlier, pool, progress)
-    check_rejects(rows, request.config, request.corpus.root)
+    check_rejects(rows, request.config, request.corpora.name)
     return rows
 
 
-def _tokenizer(corpus: Corpus, config: Config, cache: Path | None) -> Tokenizer:
+def _tokenizer(clips: list[Clip], config: Config, cache: Path | None) -> Tokenizer:
     """The tokenizer of `config`; what is learned from a corpus is kept while the text settings are the same.
 
     A clip more or less would otherwise give other tokens to all clips.
     """
     text, stored = config.text, _stored_tokenizer(cache, config) if cache is not None else None
-    said = [clip for clip in corpus.clips if clip.text and not clip.duplicate]
+    said = [clip for clip in clips if clip.text and not clip.duplicate]
     fixed = text.tokenizer != "bpe" and all((clip.language or text.language) == ENGLISH for clip in said)
     known = _known_texts(cache, text.language) if cache is not None and stored and not fixed else set()
     texts = {clip.language or text.language: list[str]() for clip in said} or {text.language: []}
@@ -195,9 +197,9 @@ def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:
     return tokenizer if same and sound else None
 
 
-def _front_end(root: Path, config: Config, tokenizer: Tokenizer) -> FrontEnd:
+def _front_end(roots: Mapping[str, Path], config: Config, tokenizer: Tokenizer) -> FrontEnd:
     return FrontEnd(
-        root=root.absolute(),
+        roots=roots,
         profile=mel_profile(config.audio.profile),
         tokenizer=tokenizer,
         language=config.text.language,
@@ -217,7 +219,7 @@ def _look_back(request: Request, staging: StagingArea, features: Mapping[str, An
     unfinished = not (cache / SPEC_FILE).exists()
     if not unfinished:
         try:
-            prior = load_prior(cache, request.corpus)
+            prior = load_prior(cache, request.corpora.clips)
         except LockstepError as error:
             lines = [f"{error.where}: {error.found}: the whole cache is built again"]
     staged = staging.finished(committing=unfinished)
@@ -245,7 +247,7 @@ def _scan(request: Request, existing: _Existing, pool: WorkerPool, progress: Pro
     """Scan every clip that no earlier build knows; rows come back in the corpus' order."""
     front_end, cached = request.front_end, existing.cached
     rows, missing = list[ScannedRow | None](), dict[int, Found]()
-    for number, clip in enumerate(request.corpus.clips):
+    for number, clip in enumerate(request.corpora.clips):
         found = find_file(clip, front_end)
         rows.append(recall(found, cached.get(clip.id) if existing.same_text else None))
         if rows[-1] is None:
@@ -262,7 +264,7 @@ def _scan(request: Request, existing: _Existing, pool: WorkerPool, progress: Pro
 def _settings(shard: ShardPlan, plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> str:
     return shard_settings(
         features,
-        shape=plan.shapes[shard.bucket],
+        shape=plan.shapes[shard.place.bucket],
         speakers={row.clip.speaker: front_end.speaker_id(row.clip.speaker) for row in shard.clips if row.clip.speaker},
         tokenizer=hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest(),
         front_end=str(FRONT_END),
@@ -290,7 +292,8 @@ def _stored(missing: list[ShardPlan], existing: _Existing, cache: Path, front_en
     return found
 
 
-def _changes(prior: Prior | None, rows: list[ScannedRow], features: Mapping[str, Any]) -> list[str]:
+def _changes(request: Request, prior: Prior | None, rows: list[ScannedRow], features: Mapping[str, Any]) -> list[str]:
     if prior is None:
         return []
-    return [*setting_changes(prior.spec.features, features), *corpus_changes(prior.rows, rows)]
+    lines = setting_changes(prior.spec.features, features)
+    return [*lines, *weight_changes(prior.spec.weights, request.corpora.weights), *corpus_changes(prior.rows, rows)]

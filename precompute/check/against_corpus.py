@@ -14,6 +14,7 @@ from xtts.precompute.build.scan import Found, file_digest, find_file, same_file
 from xtts.precompute.build.survey import Request, make_request
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.clip_audio import read_audio
+from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.corpus.parquet_rows import reading_order
 from xtts.precompute.workers.pool import WorkerPool
@@ -30,22 +31,22 @@ _TOLERANCE = 0.02
 
 
 def cache_request(
-    cache: Path, spec: CacheSpec, data: Path, *, workers: int, limit: int | None = None, layout: str | None = None,
+    cache: Path, spec: CacheSpec, data: Data, *, workers: int, limit: int | None = None, layout: str | None = None,
     columns: str | None = None,
 ) -> Request:  # fmt: skip
-    """The request that would build this cache again."""
+    """The request that would build this cache again, with its own weights."""
     settings = [("the default size", {"model": {"size": "tiny"}}), (str(cache), dict(spec.features))]
     config: Config = validate_config(settings)
     request = make_request(data, cache, config, workers=workers, limit=limit, layout=layout, columns=columns)
     front_end = replace(request.front_end, speakers=tuple(spec.speakers))
-    return replace(request, front_end=front_end)
+    return replace(request, front_end=front_end, corpora=replace(request.corpora, weights=spec.weights))
 
 
 def check_corpus(cache: Path, request: Request) -> list[Finding]:
     """Every clip that was changed, added or removed since the cache was built."""
     known = {row.clip.id: row for row in read_index(cache / INDEX_FILE) if not row.clip.duplicate}
     findings: list[Finding] = []
-    for clip in request.corpus.clips:
+    for clip in request.corpora.clips:
         if not clip.duplicate:
             found = find_file(clip, request.front_end)
             findings += _differences(found, known.pop(clip.id, None), request.front_end)
@@ -83,7 +84,8 @@ class _Deep:
 def check_features(cache: Path, request: Request, *, clips: int | None) -> list[Finding]:
     """Compute features again and compare: of all clips, or of some, chosen by the digest of their records."""
     files = shard_places(load_spec(cache))
-    kept = [row for row in read_index(cache / INDEX_FILE) if isinstance(row, Kept)]
+    rows = (row for row in read_index(cache / INDEX_FILE) if row.clip.corpus in request.front_end.roots)
+    kept = [row for row in rows if isinstance(row, Kept)]
     kept.sort(key=lambda row: row.written.record_sha256)
     jobs = [
         _Deep(row=row, stored=StoredMel(path=(cache / files[row.place]).absolute(), written=row.written))

@@ -15,6 +15,7 @@ from xtts.precompute.build.staging import written_row
 from xtts.precompute.build.survey import Request, scan_and_plan
 from xtts.precompute.check.against_corpus import cache_request, check_corpus
 from xtts.precompute.check.verify import Finding
+from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.corpus.parquet_rows import reading_order
 from xtts.precompute.workers.pool import WorkerPool
@@ -29,7 +30,7 @@ from xtts.shared.system import atomic_files
 
 
 def repair_cache(
-    cache: Path, data: Path, findings: Iterable[Finding], *, workers: int, progress: Progress,
+    cache: Path, data: Data, findings: Iterable[Finding], *, workers: int, progress: Progress,
     layout: str | None = None, columns: str | None = None,
 ) -> None:  # fmt: skip
     """Make the files again that `findings` names, from the corpus as it was; a `LockstepError` when it has changed."""
@@ -41,7 +42,7 @@ def repair_cache(
     changed = check_corpus(cache, request)
     if changed:
         found = f"{len(changed)} clips changed since the cache was built, the first is {changed[0].where}"
-        raise LockstepError(str(data), found=found, fix=build_command(cache), exit_code=1)
+        raise LockstepError(request.corpora.name, found=found, fix=build_command(cache), exit_code=1)
     run_build(replace(request, exclude=frozenset(broken)), progress)
 
 
@@ -90,7 +91,7 @@ def _outcomes(cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: ShardPla
 
 def _read_records(cache: Path, spec: CacheSpec, shard: ShardPlan) -> Iterator[tuple[str, tuple[int, str, Record]]]:
     try:
-        stored = read_shard(cache / shard.file, spec, spec.buckets[shard.bucket])
+        stored = read_shard(cache / shard.file, spec, spec.buckets[shard.place.bucket])
         for position, (payload, record) in enumerate(stored):
             yield record.clip_id, (position, hashlib.sha256(payload).hexdigest(), record)
     except (OSError, CorruptRecord) as error:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from xtts.precompute.check.verify import Finding, verify_cache
+from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
@@ -17,7 +18,7 @@ class VerifyRequest:
     """What `verify` was asked to do."""
 
     cache: Path
-    against: Path | None
+    against: Data | None
     deep: int | None
     """Clips to compute again: None for no such check, 0 for all."""
     repair: bool

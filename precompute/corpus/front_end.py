@@ -1,5 +1,6 @@
-"""The front end of a corpus: from a recording to samples; light enough to be sent to a worker with every task."""
+"""The front end: from a recording to samples; light enough to be sent to a worker with every task."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +15,10 @@ from xtts.shared.text.tokenizer import Tokenizer, Tokens
 
 @dataclass(frozen=True, kw_only=True)
 class FrontEnd:
-    """How a clip of this corpus becomes a record."""
+    """How a clip becomes a record."""
 
-    root: Path
-    """The corpus; sources are relative to it."""
+    roots: Mapping[str, Path]
+    """Each corpus to its folder; sources are relative to it."""
     profile: MelProfile
     tokenizer: Tokenizer
     language: str
@@ -31,7 +32,7 @@ class FrontEnd:
 
     def path(self, clip: Clip) -> Path:
         """Where a clip's audio file lies."""
-        return self.root / clip.source
+        return self.roots[clip.corpus] / clip.source
 
     def speaker_id(self, name: str) -> int:
         """Id of a speaker; 0 where speakers are not named."""

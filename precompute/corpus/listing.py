@@ -1,5 +1,6 @@
 """Reading a corpus: which clips there are, their texts and where their audio lies. No audio is opened here."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,8 +55,8 @@ def read_corpus(
     Raises:
         LockstepError: No layout fits, several do, or a line cannot be used.
     """
-    if not data.is_dir() and not data.is_file():
-        found = "neither a file nor a folder" if data.exists() else "no such folder"
+    if not os.path.isdir(data) and not os.path.isfile(data):  # unlike those of a `Path`, for a name of any length
+        found = "neither a file nor a folder" if os.path.exists(data) else "no such folder"
         raise LockstepError(str(data), found=found, expected="a corpus in the LJSpeech layout, or a manifest")
     try:
         chosen = _choose(data, layout, columns)
@@ -70,13 +71,11 @@ def read_corpus(
     return corpus
 
 
-def with_numbers_in_words(corpus: Corpus, language: str) -> Corpus:
-    """The corpus with numbers and abbreviations in words where it does not say them; `language` is the main one."""
-    clips = [
-        clip if clip.normalised else replace(clip, text=expand(clip.text, clip.language or language))
-        for clip in corpus.clips
+def with_numbers_in_words(clips: list[Clip], language: str) -> list[Clip]:
+    """The clips with numbers and abbreviations in words where they do not say them; `language` is the main one."""
+    return [
+        clip if clip.normalised else replace(clip, text=expand(clip.text, clip.language or language)) for clip in clips
     ]
-    return replace(corpus, clips=clips)
 
 
 def _choose(data: Path, layout: str | None, columns: str | None) -> Layout:

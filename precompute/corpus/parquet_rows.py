@@ -36,9 +36,9 @@ def is_row(clip: Clip) -> bool:
     return clip.member != "" and clip.source.endswith(SUFFIX)
 
 
-def reading_order(clip: Clip) -> tuple[str, int]:
+def reading_order(clip: Clip) -> tuple[str, str, int]:
     """What clips are sorted by so that the rows of each file come in their order."""
-    return clip.source, _row_number(clip) if is_row(clip) else 0
+    return clip.corpus, clip.source, _row_number(clip) if is_row(clip) else 0
 
 
 def _row_number(clip: Clip) -> int:

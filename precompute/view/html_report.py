@@ -23,7 +23,7 @@ from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected, notes_of
 from xtts.shared.cache.quality_stats import CLIPPING, FAR, MEASURES, Outlier, quality_stats
-from xtts.shared.cache.stats import PERCENTILES, CorpusStats, corpus_stats, letters_of
+from xtts.shared.cache.stats import PERCENTILES, CorpusStats, corpus_lines, corpus_stats, letters_of
 from xtts.shared.errors import LockstepError
 
 CLIPS_SHOWN, WORST_SHOWN = 12, 10
@@ -102,6 +102,7 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
         mib=sum(shard.bytes for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)) / 2**20,
         buckets=bucket_lines(kept, spec), rejects=reject_lines(clips.rows), notes=note_counts(kept),
         letters=[counts for counts in letters_of(clips.rows, spec.text_language) if counts.characters()],
+        corpora=corpus_lines(clips.rows, spec.weights),
         quality=quality, measures=[measure for measure in MEASURES if measure is not CLIPPING], far=FAR,
         examples=_EXAMPLES,
         unmeasured=UNMEASURED.format(quality.unmeasured) if quality.unmeasured else "",

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from xtts.precompute.view.cached_clips import plain
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.quality_stats import CLIPPING, MEASURES, QualityStats, SpeakerLine
-from xtts.shared.cache.stats import PERCENTILES, CorpusStats
+from xtts.shared.cache.stats import PERCENTILES, CorpusLine, CorpusStats
 from xtts.shared.text.letter_counts import LetterCounts, letter_lines
 
 if TYPE_CHECKING:  # what only looks at a cache starts without the front end
@@ -140,7 +140,7 @@ def _size(spec: CacheSpec) -> str:
     return f"{total / 2**30:.2f} GiB" if total >= 2**30 else f"{total / 2**20:.1f} MiB"
 
 
-def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts]) -> str:
+def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts], corpora: Sequence[CorpusLine]) -> str:
     """The tables of `xtts-precompute stats`."""
     lines = [f"{stats.clips} clips kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
     lines += [f"  {count} {reason}" for reason, count in stats.rejected.items()]
@@ -154,7 +154,9 @@ def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts]) -> str:
         [str(n), f"{stats.padding_efficiency[n]:.1%}", " ".join(map(str, stats.padded_lengths[n]))]
         for n in stats.padding_efficiency
     ]
-    return "\n".join([*lines, "", _table(rows), "", _table(plans)])
+    own = [["corpus", "clips", "hours", "rejected", "weight"]]
+    own += [[c.name or "(no name)", str(c.clips), f"{c.hours:.2f}", str(c.rejected), f"{c.weight:g}"] for c in corpora]
+    return "\n".join([*lines, *(["", _table(own)] if corpora else []), "", _table(rows), "", _table(plans)])
 
 
 def quality_text(quality: QualityStats) -> str:

@@ -25,7 +25,13 @@ MAX_TOKENS, MAX_FRAMES = 2**16, 2**20
 
 _LARGEST_SPEC_BYTES = 2**26
 
+MOST_WEIGHT = 100.0
+CORPUS_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+"""What a corpus may be called: its name is part of file names."""
+SHARD_PATTERN = rf"^(train|validation)/bucket-\d{{2}}/shard-({CORPUS_NAME}-)?\d{{5}}-of-\d{{5}}\.tfrecord$"
 Count = Annotated[int, Field(ge=0, le=2**40)]
+Weight = Annotated[float, Field(gt=0.0, le=MOST_WEIGHT, allow_inf_nan=False)]
+"""Of a corpus: how often training draws its clips, where 1 is once an epoch."""
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -36,7 +42,7 @@ class _Part(BaseModel):
 class Shard(_Part):
     """One TFRecord file."""
 
-    file: Annotated[str, Field(pattern=r"^(train|validation)/bucket-\d{2}/shard-\d{5}-of-\d{5}\.tfrecord$")]
+    file: Annotated[str, Field(pattern=SHARD_PATTERN)]
     """Path inside the cache, always with forward slashes."""
     records: Count
     bytes: Count
@@ -60,6 +66,13 @@ class Bucket(_Part):
     def clips(self, split: Split) -> int:
         """Records in one split."""
         return sum(shard.records for shard in self.shards(split))
+
+    def corpora(self) -> dict[str, list[int]]:
+        """Places in `train` of the shards of each corpus; an empty name for the corpus without one."""
+        found: dict[str, list[int]] = {}
+        for place, shard in enumerate(self.train):
+            found.setdefault(shard_corpus(shard.file), []).append(place)
+        return found
 
 
 class Statistics(_Part):
@@ -97,6 +110,8 @@ class CacheSpec(_Part):
     speakers: list[str]
     languages: Annotated[list[str], Field(min_length=1, max_length=1000)] = [ENGLISH]
     """ISO codes, in the order of their numbers; not written where it is English alone."""
+    weights: dict[str, Weight] = {}
+    """Corpus to its weight of sampling; not written where all are 1."""
     buckets: Annotated[list[Bucket], Field(max_length=100)]
     statistics: Statistics
     versions: dict[str, str]
@@ -134,29 +149,48 @@ class CacheSpec(_Part):
         """The profile by name."""
         return mel_profile(str(self.profile["name"]))
 
+    def epoch_clips(self, bucket: Bucket, places: Collection[int] | None = None) -> int:
+        """Clips that training draws in an epoch from a bucket, or from the shards at these places of one corpus."""
+        if places is None:
+            return sum(self.epoch_clips(bucket, places) for places in bucket.corpora().values())
+        shards = [bucket.train[place] for place in places]
+        clips, weight = sum(shard.records for shard in shards), self.weights.get(shard_corpus(shards[0].file), 1.0)
+        return max(1, round(weight * clips))
+
     def record_bytes_limit(self, bucket: Bucket) -> int:
         """No record of the bucket is larger: mel, tokens of at most 10 bytes each, and 4 KiB for the rest."""
         item = 2 if self.mel_dtype == "float16" else 4
         return bucket.frames * self.mel_channels * item + 10 * bucket.tokens + 4096
 
 
-def shard_file(split: str, bucket: int, shard: int, shards: int) -> str:
-    """Path of a shard inside the cache."""
-    return f"{split}/bucket-{bucket:02d}/shard-{shard:05d}-of-{shards:05d}.tfrecord"
+def shard_file(place: Place, shards: int) -> str:
+    """Path inside the cache of one of `shards` shards of a corpus."""
+    corpus = f"{place.corpus}-" if place.corpus else ""
+    return f"{place.split}/bucket-{place.bucket:02d}/shard-{corpus}{place.shard:05d}-of-{shards:05d}.tfrecord"
 
 
 def shard_places(spec: CacheSpec) -> dict[Place, str]:
     """A shard as rows of the index name it, to its file."""
     return {
-        Place(shard.file.partition("/")[0], number, shard_number(shard.file)): shard.file
+        Place(shard.file.partition("/")[0], number, _numbers(shard.file)[0], shard_corpus(shard.file)): shard.file
         for number, bucket in enumerate(spec.buckets)
         for shard in (*bucket.train, *bucket.validation)
     }
 
 
-def shard_number(file: str) -> int:
-    """The 3 of train/bucket-00/shard-00003-of-00004.tfrecord."""
-    return int(Path(file).stem.split("-")[1])
+def shard_corpus(file: str) -> str:
+    """The VCTK of train/bucket-00/shard-VCTK-00003-of-00004.tfrecord; empty for a corpus without a name."""
+    return "-".join(Path(file).stem.split("-")[1:-3])
+
+
+def shard_count(file: str) -> int:
+    """The 4 of train/bucket-00/shard-VCTK-00003-of-00004.tfrecord."""
+    return _numbers(file)[1]
+
+
+def _numbers(file: str) -> tuple[int, int]:
+    number, _, count = Path(file).stem.split("-")[-3:]
+    return int(number), int(count)
 
 
 def digest_of(value: Mapping[str, Any]) -> str:
@@ -166,8 +200,9 @@ def digest_of(value: Mapping[str, Any]) -> str:
 
 
 def _fields(spec: CacheSpec, exclude: Collection[str] = ()) -> dict[str, Any]:
-    """What is stored of a spec; caches of English have the bytes of before there were other languages."""
+    """What is stored of a spec; a cache of English, or without weights, has the bytes of before there were any."""
     unsaid = {"languages"} if spec.languages == [ENGLISH] else set()
+    unsaid |= set() if spec.weights else {"weights"}
     return spec.model_dump(mode="json", exclude={*exclude, *unsaid})
 
 

@@ -31,13 +31,15 @@ _COLUMNS = (
     "token_length", "mel_length", "seconds", "source", "source_bytes", "source_mtime_ns", "audio_sha256",
     "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language",
     "loudness_db", "noise_floor_db", "clipped_share", "leading_silence", "trailing_silence",
-    "member", "start", "duration",
+    "member", "start", "duration", "corpus",
 )  # fmt: skip
 _QUALITIES = tuple(fact.name for fact in fields(SignalQuality))
-_WHERE_USED = ("language", "member", "start", "duration")
+_WHERE_USED = ("language", "member", "start", "duration", "corpus")
 _OPTIONAL = frozenset((*_WHERE_USED, *_QUALITIES))
 """Columns that an index does not have if they would say nothing."""
-_OF_ANY_ROW = frozenset(("id", "speaker", "text", "status", "notes", "detail", "left_out", "language", "member"))
+_OF_ANY_ROW = frozenset(
+    ("id", "speaker", "text", "status", "notes", "detail", "left_out", "language", "member", "corpus")
+)
 """Columns that are never null."""
 
 
@@ -49,7 +51,7 @@ class Clip:
     speaker: str
     text: str
     source: str
-    """Audio file, relative to the corpus; absolute where it lies elsewhere."""
+    """Audio file, relative to its corpus; absolute where it lies elsewhere."""
     normalised: bool = False
     """The corpus gives the text in words, as the third column of LJSpeech does."""
     duplicate: bool = False
@@ -63,11 +65,13 @@ class Clip:
     """Where the clip begins in a longer recording, in seconds; None if it is all of it."""
     duration: float | None = None
     """Seconds."""
+    corpus: str = ""
+    """Which of several corpora it is of; empty for the one without a name."""
 
     @property
-    def audio_place(self) -> tuple[str, str, float | None, float | None]:
-        """Which file, and which part of it."""
-        return self.source, self.member, self.start, self.duration
+    def audio_place(self) -> tuple[str, str, str, float | None, float | None]:
+        """Which file of which corpus, and which part of it."""
+        return self.corpus, self.source, self.member, self.start, self.duration
 
     @property
     def text_sha256(self) -> str:
@@ -112,6 +116,8 @@ class Place:
     split: str
     bucket: int
     shard: int
+    corpus: str = ""
+    """A shard holds clips of one corpus, and is counted among those of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +175,10 @@ class Rejected:
 
 IndexRow = Kept | Rejected
 _FACTS = {
-    "clip": Clip, "file": AudioFile, "tokens": TokenCount, "audio": Audio, "place": Place, "rejection": Rejection,
+    "place": Place, "clip": Clip, "file": AudioFile, "tokens": TokenCount, "audio": Audio, "rejection": Rejection,
     "written": Written, "quality": SignalQuality,
 }  # fmt: skip
+"""Where two have a column of one name, the later one says what it holds."""
 
 
 def notes_of(row: IndexRow) -> str:
@@ -217,7 +224,7 @@ def _facts(kind: Any, columns: Mapping[str, Sequence[Any]]) -> list[Any]:  # noq
 
 
 def _row(status: str, *facts: Any) -> IndexRow:  # noqa: ANN401 - in the order of `_FACTS`
-    clip, file, tokens, audio, place, rejection, written, quality = facts
+    place, clip, file, tokens, audio, rejection, written, quality = facts
     if status == KEPT and clip and file and tokens and audio and place and written:
         return Kept(clip=clip, file=file, tokens=tokens, audio=audio, place=place, written=written, quality=quality)
     if status == REJECTED and clip and rejection:

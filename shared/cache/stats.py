@@ -1,7 +1,7 @@
 """Figures about a cache, from its index alone."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -60,6 +60,36 @@ def corpus_stats(rows: Sequence[IndexRow]) -> CorpusStats:
         padding_efficiency={n: padding_efficiency(frames, padded_lengths[n]) for n in BUCKET_COUNTS},
         padded_lengths=padded_lengths,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusLine:
+    """What a cache holds of one corpus."""
+
+    name: str
+    """Empty for a corpus without a name."""
+    clips: int
+    hours: float
+    """Of the kept clips."""
+    rejected: int
+    weight: float
+    """How often training draws its clips; 1 is once an epoch."""
+
+
+def corpus_lines(rows: Iterable[IndexRow], weights: Mapping[str, float]) -> list[CorpusLine]:
+    """The corpora by name; none for a cache of a single corpus without a name."""
+    members: dict[str, list[IndexRow]] = defaultdict(list)
+    for row in rows:
+        members[row.clip.corpus].append(row)
+    if members.keys() <= {""}:
+        return []
+    lines = []
+    for name, own in sorted(members.items()):
+        kept = [row for row in own if isinstance(row, Kept)]
+        hours, weight = sum(row.audio.seconds for row in kept) / 3600, weights.get(name, 1.0)
+        line = CorpusLine(name=name, clips=len(kept), hours=hours, rejected=len(own) - len(kept), weight=weight)
+        lines.append(line)
+    return lines
 
 
 def _percentiles(values: Sequence[float]) -> list[float]:

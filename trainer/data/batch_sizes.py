@@ -13,11 +13,12 @@ def bucket_numbers(spec: CacheSpec, split: Split) -> list[int]:
 def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
     """B by bucket number: `batch_size` in the longest bucket, more clips in shorter ones for as many frames per step.
 
-    A bucket's B is a multiple of `gradient_accumulation_steps` and at most its number of clips, so that no clip occurs
-    twice in a step. A bucket with validation clips only is not accumulated.
+    A bucket's B is a multiple of `gradient_accumulation_steps` and at most its number of clips in an epoch, so that no
+    clip occurs twice in a step, unless its corpus has a weight above 1. A bucket with validation clips only is not
+    accumulated.
     """
     micro = training.gradient_accumulation_steps
-    clips = sum(bucket.clips("train") for bucket in spec.buckets)
+    clips = sum(spec.epoch_clips(bucket) for bucket in spec.buckets)
     if training.batch_size > clips:
         raise LockstepError(
             "training.batch_size",
@@ -32,7 +33,7 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
             if training.constant_frames_per_batch
             else training.batch_size
         )
-        trained, held_out = bucket.clips("train"), bucket.clips("validation")
+        trained, held_out = spec.epoch_clips(bucket), bucket.clips("validation")
         if 0 < trained < micro:
             raise LockstepError(
                 "training.gradient_accumulation_steps",
@@ -52,5 +53,5 @@ def with_steps(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> Config
     epochs = config.training.epochs
     if epochs is None:
         return config
-    steps = sum(epochs * spec.buckets[number].clips("train") // size for number, size in sizes.items())
+    steps = sum(epochs * spec.epoch_clips(spec.buckets[number]) // size for number, size in sizes.items())
     return config.model_copy(update={"training": config.training.model_copy(update={"steps": steps})})

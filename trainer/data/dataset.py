@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.trainer.data.batch import Batch, batch_signature, blank_batch
-from xtts.trainer.data.clip_order import part_size
+from xtts.trainer.data.clip_order import BucketOrder, part_size
 from xtts.trainer.data.training_bucket import TrainingBucket
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,13 +84,28 @@ def _read_in_turn(files: tf.Tensor, records: tf.Tensor, begins: tf.Tensor, befor
 
 
 def clip_stream(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
-    """Endless data set of serialized clips, string[] each, from the stream's position `consumed` on.
+    """Endless data set of serialized clips, string[] each, from the stream's position `consumed` on."""
+    order, files = bucket.order, bucket.files("train")
+    if isinstance(order, BucketOrder):
+        return _order_stream(order, files, consumed)
+    streams = [
+        _order_stream(part.order, [files[shard] for shard in part.shards], position)
+        for part, position in zip(order.parts, order.positions(consumed), strict=True)
+    ]
+    if len(streams) == 1:
+        return streams[0]
+    turns = tf.data.Dataset.from_tensor_slices(order.turns).repeat().skip(consumed % order.clips)
+    return tf.data.Dataset.choose_from_datasets(streams, turns, stop_on_empty_dataset=False)
+
+
+def _order_stream(order: BucketOrder, paths: list[str], consumed: int) -> tf.data.Dataset:
+    """`clip_stream` of one order over its shards.
 
     To get there it skips the records of at most one group, reading only their lengths, then reads one block and drops
     the clips already consumed. Memory holds the block in use, the next one and the record being read: shards are read
     without buffers.
     """
-    files, order = tf.constant(bucket.files("train")), bucket.order
+    files = tf.constant(paths)
     records = tf.constant(order.shard_records, tf.int64)
     first = order.find(consumed)
 

@@ -1,5 +1,6 @@
 """A bucket as a run trains on it: its shape, batch size, signature and order."""
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,7 @@ from xtts.shared.config import Config
 from xtts.trainer.data.batch import Batch, batch_signature
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.data.clip_order import BucketOrder
+from xtts.trainer.data.corpus_mixture import CorpusMixture, CorpusPart
 
 _MOST_TURNS = 16
 """Shards of a bucket that are read round-robin."""
@@ -25,7 +27,7 @@ class TrainingBucket:
     number: int
     batch_size: int
     """B."""
-    order: BucketOrder
+    order: BucketOrder | CorpusMixture
     """Order of the training clips."""
 
     @property
@@ -66,14 +68,29 @@ def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[Train
     ]  # fmt: skip
 
 
-def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> BucketOrder:
+def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> BucketOrder | CorpusMixture:
     """The stream of one bucket's training clips; two blocks of every bucket take at most `memory_mb` MiB together."""
-    shards, buckets = spec.buckets[number].train, len(spec.buckets)
-    stored, clips = sum(shard.bytes for shard in shards), sum(shard.records for shard in shards)
-    return BucketOrder(
-        seed=seed,
-        bucket=number,
-        shard_records=tuple(shard.records for shard in shards),
-        open_shards=max(1, min(_MOST_TURNS, _MOST_OPEN_FILES // buckets)),
-        block_records=max(1, (memory_mb << 20) * clips // (2 * buckets * max(stored, 1))),
-    )
+    bucket, buckets = spec.buckets[number], len(spec.buckets)
+    stored, records = sum(shard.bytes for shard in bucket.train), bucket.clips("train")
+    block_records = (memory_mb << 20) * records // (2 * buckets * max(stored, 1))
+    corpora, clips = bucket.corpora(), spec.epoch_clips(bucket)
+    parts = []
+    for name, places in corpora.items():
+        own = spec.epoch_clips(bucket, places)
+        order = BucketOrder(
+            seed=_corpus_seed(seed, name),
+            bucket=number,
+            shard_records=tuple(bucket.train[place].records for place in places),
+            open_shards=max(1, min(_MOST_TURNS, _MOST_OPEN_FILES // (buckets * len(corpora)))),
+            block_records=max(1, block_records * own // clips),
+        )
+        parts.append(CorpusPart(order=order, shards=tuple(places), clips=own))
+    if len(parts) == 1 and not spec.weights:
+        return parts[0].order
+    return CorpusMixture(seed=seed, parts=tuple(parts))
+
+
+def _corpus_seed(seed: int, name: str) -> int:
+    """A seed of its own for every corpus with a name, below 2**63."""
+    digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1 if name else seed

@@ -130,7 +130,8 @@ def _supply(subject: Subject, times: StepTimes | None, speed: ReadSpeed) -> list
 
 def batch_counts(subject: Subject, count: int) -> dict[int, int]:
     """About `count` batches, split over the training buckets as in an epoch, at least two each."""
-    batches = {n: subject.spec.buckets[n].clips("train") / subject.sizes[n] for n in subject.bucket_numbers("train")}
+    spec, sizes = subject.spec, subject.sizes
+    batches = {n: spec.epoch_clips(spec.buckets[n]) / sizes[n] for n in subject.bucket_numbers("train")}
     share = (count or _LOADED_BATCHES) / sum(batches.values())
     return {n: max(2, round(share * number)) for n, number in batches.items()}
 

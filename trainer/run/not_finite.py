@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from xtts.shared.cache.cache_spec import INDEX_FILE, Split
-from xtts.shared.cache.clip_index import Kept, read_index
+from xtts.shared.cache.cache_spec import INDEX_FILE, Split, load_spec, shard_places
+from xtts.shared.cache.clip_index import Kept, iter_index
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.run.reporter import StepRows
@@ -12,14 +12,17 @@ from xtts.trainer.run.reporter import StepRows
 
 def clip_namer(cache: Path, split: Split) -> Callable[[int, list[tuple[int, int]]], list[str]]:
     """Function from (bucket, [(shard, record)]) to clip ids of a split; it reads the index at its first use."""
-    names: dict[tuple[int, int, int], str] = {}
+    names: dict[tuple[str, int], str] = {}
 
     def name(bucket: int, places: list[tuple[int, int]]) -> list[str]:
+        spec = load_spec(cache)
         if not names:
-            for row in read_index(cache / INDEX_FILE):
+            files = shard_places(spec)
+            for row in iter_index(cache / INDEX_FILE):
                 if isinstance(row, Kept) and row.place.split == split:
-                    names[row.place.bucket, row.place.shard, row.written.position] = row.clip.id
-        return [names[bucket, shard, position] for shard, position in places]
+                    names[files[row.place], row.written.position] = row.clip.id
+        shards = spec.buckets[bucket].shards(split)
+        return [names[shards[shard].file, position] for shard, position in places]
 
     return name
 

@@ -30,7 +30,7 @@ def test_every_clip_has_one_place_and_fits_it():
     placed = [(shard, row) for shard in plan.shards for row in shard.clips]
     assert sorted(row.clip.id for _, row in placed) == sorted(f"clip-{i}" for i in range(500))
     for shard, clip in placed:
-        shape = plan.shapes[shard.bucket]
+        shape = plan.shapes[shard.place.bucket]
         assert clip.audio.mel_length <= shape.frames
         assert clip.tokens.token_length <= shape.tokens
 
@@ -48,7 +48,7 @@ def test_another_seed_gives_another_order_and_split():
 def test_one_clip_more_touches_one_shard():
     small = load_config("tiny", flags={"shards.shard_mb": 1})
     before = plan_cache(rows(800), small, None)
-    counts = {(s.split, s.bucket): s.shards for s in before.shards}
+    counts = {(s.place.split, s.place.bucket, ""): s.shards for s in before.shards}
     previous = PreviousPlan(shapes=before.shapes, speakers=[], shard_counts=counts)
     after = plan_cache([*rows(800), row("newcomer")], small, previous)
     old = {shard.file: [r.clip.id for r in shard.clips] for shard in before.shards}

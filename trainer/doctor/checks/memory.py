@@ -131,7 +131,7 @@ def memory(workload: Workload, free: int | None, *, search: bool) -> tuple[Resul
         unknown = Fact(name="largest batch", value=None, text="not searched: the available memory is unknown")
         return (facts + [unknown] * search, []), None
     limit, micro = _USABLE * free, training.gradient_accumulation_steps
-    every = max(spec.buckets[bucket].clips("train") for bucket in bucket_numbers(spec, "train")) // micro * micro
+    every = max(spec.epoch_clips(spec.buckets[bucket]) for bucket in bucket_numbers(spec, "train")) // micro * micro
     now = min(training.batch_size, every)  # a larger setting gives the same batches
     kept = 4 * weight_bytes(workload.steps)  # what a step takes before its first clip
     if needed <= limit and not search:

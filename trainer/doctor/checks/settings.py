@@ -133,7 +133,7 @@ def batches(
     ]  # fmt: skip
     findings = []
     longest = max(bucket_numbers(spec, "train"), key=lambda number: spec.buckets[number].frames)
-    better = min(_USUAL_BATCH, spec.buckets[longest].clips("train"), _USUAL_BATCH if most is None else most)
+    better = min(_USUAL_BATCH, spec.epoch_clips(spec.buckets[longest]), _USUAL_BATCH if most is None else most)
     if config.training.batch_size == 1 < better:
         findings.append(_batch_of_one(better, ceiling_share))
     if blank > _TOLERATED_BLANKS:
@@ -166,7 +166,7 @@ def blank_share(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> float
 
 def _blank_clips(config: Config, spec: CacheSpec, blank: float, most: int | None) -> Finding:
     now, micro = config.training.batch_size, config.training.gradient_accumulation_steps
-    clips = sum(bucket.clips("train") for bucket in spec.buckets)
+    clips = sum(spec.epoch_clips(bucket) for bucket in spec.buckets)
     reach = now // 4 // micro * micro
     near = range(now - reach, min(now + reach, clips, now if most is None else most) + 1, micro)
 
@@ -239,5 +239,6 @@ def constant_frames_gain(config: Config, spec: CacheSpec, sizes: dict[int, int])
 
 def _mean_frames(spec: CacheSpec, sizes: dict[int, int]) -> float:
     buckets = {number: spec.buckets[number] for number in bucket_numbers(spec, "train")}
-    stored = sum(bucket.clips("train") * bucket.frames for bucket in buckets.values())
-    return stored / sum(bucket.clips("train") / sizes[number] for number, bucket in buckets.items())
+    clips = {number: spec.epoch_clips(bucket) for number, bucket in buckets.items()}
+    frames = sum(clips[number] * bucket.frames for number, bucket in buckets.items())
+    return frames / sum(clips[number] / sizes[number] for number in buckets)

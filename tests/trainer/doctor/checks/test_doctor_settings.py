@@ -147,10 +147,9 @@ def ljspeech_spec(subject, ljspeech_rows):
     for number, shape in enumerate(plan.shapes):
         shards = [
             Shard(
-                file=f"train/bucket-{number:02d}/shard-{part.shard:05d}-of-{part.shards:05d}.tfrecord",
-                records=len(part.clips), bytes=stored_bytes(part.clips, shape, config), sha256="0" * 64,
+                file=part.file, records=len(part.clips), bytes=stored_bytes(part.clips, shape, config), sha256="0" * 64,
             )
-            for part in plan.shards if (part.split, part.bucket) == ("train", number)
+            for part in plan.shards if (part.place.split, part.place.bucket) == ("train", number)
         ]  # fmt: skip
         buckets.append(Bucket(tokens=shape.tokens, frames=shape.frames, train=shards, validation=[]))
     return subject.spec.model_copy(update={"buckets": buckets})

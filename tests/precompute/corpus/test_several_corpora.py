@@ -1,0 +1,205 @@
+"""Several corpora as one list of clips: names, speakers, languages, and what is refused."""
+
+import pytest
+
+from xtts.precompute.corpus.corpora import read_corpora
+from xtts.precompute.corpus.corpus_entries import parse_data
+from xtts.precompute.corpus.listing import read_corpus
+from xtts.shared.errors import LockstepError
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """`write("a", "1|one", ...)` makes a corpus in ./a; commands run where it lies."""
+    monkeypatch.chdir(tmp_path)
+
+    def corpus(name, *lines):
+        (tmp_path / name / "wavs").mkdir(parents=True)
+        (tmp_path / name / "metadata.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return tmp_path / name
+
+    return corpus
+
+
+@pytest.fixture
+def two(write):
+    """Corpora `a`, of speakers p1 and p2, and `b`, of p1 and p3; both have a clip 1."""
+    write("a", "1|one|one|p1", "2|two|two|p2")
+    write("b", "1|eins|eins|p1", "3|drei|drei|p3|fa")
+    write("c", "7|sieben", "8|acht", "9|neun")
+
+
+def read(*data, limit=None, **options):
+    return read_corpora(parse_data(data, **options), limit=limit)
+
+
+def found(corpora):
+    return [(clip.id, clip.speaker, clip.language, clip.corpus) for clip in corpora.clips]
+
+
+def test_one_corpus_is_read_as_it_is(two, tmp_path):
+    for data in ("a", tmp_path / "a"):
+        corpora = read_corpora(parse_data(data))
+        assert corpora.clips == read_corpus(tmp_path / "a").clips
+        assert corpora.roots == {"": tmp_path / "a"}
+        assert corpora.weights == {}
+
+
+def test_a_name_is_part_of_ids_and_speakers(two, tmp_path):
+    corpora = read("y=b", "x=a")
+    assert found(corpora) == [
+        ("x_1", "x_p1", "", "x"), ("x_2", "x_p2", "", "x"), ("y_1", "y_p1", "", "y"), ("y_3", "y_p3", "fa", "y")
+    ]  # fmt: skip
+    assert corpora.roots == {"x": tmp_path / "a", "y": tmp_path / "b"}
+    assert read("x=a", "y=b") == read("y=b", "x=a")
+    assert found(read("x=a")) == found(corpora)[:2]  # whatever else there is
+
+
+def test_a_corpus_without_speakers_is_one_speaker(two):
+    assert {clip.speaker for clip in read("x=c").clips} == {"x"}
+    assert {clip.speaker for clip in read("x=c", "y=b").clips} == {"x", "y_p1", "y_p3"}
+    assert {clip.speaker for clip in read("c", "y=b").clips} == {"c", "y_p1", "y_p3"}
+    assert {clip.speaker for clip in read("c").clips} == {""}
+
+
+def test_one_corpus_may_go_without_a_name_and_stays_as_it_was(two):
+    assert found(read("a", "y=b"))[:2] == found(read("a"))
+
+
+def test_corpora_without_names_keep_their_ids(two):
+    assert found(read("a", "c")) == [
+        ("1", "p1", "", "a"), ("2", "p2", "", "a"), ("7", "c", "", "c"), ("8", "c", "", "c"), ("9", "c", "", "c")
+    ]  # fmt: skip
+
+
+def test_a_limit_is_dealt_out_evenly(two):
+    assert [clip.id for clip in read("x=a", "y=c", limit=3).clips] == ["x_1", "x_2", "y_7"]
+    assert [clip.id for clip in read("x=a", "y=c", limit=5).clips] == ["x_1", "x_2", "y_7", "y_8", "y_9"]
+    assert len(read("x=a", "y=c", limit=99).clips) == 5
+
+
+def test_a_yaml_file_lists_corpora(two, tmp_path):
+    folder = tmp_path / "lists"
+    folder.mkdir()
+    (folder / "corpora.yaml").write_text(
+        "- data: ../a\n  name: x\n  weight: 2\n  speaker_prefix: ''\n"
+        "- {data: ../c, name: z, language: de-DE, speaker_prefix: zoe, layout: ljspeech}\n"
+        "- {data: ../b, language: fa, weight: 0.5}\n"
+    )
+    corpora = read(folder / "corpora.yaml")
+    assert found(corpora) == [
+        ("1", "p1", "fa", ""), ("3", "p3", "fa", ""), ("x_1", "p1", "", "x"), ("x_2", "p2", "", "x"),
+        ("z_7", "zoe", "de", "z"), ("z_8", "zoe", "de", "z"), ("z_9", "zoe", "de", "z"),
+    ]  # fmt: skip
+    assert corpora.weights == {"": 0.5, "x": 2.0}
+
+
+def test_a_path_that_exists_is_a_path(two, tmp_path):
+    (tmp_path / "a").rename(tmp_path / "x=y")
+    assert read("x=y").roots == {"": tmp_path / "x=y"}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (("a", "b"), "--data b|b: clip 1 is in a and in b, expected every id once; give it a name with --data NAME=b"),
+        (("a", "./a"), r"the same corpus as a, expected every corpus once"),
+        (("x=a", "y=a"), r"--data y=a: the same corpus as x=a"),
+        (("x=a", "y=a/wavs"), r"--data y=a/wavs: a corpus inside another one, .*expected corpora side by side"),
+        (("a", "other/a"), "called a as a is, expected other names; give it a name with --data NAME=other/a"),
+        (("X=a", "x=b"), "--data x=b: called x as X=a is"),
+        (("a", "b b"), "a folder called 'b b', expected letters from a to z"),
+        (("../x=a",), r"--data \.\./x=a: name '\.\./x', expected 1 to 64 letters"),
+        (("=a",), "--data =a: name '', expected"),
+        (("x\n=a",), "expected 1 to 64 letters"),
+        (("x=",), "data ''"),
+        (("x=nowhere",), "nowhere: no such folder"),
+        (("x=" + "y" * 9999,), "no such folder"),
+        (("y" * 9999,), "no such folder"),
+        (("x=list.yaml",), "expected a corpus, and no list of corpora"),
+        ((), "--data: no corpus"),
+    ],
+)
+def test_what_cannot_be_told_apart_is_refused(two, write, data, message):
+    write("other/a", "5|five")
+    write("b b", "6|six")
+    with pytest.raises(LockstepError, match=message):
+        read(*data)
+
+
+def test_a_speaker_of_two_corpora_is_refused_unless_that_is_said(write, tmp_path):
+    write("a", "1|one|one|p1")
+    write("b", "2|two|two|p1")
+    with pytest.raises(LockstepError, match="b: speaker p1 is in a and in b, expected every speaker in one corpus"):
+        read("a", "b")
+    (tmp_path / "same.yaml").write_text("- {data: a}\n- {data: b, speaker_prefix: ''}\n")
+    assert {clip.speaker for clip in read("same.yaml").clips} == {"p1"}
+
+
+def test_ids_made_of_a_name_may_not_be_another_ones(write):
+    write("a", "b_c|one")
+    write("a_b", "c|two")
+    with pytest.raises(LockstepError, match=r"clip a_b_c is in a=a and in a_b=a_b.*give one of them another name"):
+        read("a=a", "a_b=a_b")
+    write("long", f"{'i' * 190}|three")
+    with pytest.raises(LockstepError, match="is longer than 200 bytes"):
+        read(f"{'n' * 20}=long")
+
+
+BOMB = "- &a {data: a}\n- *a\n"
+DEEP = "[" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no entries, expected a list of corpora"),
+        ("[]", "no entries"),
+        ("data: a", "no list"),
+        ("- a", "entry 1: 'a', expected keys and values"),
+        ("- {name: x}", "entry 1: no data, expected the path"),
+        ("- {data: a, wieght: 2}", r"entry 1: unknown key wieght, .*did you mean weight\?"),
+        ("- {data: a, data: b}", "key 'data' occurs twice"),
+        ("- {data: a, name: b/c}", "name 'b/c', expected 1 to 64 letters"),
+        ("- {data: a, name: 3}", "name 3, expected"),
+        ("- {data: a, name: é}", "name 'é', expected"),
+        ("- {data: a, name: ''}", "name '', expected"),
+        ("- {data: a, weight: 0}", "weight 0, expected a number above 0, at most 100"),
+        ("- {data: a, weight: -1}", "weight -1"),
+        ("- {data: a, weight: .nan}", "weight nan"),
+        ("- {data: a, weight: .inf}", "weight inf"),
+        ("- {data: a, weight: 1e9}", "weight 1000000000.0"),
+        ("- {data: a, weight: true}", "weight True"),
+        ("- {data: a, weight: '2'}", "weight '2'"),
+        ("- {data: a, language: klingon}", "entry 1: language 'klingon'"),
+        ("- {data: a, speaker_prefix: a/b}", "speaker_prefix 'a/b' reads as a path"),
+        ("- {data: a, layout: ljspeech, columns: 'id=0,text=1'}", "and --columns"),
+        ("- {data: corpora.yaml}", "expected a corpus, and no list of corpora"),
+        ('- {data: "a\\0b"}', "expected a path"),
+        (BOMB, "corpora.yaml:2: an alias, expected entries of plain values"),
+        ("- {data: [a]}", "a list or mapping inside an entry"),
+        (DEEP, "corpora.yaml:1: a list or mapping inside an entry"),
+        ("- {data: a", "not readable as YAML"),
+        ("- !!python/object/apply:os.system [x]", "corpora.yaml"),
+        ("#" * (2**20 + 1), "larger than 1048576 bytes"),
+    ],
+)
+def test_a_bad_list_is_refused_in_one_line(two, tmp_path, text, message):
+    (tmp_path / "corpora.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(LockstepError, match=message) as caught:
+        read("corpora.yaml")
+    assert len(str(caught.value)) < 500
+    assert "\n" not in str(caught.value)
+
+
+def test_a_list_that_is_no_text_or_no_file_is_refused(two, tmp_path):
+    (tmp_path / "corpora.yaml").write_bytes(b"\xff\xfe")
+    with pytest.raises(LockstepError, match="not UTF-8 text"):
+        read("corpora.yaml")
+    (tmp_path / "folder.yaml").mkdir()
+    with pytest.raises(LockstepError, match="cannot be read"):
+        read("folder.yaml")
+    with pytest.raises(LockstepError, match="no such folder"):
+        read("none.yaml")
+    with pytest.raises(LockstepError, match="--layout or --columns with a list of corpora; say it in the file"):
+        read("corpora.yaml", layout="ljspeech")

@@ -1,0 +1,163 @@
+"""Several corpora in a bucket: how often each is drawn, in which order, and from where reading goes on."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from xtts.shared.cache.cache_spec import Shard, load_spec
+from xtts.shared.cache.records import frame
+from xtts.shared.config_files import load_config
+from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
+from xtts.trainer.data.clip_order import BucketOrder
+from xtts.trainer.data.corpus_mixture import CorpusMixture
+from xtts.trainer.data.dataset import clip_stream, training_batches
+from xtts.trainer.data.training_bucket import TrainingBucket, bucket_order
+from xtts.trainer.doctor.checks.graph import dataset_ops, python_ops
+
+
+@pytest.fixture
+def made(tiny_cache):
+    """`made({"a": (3, 4), "b": (6,)}, b=0.5)`: a spec with one bucket of shards with so many clips, and weights."""
+
+    def make(corpora, **weights):
+        shards = []
+        for name, records in corpora.items():
+            for number, count in enumerate(records):
+                middle = f"{name}-{number:05d}" if name else f"{number:05d}"
+                file = f"train/bucket-00/shard-{middle}-of-{len(records):05d}.tfrecord"
+                shards.append(Shard(file=file, records=count, bytes=100 * count, sha256="0" * 64))
+        spec = load_spec(tiny_cache)
+        bucket = spec.buckets[0].model_copy(update={"train": shards, "validation": []})
+        return spec.model_copy(update={"buckets": [bucket], "weights": weights})
+
+    return make
+
+
+def order_of(spec, **options):
+    return bucket_order(spec, 0, **{"seed": 5, "memory_mb": 1, **options})
+
+
+def corpus_of(spec, places):
+    names = {place: name for name, own in spec.buckets[0].corpora().items() for place in own}
+    return [names[shard] for shard, _ in places]
+
+
+MIXTURES = {
+    "as they are": ({"a": (3, 4), "b": (6,)}, {}),
+    "one half as often": ({"a": (3, 4), "b": (6, 3)}, {"b": 0.5}),
+    "one twice as often": ({"a": (3, 4), "b": (6,)}, {"b": 2.0}),
+    "odd weights of three": ({"": (5,), "a": (3, 4), "b": (6, 2)}, {"": 1.7, "a": 0.3}),
+    "a corpus alone": ({"a": (3, 4)}, {"a": 0.5}),
+}
+
+
+@pytest.fixture(params=MIXTURES.values(), ids=MIXTURES)
+def spec(made, request):
+    corpora, weights = request.param
+    return made(corpora, **weights)
+
+
+def test_an_epoch_takes_as_many_clips_of_each_corpus_as_its_weight_says(spec):
+    order, bucket = order_of(spec), spec.buckets[0]
+    wanted = {
+        name: round(spec.weights.get(name, 1) * sum(bucket.train[i].records for i in places))
+        for name, places in bucket.corpora().items()
+    }
+    assert order.clips == spec.epoch_clips(bucket) == sum(wanted.values())
+    for epoch in range(3):
+        assert Counter(corpus_of(spec, order.locate(epoch * order.clips, order.clips))) == wanted
+
+
+def test_all_clips_of_a_corpus_are_taken_before_one_is_taken_again(spec):
+    order = order_of(spec)
+    names, drawn = spec.buckets[0].corpora(), order.locate(0, 20 * order.clips)
+    for name in names:
+        own = [place for place, corpus in zip(drawn, corpus_of(spec, drawn), strict=True) if corpus == name]
+        clips = sum(spec.buckets[0].train[i].records for i in names[name])
+        for start in range(0, len(own) - clips + 1, clips):
+            assert len(set(own[start : start + clips])) == clips
+
+
+def test_a_position_continues_the_mixture_wherever_it_is_cut(spec):
+    order = order_of(spec)
+    whole = order.locate(0, 3 * order.clips)
+    for cut in range(2 * order.clips):
+        assert order.locate(cut, order.clips) == whole[cut : cut + order.clips]
+
+
+def test_the_stream_is_what_locate_names_from_every_position(spec, tmp_path):
+    """A record is its own place here: (shard, position in it)."""
+    for number, shard in enumerate(spec.buckets[0].train):
+        (tmp_path / shard.file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / shard.file).write_bytes(b"".join(frame(b"%d %d" % (number, i)) for i in range(shard.records)))
+    order = order_of(spec)
+    for consumed in (0, 1, order.clips - 1, order.clips, 2 * order.clips + 3):
+        bucket = TrainingBucket(cache=tmp_path, spec=spec, number=0, batch_size=1, order=order)
+        stream = clip_stream(bucket, consumed).take(order.clips + 3)
+        found = [tuple(map(int, clip.split())) for clip in stream.as_numpy_iterator()]
+        assert found == order.locate(consumed, order.clips + 3)
+
+
+def test_every_batch_holds_every_corpus_in_its_proportion(made):
+    spec = made({"a": (100,) * 6, "b": (50,) * 2}, b=2.0)
+    order = order_of(spec)
+    assert order.clips == 800
+    for start in range(0, 2400, 16):
+        counts = Counter(corpus_of(spec, order.locate(start, 16)))
+        assert counts == {"a": 12, "b": 4}
+
+
+def test_the_order_of_a_corpus_does_not_depend_on_the_others(made):
+    both, alone = (made(corpora) for corpora in ({"a": (3, 4), "b": (6,)}, {"a": (3, 4)}))
+    drawn = order_of(both).locate(0, 39)
+    own = [place for place, corpus in zip(drawn, corpus_of(both, drawn), strict=True) if corpus == "a"]
+    assert own == order_of(alone).locate(0, 21)
+    assert own != order_of(alone, seed=6).locate(0, 21)
+
+
+def test_corpora_of_one_size_are_not_shuffled_alike(made):
+    spec = made({"a": (40,), "b": (40,)})
+    drawn = order_of(spec).locate(0, 80)
+    a, b = ([record for shard, record in drawn if shard == number] for number in (0, 1))
+    assert sorted(a) == sorted(b)
+    assert a != b
+
+
+def test_a_cache_of_one_corpus_without_a_weight_keeps_its_order(made):
+    order = order_of(made({"": (3, 4)}))
+    assert isinstance(order, BucketOrder)
+    assert order.seed == 5
+    assert isinstance(order_of(made({"": (3, 4)}, **{"": 2.0})), CorpusMixture)
+
+
+def test_blocks_of_all_corpora_share_the_memory(made):
+    spec = made({"a": (10_000,) * 3, "b": (10_000,)})
+    order = order_of(spec)
+    assert sum(part.order.block_records for part in order.parts) * 100 <= (1 << 20) / 2
+    assert order.parts[0].order.block_records == pytest.approx(3 * order.parts[1].order.block_records, rel=0.01)
+
+
+def test_the_share_of_one_shard_is_what_the_drawn_clips_show(made):
+    spec = made({"a": (40,) * 4, "b": (80,)})
+    drawn = np.array([shard for shard, _ in order_of(spec).locate(0, 240)])
+    same = float((np.bincount(drawn) / 240 @ np.bincount(drawn)) / 240)
+    assert order_of(spec).one_shard_share() == pytest.approx(same)
+
+
+def test_batch_sizes_and_epochs_count_the_clips_that_are_drawn(made):
+    config = load_config("tiny", flags={"training.batch_size": 8, "training.epochs": 4})
+    for weight, clips in ((1.0, 32), (0.5, 24), (2.0, 48), (0.001, 17)):
+        spec = made({"a": (16,), "b": (16,)}, b=weight)
+        assert spec.epoch_clips(spec.buckets[0]) == clips
+        sizes = batch_sizes(spec, config.training)
+        assert sizes == {0: 8}
+        assert with_steps(config, spec, sizes).training.steps == 4 * clips // 8
+
+
+def test_no_python_runs_in_the_pipeline_of_a_mixture(made, tmp_path):
+    spec = made({"a": (3, 4), "b": (6,)})
+    bucket = TrainingBucket(cache=tmp_path, spec=spec, number=0, batch_size=2, order=order_of(spec))
+    ops = list(dataset_ops(training_batches(bucket, 3)))
+    assert any("DirectedInterleave" in kind for kind, _ in ops)
+    assert not python_ops(ops)
