@@ -11,12 +11,8 @@ prints at its end.
 """
 
 import argparse
-import hashlib
-import re
 import shutil
-import statistics
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from itertools import accumulate
 from multiprocessing import get_context
@@ -24,9 +20,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from reporting.report import cpu_seconds, machine, table_lines, write_json
+from reporting.report import machine, table_lines, write_json
 from setup.amounts import fill_defaults
-from setup.commands import command
+from setup.builds import Turn, build, median, shard_digest, table_row
 from setup.ljspeech_corpus import read_lengths, write_corpus
 
 QUICK = {"clips": 1_000, "rounds": 1}
@@ -35,7 +31,6 @@ LONGEST_FRAMES = 200
 """2.3 s."""
 FILES, ROWS, LARGE = "files", "row groups of 100 clips", "one row group"
 CLIPS_A_FILE, ROW_GROUP, LARGE_BYTES = 5_000, 100, 500_000_000
-_MEMORY = re.compile(r"memory at most (\d+) MiB$")
 
 
 def main() -> None:
@@ -43,7 +38,7 @@ def main() -> None:
     # In another process: a command would count the most memory that this one has used as its own.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         corpora = pool.submit(write_corpora, options.work, options.clips, options.large_bytes).result()
-    turns: dict[str, list[tuple[float, float, int]]] = {name: [] for name in corpora}
+    turns: dict[str, list[Turn]] = {name: [] for name in corpora}
     digests = {}
     for _ in range(options.rounds):
         for name, corpus in corpora.items():
@@ -118,39 +113,6 @@ def write_parquet(path: Path, files: Path, shards: list[list[list[str]]], row_gr
 def rows_in(corpus: Path) -> int:
     """Rows of a corpus of Parquet files."""
     return sum(pq.read_metadata(path).num_rows for path in corpus.glob("data/*.parquet"))
-
-
-def build(corpus: Path, cache: Path, workers: int) -> tuple[float, float, int]:
-    """(seconds, processor seconds, MiB at most) of a build from nothing."""
-    began, spent = time.perf_counter(), cpu_seconds()
-    printed = command("precompute", "build", "--data", corpus, "--cache", cache, "--workers", workers)
-    seconds, spent = time.perf_counter() - began, cpu_seconds() - spent
-    memory = _MEMORY.search(printed.rstrip())
-    assert memory, printed
-    return seconds, spent, int(memory[1])
-
-
-def shard_digest(cache: Path) -> str:
-    """Digest of all shards."""
-    digest = hashlib.sha256()
-    for path in sorted(cache.rglob("*.tfrecord")):
-        digest.update(path.relative_to(cache).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
-def median(rounds: list[tuple[float, float, int]], place: int) -> float:
-    """Of one of the three figures of `build`."""
-    return statistics.median(figures[place] for figures in rounds)
-
-
-def table_row(name: str, clips: int, rounds: list[tuple[float, float, int]]) -> dict[str, object]:
-    """What is reported of a corpus."""
-    seconds, spent = median(rounds, 0), median(rounds, 1)
-    return {
-        "clips as": name, "clips": clips, "seconds": round(seconds, 2), "clips per second": round(clips / seconds),
-        "processor seconds": round(spent, 2), "clips per processor second": round(clips / spent),
-        "memory at most, MiB": max(mib for _, _, mib in rounds),
-    }  # fmt: skip
 
 
 def parquet_lines(figures: dict[str, object]) -> list[str]:
