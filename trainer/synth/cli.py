@@ -100,13 +100,29 @@ def evaluate(checkpoint: Path, cache: Path | None, split: "Split", limit: int, j
 @_checkpoint_option
 @click.argument("out", type=_PATH)
 @_steps_option
-def export(checkpoint: Path, out: Path, steps: int) -> None:
-    """Write the model as a SavedModel that stock TensorFlow runs alone."""
+@click.option(
+    "--format", "kind", type=click.Choice(["savedmodel", "onnx"]), default="savedmodel", help="What to write."
+)
+@click.option("--vocoder", type=_PATH, metavar="FILE", help="An ONNX vocoder to join: the ONNX graph gives samples.")
+@click.option("--noise-input", is_flag=True, help="The noise is an input of the ONNX graph, for comparisons.")
+@click.option("--language", metavar="CODE", help="The one that the ONNX graph of a model of several speaks.")
+@click.option("--speaker-wav", type=_PATH, metavar="REF", help="The ONNX graph's voice, of a model with voice latents.")
+def export(checkpoint: Path, out: Path, steps: int, kind: str, vocoder: Path | None, noise_input: bool,
+           language: str | None, speaker_wav: Path | None) -> None:  # fmt: skip
+    """Write the model as a SavedModel that stock TensorFlow runs alone, or as one ONNX graph."""
     with reported():
         from xtts.trainer.synth.export import ExportRequest
         from xtts.trainer.synth.export import export as run_export
+        from xtts.trainer.synth.export_onnx import OnnxOptions
 
-        run_export(ExportRequest(checkpoint=checkpoint, out=out, steps=steps))
+        given = {"vocoder": vocoder, "noise_input": noise_input, "language": language, "speaker_wav": speaker_wav}
+        options = OnnxOptions(vocoder=vocoder, noise_input=noise_input, language=language, speaker_wav=speaker_wav)
+        if kind != "onnx" and options != OnnxOptions():
+            first = next(name for name, value in given.items() if value)
+            raise LockstepError(
+                f"--{first.replace('_', '-')}", found="together with a SavedModel", expected="--format onnx"
+            )
+        run_export(ExportRequest(checkpoint=checkpoint, out=out, steps=steps, onnx=options if kind == "onnx" else None))
 
 
 if __name__ == "__main__":

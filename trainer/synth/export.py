@@ -1,4 +1,4 @@
-"""`xtts-synth export`: the model as a SavedModel for stock TensorFlow, with its tokenizer and mel profile."""
+"""`xtts-synth export`: the model with tokenizer and mel profile, as a SavedModel for stock TensorFlow or in ONNX."""
 
 import json
 import os
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.voice_description import Shape
+from xtts.trainer.synth.export_onnx import OnnxOptions, export_onnx
 from xtts.trainer.synth.output_files import check_folder
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -30,10 +31,16 @@ class ExportRequest:
     checkpoint: Path
     out: Path
     steps: int
+    onnx: OnnxOptions | None = None
+    """A graph in ONNX; a SavedModel without."""
 
 
 def export(request: ExportRequest) -> None:
-    """Write `out/` with `model/`, `tokenizer.json` and `profile.json` atomically."""
+    """Write `out/` with the model, `tokenizer.json` and `profile.json` atomically.
+
+    Raises:
+        LockstepError: OUT is already there or cannot be written, or the model cannot be exported so.
+    """
     check_folder(request.out, "OUT")
     if request.out.exists():
         raise LockstepError("OUT", found=f"{request.out} already exists", expected="a new folder")
@@ -41,18 +48,20 @@ def export(request: ExportRequest) -> None:
     partial = request.out.with_name(f".{request.out.name}.{os.getpid()}.partial")
     try:
         partial.mkdir()
-        _save_model(source, partial / MODEL_FOLDER, request.steps)
+        if request.onnx is None:
+            described = _save_model(source, partial / MODEL_FOLDER, request.steps)
+        else:
+            described = export_onnx(source, partial, steps=request.steps, options=request.onnx)
         tokenizer = json.dumps(source.voice.symbol_table.to_json(), indent=1, ensure_ascii=False) + "\n"
         (partial / TOKENIZER_FILE).write_text(tokenizer, encoding="utf-8")
-        described = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
-        (partial / PROFILE_FILE).write_text(described, encoding="utf-8")
+        profile = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
+        (partial / PROFILE_FILE).write_text(profile, encoding="utf-8")
         partial.rename(request.out)
     except OSError as error:
         raise LockstepError(str(request.out), found=f"cannot be written ({error.strerror})") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    shapes = ", ".join(f"{name(shape)} ({shape.frames} frames)" for shape in source.voice.ladder)
-    print(f"{request.out}: {source.checkpoint} as a SavedModel; signatures: {shapes}")
+    print(f"{request.out}: {source.checkpoint} as {described}")
 
 
 def name(shape: Shape) -> str:
@@ -60,8 +69,8 @@ def name(shape: Shape) -> str:
     return f"speak_{shape.tokens}_{shape.frames}"
 
 
-def _save_model(source: Source, folder: Path, steps: int) -> None:
-    """One signature for each shape; `serving_default` is the largest.
+def _save_model(source: Source, folder: Path, steps: int) -> str:
+    """One signature for each shape; `serving_default` is the largest. Returns a line that says what it is.
 
     tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2]
     (, speaker: int32[1] or voice: float32[1, N, D])(, language: int32[1]) -> mel: float32[1, T, M], natural-log
@@ -91,6 +100,8 @@ def _save_model(source: Source, folder: Path, steps: int) -> None:
         signatures["encode_reference"] = encode_reference.get_concrete_function()
     signatures["serving_default"] = signatures[name(source.voice.ladder[-1])]
     tf.saved_model.save(module, str(folder), signatures)
+    shapes = ", ".join(f"{name(shape)} ({shape.frames} frames)" for shape in source.voice.ladder)
+    return f"a SavedModel; signatures: {shapes}"
 
 
 def _named(generate: "Callable[..., Generated]") -> "Callable[..., dict[str, tf.Tensor]]":
