@@ -100,6 +100,7 @@ def _speak(
 def _converted(speak: tf.types.experimental.PolymorphicFunction) -> "onnx.ModelProto":
     import tf2onnx
 
+    speak.get_concrete_function()  # what fails here is no fault of the converter
     logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # it warns of every node that it keeps
     try:
         graph, _ = tf2onnx.convert.from_function(speak, input_signature=speak.input_signature, opset=OPSET)
