@@ -18,8 +18,6 @@ OPSET = 17
 MOST_BYTES = 2**31 - 1
 """The largest message of protobuf, and so the largest graph in one file."""
 _OPTION = "--vocoder"
-_DEPTH = 64
-"""Deepest nesting of graphs; real ones have two or three."""
 
 
 def load_vocoder(path: Path, profile: MelProfile) -> "onnx.ModelProto":
@@ -57,7 +55,7 @@ def _refuse_external_data(model: "onnx.ModelProto", where: str) -> None:
     """Weights in other files would be read from a path that the model names."""
     import onnx
 
-    for tensor in _tensors([model.graph, *model.functions], where):
+    for tensor in _tensors([model.graph, *model.functions]):
         if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
             raise LockstepError(
                 where, found=f"weights outside the file ({tensor.name})", expected="a model in one file",
@@ -65,12 +63,8 @@ def _refuse_external_data(model: "onnx.ModelProto", where: str) -> None:
             )  # fmt: skip
 
 
-def _tensors(
-    graphs: "Iterable[onnx.GraphProto | onnx.FunctionProto]", where: str, depth: int = 0
-) -> "Iterator[onnx.TensorProto]":
-    """Every tensor of graphs, of the graphs in their nodes' attributes too."""
-    if depth > _DEPTH:
-        raise LockstepError(where, found=f"graphs nested deeper than {_DEPTH}", expected="a vocoder")
+def _tensors(graphs: "Iterable[onnx.GraphProto | onnx.FunctionProto]") -> "Iterator[onnx.TensorProto]":
+    """Every tensor of graphs, of the graphs in their nodes' attributes too; protobuf limits how deep they are."""
     for graph in graphs:
         if hasattr(graph, "initializer"):
             yield from graph.initializer
@@ -82,7 +76,7 @@ def _tensors(
                 for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
                     yield from (sparse.values, sparse.indices)
                 inner = [attribute.g] if attribute.HasField("g") else []
-                yield from _tensors([*inner, *attribute.graphs], where, depth + 1)
+                yield from _tensors([*inner, *attribute.graphs])
 
 
 def _check_profile(model: "onnx.ModelProto", profile: MelProfile, where: str) -> None:

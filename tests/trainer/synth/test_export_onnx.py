@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -208,6 +210,19 @@ def test_sherpa_onnx_speaks_without_tensorflow(exported, with_vocoder, run, join
     ids = [int(dict(table)[letter]) for letter in "hello there"]
     expected = session(with_vocoder / "model.onnx").run(None, inputs(ids, noise_scale=0.0))[0][0]
     np.testing.assert_allclose(np.load(tmp_path / "spoken.npy"), expected, atol=1e-3)
+
+
+def test_the_code_of_the_page_speaks(with_vocoder, tmp_path):
+    page = (Path(__file__).parents[3] / "docs" / "export.md").read_text(encoding="utf-8")
+    programs = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
+    assert len(programs) == 2
+    (tmp_path / "voice").symlink_to(with_vocoder)
+    for program, shown in zip(programs, ("len(samples)", "len(audio.samples)"), strict=True):
+        command = [sys.executable, "-P", "-c", f"{program}\nprint({shown})"]
+        result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert int(result.stdout) % HOP == 0
+    assert (tmp_path / "out.wav").stat().st_size > 1000
 
 
 def test_metadata_are_those_of_matcha_models(with_vocoder, run):
