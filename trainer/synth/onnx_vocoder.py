@@ -29,9 +29,11 @@ def load_vocoder(path: Path, profile: MelProfile) -> "onnx.ModelProto":
     import onnx
 
     where = f"{_OPTION} {path}"
+    if not path.is_file():
+        raise LockstepError(where, found="no such file")
+    if (size := path.stat().st_size) > MOST_BYTES:
+        raise LockstepError(where, found=f"{size:,} bytes", expected=f"at most {MOST_BYTES:,}")
     try:
-        if (size := path.stat().st_size) > MOST_BYTES:
-            raise LockstepError(where, found=f"{size:,} bytes", expected=f"at most {MOST_BYTES:,}")
         model = onnx.load_model_from_string(path.read_bytes())
     except OSError as error:
         raise LockstepError(where, found=f"cannot be read ({error.strerror})") from None

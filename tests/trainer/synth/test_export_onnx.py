@@ -17,6 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
 from xtts.trainer.run.checkpoint import META_FILE, STATE_FILE, find_checkpoint
+from xtts.trainer.synth import onnx_vocoder
 from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.export import ExportRequest, export
 from xtts.trainer.synth.export_onnx import OnnxOptions
@@ -255,13 +256,13 @@ def refused(run, folder, **options):
     return str(caught.value)
 
 
-def test_unusable_vocoders_are_refused_before_any_work(run, tmp_path):
+def test_unusable_vocoders_are_refused_before_any_work(run, tmp_path, monkeypatch):
     path = tmp_path / "v.onnx"
 
     def answer():
         return refused(run, tmp_path, vocoder=path)
 
-    assert "cannot be read (No such file" in answer()
+    assert "no such file" in answer()
     path.write_bytes(b"junk" * 100)
     assert "not an ONNX model" in answer()
     write_vocoder(path, channels=100)
@@ -276,6 +277,9 @@ def test_unusable_vocoders_are_refused_before_any_work(run, tmp_path):
     del model.graph.initializer[:]
     path.write_bytes(model.SerializeToString())
     assert "not a usable ONNX model" in answer()
+    write_vocoder(path)
+    monkeypatch.setattr(onnx_vocoder, "MOST_BYTES", 1000)
+    assert "bytes, expected at most 1,000" in answer()
 
 
 def test_weights_outside_a_vocoders_file_are_never_read(run, tmp_path):
