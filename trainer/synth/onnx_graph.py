@@ -49,14 +49,12 @@ def convert_model(
     Raises:
         LockstepError: The graph cannot be converted.
     """
-    fixed = {}
+    fixed: dict[str, np.ndarray] = {}
     if language is not None and "language" in source.conditioning:
-        fixed["language"] = tf.constant([source.voice.languages.index(language)], tf.int32)
+        fixed["language"] = np.array([source.voice.languages.index(language)], np.int32)
     if reference is not None:
-        latents = mean_latents(
-            model.encode_reference, reference, source.model.voice_frames, source.voice.mel_profile.silence
-        )
-        fixed["voice"] = tf.constant(latents)
+        frames, silence = source.model.voice_frames, source.voice.mel_profile.silence
+        fixed["voice"] = mean_latents(model.encode_reference, reference, frames, silence)
     signature = dict(INPUTS)
     for field in source.conditioning:
         if field not in fixed:
@@ -72,7 +70,7 @@ def convert_model(
 
 
 def _speak(
-    model: AcousticModel, *, longest: int, steps: int, fixed: dict[str, tf.Tensor], names: list[str]
+    model: AcousticModel, *, longest: int, steps: int, fixed: dict[str, np.ndarray], names: list[str]
 ) -> Callable[..., dict[str, tf.Tensor]]:
     """The function of the graph; names: those of its arguments."""
 
@@ -82,7 +80,8 @@ def _speak(
         # Runtimes that put a pad around every token speak like those that do not.
         tokens = tf.boolean_mask(ids, ids != _PAD)[tf.newaxis]
         chosen = {field: tf.cast(given[name], tf.int32) for field, name in _TABLES.items() if name in given}
-        conditioning = Conditioning(**chosen, **fixed)
+        # Made here: a tensor from outside would become an input of the graph.
+        conditioning = Conditioning(**chosen, **{field: tf.constant(value) for field, value in fixed.items()})
         timed = model.time_tokens(
             tokens, tf.shape(tokens)[1:], longest=longest, speed=1.0 / given["length_scale"][0],
             conditioning=conditioning,
