@@ -101,28 +101,52 @@ def evaluate(checkpoint: Path, cache: Path | None, split: "Split", limit: int, j
         )
 
 
+_FORMAT_OPTIONS = {
+    "saved-model": ("steps",),
+    "safetensors": ("license_name", "evaluation"),
+    "onnx": ("steps", "vocoder", "noise_input", "language", "speaker_wav"),
+}
+"""The options of `export` that belong to each format."""
+
+
 @main.command(context_settings={"show_default": True})
 @_checkpoint_option
 @click.argument("out", type=_PATH)
-@_steps_option
 @click.option(
-    "--format", "kind", type=click.Choice(["saved-model", "safetensors"]), default="saved-model",
-    help="For stock TensorFlow alone, or weights and a model card for --ckpt and --init-from elsewhere.",
+    "--format", "kind", type=click.Choice(list(_FORMAT_OPTIONS)), default="saved-model",
+    help="For stock TensorFlow; for --ckpt and --init-from elsewhere, with a model card; for onnxruntime.",
 )  # fmt: skip
-@click.option("--license", "license_name", metavar="ID", help="For the model card.  [default: not stated]")
-@click.option("--evaluation", type=_PATH, metavar="FILE.json", help="Of evaluate --json, for the model card.")
-def export(checkpoint: Path, out: Path, steps: int, kind: str, license_name: str | None,
-           evaluation: Path | None) -> None:  # fmt: skip
-    """Write the model as a SavedModel, or as a folder to pass on."""
+@_steps_option
+@click.option("--license", "license_name", metavar="ID", help="safetensors: for the card.  [default: not stated]")
+@click.option("--evaluation", type=_PATH, metavar="FILE.json", help="safetensors: of evaluate --json.")
+@click.option("--vocoder", type=_PATH, metavar="FILE.onnx", help="onnx: to join, so that the graph gives samples.")
+@click.option("--noise-input", is_flag=True, help="onnx: the noise is an input, for comparisons.")
+@click.option("--language", metavar="CODE", help="onnx: the one that is spoken, of a model of several.")
+@click.option("--speaker-wav", type=_PATH, metavar="REF", help="onnx: its voice, of a model with voice latents.")
+def export(checkpoint: Path, out: Path, kind: str, steps: int, license_name: str | None, evaluation: Path | None,
+           vocoder: Path | None, noise_input: bool, language: str | None,
+           speaker_wav: Path | None) -> None:  # fmt: skip
+    """Write the model as a SavedModel, as a folder to pass on, or as an ONNX graph."""
     with reported():
+        _refuse_options_of_other_formats(kind)
         from xtts.trainer.synth.export import ExportRequest
         from xtts.trainer.synth.export import export as run_export
+        from xtts.trainer.synth.model_card import CardOptions
+        from xtts.trainer.synth.onnx_model import OnnxOptions
 
-        run_export(
-            ExportRequest(
-                checkpoint=checkpoint, out=out, steps=steps, format=kind, license=license_name, evaluation=evaluation
-            )
-        )
+        card = CardOptions(license=license_name, evaluation=evaluation)
+        onnx = OnnxOptions(vocoder=vocoder, noise_input=noise_input, language=language, speaker_wav=speaker_wav)
+        run_export(ExportRequest(checkpoint=checkpoint, out=out, format=kind, steps=steps, card=card, onnx=onnx))
+
+
+def _refuse_options_of_other_formats(kind: str) -> None:
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        formats = [name for name, options in _FORMAT_OPTIONS.items() if parameter.name in options]
+        given = context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
+        if given and formats and kind not in formats:
+            expected = f"--format {' or '.join(formats)}"
+            raise LockstepError(parameter.opts[0], found=f"together with --format {kind}", expected=expected)
 
 
 if __name__ == "__main__":

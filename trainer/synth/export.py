@@ -1,133 +1,66 @@
-"""`xtts-synth export`: the model as a SavedModel for stock TensorFlow, or as a folder to pass on and train on."""
+"""`xtts-synth export`: the model as a SavedModel, as a folder to pass on and train on, or as an ONNX graph."""
 
 import json
 import os
 import shutil
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.voice_description import Shape
-from xtts.trainer.run.model_folder import write_model_folder
-from xtts.trainer.synth.model_card import CARD_FILE, FACTS_FILE, collect_facts, model_card
+from xtts.trainer.synth.model_card import CardOptions, write_card_folder
+from xtts.trainer.synth.onnx_model import OnnxOptions, save_onnx
 from xtts.trainer.synth.output_files import check_folder
+from xtts.trainer.synth.saved_model import save_model
 from xtts.trainer.synth.voice_source import Source, open_source
-from xtts.trainer.system.tensorflow_import import tensorflow_import
 
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from xtts.trainer.synth.speaker import Generated
-
-PROFILE_FILE, MODEL_FOLDER = "profile.json", "model"
-SAVED_MODEL, SAFETENSORS = "saved-model", "safetensors"
-FORMATS = (SAVED_MODEL, SAFETENSORS)
+PROFILE_FILE = "profile.json"
+SAVED_MODEL, SAFETENSORS, ONNX = "saved-model", "safetensors", "onnx"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportRequest:
-    """A request to export."""
+    """A request to export: `card` is for safetensors, `onnx` for ONNX."""
 
     checkpoint: Path
     out: Path
     steps: int
     format: str = SAVED_MODEL
-    license: str | None = None
-    evaluation: Path | None = None
-    """JSON of `xtts-synth evaluate`."""
+    card: CardOptions = field(default_factory=CardOptions)
+    onnx: OnnxOptions = field(default_factory=OnnxOptions)
 
 
 def export(request: ExportRequest) -> None:
-    """Write `out/` atomically: `model/` or what `write_model_folder` writes, `tokenizer.json` and `profile.json`."""
+    """Write `out/` atomically: what the format writes, `tokenizer.json` and `profile.json`.
+
+    Raises:
+        LockstepError: OUT is already there or cannot be written, or the model cannot be exported so.
+    """
     check_folder(request.out, "OUT")
     if request.out.exists():
         raise LockstepError("OUT", found=f"{request.out} already exists", expected="a new folder")
-    if request.format != SAFETENSORS and (request.license or request.evaluation):
-        raise LockstepError("--license, --evaluation", found=f"--format {request.format}", expected=SAFETENSORS)
     source = open_source(request.checkpoint)
     partial = request.out.with_name(f".{request.out.name}.{os.getpid()}.partial")
     try:
         partial.mkdir()
-        if request.format == SAFETENSORS:
-            _save_folder(source, partial, request)
-        else:
-            _save_model(source, partial / MODEL_FOLDER, request.steps)
+        described = _save(source, partial, request)
         tokenizer = json.dumps(source.voice.symbol_table.to_json(), indent=1, ensure_ascii=False) + "\n"
         (partial / TOKENIZER_FILE).write_text(tokenizer, encoding="utf-8")
-        described = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
-        (partial / PROFILE_FILE).write_text(described, encoding="utf-8")
+        profile = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
+        (partial / PROFILE_FILE).write_text(profile, encoding="utf-8")
         partial.rename(request.out)
     except OSError as error:
         raise LockstepError(str(request.out), found=f"cannot be written ({error.strerror})") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+    print(f"{request.out}: {source.checkpoint} as {described}")
+
+
+def _save(source: Source, folder: Path, request: ExportRequest) -> str:
+    """Write what the format holds into a folder; a line that says what it is."""
     if request.format == SAFETENSORS:
-        print(f"{request.out}: {source.checkpoint} as safetensors; its card is {request.out / CARD_FILE}")
-        return
-    shapes = ", ".join(f"{name(shape)} ({shape.frames} frames)" for shape in source.voice.ladder)
-    print(f"{request.out}: {source.checkpoint} as a SavedModel; signatures: {shapes}")
-
-
-def name(shape: Shape) -> str:
-    """Name of a shape's signature: its tokens and frames."""
-    return f"speak_{shape.tokens}_{shape.frames}"
-
-
-def _save_folder(source: Source, folder: Path, request: ExportRequest) -> None:
-    if source.run is None:
-        raise LockstepError("--ckpt", found=f"{source.checkpoint} is exported already", fix="copy the folder")
-    weights = source.averages()
-    parameters = sum(values.size for values in weights.values())
-    facts = collect_facts(source, parameters=parameters, license_name=request.license, evaluation=request.evaluation)
-    write_model_folder(folder, config=source.config(), voice=source.voice, weights=weights)
-    (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    (folder / CARD_FILE).write_text(model_card(source, facts, request.out.resolve().name), encoding="utf-8")
-
-
-def _save_model(source: Source, folder: Path, steps: int) -> None:
-    """One signature for each shape; `serving_default` is the largest.
-
-    tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2]
-    (, speaker: int32[1] or voice: float32[1, N, D])(, language: int32[1]) -> mel: float32[1, T, M], natural-log
-    magnitude, and mel_length: int32[1], more than T if the shape was too short. A model with voice latents has one more
-    signature, `encode_reference`: reference: float32[1, F, M], reference_length: int32[1] -> voice: float32[1, N, D].
-    """
-    with tensorflow_import():
-        import tensorflow as tf
-
-        from xtts.trainer.synth.speaker import generate_signature, generator, load_model, reference_signature
-
-    model = load_model(source)
-    module = tf.Module()
-    module.weights = list(model.trainable_variables)
-    signatures = {}
-    for shape in source.voice.ladder:
-        speak = tf.function(
-            _named(generator(model, shape.frames, steps, source.conditioning)),
-            input_signature=generate_signature(source, shape.tokens),
-        )
-        signatures[name(shape)] = speak.get_concrete_function()
-    if source.model.voice_latents:
-        encode_reference = tf.function(
-            lambda *crop: {"voice": model.encode_reference(*crop)},
-            input_signature=reference_signature(source),
-        )
-        signatures["encode_reference"] = encode_reference.get_concrete_function()
-    signatures["serving_default"] = signatures[name(source.voice.ladder[-1])]
-    tf.saved_model.save(module, str(folder), signatures)
-
-
-def _named(generate: "Callable[..., Generated]") -> "Callable[..., dict[str, tf.Tensor]]":
-    """The same function with named outputs, for signatures."""
-
-    def speak(
-        tokens: "tf.Tensor", token_length: "tf.Tensor", temperature: "tf.Tensor", speed: "tf.Tensor",
-        seed: "tf.Tensor", *given: "tf.Tensor",
-    ) -> "dict[str, tf.Tensor]":  # fmt: skip
-        mel, mel_length = generate(tokens, token_length, temperature, speed, seed, *given)
-        return {"mel": mel, "mel_length": mel_length}
-
-    return speak
+        card = write_card_folder(source, folder, name=request.out.resolve().name, options=request.card)
+        return f"safetensors; its card is {request.out / card}"
+    if request.format == ONNX:
+        return save_onnx(source, folder, steps=request.steps, options=request.onnx)
+    return save_model(source, folder, steps=request.steps)

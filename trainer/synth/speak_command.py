@@ -1,13 +1,12 @@
 """`xtts-synth TEXT`: checks everything before it imports TensorFlow."""
 
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, warn
 from xtts.shared.text.text_normalization import expand
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.input_texts import Text, check_speakable, read_texts
@@ -102,8 +101,3 @@ def _line(text: Text, speech: "Speech", sample_rate: int) -> str:
         f"{text.out}: {audio_seconds:.2f} s of audio{pieces}, {speech.seconds:.2f} s of synthesis, "
         f"real-time factor {speech.seconds / audio_seconds:.3f}"
     )
-
-
-def warn(line: str) -> None:
-    """Print a warning on stderr."""
-    print(f"warning: {line}", file=sys.stderr)

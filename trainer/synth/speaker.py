@@ -108,6 +108,20 @@ def generator(model: AcousticModel, frames: int, steps: int, conditioning: Seque
     return generate
 
 
+def mean_latents(encode: Callable[..., tf.Tensor], mel: np.ndarray, frames: int, silence: float) -> np.ndarray:
+    """The voice of a recording, float32[1, N, D]: the mean latents of its crops.
+
+    encode: the function of `reference_signature`; mel: float32[T, M]; frames: F of a crop; silence: natural log.
+    """
+    latents = []
+    for crop in split_crops(mel, frames):
+        padded = np.full([1, frames, mel.shape[1]], silence, np.float32)
+        padded[0, : len(crop)] = crop
+        latents.append(encode(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
+    mean: np.ndarray = np.mean(latents, axis=0)
+    return mean
+
+
 class Speaker:
     """Speaks token sequences with one checkpoint; with voice latents, call `encode_reference` first."""
 
@@ -130,13 +144,8 @@ class Speaker:
         """Set the voice to the mean latents of a recording's crops; mel: float32[T, M]."""
         if self._encode_reference is None:
             raise LockstepError(str(self.source.checkpoint), found="a model without voice latents")
-        frames = self.source.model.voice_frames
-        latents = []
-        for crop in split_crops(mel, frames):
-            padded = np.full([1, frames, mel.shape[1]], self.voice.mel_profile.silence, np.float32)
-            padded[0, : len(crop)] = crop
-            latents.append(self._encode_reference(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
-        self._latents = tf.constant(np.mean(latents, axis=0))
+        frames, silence = self.source.model.voice_frames, self.voice.mel_profile.silence
+        self._latents = tf.constant(mean_latents(self._encode_reference, mel, frames, silence))
 
     def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> Utterance:
         """Speak tokens that fit the largest shape; `number` keys the noise, speaker and language are table rows.

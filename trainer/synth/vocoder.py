@@ -29,8 +29,9 @@ def make_vocoder(name: str, profile: MelProfile, warn: Callable[[str], None]) ->
     check_vocoder(name)
     if name != GRIFFIN_LIM:
         from xtts.trainer.synth.onnx_vocoder import OnnxVocoder
+        from xtts.trainer.synth.vocoder_file import read_vocoder_file
 
-        return OnnxVocoder(Path(name.removeprefix(_ONNX)), profile, warn)
+        return OnnxVocoder(read_vocoder_file(Path(name.removeprefix(_ONNX))), profile, warn)
     from xtts.shared.audio.griffin_lim import reconstruct
 
     # The first use imports librosa and compiles parts of it.
