@@ -25,6 +25,8 @@ from xtts.trainer.synth.onnx_tokens import tokens_file
 from xtts.trainer.synth.voice_source import open_source
 
 STEPS, HOP = 3, 256
+SHERPA = {"model_type": "hifigan", "sample_rate": 22_050}
+"""What sherpa-onnx reads of a vocoder."""
 
 STRANGER = """
 import sys
@@ -182,7 +184,7 @@ def test_sherpa_onnx_speaks_without_tensorflow(exported, with_vocoder, run, join
     """In a process of its own: sherpa-onnx brings an onnxruntime of its own."""
     folder, vocoder = with_vocoder, ""
     if not joined:
-        folder, vocoder = tmp_path / "mel", hifigan(tmp_path / "vocoder.onnx")
+        folder, vocoder = tmp_path / "mel", hifigan(tmp_path / "vocoder.onnx", metadata=SHERPA)
         # Its noise is drawn inside: sherpa-onnx has no such input.
         export_onnx(run, folder)
     command = [sys.executable, "-P", "-c", STRANGER, folder, vocoder]
