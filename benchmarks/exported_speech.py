@@ -23,9 +23,9 @@ from speech import train
 
 from xtts.shared.errors import LockstepError, reported
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.synth.export import ONNX, SAVED_MODEL, ExportRequest, export
-from xtts.trainer.synth.onnx_model import GRAPH_FILE
-from xtts.trainer.synth.saved_model import MODEL_FOLDER, signature_name
+from xtts.trainer.synth.export.export_command import ONNX, SAVED_MODEL, ExportRequest, export
+from xtts.trainer.synth.export.onnx_model import GRAPH_FILE
+from xtts.trainer.synth.export.saved_model import MODEL_FOLDER, signature_name
 from xtts.trainer.synth.voice_source import Source, open_source
 
 SENTENCES = (

@@ -129,10 +129,10 @@ def export(checkpoint: Path, out: Path, kind: str, steps: int, license_name: str
     """Write the model as a SavedModel, as a folder to pass on, or as an ONNX graph."""
     with reported():
         _refuse_options_of_other_formats(kind)
-        from xtts.trainer.synth.export import ExportRequest
-        from xtts.trainer.synth.export import export as run_export
-        from xtts.trainer.synth.model_card import CardOptions
-        from xtts.trainer.synth.onnx_model import OnnxOptions
+        from xtts.trainer.synth.export.export_command import ExportRequest
+        from xtts.trainer.synth.export.export_command import export as run_export
+        from xtts.trainer.synth.export.model_card import CardOptions
+        from xtts.trainer.synth.export.onnx_model import OnnxOptions
 
         card = CardOptions(license=license_name, evaluation=evaluation)
         onnx = OnnxOptions(vocoder=vocoder, noise_input=noise_input, language=language, speaker_wav=speaker_wav)

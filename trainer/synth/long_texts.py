@@ -10,7 +10,7 @@ from xtts.shared.text.tokenizer import Tokenizer
 from xtts.trainer.synth.input_texts import Text
 from xtts.trainer.synth.sentences import split_text
 from xtts.trainer.synth.speaker import Speaker
-from xtts.trainer.synth.vocoder import Vocoder
+from xtts.trainer.synth.vocoder.vocoder import Vocoder
 
 _PAUSE_SECONDS = 0.15
 """Silence between the pieces of a long text, in addition to what the model leaves at their ends."""

@@ -12,7 +12,7 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.input_texts import Text, check_speakable, read_texts
 from xtts.trainer.synth.output_files import check_file, check_folder, write_mel, write_wav
 from xtts.trainer.synth.reference_recording import read_recording
-from xtts.trainer.synth.vocoder import Vocoder, check_vocoder, make_vocoder
+from xtts.trainer.synth.vocoder.vocoder import Vocoder, check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 

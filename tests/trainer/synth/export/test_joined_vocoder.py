@@ -9,9 +9,9 @@ from onnx_graphs import hifigan, save, weight
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.joined_vocoder import AUDIO, OPSET, join, load_joinable
-from xtts.trainer.synth.onnx_vocoder import OnnxVocoder
-from xtts.trainer.synth.vocoder_file import read_vocoder_file
+from xtts.trainer.synth.export.joined_vocoder import AUDIO, OPSET, join, load_joinable
+from xtts.trainer.synth.vocoder.onnx_vocoder import OnnxVocoder
+from xtts.trainer.synth.vocoder.vocoder_file import read_vocoder_file
 
 HIFIGAN = mel_profile("hifigan")
 MEL = np.random.default_rng(0).normal(-3.0, 2.0, (30, 80)).astype(np.float32)

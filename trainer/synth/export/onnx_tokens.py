@@ -5,7 +5,7 @@ import json
 from xtts.shared.text.languages import find_language
 from xtts.shared.text.tokenizer import BLANK, PAD, Tokenizer
 from xtts.trainer.evaluation.voice_description import Voice
-from xtts.trainer.synth.onnx_vocoder import PROFILE_KEY
+from xtts.trainer.synth.vocoder.onnx_vocoder import PROFILE_KEY
 
 SPACE_IN_PIECE = "\u2581"
 """Stands for a space inside a piece of byte-pair encoding: a line of tokens.txt ends its symbol at a space."""

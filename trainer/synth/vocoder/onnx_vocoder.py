@@ -10,7 +10,7 @@ import numpy as np
 from xtts.shared.audio.inverse_stft import WINDOWS, StftSettings, inverse_stft
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.vocoder_file import VocoderFile
+from xtts.trainer.synth.vocoder.vocoder_file import VocoderFile
 
 PROFILE_KEY = "mel_profile"
 """Metadata that names the mel profile."""

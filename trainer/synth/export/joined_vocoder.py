@@ -9,8 +9,8 @@ import numpy as np
 
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.onnx_vocoder import MelInput, OnnxVocoder, first_line
-from xtts.trainer.synth.vocoder_file import read_vocoder_file
+from xtts.trainer.synth.vocoder.onnx_vocoder import MelInput, OnnxVocoder, first_line
+from xtts.trainer.synth.vocoder.vocoder_file import read_vocoder_file
 
 if TYPE_CHECKING:
     import onnx

@@ -13,9 +13,9 @@ import tensorflow as tf
 from xtts.shared.errors import LockstepError
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
-from xtts.trainer.synth.joined_vocoder import OPSET
-from xtts.trainer.synth.onnx_vocoder import first_line
+from xtts.trainer.synth.export.joined_vocoder import OPSET
 from xtts.trainer.synth.speaker import mean_latents
+from xtts.trainer.synth.vocoder.onnx_vocoder import first_line
 from xtts.trainer.synth.voice_source import Source
 
 if TYPE_CHECKING:

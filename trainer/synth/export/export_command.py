@@ -8,10 +8,10 @@ from pathlib import Path
 
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.model_card import CardOptions, write_card_folder
-from xtts.trainer.synth.onnx_model import OnnxOptions, save_onnx
+from xtts.trainer.synth.export.model_card import CardOptions, write_card_folder
+from xtts.trainer.synth.export.onnx_model import OnnxOptions, save_onnx
+from xtts.trainer.synth.export.saved_model import save_model
 from xtts.trainer.synth.output_files import check_folder
-from xtts.trainer.synth.saved_model import save_model
 from xtts.trainer.synth.voice_source import Source, open_source
 
 PROFILE_FILE = "profile.json"

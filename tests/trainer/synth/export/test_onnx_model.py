@@ -17,11 +17,11 @@ from onnx_graphs import VOCOS_METADATA, hifigan, vocos
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
 from xtts.trainer.run.checkpoint import META_FILE, STATE_FILE, find_checkpoint
-from xtts.trainer.synth import onnx_model
 from xtts.trainer.synth.cli import main
-from xtts.trainer.synth.export import ONNX, ExportRequest, export
-from xtts.trainer.synth.onnx_model import OnnxOptions
-from xtts.trainer.synth.onnx_tokens import tokens_file
+from xtts.trainer.synth.export import onnx_model
+from xtts.trainer.synth.export.export_command import ONNX, ExportRequest, export
+from xtts.trainer.synth.export.onnx_model import OnnxOptions
+from xtts.trainer.synth.export.onnx_tokens import tokens_file
 from xtts.trainer.synth.voice_source import open_source
 
 STEPS, HOP = 3, 256
@@ -198,7 +198,7 @@ def test_sherpa_onnx_speaks_without_tensorflow(exported, with_vocoder, run, join
 
 
 def test_the_code_of_the_page_speaks(with_vocoder, tmp_path):
-    page = (Path(__file__).parents[3] / "docs" / "export.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "export.md").read_text(encoding="utf-8")
     programs = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
     assert len(programs) == 2
     (tmp_path / "voice").symlink_to(with_vocoder)
@@ -241,7 +241,7 @@ def refused(run, folder, **options):
 
 
 def test_unusable_vocoders_are_refused_before_any_work(run, tmp_path, monkeypatch):
-    """What is no vocoder of the profile at all: test_vocoder.py and test_vocoder_file.py."""
+    """What is no vocoder of the profile at all: test_onnx_vocoder.py and test_vocoder_file.py."""
     path = tmp_path / "v.onnx"
     monkeypatch.setattr("xtts.trainer.synth.speaker.load_model", lambda _: pytest.fail("the model was loaded"))
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xtts.shared.errors import LockstepError, warn
-from xtts.trainer.synth.joined_vocoder import join, load_joinable
-from xtts.trainer.synth.onnx_tokens import metadata, tokens_file
-from xtts.trainer.synth.onnx_vocoder import first_line
+from xtts.trainer.synth.export.joined_vocoder import join, load_joinable
+from xtts.trainer.synth.export.onnx_tokens import metadata, tokens_file
 from xtts.trainer.synth.reference_recording import read_recording
+from xtts.trainer.synth.vocoder.onnx_vocoder import first_line
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
@@ -50,7 +50,7 @@ def save_onnx(source: Source, folder: Path, *, steps: int, options: OnnxOptions)
     fixed = language if options.language or len(source.voice.languages) == 1 else None
     vocoder = load_joinable(options.vocoder, profile, warn) if options.vocoder else None
     with tensorflow_import():
-        from xtts.trainer.synth.onnx_graph import MEL, convert_model
+        from xtts.trainer.synth.export.onnx_graph import MEL, convert_model
         from xtts.trainer.synth.speaker import load_model
     graph = convert_model(
         load_model(source), source, steps=steps, language=fixed, reference=reference, noise=options.noise_input
