@@ -44,7 +44,7 @@ ROOMS = {
     "shared": [["system", "audio", "text"], ["cache"]],
     "precompute": [["workers", "corpus"], ["build"], ["check", "view", "sample"], ["cli", "library"], ["__init__"]],
     "trainer": [
-        ["system", "data", "model"], ["engine"], ["evaluation"], ["run"], ["synth", "doctor"], ["cli", "library"],
+        ["system", "data", "model"], ["engine"], ["evaluation"], ["run"], ["synth", "doctor"], ["serve"], ["cli", "library"],
         ["__init__"],
     ],
 }  # fmt: skip
