@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -80,7 +80,7 @@ class Server:
     async def prometheus(self, _: Request) -> Response:
         """The metrics."""
         text = self.metrics.page(
-            queue_length=len(self.queue), compile_seconds=self.voice.speaker.clock.compile_seconds
+            self.voice.totals, queue_length=len(self.queue), compile_seconds=self.voice.speaker.clock.compile_seconds
         )
         return PlainTextResponse(text, media_type=MEDIA_TYPE)
 
@@ -88,7 +88,7 @@ class Server:
     async def running(self, _: Starlette) -> AsyncIterator[None]:
         """Run the queue, and make the other numbers of steps ready while nobody speaks."""
         turns = asyncio.create_task(self.queue.run())
-        self.queue.submit_preparation(self.voice.prepare())
+        self.queue.idle_work = self.voice.prepare()
         try:
             yield
         finally:
@@ -100,7 +100,8 @@ def make_app(server: Server) -> Starlette:
     """The application with its paths."""
     own = {
         "/v1/audio/speech": (server.speech, "POST"), "/voices": (server.voices, "GET"),
-        "/v1/models": (server.models, "GET"), "/healthz": (server.health, "GET"), "/metrics": (server.prometheus, "GET"),
+        "/v1/models": (server.models, "GET"), "/healthz": (server.health, "GET"),
+        "/metrics": (server.prometheus, "GET"),
     }  # fmt: skip
     routes = [Route(path, handler, methods=[method]) for path, (handler, method) in own.items()]
     routes.append(Route("/v1/audio/mel/{request_id}", server.mel))
@@ -113,7 +114,7 @@ def make_app(server: Server) -> Starlette:
     return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers, lifespan=server.running)
 
 
-def _file_handler(name: str):  # noqa: ANN202
+def _file_handler(name: str) -> Callable[[Request], Awaitable[Response]]:
     async def send_file(_: Request) -> Response:
         return FileResponse(_PAGE / name)
 

@@ -4,6 +4,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
+from xtts.trainer.serve.warm_voice import Totals
+
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Upper bounds of the histograms, seconds."""
@@ -38,10 +40,9 @@ class Metrics:
         self.answers: Counter[tuple[str, int]] = Counter()
         """Answers by path and status; paths that do not exist are one."""
         self.seconds, self.first_sound = Histogram(), Histogram()
-        self.audio_seconds = self.work_seconds = 0.0
-        self.pieces = self.abandoned = 0
+        self.abandoned = 0
 
-    def page(self, *, queue_length: int, compile_seconds: float) -> str:
+    def page(self, totals: Totals, *, queue_length: int, compile_seconds: float) -> str:
         """All metrics as text."""
         answers = [
             f'xtts_requests_total{{path="{path}",status="{status}"}} {count}'
@@ -54,10 +55,10 @@ class Metrics:
             *_metric("xtts_first_sound_seconds", "histogram", "From a speech request to its first bytes.",
                      self.first_sound.lines("xtts_first_sound_seconds")),
             *_one("xtts_queue_length", "gauge", "Requests that wait or speak.", queue_length),
-            *_one("xtts_pieces_total", "counter", "Pieces of text spoken.", self.pieces),
+            *_one("xtts_pieces_total", "counter", "Pieces of text spoken.", totals.pieces),
             *_one("xtts_abandoned_total", "counter", "Clients that left before the end.", self.abandoned),
-            *_one("xtts_audio_seconds_total", "counter", "Speech made.", round(self.audio_seconds, 6)),
-            *_one("xtts_synthesis_seconds_total", "counter", "Time of making it.", round(self.work_seconds, 6)),
+            *_one("xtts_audio_seconds_total", "counter", "Speech made.", round(totals.audio_seconds, 6)),
+            *_one("xtts_synthesis_seconds_total", "counter", "Time of making it.", round(totals.work_seconds, 6)),
             *_one("xtts_compile_seconds_total", "counter", "Time of making steps ready.", round(compile_seconds, 6)),
         ]  # fmt: skip
         return "\n".join(parts) + "\n"

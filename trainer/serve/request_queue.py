@@ -54,6 +54,8 @@ class RequestQueue:
         self._turns: asyncio.Queue[Job] = asyncio.Queue()
         self._active: set[Job] = set()
         self.closed = False
+        self.idle_work: Iterator[Part] | None = None
+        """Done step by step while nobody waits."""
 
     def __len__(self) -> int:
         """Requests that wait or speak."""
@@ -70,10 +72,6 @@ class RequestQueue:
         self._turns.put_nowait(job)
         return job
 
-    def submit_preparation(self, work: Iterator[Part]) -> None:
-        """Queue work that nobody waits for; it takes its turns like a request but no place among them."""
-        self._turns.put_nowait(Job(work))
-
     def drop(self, job: Job) -> None:
         """Free the place of a job, finished or not; the sentence that it is speaking is its last."""
         job.dropped = True
@@ -85,16 +83,25 @@ class RequestQueue:
 
     async def run(self) -> None:
         """Let the jobs take turns until cancelled."""
-        loop = asyncio.get_running_loop()
         while True:
-            job = await self._turns.get()
+            job = await self._next_job()
             if self.closed:
                 job.tell(RequestError(503, "the server is stopping"))
             elif not job.dropped:
-                part = await loop.run_in_executor(self._thread, _advance, job.work)
+                part = await self._step(job.work)
                 job.tell(part)
                 if isinstance(part, Part) and not part.last:
                     self._turns.put_nowait(job)
+
+    async def _next_job(self) -> Job:
+        while self._turns.empty() and self.idle_work is not None and not self.closed:
+            part = await self._step(self.idle_work)
+            if not isinstance(part, Part) or part.last:
+                self.idle_work = None
+        return await self._turns.get()
+
+    async def _step(self, work: Iterator[Part]) -> Part | RequestError:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _advance, work)
 
     def end(self) -> None:
         """Give the thread back."""

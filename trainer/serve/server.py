@@ -57,7 +57,8 @@ def serve(settings: ServerSettings) -> None:
             self._loop.call_soon_threadsafe(server.queue.close)
 
     Listening(config).run(sockets=[bound])
-    print("stopped")
+    print("stopped", flush=True)
+    os._exit(0)  # a step that is still being compiled for nobody is not waited for
 
 
 def _announce(settings: ServerSettings, port: int, seconds: float) -> None:

@@ -77,6 +77,8 @@ def listening_socket(settings: ServerSettings) -> socket.socket:
     except OSError as error:
         bound.close()
         raise LockstepError(
-            f"--port {settings.port}", found=f"cannot be used ({error.strerror})", fix="choose another, such as --port 0"
+            f"--port {settings.port}",
+            found=f"cannot be used ({error.strerror})",
+            fix="choose another, such as --port 0",
         ) from None
     return bound

@@ -34,6 +34,13 @@ class Spoken:
     mels: list[np.ndarray] = field(default_factory=list)
     """float32[T, M] of every piece so far, natural-log magnitude."""
     warnings: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Totals:
+    """What a voice has spoken so far."""
+
+    pieces: int = 0
     audio_seconds: float = 0.0
     work_seconds: float = 0.0
 
@@ -68,6 +75,7 @@ class WarmVoice:
             recording=next(iter(self._recordings.values()), None),
         )  # fmt: skip
         self.speaker = first.speaker
+        self.totals = Totals()
         self._prepared: list[int] = []
         self._preparation = self._prepare_all()
 
@@ -94,7 +102,9 @@ class WarmVoice:
 
         Raises `LockstepError` if nothing in the text can be spoken.
         """
-        assert request.voice is not None and request.language is not None and request.steps is not None
+        assert request.voice is not None
+        assert request.language is not None
+        assert request.steps is not None
         yield from self.prepare(request.steps)
         options = SynthesisOptions(
             steps=request.steps, temperature=request.temperature, speed=request.speed, seed=request.seed
@@ -109,8 +119,9 @@ class WarmVoice:
             last = piece.last
             data = encoder.add(piece.samples) + (encoder.finish() if last else b"")
             spoken.mels.append(piece.mel)
-            spoken.audio_seconds += len(piece.samples) / self.offer.sample_rate
-            spoken.work_seconds += time.perf_counter() - began
+            self.totals.pieces += 1
+            self.totals.audio_seconds += len(piece.samples) / self.offer.sample_rate
+            self.totals.work_seconds += time.perf_counter() - began
             yield Part(data, last)
 
     def _text(self, request: SpeechRequest, narrator: "Narrator", spoken: Spoken) -> Text:

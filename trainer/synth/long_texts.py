@@ -84,9 +84,7 @@ class Narrator:
         while waiting:
             words, most_tokens = waiting.popleft()
             ids = self._ids(words)
-            spoken = self.speaker.speak(
-                ids, speaker=self.speaker_number, language=self.language_number, number=number
-            )
+            spoken = self.speaker.speak(ids, speaker=self.speaker_number, language=self.language_number, number=number)
             number += 1
             if spoken.frames <= len(spoken.mel):
                 mel = np.concatenate([spoken.mel, pause]) if waiting else spoken.mel
