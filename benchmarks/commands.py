@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-_MODULES = {"precompute": "xtts.precompute.cli", "train": "xtts.trainer.cli"}
+_MODULES = {"precompute": "xtts.precompute.cli", "train": "xtts.trainer.cli", "synth": "xtts.trainer.serve.cli"}
 
 
 def command_line(stage: str, *arguments: object) -> list[str]:

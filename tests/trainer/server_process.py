@@ -14,7 +14,8 @@ import pytest
 
 XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
 STEPS = ["--steps", "2", "--steps", "1"]
-LONG = "many small words make one long text, " * 40
+LONG = "many small words make one long text, " * 6
+"""Some thirteen pieces."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Counts and times of a server as Prometheus reads them (text format 0.0.4)."""
 
+import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
@@ -59,6 +60,7 @@ class Metrics:
             *_one("xtts_abandoned_total", "counter", "Clients that left before the end.", self.abandoned),
             *_one("xtts_audio_seconds_total", "counter", "Speech made.", round(totals.audio_seconds, 6)),
             *_one("xtts_synthesis_seconds_total", "counter", "Time of making it.", round(totals.work_seconds, 6)),
+            *_one("process_cpu_seconds_total", "counter", "User and system time.", round(time.process_time(), 3)),
             *_one("xtts_compile_seconds_total", "counter", "Time of making steps ready.", round(compile_seconds, 6)),
         ]  # fmt: skip
         return "\n".join(parts) + "\n"
