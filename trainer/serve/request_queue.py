@@ -92,6 +92,8 @@ class RequestQueue:
                 job.tell(part)
                 if isinstance(part, Part) and not part.last:
                     self._turns.put_nowait(job)
+                else:  # its client may read for a long time yet
+                    self._active.discard(job)
 
     async def _next_job(self) -> Job:
         while self._turns.empty() and self.idle_work is not None and not self.closed:

@@ -1,9 +1,7 @@
 """The page in a real browser: a sentence is typed, heard to the bit, drawn, kept and stopped, by keyboard."""
 
-import subprocess
-
 import pytest
-from server_process import LONG, XTTS_SYNTH
+from server_process import LONG
 from web_browser import CONTROL, ENTER, ESCAPE, TAB, browser
 
 SAID = "document.getElementById('status').textContent"
@@ -35,15 +33,14 @@ def write(page, words):
     page.type("#text", words)
 
 
-def test_a_typed_sentence_is_heard_drawn_and_kept(page, finished_run, tmp_path):
+def test_a_typed_sentence_is_heard_drawn_and_kept(page, command, tmp_path):
     assert page.run("return document.activeElement.id") == "text"
     write(page, "hello there")
     page.press(CONTROL, ENTER)
     page.wait_for(f"{SAID}.includes('s of speech')")
     sound = page.run_async(SOUND)
-    command = [XTTS_SYNTH, "--ckpt", finished_run[0], "--steps", "2", "-o", tmp_path / "a.wav", "hello there"]
-    subprocess.run([*map(str, command)], check=True, capture_output=True)
-    assert bytes(sound["bytes"]) == (tmp_path / "a.wav").read_bytes()
+    command(tmp_path, "hello there")
+    assert bytes(sound["bytes"]) == (tmp_path / "out.wav").read_bytes()
     assert sound["seconds"] > 0.1
     assert sound["loudest"] > 0.001
     page.wait_for("document.getElementById('mel').ariaLabel.startsWith('Mel spectrogram of')")

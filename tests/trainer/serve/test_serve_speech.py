@@ -3,13 +3,12 @@
 import base64
 import io
 import json
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import soundfile
-from server_process import LONG, XTTS_SYNTH
+from server_process import LONG
 
 HELLO = "hello there"
 FAST = {"speed": 4.0}
@@ -17,27 +16,14 @@ FAST = {"speed": 4.0}
 
 
 @pytest.fixture(scope="session")
-def spoken_by_command(finished_run, tmp_path_factory):
+def spoken_by_command(command, tmp_path_factory):
     """`spoken_by_command(text, seed)`: the wav file of `xtts-synth` as bytes."""
     folder, known = tmp_path_factory.mktemp("command"), {}
 
     def speak(text, seed=0):
         if (text, seed) not in known:
-            command = [
-                XTTS_SYNTH,
-                "--ckpt",
-                finished_run[0],
-                "--steps",
-                "2",
-                "--seed",
-                seed,
-                "--speed",
-                "4",
-                "-o",
-                folder / "a.wav",
-            ]
-            subprocess.run([*map(str, command), "--", text], check=True, capture_output=True)
-            known[text, seed] = (folder / "a.wav").read_bytes()
+            command(folder, "--seed", seed, "--speed", 4, "--", text)
+            known[text, seed] = (folder / "out.wav").read_bytes()
         return known[text, seed]
 
     return speak
@@ -63,6 +49,21 @@ def test_thirty_two_at_once_have_the_bytes_of_the_command(start_server, spoken_b
         answers = list(threads.map(client.post, asked))
     assert [answer.status for answer in answers] == [200] * 32
     assert all(a.body == spoken_by_command(*text) for a, text in zip(answers, texts, strict=True))
+
+
+def test_nothing_is_compiled_twice(server, start_server, spoken_by_command, compile_cache):
+    """The server has every shape ready or makes it ready once; the next start and the command load all of it."""
+    server.post(FAST | {"input": HELLO, "steps": 1})  # waits until the second number of steps is ready
+    before = server.metric("xtts_compile_seconds_total")
+    for steps in (1, 2):
+        assert server.post(FAST | {"input": LONG, "steps": steps}).status == 200
+    assert server.metric("xtts_compile_seconds_total") == before > 0
+    compiled = sorted(compile_cache.rglob("*"))
+    spoken_by_command(LONG, 7)
+    with start_server() as client:
+        assert client.post(FAST | {"input": HELLO, "steps": 1}).status == 200
+    assert compiled == sorted(compile_cache.rglob("*"))
+    assert len(compiled) > 4
 
 
 @pytest.mark.parametrize("name", ["flac", "wav", "pcm", "mp3"])
@@ -105,13 +106,12 @@ def test_speed_and_steps_change_the_speech(server):
     assert a != b
 
 
-def test_the_mel_belongs_to_the_answer(server, finished_run, tmp_path):
+def test_the_mel_belongs_to_the_answer(server, command, tmp_path):
     answer = server.post({"input": HELLO, "response_format": "wav"})
     mel = server.get(f"/v1/audio/mel/{answer.headers['x-request-id']}")
     frames, channels = map(int, mel.headers["x-mel-shape"].split(","))
     found = np.frombuffer(mel.body, "<f4").reshape(frames, channels)
-    command = [XTTS_SYNTH, "--ckpt", finished_run[0], "--steps", "2", "--mel-out", "a.npy", HELLO]
-    subprocess.run([*map(str, command)], check=True, capture_output=True, cwd=tmp_path)
+    command(tmp_path, "--mel-out", "a.npy", HELLO)
     assert np.array_equal(found, np.load(tmp_path / "a.npy"))
     assert server.get("/v1/audio/mel/0000").status == 404
 
@@ -134,12 +134,3 @@ def test_the_official_client_speaks(server, tmp_path, spoken_by_command):
     with pytest.raises(openai.BadRequestError, match="voice: 'alloy' is not one of default") as refused:
         client.audio.speech.create(model="whole", voice="alloy", input=HELLO)
     assert refused.value.param == "voice"
-
-
-def test_nothing_is_compiled_after_the_start(server):
-    """Every shape of both numbers of steps is ready before it is asked for, or made ready once."""
-    server.post({"input": HELLO, "steps": 1})
-    before = server.metric("xtts_compile_seconds_total")
-    for steps in (1, 2):
-        assert server.post(FAST | {"input": LONG, "steps": steps}).status == 200
-    assert server.metric("xtts_compile_seconds_total") == before > 0
