@@ -132,7 +132,6 @@ def first_sound(server: Running, repeats: int) -> tuple[float, float, float]:
     """Medians for a streamed long text: seconds to its first sound, seconds in all, seconds of audio."""
     found = [server.post(LONG, stream_format="audio") for _ in range(repeats)]
     sound = found[0][2]
-    rate = 22_050
     return (
         float(np.median([first for first, _, _ in found])),
         float(np.median([whole for _, whole, _ in found])),

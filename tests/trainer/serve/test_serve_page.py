@@ -39,6 +39,7 @@ def test_a_typed_sentence_is_heard_drawn_and_kept(page, command, tmp_path):
     page.press(CONTROL, ENTER)
     page.wait_for(f"{SAID}.includes('s of speech')")
     sound = page.run_async(SOUND)
+    assert isinstance(sound, dict), sound
     command(tmp_path, "hello there")
     assert bytes(sound["bytes"]) == (tmp_path / "out.wav").read_bytes()
     assert sound["seconds"] > 0.1
