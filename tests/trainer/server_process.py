@@ -63,8 +63,9 @@ class Client:
 def running_server(run, *arguments, **environment):
     """A server in a process of its own, once it is ready."""
     command = [XTTS_SYNTH, "serve", "--ckpt", run, "--port", "0", *STEPS, *arguments]
+    inherited = {name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"}
     process = subprocess.Popen(
-        [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environment
+        [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=inherited | environment
     )
     try:
         lines = []

@@ -3,6 +3,7 @@
 import io
 import struct
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Encoder(ABC):
 
 def make_encoder(name: str, sample_rate: int, *, streams: bool) -> Encoder:
     """An encoder for a format; without `streams` its file is whole, with its length in the header."""
-    if not streams:
+    if not streams and name != "pcm":
         return _WholeFile(name, sample_rate)
     return _Pcm(sample_rate, headed=name == "wav") if name in ("pcm", "wav") else _Compressed(name, sample_rate)
 
@@ -56,10 +57,9 @@ class _WholeFile(Encoder):
         samples = np.concatenate(self._pieces)
         if self._name == "wav":
             return wav_bytes(samples, self.sample_rate)
-        import soundfile
-
         data = io.BytesIO()
-        soundfile.write(data, samples, self.sample_rate, format=self._name.upper())
+        with _compressed_file(data, self._name, self.sample_rate) as file:
+            file.write(_whole_numbers(samples))
         return data.getvalue()
 
 
@@ -75,12 +75,8 @@ class _Pcm(Encoder):
             self._header += b"data" + struct.pack("<I", _UNKNOWN)
 
     def add(self, samples: np.ndarray) -> bytes:
-        import soundfile
-
-        data = io.BytesIO()
-        soundfile.write(data, samples, self.sample_rate, format="RAW", subtype="PCM_16", endian="LITTLE")
         header, self._header = self._header, b""
-        return header + data.getvalue()
+        return header + _whole_numbers(samples).tobytes()
 
     def finish(self) -> bytes:
         return b""
@@ -90,14 +86,12 @@ class _Compressed(Encoder):
     """flac or mp3 as libsndfile writes it; what it would correct in the header at the end has long been sent."""
 
     def __init__(self, name: str, sample_rate: int) -> None:
-        import soundfile
-
         super().__init__(sample_rate)
         self._data, self._sent = io.BytesIO(), 0
-        self._file = soundfile.SoundFile(self._data, "w", samplerate=sample_rate, channels=1, format=name.upper())
+        self._file = _compressed_file(self._data, name, sample_rate)
 
     def add(self, samples: np.ndarray) -> bytes:
-        self._file.write(samples)
+        self._file.write(_whole_numbers(samples))
         return self._new_bytes()
 
     def finish(self) -> bytes:
@@ -108,3 +102,21 @@ class _Compressed(Encoder):
         data = self._data.getvalue()[self._sent :]
         self._sent += len(data)
         return data
+
+
+def _compressed_file(data: io.BytesIO, name: str, sample_rate: int) -> Any:  # noqa: ANN401 - soundfile has no types
+    """An open sound file; mp3 at a constant bitrate, so that players know the length of a stream."""
+    import soundfile
+
+    # libsndfile keeps to the mode only with a level as well; this one is 80 kbit/s at 22,050 Hz.
+    constant = {"bitrate_mode": "CONSTANT", "compression_level": 0.5} if name == "mp3" else {}
+    return soundfile.SoundFile(data, "w", samplerate=sample_rate, channels=1, format=name.upper(), **constant)
+
+
+def _whole_numbers(samples: np.ndarray) -> np.ndarray:
+    """The samples as a wav holds them: float32[S] in -1 to 1 -> int16[S], little-endian."""
+    import soundfile
+
+    data = io.BytesIO()
+    soundfile.write(data, samples, 1, format="RAW", subtype="PCM_16", endian="LITTLE")
+    return np.frombuffer(data.getvalue(), "<i2")

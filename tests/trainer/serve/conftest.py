@@ -36,7 +36,8 @@ def command(finished_run, compile_cache):
 
     def run(folder, *arguments):
         line = [XTTS_SYNTH, "--ckpt", finished_run[0].resolve(), "--steps", "2", *arguments]
-        environment = os.environ | {"XDG_CACHE_HOME": str(compile_cache)}
+        inherited = {name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"}
+        environment = inherited | {"XDG_CACHE_HOME": str(compile_cache)}
         subprocess.run([*map(str, line)], check=True, capture_output=True, cwd=folder, env=environment)
 
     return run

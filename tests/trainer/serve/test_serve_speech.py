@@ -30,7 +30,7 @@ def spoken_by_command(command, tmp_path_factory):
 
 
 def samples_of(data):
-    return soundfile.read(io.BytesIO(data), dtype="int16")[0]
+    return soundfile.SoundFile(io.BytesIO(data)).read(10**7, dtype="int16")  # a stream does not tell its length
 
 
 def test_a_wav_has_the_bytes_of_the_command(server, spoken_by_command):
@@ -44,7 +44,7 @@ def test_a_wav_has_the_bytes_of_the_command(server, spoken_by_command):
 def test_thirty_two_at_once_have_the_bytes_of_the_command(start_server, spoken_by_command):
     """Their turns alternate: what one sets on the shared model must not reach another."""
     texts = [(HELLO, 0), (HELLO, 1), (LONG[:37], 2), (LONG, 3)] * 8
-    with start_server() as client, ThreadPoolExecutor(32) as threads:
+    with start_server("--timeout", "600") as client, ThreadPoolExecutor(32) as threads:
         asked = [FAST | {"input": t, "response_format": "wav", "seed": s} for t, s in texts]
         answers = list(threads.map(client.post, asked))
     assert [answer.status for answer in answers] == [200] * 32
@@ -58,12 +58,12 @@ def test_nothing_is_compiled_twice(server, start_server, spoken_by_command, comp
     for steps in (1, 2):
         assert server.post(FAST | {"input": LONG, "steps": steps}).status == 200
     assert server.metric("xtts_compile_seconds_total") == before > 0
-    compiled = sorted(compile_cache.rglob("*"))
+    compiled = sorted(compile_cache.rglob("xla_compile_cache*"))
     spoken_by_command(LONG, 7)
     with start_server() as client:
         assert client.post(FAST | {"input": HELLO, "steps": 1}).status == 200
-    assert compiled == sorted(compile_cache.rglob("*"))
-    assert len(compiled) > 4
+    assert compiled == sorted(compile_cache.rglob("xla_compile_cache*"))
+    assert len(compiled) >= 4
 
 
 @pytest.mark.parametrize("name", ["flac", "wav", "pcm", "mp3"])
