@@ -18,10 +18,11 @@ def sound():
     return (np.sin(2 * np.pi * 220 * time) * 0.5 + random.normal(0, 0.01, len(time))).astype(np.float32)
 
 
-def decoded(name, data):
+def decoded(name, data, frames):
     if name == "pcm":
         return np.frombuffer(data, "<i2")
-    return soundfile.SoundFile(io.BytesIO(data)).read(10**7, dtype="int16")  # a stream does not tell its length
+    file = soundfile.SoundFile(io.BytesIO(data))
+    return file.read(frames if file.frames > 2**40 else -1, dtype="int16")  # a streamed flac does not tell its length
 
 
 def test_this_libsndfile_writes_all_of_them():
@@ -35,9 +36,10 @@ def test_a_sound_in_pieces_decodes_to_itself(sound, name, streams):
     parts = [encoder.add(piece) for piece in np.array_split(sound, 4)]
     data = b"".join([*parts, encoder.finish()])
     assert all(parts[1:]) == (streams or name == "pcm")
-    found, file = decoded(name, data), io.BytesIO()
+    file = io.BytesIO()
     soundfile.write(file, sound, RATE, subtype="PCM_16", format="WAV")
     wanted = soundfile.read(io.BytesIO(file.getvalue()), dtype="int16")[0]
+    found = decoded(name, data, len(wanted))
     if name == "mp3":
         assert abs(len(found) - len(wanted)) < 4000
         loud = np.abs(found[RATE : 2 * RATE].astype(float)).mean()

@@ -29,8 +29,9 @@ def spoken_by_command(command, tmp_path_factory):
     return speak
 
 
-def samples_of(data):
-    return soundfile.SoundFile(io.BytesIO(data)).read(10**7, dtype="int16")  # a stream does not tell its length
+def samples_of(data, frames=-1):
+    file = soundfile.SoundFile(io.BytesIO(data))
+    return file.read(frames if file.frames > 2**40 else -1, dtype="int16")  # a streamed flac does not tell its length
 
 
 def test_a_wav_has_the_bytes_of_the_command(server, spoken_by_command):
@@ -74,7 +75,7 @@ def test_every_format_decodes_to_the_same_speech_whole_or_streamed(server, spoke
         assert answer.status == 200
         streamed = bool(more) or name == "pcm"
         assert (answer.headers.get("transfer-encoding") == "chunked") == streamed
-        found = np.frombuffer(answer.body, "<i2") if name == "pcm" else samples_of(answer.body)
+        found = np.frombuffer(answer.body, "<i2") if name == "pcm" else samples_of(answer.body, len(wanted))
         if name == "mp3":
             assert 0 <= len(found) - len(wanted) < 5000
         else:
