@@ -82,13 +82,15 @@ class WarmVoice:
     def prepare(self, steps: int | None = None) -> Iterator[Part]:
         """Compile or load every shape for a number of steps, by default for all of the offer; an empty part each time.
 
-        Always in the order of the offer: XLA's cache identifies a function by its trace order, so nothing is compiled
-        again at the next start.
+        All of them are traced before the first is run, so that the next start finds every one in XLA's cache.
         """
         while (len(self._prepared) < len(self.offer.steps)) if steps is None else (steps not in self._prepared):
             yield next(self._preparation)
 
     def _prepare_all(self) -> Iterator[Part]:
+        for steps in self.offer.steps:
+            self.speaker.options = SynthesisOptions(steps=steps)
+            self.speaker.trace(self.source.voice.ladder[-1])
         for steps in self.offer.steps:
             for place, shape in enumerate(ladder := self.source.voice.ladder):
                 self.speaker.options = SynthesisOptions(steps=steps)

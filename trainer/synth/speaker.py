@@ -133,6 +133,15 @@ class Speaker:
         """The shapes in use so far, each compiled or loaded once for a number of steps."""
         return [shape for _, shape in self._ready]
 
+    def trace(self, largest: Shape) -> None:
+        """Trace the shapes up to `largest` for the steps of `options`, if that has not been done (0.3 s each).
+
+        XLA's cache identifies a function by its trace order, so smaller shapes are always traced.
+        """
+        for shape in self.voice.ladder[: self.voice.ladder.index(largest) + 1]:
+            if (self.options.steps, shape) not in self._traced:
+                self._traced[self.options.steps, shape] = self._trace(shape)
+
     def prepare(self, shape: Shape) -> None:
         """Compile or load the function of a shape for the steps of `options`, if that has not been done."""
         if (self.options.steps, shape) not in self._ready:
@@ -177,15 +186,11 @@ class Speaker:
     def _compile(self, shape: Shape) -> Callable[..., Generated]:
         """The compiled function of a shape; an empty text is spoken once, so that no real one waits."""
         began = time.perf_counter()
-        steps, ladder = self.options.steps, self.voice.ladder
-        # XLA's cache identifies a function by its trace order, so smaller shapes are always traced (0.3 s).
-        for smaller in ladder[: ladder.index(shape) + 1]:
-            if (steps, smaller) not in self._traced:
-                self._traced[steps, smaller] = self._trace(smaller)
-        function = self._traced[steps, shape]
+        self.trace(shape)
+        function = self._traced[self.options.steps, shape]
         function(*self._arguments(shape, [], 0, 0, 0))
         self.clock.compile_seconds += time.perf_counter() - began
-        self._ready[steps, shape] = function
+        self._ready[self.options.steps, shape] = function
         return function
 
     def _trace(self, shape: Shape) -> Callable[..., Generated]:
