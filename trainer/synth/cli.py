@@ -20,7 +20,7 @@ class _Synth(DefaultCommandGroup):
     usages = ("--ckpt DIR [OPTIONS] [TEXT]", "COMMAND --ckpt DIR ...")
 
 
-_checkpoint_option = click.option(
+checkpoint_option = click.option(
     "--ckpt",
     "checkpoint",
     type=_PATH,
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 @main.command(context_settings={"show_default": True})
-@_checkpoint_option
+@checkpoint_option
 @click.argument("text", required=False)
 @click.option("--file", type=_PATH, metavar="LINES.txt", help="One text a line; -o is then a folder.")
 @click.option(
@@ -77,7 +77,7 @@ def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | Non
 
 
 @main.command(context_settings={"show_default": True})
-@_checkpoint_option
+@checkpoint_option
 @click.option("--cache", type=_PATH, metavar="DIR", help="Whose sentences.  [default: the run's own]")
 @click.option("--split", type=click.Choice(["validation", "train"]), default="validation", help="Which of them.")
 @click.option("--limit", type=click.IntRange(1), default=100, help="Most sentences to speak; all recordings compete.")
@@ -110,7 +110,7 @@ _FORMAT_OPTIONS = {
 
 
 @main.command(context_settings={"show_default": True})
-@_checkpoint_option
+@checkpoint_option
 @click.argument("out", type=_PATH)
 @click.option(
     "--format", "kind", type=click.Choice(list(_FORMAT_OPTIONS)), default="saved-model",

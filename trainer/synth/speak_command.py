@@ -99,5 +99,5 @@ def _line(text: Text, speech: "Speech", sample_rate: int) -> str:
     pieces = f" in {speech.pieces} pieces" if speech.pieces > 1 else ""
     return (
         f"{text.out}: {audio_seconds:.2f} s of audio{pieces}, {speech.seconds:.2f} s of synthesis, "
-        f"real-time factor {speech.seconds / audio_seconds:.3f}"
+        f"first sound after {speech.first_seconds:.2f} s, real-time factor {speech.seconds / audio_seconds:.3f}"
     )
