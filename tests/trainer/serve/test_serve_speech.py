@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import soundfile
-from server_process import LONG
+from server_process import LONG, running_server
+
+from xtts.trainer.synth.cli import main
 
 HELLO = "hello there"
 FAST = {"speed": 4.0}
@@ -135,3 +137,13 @@ def test_the_official_client_speaks(server, tmp_path, spoken_by_command):
     with pytest.raises(openai.BadRequestError, match="voice: 'alloy' is not one of default") as refused:
         client.audio.speech.create(model="whole", voice="alloy", input=HELLO)
     assert refused.value.param == "voice"
+
+
+def test_an_exported_folder_is_served_too(call, finished_run, compile_cache, spoken_by_command, tmp_path):
+    folder = tmp_path / "small-voice"
+    code, _, err = call(main, "export", "--ckpt", finished_run[0], folder, "--format", "safetensors")
+    assert code == 0, err
+    with running_server(folder, XDG_CACHE_HOME=str(compile_cache)) as client:
+        assert client.get("/v1/models").json["data"][0]["id"] == "small-voice"
+        answer = client.post(FAST | {"input": HELLO, "response_format": "wav", "seed": 0})
+        assert answer.body == spoken_by_command(HELLO)

@@ -18,7 +18,8 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
 from xtts.trainer.run.checkpoint import META_FILE, STATE_FILE, find_checkpoint
 from xtts.trainer.synth.cli import main
-from xtts.trainer.synth.export.export_command import ONNX, ExportRequest, export, onnx_model
+from xtts.trainer.synth.export import onnx_model
+from xtts.trainer.synth.export.export_command import ONNX, ExportRequest, export
 from xtts.trainer.synth.export.onnx_model import OnnxOptions
 from xtts.trainer.synth.export.onnx_tokens import tokens_file
 from xtts.trainer.synth.voice_source import open_source

@@ -7,7 +7,8 @@ from onnx_graphs import hifigan, save
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.vocoder.vocoder import make_vocoder, vocoder_file
+from xtts.trainer.synth.vocoder import vocoder_file
+from xtts.trainer.synth.vocoder.vocoder import make_vocoder
 from xtts.trainer.synth.vocoder.vocoder_file import read_vocoder_file
 
 
