@@ -10,6 +10,7 @@ TRAIN_ARGS ?=
 TEST_ARGS ?=
 BENCH_ARGS ?= --quick
 SYNTH_ARGS ?=
+APP_ARGS ?=
 DOCTOR_ARGS ?=
 CKPT ?= $(patsubst %/,%,$(dir $(firstword $(shell ls -t runs/*/run.json 2>/dev/null))))
 TEXT ?= The first words of a new voice.
@@ -29,7 +30,7 @@ SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 ORIGIN := $(CACHE).corpus
 
 .DEFAULT_GOAL := help
-.PHONY: help train features refresh verify test check bench synth doctor clean
+.PHONY: help train features refresh verify test check bench synth app doctor clean
 
 help:
 	@echo "make train [CONFIG=tiny] [GPU=rtx4090] [DATA=...] [TRAIN_ARGS='--steps N']"
@@ -38,6 +39,7 @@ help:
 	@echo "                DATA=corpora.yaml: several corpora in one cache, see docs/cache-format.md"
 	@echo "                LANGUAGE=fa (de, ru, ...): for a corpus in that language, in features-fa/"
 	@echo "make synth TEXT='...' [CKPT=runs/NAME]               speak into out.wav with the newest run"
+	@echo "make app [CKPT=runs/NAME]       a page to try the newest run, and a server as OpenAI's clients expect it"
 	@echo "make verify     check the cache"
 	@echo "make doctor     what would slow training down here, and what to change"
 	@echo "make test       the tests            make check   ruff, mypy, pyright, layering, wheel contents"
@@ -101,6 +103,10 @@ check: $(READY)
 synth: $(READY)
 	$(if $(CKPT),,$(error no checkpoint in runs/: make train comes first, or give CKPT=DIR))
 	$(BIN)/xtts-synth --ckpt '$(CKPT)' -o out.wav $(SYNTH_ARGS) -- "$$TEXT"
+
+app: $(READY)
+	$(if $(CKPT),,$(error no checkpoint in runs/: make train comes first, or give CKPT=DIR))
+	$(BIN)/xtts-synth serve --ckpt '$(CKPT)' --open $(APP_ARGS)
 
 # Every benchmark, ratios first; BENCH_ARGS= runs them at full size.
 bench: $(READY)

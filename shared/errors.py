@@ -48,6 +48,13 @@ def build_command(cache: Path, *, fresh: bool = False) -> str:
     return f"run xtts-precompute build{option} --cache {shlex.quote(str(cache))} --data <its corpus> --config <its own>"
 
 
+def warn(line: str) -> None:
+    """Print a warning on stderr."""
+    import sys
+
+    print(f"warning: {line}", file=sys.stderr)
+
+
 @contextmanager
 def reported() -> Iterator[None]:
     """Turn a `LockstepError` or Ctrl-C inside a command into one line on stderr and the right exit code."""

@@ -44,8 +44,8 @@ ROOMS = {
     "shared": [["system", "audio", "text"], ["cache"]],
     "precompute": [["workers", "corpus"], ["build"], ["check", "view", "sample"], ["cli", "library"], ["__init__"]],
     "trainer": [
-        ["system", "data", "model"], ["engine"], ["evaluation"], ["run"], ["synth", "doctor"], ["cli", "library"],
-        ["__init__"],
+        ["system", "data", "model"], ["engine"], ["evaluation"], ["run"], ["synth", "doctor"], ["serve"],
+        ["cli", "library"], ["__init__"],
     ],
 }  # fmt: skip
 """The folders of each stage, lowest first: a folder imports itself and those of the rows before its own. Modules at the

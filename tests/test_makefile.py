@@ -1,5 +1,6 @@
 """What `make train` does first: the commands are stand-ins that write down how they were called."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,7 @@ def make(tmp_path):
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / ".ready").touch()
-    for name in ("xtts-precompute", "xtts-train"):
+    for name in ("xtts-precompute", "xtts-train", "xtts-synth"):
         path = tmp_path / ".venv" / "bin" / name
         path.write_text(STAND_IN)
         path.chmod(0o755)
@@ -81,6 +82,14 @@ def test_a_cache_that_make_did_not_build_is_left_alone(make, tmp_path):
 def test_an_overlay_for_a_gpu(make):
     call = make("train", "GPU=rtx4090", "CONFIG=normal", "TRAIN_ARGS=--steps 9")[0][-1]
     assert call == "xtts-train --config normal --config gpu/rtx4090 --cache features --resume --steps 9"
+
+
+def test_the_app_serves_the_newest_run(make, tmp_path):
+    for seconds, name in enumerate(("old", "new")):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "run.json").touch()
+        os.utime(tmp_path / "runs" / name / "run.json", (seconds, seconds))
+    assert make("app", "APP_ARGS=--port 0")[0] == ["xtts-synth serve --ckpt runs/new --open --port 0"]
 
 
 PYTHON_WITHOUT_PIP = """#!/bin/sh

@@ -37,6 +37,7 @@ def test_every_file_of_every_stage_is_in_the_wheel(wheel_names):
         for path in (ROOT / stage).rglob(pattern)
     }
     wanted.add("xtts/precompute/view/report.html")
+    wanted |= {f"xtts/trainer/serve/page/{name}" for name in ("index.html", "page.css", "page.js")}
     wanted |= {f"xtts/precompute/sample/languages/{code}.txt" for code in ("cmn", "de", "es", "fa", "hi", "ru")}
     assert len(wanted) > 30
     assert wanted <= wheel_names

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 _BENCHMARKS = Path(__file__).parents[1]
-_MODULES = {"precompute": "xtts.precompute.cli", "train": "xtts.trainer.cli"}
+_MODULES = {"precompute": "xtts.precompute.cli", "train": "xtts.trainer.cli", "synth": "xtts.trainer.serve.cli"}
 
 
 def command_line(stage: str, *arguments: object) -> list[str]:

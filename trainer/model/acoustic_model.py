@@ -6,7 +6,6 @@ L tokens, T frames, M mel channels, D width. All shapes are static and every met
 
 import itertools
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import keras
@@ -16,7 +15,7 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import ModelConfig
 from xtts.trainer.model.alignment import gaussian_scores, round_durations, search_durations
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.model.layers import apply_mask, glorot, length_mask
+from xtts.trainer.model.layers import apply_mask, axis_size, glorot, length_mask
 from xtts.trainer.model.losses import duration_deviance, sum_of_squares
 from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder
 from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
@@ -70,6 +69,14 @@ class AlignedClips(NamedTuple):
     """float32[B], loss per clip."""
     duration: tf.Tensor
     """float32[B], loss per clip."""
+
+
+class TimedTokens(NamedTuple):
+    """Texts before their mels are drawn: [B, L, D], float32[B, L, M] in normalised mel units, frames int32[B, L]."""
+
+    encodings: tf.Tensor
+    mean: tf.Tensor
+    durations: tf.Tensor
 
 
 class AcousticModel(keras.Model):  # type: ignore[misc]
@@ -250,16 +257,9 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.scored)
 
     def generate(
-        self,
-        tokens: tf.Tensor,
-        token_length: tf.Tensor,
-        *,
-        noise: tf.Tensor,
-        steps: int,
-        temperature: tf.Tensor,
-        speed: tf.Tensor,
-        conditioning: Conditioning = NOBODY,
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        self, tokens: tf.Tensor, token_length: tf.Tensor, *, noise: tf.Tensor, steps: int, temperature: tf.Tensor,
+        speed: tf.Tensor, conditioning: Conditioning = NOBODY,
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:  # fmt: skip
         """Synthesise: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
 
         tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal,
@@ -267,30 +267,31 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         The voice of `conditioning` comes from `encode_reference`. A clip longer than T frames is cut off there;
         mel_length and durations still give its full length.
         """
-        valid, frames = length_mask(token_length, tokens.shape[1]), noise.shape[1]
+        timed = self.time_tokens(tokens, token_length, longest=noise.shape[1], speed=speed, conditioning=conditioning)
+        mel_length = tf.reduce_sum(timed.durations, axis=1)
+        mel = self.speak_tokens(timed, mel_length, noise * temperature, steps=steps, conditioning=conditioning)
+        return mel, mel_length, timed.durations
+
+    def time_tokens(
+        self, tokens: tf.Tensor, token_length: tf.Tensor, *, longest: int, speed: tf.Tensor, conditioning: Conditioning
+    ) -> TimedTokens:
+        """Encode the text and predict its durations; longest: most frames of one token, the others as in `generate`."""
+        valid = length_mask(token_length, axis_size(tokens, 1))
         encodings, mean = self.encode(tokens, valid, conditioning, None)
         # No token lasts longer than the whole shape: an untrained predictor must not overflow the exponential.
-        log_frames = tf.minimum(self.duration_predictor(encodings, valid, None), math.log(frames))
+        log_frames = tf.minimum(self.duration_predictor(encodings, valid, None), math.log(longest))
         exact = apply_mask(tf.maximum(tf.exp(log_frames) / speed, 1.0), valid[..., 0])
-        durations = round_durations(exact)
-        mel_length = tf.reduce_sum(durations, axis=1)
+        return TimedTokens(encodings, mean, round_durations(exact))
+
+    def speak_tokens(
+        self, timed: TimedTokens, mel_length: tf.Tensor, noise: tf.Tensor, *, steps: int, conditioning: Conditioning
+    ) -> tf.Tensor:
+        """Mel of timed tokens: float32[B, T, M], T the frames of the noise, which is already scaled by the temperature.
+
+        mel_length: int32[B], sums of the durations; the others as in `generate`.
+        """
+        frames = axis_size(noise, 1)
         frame_mask = length_mask(mel_length, frames)
-        _, text = self.decoder.regulate_length(encodings, mean, durations, frames)
-        start = apply_mask(noise * temperature, frame_mask)
-        mel = self._solve(start, text, frame_mask, lambda time: self.decoder.condition(time, conditioning), steps)
-        mel = tf.where(frame_mask, mel * self.mel_deviation + self.mel_mean, self.silence)
-        return mel, mel_length, durations
-
-    def _solve(
-        self, start: tf.Tensor, text: tf.Tensor, frame_mask: tf.Tensor,
-        condition: Callable[[tf.Tensor], tf.Tensor], steps: int,
-    ) -> tf.Tensor:  # fmt: skip
-        """Follow the vector field from noise at time 0 to a normalised mel at time 1: float32[B, T, M]."""
-
-        def advance(step: tf.Tensor, mel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            time = tf.fill([start.shape[0]], tf.cast(step, tf.float32) / steps)
-            field = self.decoder(mel, text, frame_mask, condition(time))
-            return step + 1, mel + field / steps
-
-        _, mel = tf.while_loop(lambda step, _: step < steps, advance, (0, start), maximum_iterations=steps)
-        return mel
+        _, text = self.decoder.regulate_length(timed.encodings, timed.mean, timed.durations, frames)
+        mel = self.decoder.solve(apply_mask(noise, frame_mask), text, frame_mask, conditioning, steps)
+        return tf.where(frame_mask, mel * self.mel_deviation + self.mel_mean, self.silence)

@@ -138,7 +138,7 @@ def _trace_backward(entries: tf.Tensor, last_token: tf.Tensor, mel_length: tf.Te
     return tf.transpose(edges[1:] - edges[:-1])
 
 
-def duration_path(durations: tf.Tensor, frames: int) -> tf.Tensor:
+def duration_path(durations: tf.Tensor, frames: int | tf.Tensor) -> tf.Tensor:
     """One-hot token of each frame, zero for frames after the last token.
 
     durations: int32[B, L] -> float32[B, T, L], T = frames. `tf.matmul(path, values)` repeats each token's value over
@@ -152,7 +152,7 @@ def duration_path(durations: tf.Tensor, frames: int) -> tf.Tensor:
     return tf.cast((frame >= starts) & (frame < ends), tf.float32)
 
 
-def frame_places(durations: tf.Tensor, frames: int) -> tuple[tf.Tensor, tf.Tensor]:
+def frame_places(durations: tf.Tensor, frames: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """First frame and duration of each frame's token; both 0 for a frame without a token.
 
     durations: int32[B, L] -> int32[B, T], int32[B, T], T = frames

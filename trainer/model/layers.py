@@ -31,7 +31,13 @@ def embedding_table(
     return keras.layers.Embedding(rows, width, initial, dtype=dtype, name=name)
 
 
-def length_mask(length: tf.Tensor, size: int) -> tf.Tensor:
+def axis_size(x: tf.Tensor, axis: int) -> int | tf.Tensor:
+    """Size of an axis: a number where the shape is locked, as in training; int32[] in an exported graph of any size."""
+    size: int | None = x.shape[axis]
+    return tf.shape(x)[axis] if size is None else size
+
+
+def length_mask(length: tf.Tensor, size: int | tf.Tensor) -> tf.Tensor:
     """length: int32[B] -> bool[B, size, 1], true inside the length."""
     return (tf.range(size) < length[:, tf.newaxis])[..., tf.newaxis]
 
@@ -51,8 +57,8 @@ def sinusoids(position: tf.Tensor, width: int, *, longest: float) -> tf.Tensor:
 
 def rotate(x: tf.Tensor) -> tf.Tensor:
     """Rotary positions (RoFormer, 2104.09864, eq. 34): [B, heads, L, D] turned by angles that grow with L."""
-    length, width = x.shape[-2:]
-    sine, cosine = tf.split(sinusoids(tf.range(length, dtype=tf.float32), width, longest=1e4), 2, -1)
+    position = tf.cast(tf.range(axis_size(x, -2)), tf.float32)
+    sine, cosine = tf.split(sinusoids(position, x.shape[-1], longest=1e4), 2, -1)
     first, second = tf.split(tf.cast(x, tf.float32), 2, axis=-1)
     return tf.cast(tf.concat([first * cosine - second * sine, first * sine + second * cosine], axis=-1), x.dtype)
 
@@ -86,7 +92,7 @@ class SelfAttention(keras.layers.Layer):  # type: ignore[misc]
 
     def call(self, x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
         """x: [B, L, D], valid: bool[B, L, 1] -> [B, L, D]."""
-        batch, tokens, width = x.shape
+        batch, tokens, width = x.shape[0], axis_size(x, 1), self.width
         head_width = width // self.heads
         heads = tf.reshape(self.qkv(x), [batch, tokens, 3, self.heads, head_width])
         query, key, value = tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
@@ -172,10 +178,12 @@ class DepthwiseConvolution(keras.layers.Layer):  # type: ignore[misc]
         # A sum of K shifted products fuses into one loop. Measured inside XLA on 2 cores, forward | with gradient,
         # ms, K=7: [8, 312, 128] shifts 0.6 | 2.3, tf.nn.depthwise_conv2d 7.6 | 18, a dense convolution with a diagonal
         # kernel 1.6 | 4.7; [8, 312, 256] shifts 0.5 | 4.9, depthwise_conv2d 29 | 69, dense 11 | 32.
-        size = x.shape[1]
+        side = self.taps // 2
         kernel = tf.convert_to_tensor(self.kernel)
-        padded = tf.pad(x, [[0, 0], [self.taps // 2, self.taps // 2], [0, 0]])
-        return tf.add_n([padded[:, k : k + size] * kernel[k] for k in range(self.taps)]) + self.bias
+        padded = tf.pad(x, [[0, 0], [side, side], [0, 0]])
+        # Ends counted from the back suit a dynamic size too: with k + size an ONNX loop has three times the nodes.
+        shifted = [padded[:, k : (k - 2 * side) or None] for k in range(self.taps)]
+        return tf.add_n([part * kernel[k] for k, part in enumerate(shifted)]) + self.bias
 
 
 class AdaptiveNorm(keras.layers.Layer):  # type: ignore[misc]

@@ -20,6 +20,7 @@ from xtts.trainer.model.layers import (
     TimeEmbedding,
     TransformerBlock,
     apply_mask,
+    axis_size,
     embedding_table,
     glorot,
 )
@@ -140,7 +141,7 @@ def position_features(first: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
     """
     # Without it the decoder could infer the position only from changes between tokens.
     length = tf.cast(tf.maximum(lengths, 1), tf.float32)
-    angle = math.pi * (tf.cast(tf.range(first.shape[1]) - first, tf.float32) + 0.5) / length
+    angle = math.pi * (tf.cast(tf.range(axis_size(first, 1)) - first, tf.float32) + 0.5) / length
     features = tf.stack([tf.cos(angle), tf.sin(angle), tf.cos(2.0 * angle), tf.math.log(length)], axis=-1)
     return tf.where(lengths[..., tf.newaxis] > 0, features, 0.0)
 
@@ -198,7 +199,7 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         self.output_projection.build((None, self.width))
 
     def regulate_length(
-        self, encodings: tf.Tensor, mean: tf.Tensor, durations: tf.Tensor, frames: int
+        self, encodings: tf.Tensor, mean: tf.Tensor, durations: tf.Tensor, frames: int | tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Repeat means and encodings of the tokens over their frames, T = frames; zero without a token.
 
@@ -229,3 +230,19 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         for block in self.blocks:
             x = block(x, valid, condition)
         return self.output_projection(self.norm(x, condition)[0])
+
+    def solve(
+        self, start: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, conditioning: Conditioning, steps: int
+    ) -> tf.Tensor:
+        """Follow the vector field from noise at time 0 to a normalised mel at time 1, in Euler steps: float32[B, T, M].
+
+        start: float32[B, T, M], the noise, zero outside the clip; the others as in `call` and `condition`.
+        """
+
+        def advance(step: tf.Tensor, mel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            time = tf.fill([start.shape[0]], tf.cast(step, tf.float32) / steps)
+            field = self(mel, text, valid, self.condition(time, conditioning))
+            return step + 1, mel + field / steps
+
+        _, mel = tf.while_loop(lambda step, _: step < steps, advance, (0, start), maximum_iterations=steps)
+        return mel

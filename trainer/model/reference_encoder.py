@@ -10,7 +10,15 @@ import keras
 import tensorflow as tf
 
 from xtts.shared.config import ModelConfig
-from xtts.trainer.model.layers import ConvolutionBlock, Seeds, apply_mask, attention_logits, glorot, length_mask
+from xtts.trainer.model.layers import (
+    ConvolutionBlock,
+    Seeds,
+    apply_mask,
+    attention_logits,
+    axis_size,
+    glorot,
+    length_mask,
+)
 from xtts.trainer.model.random_numbers import fold_seed
 
 
@@ -49,11 +57,12 @@ class CrossAttention(keras.layers.Layer):  # type: ignore[misc]
             # Finite, so that a recording of no frames gets a uniform softmax and not NaN.
             scores += tf.where(tf.transpose(valid, [0, 2, 1])[:, tf.newaxis], 0.0, -1e9)
         mixed = tf.matmul(tf.cast(tf.nn.softmax(scores), value.dtype), value)
-        return self.output_projection(tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, x.shape[1], self.width]))
+        joined = tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [axis_size(x, 0), -1, self.width])
+        return self.output_projection(joined)
 
     def _split(self, x: tf.Tensor, parts: int) -> list[tf.Tensor]:
         """[B, N, parts D] -> [B, heads, N, D / heads], `parts` of them."""
-        heads = tf.reshape(x, [-1, x.shape[1], parts, self.heads, self.width // self.heads])
+        heads = tf.reshape(x, [axis_size(x, 0), -1, parts, self.heads, self.width // self.heads])
         split: list[tf.Tensor] = tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
         return split
 

@@ -23,8 +23,8 @@ FORMAT_VERSION = 1
 _TYPE = "F32"
 _LARGEST_CONFIG_BYTES = 2**16
 _LARGEST_JSON_BYTES = 2**26
-_DEEPEST_CONFIG = 2
-"""Sections of settings."""
+_DEEPEST_CONFIG = 3
+"""Sections of settings, and `data.filters` inside one."""
 
 
 def is_model_folder(path: Path) -> bool:

@@ -20,7 +20,7 @@ class _Synth(DefaultCommandGroup):
     usages = ("--ckpt DIR [OPTIONS] [TEXT]", "COMMAND --ckpt DIR ...")
 
 
-_checkpoint_option = click.option(
+checkpoint_option = click.option(
     "--ckpt",
     "checkpoint",
     type=_PATH,
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 @main.command(context_settings={"show_default": True})
-@_checkpoint_option
+@checkpoint_option
 @click.argument("text", required=False)
 @click.option("--file", type=_PATH, metavar="LINES.txt", help="One text a line; -o is then a folder.")
 @click.option(
@@ -77,7 +77,7 @@ def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | Non
 
 
 @main.command(context_settings={"show_default": True})
-@_checkpoint_option
+@checkpoint_option
 @click.option("--cache", type=_PATH, metavar="DIR", help="Whose sentences.  [default: the run's own]")
 @click.option("--split", type=click.Choice(["validation", "train"]), default="validation", help="Which of them.")
 @click.option("--limit", type=click.IntRange(1), default=100, help="Most sentences to speak; all recordings compete.")
@@ -101,28 +101,52 @@ def evaluate(checkpoint: Path, cache: Path | None, split: "Split", limit: int, j
         )
 
 
-@main.command(context_settings={"show_default": True})
-@_checkpoint_option
-@click.argument("out", type=_PATH)
-@_steps_option
-@click.option(
-    "--format", "kind", type=click.Choice(["saved-model", "safetensors"]), default="saved-model",
-    help="For stock TensorFlow alone, or weights and a model card for --ckpt and --init-from elsewhere.",
-)  # fmt: skip
-@click.option("--license", "license_name", metavar="ID", help="For the model card.  [default: not stated]")
-@click.option("--evaluation", type=_PATH, metavar="FILE.json", help="Of evaluate --json, for the model card.")
-def export(checkpoint: Path, out: Path, steps: int, kind: str, license_name: str | None,
-           evaluation: Path | None) -> None:  # fmt: skip
-    """Write the model as a SavedModel, or as a folder to pass on."""
-    with reported():
-        from xtts.trainer.synth.export import ExportRequest
-        from xtts.trainer.synth.export import export as run_export
+_FORMAT_OPTIONS = {
+    "saved-model": ("steps",),
+    "safetensors": ("license_name", "evaluation"),
+    "onnx": ("steps", "vocoder", "noise_input", "language", "speaker_wav"),
+}
+"""The options of `export` that belong to each format."""
 
-        run_export(
-            ExportRequest(
-                checkpoint=checkpoint, out=out, steps=steps, format=kind, license=license_name, evaluation=evaluation
-            )
-        )
+
+@main.command(context_settings={"show_default": True})
+@checkpoint_option
+@click.argument("out", type=_PATH)
+@click.option(
+    "--format", "kind", type=click.Choice(list(_FORMAT_OPTIONS)), default="saved-model",
+    help="For stock TensorFlow; for --ckpt and --init-from elsewhere, with a model card; for onnxruntime.",
+)  # fmt: skip
+@_steps_option
+@click.option("--license", "license_name", metavar="ID", help="safetensors: for the card.  [default: not stated]")
+@click.option("--evaluation", type=_PATH, metavar="FILE.json", help="safetensors: of evaluate --json.")
+@click.option("--vocoder", type=_PATH, metavar="FILE.onnx", help="onnx: to join, so that the graph gives samples.")
+@click.option("--noise-input", is_flag=True, help="onnx: the noise is an input, for comparisons.")
+@click.option("--language", metavar="CODE", help="onnx: the one that is spoken, of a model of several.")
+@click.option("--speaker-wav", type=_PATH, metavar="REF", help="onnx: its voice, of a model with voice latents.")
+def export(checkpoint: Path, out: Path, kind: str, steps: int, license_name: str | None, evaluation: Path | None,
+           vocoder: Path | None, noise_input: bool, language: str | None,
+           speaker_wav: Path | None) -> None:  # fmt: skip
+    """Write the model as a SavedModel, as a folder to pass on, or as an ONNX graph."""
+    with reported():
+        _refuse_options_of_other_formats(kind)
+        from xtts.trainer.synth.export.export_command import ExportRequest
+        from xtts.trainer.synth.export.export_command import export as run_export
+        from xtts.trainer.synth.export.model_card import CardOptions
+        from xtts.trainer.synth.export.onnx_model import OnnxOptions
+
+        card = CardOptions(license=license_name, evaluation=evaluation)
+        onnx = OnnxOptions(vocoder=vocoder, noise_input=noise_input, language=language, speaker_wav=speaker_wav)
+        run_export(ExportRequest(checkpoint=checkpoint, out=out, format=kind, steps=steps, card=card, onnx=onnx))
+
+
+def _refuse_options_of_other_formats(kind: str) -> None:
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        formats = [name for name, options in _FORMAT_OPTIONS.items() if parameter.name in options]
+        given = context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
+        if given and formats and kind not in formats:
+            expected = f"--format {' or '.join(formats)}"
+            raise LockstepError(parameter.opts[0], found=f"together with --format {kind}", expected=expected)
 
 
 if __name__ == "__main__":

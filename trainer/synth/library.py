@@ -15,7 +15,7 @@ from xtts.trainer.synth.evaluate import EvaluationRequest, evaluate
 from xtts.trainer.synth.input_texts import Text, check_speakable
 from xtts.trainer.synth.reference_recording import read_recording
 from xtts.trainer.synth.speak_command import make_narrator
-from xtts.trainer.synth.vocoder import GRIFFIN_LIM, check_vocoder, make_vocoder
+from xtts.trainer.synth.vocoder.vocoder import GRIFFIN_LIM, check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import open_source
 
 if TYPE_CHECKING:

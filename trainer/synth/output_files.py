@@ -35,11 +35,16 @@ def _check_writable(folder: Path, option: str) -> None:
 
 def write_wav(path: Path, samples: np.ndarray, sample_rate: int) -> None:
     """samples: float32[S] in -1 to 1; 16-bit PCM."""
+    write_whole(path, wav_bytes(samples, sample_rate))
+
+
+def wav_bytes(samples: np.ndarray, sample_rate: int) -> bytes:
+    """A whole wav file; samples: float32[S] in -1 to 1; 16-bit PCM."""
     import soundfile
 
     data = io.BytesIO()
     soundfile.write(data, samples, sample_rate, subtype="PCM_16", format="WAV")
-    write_whole(path, data.getvalue())
+    return data.getvalue()
 
 
 def write_mel(path: Path, mel: np.ndarray) -> None:

@@ -19,8 +19,11 @@ _BREAKS = tuple(
 )
 
 
-def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Ordered pieces of `text` that each fit or are a single character; one piece if the whole text fits."""
+def split_text(text: str, fits: Callable[[str], bool], short: Callable[[str], bool] | None = None) -> list[str]:
+    """Ordered pieces of `text` that each fit or are a single character; one piece if the whole text fits.
+
+    Neighbouring sentences of a longer text are joined while they are together `short`, by default while they fit.
+    """
     text = text.strip()
     if not text:
         return []
@@ -29,7 +32,8 @@ def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
     for pattern in _BREAKS:
         parts = list(_cut(text, pattern))
         if len(parts) > 1:
-            return [piece for part in _pack(parts, fits) for piece in split_text(part, fits)]
+            joined = _pack(parts, short if short and pattern is _BREAKS[0] else fits)
+            return [piece for part in joined for piece in split_text(part, fits, short)]
     middle = len(text) // 2
     return split_text(text[:middle], fits) + split_text(text[middle:], fits)
 
@@ -45,7 +49,7 @@ def _cut(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
 
 
 def _pack(parts: list[str], fits: Callable[[str], bool]) -> Iterator[str]:
-    """Join neighbours while they fit: a model speaks a paragraph better than its fragments."""
+    """Join neighbours while they fit: fragments such as "Mr." or "Yes." are not spoken alone."""
     packed = parts[0]
     for part in parts[1:]:
         if fits((packed + part).strip()):

@@ -1,19 +1,18 @@
 """`xtts-synth TEXT`: checks everything before it imports TensorFlow."""
 
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, warn
 from xtts.shared.text.text_normalization import expand
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.input_texts import Text, check_speakable, read_texts
 from xtts.trainer.synth.output_files import check_file, check_folder, write_mel, write_wav
 from xtts.trainer.synth.reference_recording import read_recording
-from xtts.trainer.synth.vocoder import Vocoder, check_vocoder, make_vocoder
+from xtts.trainer.synth.vocoder.vocoder import Vocoder, check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
@@ -100,10 +99,5 @@ def _line(text: Text, speech: "Speech", sample_rate: int) -> str:
     pieces = f" in {speech.pieces} pieces" if speech.pieces > 1 else ""
     return (
         f"{text.out}: {audio_seconds:.2f} s of audio{pieces}, {speech.seconds:.2f} s of synthesis, "
-        f"real-time factor {speech.seconds / audio_seconds:.3f}"
+        f"first sound after {speech.first_seconds:.2f} s, real-time factor {speech.seconds / audio_seconds:.3f}"
     )
-
-
-def warn(line: str) -> None:
-    """Print a warning on stderr."""
-    print(f"warning: {line}", file=sys.stderr)

@@ -108,35 +108,61 @@ def generator(model: AcousticModel, frames: int, steps: int, conditioning: Seque
     return generate
 
 
+def mean_latents(encode: Callable[..., tf.Tensor], mel: np.ndarray, frames: int, silence: float) -> np.ndarray:
+    """The voice of a recording, float32[1, N, D]: the mean latents of its crops.
+
+    encode: the function of `reference_signature`; mel: float32[T, M]; frames: F of a crop; silence: natural log.
+    """
+    latents = []
+    for crop in split_crops(mel, frames):
+        padded = np.full([1, frames, mel.shape[1]], silence, np.float32)
+        padded[0, : len(crop)] = crop
+        latents.append(encode(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
+    mean: np.ndarray = np.mean(latents, axis=0)
+    return mean
+
+
 class Speaker:
-    """Speaks token sequences with one checkpoint; with voice latents, call `encode_reference` first."""
+    """Speaks token sequences with one checkpoint; with voice latents, call `encode_reference` first.
+
+    `options` may be replaced between two calls of `speak`: another number of steps has its own compiled functions.
+    """
 
     def __init__(self, source: Source, options: SynthesisOptions) -> None:
         self.source, self.voice, self.options = source, source.voice, options
         self.model = load_model(source)
         self.clock = Clock()
-        self._traced: dict[Shape, Callable[..., Generated]] = {}
-        self._ready: dict[Shape, Callable[..., Generated]] = {}
+        self._traced: dict[tuple[int, Shape], Callable[..., Generated]] = {}
+        self._ready: dict[tuple[int, Shape], Callable[..., Generated]] = {}
         self._latents: tf.Tensor | None = None
         # Traced first: XLA's cache identifies a function by its trace order.
         self._encode_reference = self._trace_reference_encoder() if source.model.voice_latents else None
 
     @property
     def compiled_shapes(self) -> list[Shape]:
-        """The shapes in use so far, each compiled or loaded once."""
-        return list(self._ready)
+        """The shapes in use so far, each compiled or loaded once for a number of steps."""
+        return [shape for _, shape in self._ready]
+
+    def trace(self, largest: Shape) -> None:
+        """Trace the shapes up to `largest` for the steps of `options`, if that has not been done (0.3 s each).
+
+        XLA's cache identifies a function by its trace order, so smaller shapes are always traced.
+        """
+        for shape in self.voice.ladder[: self.voice.ladder.index(largest) + 1]:
+            if (self.options.steps, shape) not in self._traced:
+                self._traced[self.options.steps, shape] = self._trace(shape)
+
+    def prepare(self, shape: Shape) -> None:
+        """Compile or load the function of a shape for the steps of `options`, if that has not been done."""
+        if (self.options.steps, shape) not in self._ready:
+            self._compile(shape)
 
     def encode_reference(self, mel: np.ndarray) -> None:
         """Set the voice to the mean latents of a recording's crops; mel: float32[T, M]."""
         if self._encode_reference is None:
             raise LockstepError(str(self.source.checkpoint), found="a model without voice latents")
-        frames = self.source.model.voice_frames
-        latents = []
-        for crop in split_crops(mel, frames):
-            padded = np.full([1, frames, mel.shape[1]], self.voice.mel_profile.silence, np.float32)
-            padded[0, : len(crop)] = crop
-            latents.append(self._encode_reference(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
-        self._latents = tf.constant(np.mean(latents, axis=0))
+        frames, silence = self.source.model.voice_frames, self.voice.mel_profile.silence
+        self._latents = tf.constant(mean_latents(self._encode_reference, mel, frames, silence))
 
     def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> Utterance:
         """Speak tokens that fit the largest shape; `number` keys the noise, speaker and language are table rows.
@@ -155,7 +181,7 @@ class Speaker:
             shape = next((larger for larger in longer if larger.frames >= frames), longer[-1])
 
     def _run(self, shape: Shape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, int]:
-        function = self._ready.get(shape) or self._compile(shape)
+        function = self._ready.get((self.options.steps, shape)) or self._compile(shape)
         began = time.perf_counter()
         mel, mel_length = function(*arguments)
         found = mel[0].numpy(), int(mel_length[0].numpy())
@@ -165,14 +191,11 @@ class Speaker:
     def _compile(self, shape: Shape) -> Callable[..., Generated]:
         """The compiled function of a shape; an empty text is spoken once, so that no real one waits."""
         began = time.perf_counter()
-        ladder = self.voice.ladder
-        # XLA's cache identifies a function by its trace order, so smaller shapes are always traced (0.3 s).
-        for smaller in ladder[len(self._traced) : ladder.index(shape) + 1]:
-            self._traced[smaller] = self._trace(smaller)
-        function = self._traced[shape]
+        self.trace(shape)
+        function = self._traced[self.options.steps, shape]
         function(*self._arguments(shape, [], 0, 0, 0))
         self.clock.compile_seconds += time.perf_counter() - began
-        self._ready[shape] = function
+        self._ready[self.options.steps, shape] = function
         return function
 
     def _trace(self, shape: Shape) -> Callable[..., Generated]:

@@ -9,7 +9,8 @@ import pytest
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
-from xtts.trainer.model.acoustic_model import AcousticModel
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
+from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.run.model_folder import least_parameters, read_config, write_model_folder
 from xtts.trainer.run.stored_model import open_model
 
@@ -174,7 +175,5 @@ def test_other_files_are_checked_too(folder, file, text, message):
 @pytest.mark.parametrize("size", ["micro", "tiny", "small"])
 def test_no_model_has_fewer_parameters_than_the_least(config, size, latents):
     model = (config if size == "micro" else load_config(size)).model.model_copy(update={"voice_latents": latents})
-    made = AcousticModel(
-        model, vocabulary=len(TABLE.symbols), mel_channels=80, mel_mean=0.0, mel_deviation=1.0, speakers=2, languages=1
-    )
+    made = AcousticModel(model, Vocabularies(len(TABLE.symbols), speakers=2, languages=1), MelScale(80, 0.0, 1.0))
     assert 0.4 * made.parameter_count < least_parameters(model, VOICE) <= made.parameter_count

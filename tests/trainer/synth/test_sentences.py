@@ -26,3 +26,21 @@ def test_sentences_end_at_their_marks(text, pieces):
 def test_wide_commas_are_next_and_3_5_stays_whole():
     assert split_text("今天好，明天也好", lambda part: len(part) <= 5) == ["今天好，", "明天也好"]
     assert split_text("es kostet 3.5 Euro", lambda part: len(part) <= 14) == ["es kostet 3.5", "Euro"]
+
+
+def test_sentences_of_a_long_text_are_joined_only_while_they_are_short():
+    def split(text):
+        return split_text(text, lambda part: len(part) <= 30, lambda part: len(part) <= 12)
+
+    assert split("Yes. No. One came home late. Mr. Fox left. He was tired, and so was she.") == [
+        "Yes. No.",
+        "One came home late.",
+        "Mr.",
+        "Fox left.",
+        "He was tired, and so was she.",
+    ]
+    assert split("One came home. He left. Bye.") == ["One came home. He left. Bye."]
+    assert split("one came home, and left, and never came again to see us") == [
+        "one came home, and left,",
+        "and never came again to see us",
+    ]

@@ -12,7 +12,7 @@ from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.run.checkpoint import describe, save_checkpoint
-from xtts.trainer.synth.export import ExportRequest, export
+from xtts.trainer.synth.export.export_command import ExportRequest, export
 from xtts.trainer.synth.reference_recording import read_recording, split_crops
 from xtts.trainer.synth.speak_command import Request, speak
 from xtts.trainer.synth.speaker import Speaker

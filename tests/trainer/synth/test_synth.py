@@ -107,6 +107,7 @@ def test_speech_repeats_and_a_silent_pause_joins_the_pieces(narrator):
     speech = say(narrator, words)
     np.testing.assert_array_equal(say(narrator, words).mel, speech.mel)
     assert speech.pieces > 1
+    assert 0 < speech.first_seconds < speech.seconds
     assert len(speech.samples) == len(speech.mel) * HIFIGAN.hop_samples
     silent = np.all(speech.mel == np.float32(HIFIGAN.silence), axis=1)
     assert silent.sum() == 13 * (speech.pieces - 1)
@@ -167,6 +168,7 @@ def test_the_command_speaks_a_file_of_lines(finished_run, tmp_path):
         samples, rate = soundfile.read(tmp_path / "spoken" / name)
         assert rate == 22_050
         assert line.startswith(f"spoken/{name}: {len(samples) / rate:.2f} s of audio")
+        assert "first sound after" in line
         assert "real-time factor" in line
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xtts.shared.audio.inverse_stft import WINDOWS, StftSettings, inverse_stft
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.vocoder_file import VocoderFile, read_vocoder_file
+from xtts.trainer.synth.vocoder.vocoder_file import VocoderFile
 
 PROFILE_KEY = "mel_profile"
 """Metadata that names the mel profile."""
@@ -31,14 +31,21 @@ _MOST_MEMORY = 2**32
 _LARGEST_FFT = 2**16
 
 
+class MelInput(NamedTuple):
+    """The only input of a vocoder: float[1, M, T], or float[1, T, M] where the channels are not first."""
+
+    name: str
+    dtype: type[np.floating[Any]]
+    channels_first: bool
+
+
 class OnnxVocoder:
     """mel float32[T, M], natural-log magnitude -> samples float32[S] in -1 to 1, S within a hop of T * hop."""
 
-    def __init__(self, path: Path, profile: MelProfile, warn: Callable[[str], None]) -> None:
+    def __init__(self, file: VocoderFile, profile: MelProfile, warn: Callable[[str], None]) -> None:
         """Load and try the model; `LockstepError` for one that does not fit the profile, or is no vocoder."""
-        self.path, self.profile = path, profile
-        runtime = _onnxruntime(path)
-        file = read_vocoder_file(path)
+        self.path, self.profile = file.path, profile
+        runtime = _onnxruntime(file.path)
         _check_metadata(file, profile, warn)
         self._refusals = _refusals()
         _limit_memory()
@@ -48,25 +55,26 @@ class OnnxVocoder:
         try:
             self._session = runtime.InferenceSession(file.data, options, providers=["CPUExecutionProvider"])
         except self._refusals as error:
-            raise LockstepError(str(path), found=f"not a usable ONNX model ({_first_line(error)})") from None
-        self._input, self._dtype, self._channels_first = self._find_input()
+            raise LockstepError(str(file.path), found=f"not a usable ONNX model ({first_line(error)})") from None
+        self.mel_input = self._find_input()
         self._outputs = self._find_outputs(file.metadata)
         self._stft = stft_settings(file, profile) if len(self._outputs) == len(SPECTRUM) else None
         self(np.full((_TRIAL_FRAMES, profile.mel_channels), profile.silence, np.float32))
 
     def __call__(self, mel: np.ndarray) -> np.ndarray:
         """The samples of a mel."""
-        batch = mel.T[None] if self._channels_first else mel[None]
+        name, dtype, channels_first = self.mel_input
+        batch = mel.T[None] if channels_first else mel[None]
         try:
-            found = self._session.run(self._outputs, {self._input: np.ascontiguousarray(batch, self._dtype)})
+            found = self._session.run(self._outputs, {name: np.ascontiguousarray(batch, dtype)})
         except self._refusals as error:
             shown = f"a log-mel {list(batch.shape)} of profile {self.profile.name}"
-            raise LockstepError(str(self.path), found=f"does not run on {shown} ({_first_line(error)})") from None
+            raise LockstepError(str(self.path), found=f"does not run on {shown} ({first_line(error)})") from None
         raw = found[0] if self._stft is None else self._invert(found, self._stft, len(mel))
         return self._samples(raw, len(mel))
 
-    def _find_input(self) -> tuple[str, type[np.floating[Any]], bool]:
-        """(name, type, whether it is [1, M, T]) of the only input; a symbolic channel axis is taken for [1, M, T]."""
+    def _find_input(self) -> MelInput:
+        """The input, if it is one log-mel; a symbolic channel axis is taken for [1, M, T]."""
         inputs, channels = self._session.get_inputs(), self.profile.mel_channels
         described = "; ".join(f"{part.name} {part.shape} {part.type}" for part in inputs)
         expected = f"one log-mel [1, {channels}, T] or [1, T, {channels}] of profile {self.profile.name}"
@@ -76,7 +84,7 @@ class OnnxVocoder:
             fits = batch in (None, 1) and axes in ([None, None], [channels, None], [None, channels])
         if not fits:
             raise LockstepError(str(self.path), found=f"a model with the inputs {described}", expected=expected)
-        return inputs[0].name, _FLOATS[inputs[0].type], axes != [None, channels]
+        return MelInput(inputs[0].name, _FLOATS[inputs[0].type], axes != [None, channels])
 
     def _find_outputs(self, metadata: Mapping[str, str]) -> list[str]:
         """The name of the samples, or those of the three parts of a spectrum."""
@@ -213,5 +221,6 @@ def _refusals() -> tuple[type[Exception], ...]:
     return (OSError, RuntimeError, ValueError, MemoryError, *own)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The first line of an exception's text, or its class: for messages."""
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -9,19 +9,19 @@ def weight(name, values):
     return numpy_helper.from_array(np.asarray(values), name)
 
 
-def save(path, nodes, inputs, outputs, weights, metadata=()):
+def save(path, nodes, inputs, outputs, weights, metadata=(), opset=17):
     """Write a model; inputs and outputs: (name, type, shape)."""
     graph = helper.make_graph(
         nodes, "vocoder", [helper.make_tensor_value_info(*each) for each in inputs],
         [helper.make_tensor_value_info(*each) for each in outputs], weights,
     )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     helper.set_model_props(model, {key: str(value) for key, value in dict(metadata).items()})
     onnx.save(model, str(path))
     return path
 
 
-def hifigan(path, *, channels=80, hop=256, shape=(1, 80, "T"), kind="float", gain=1.0, metadata=()):
+def hifigan(path, *, channels=80, hop=256, shape=(1, 80, "T"), kind="float", gain=1.0, opset=17, metadata=()):
     """tanh(mean of the channels * 0.1) * gain, each frame `hop` times: float [1, 1, S], or int16 [1, 1, S]."""
     first = "mel"
     nodes = []
@@ -40,9 +40,8 @@ def hifigan(path, *, channels=80, hop=256, shape=(1, 80, "T"), kind="float", gai
         weight("gain", np.float32(gain)),
     ]
     sound = TensorProto.INT16 if kind == "int16" else TensorProto.FLOAT
-    return save(
-        path, nodes, [("mel", TensorProto.FLOAT, shape)], [("audio", sound, [1, 1, "S"])], weights, metadata
-    )  # fmt: skip
+    inputs, outputs = [("mel", TensorProto.FLOAT, shape)], [("audio", sound, [1, 1, "S"])]
+    return save(path, nodes, inputs, outputs, weights, metadata, opset)
 
 
 VOCOS_METADATA = {

@@ -11,7 +11,7 @@ from onnx_graphs import VOCOS_METADATA, hifigan, save, vocos, weight
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.vocoder import make_vocoder
+from xtts.trainer.synth.vocoder.vocoder import make_vocoder
 
 HIFIGAN, VOCOS24 = mel_profile("hifigan"), mel_profile("vocos24")
 STATED = {"mel_profile": "hifigan"}

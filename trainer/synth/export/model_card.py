@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import yaml
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
 from xtts.trainer.run.checkpoint import read_meta
-from xtts.trainer.run.model_folder import CONFIG_FILE, VOICE_FILE, WEIGHTS_FILE
+from xtts.trainer.run.model_folder import CONFIG_FILE, VOICE_FILE, WEIGHTS_FILE, write_model_folder
 from xtts.trainer.synth.voice_source import Source
 
 CARD_FILE, FACTS_FILE = "README.md", "facts.json"
@@ -63,7 +64,33 @@ With Lockstep installed:
 """
 
 
-def collect_facts(source: Source, *, parameters: int, license_name: str | None, evaluation: Path | None) -> Facts:
+@dataclass(frozen=True, kw_only=True)
+class CardOptions:
+    """What the card says beside what is known of the checkpoint."""
+
+    license: str | None = None
+    evaluation: Path | None = None
+    """JSON of `xtts-synth evaluate`."""
+
+
+def write_card_folder(source: Source, folder: Path, *, name: str, options: CardOptions) -> str:
+    """Write weights, configuration, card and facts into a folder, to be called `name`; the name of the card's file.
+
+    Raises:
+        LockstepError: The source is such a folder already, or as in `collect_facts`.
+    """
+    if source.run is None:
+        raise LockstepError("--ckpt", found=f"{source.checkpoint} is exported already", fix="copy the folder")
+    weights = source.averages()
+    parameters = sum(values.size for values in weights.values())
+    facts = collect_facts(source, parameters=parameters, options=options)
+    write_model_folder(folder, config=source.config(), voice=source.voice, weights=weights)
+    (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / CARD_FILE).write_text(model_card(source, facts, name), encoding="utf-8")
+    return CARD_FILE
+
+
+def collect_facts(source: Source, *, parameters: int, options: CardOptions) -> Facts:
     """What the card says of a checkpoint of so many parameters, as JSON.
 
     Raises:
@@ -73,7 +100,7 @@ def collect_facts(source: Source, *, parameters: int, license_name: str | None, 
     return {
         "library": LIBRARY,
         "version": metadata.version(LIBRARY),
-        "license": license_name,
+        "license": options.license,
         "model": {
             "size": source.model.size,
             "parameters": parameters,
@@ -84,7 +111,7 @@ def collect_facts(source: Source, *, parameters: int, license_name: str | None, 
             "speakers": max(len(voice.speakers), 1),
         },
         "corpus": _corpus(source),
-        "evaluation": None if evaluation is None else _evaluation(evaluation, source.checkpoint),
+        "evaluation": _evaluation(options.evaluation, source.checkpoint) if options.evaluation else None,
     }
 
 

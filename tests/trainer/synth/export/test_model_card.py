@@ -150,7 +150,10 @@ def test_what_does_not_belong_to_the_checkpoint_is_refused(call, exported, finis
             *folder, "--evaluation", figures
         )
     assert "cannot be read" in refused(*folder, "--evaluation", tmp_path / "none.json")
-    assert "--format saved-model, expected safetensors" in refused("--license", "mit")
+    assert "--license: together with --format saved-model, expected --format safetensors" in refused("--license", "mit")
+    assert "--steps: together with --format safetensors, expected --format saved-model or onnx" in refused(
+        *folder, "--steps", 10
+    )
     assert "is exported already; copy the folder" in refused(*folder, ckpt=exported[0])
 
 

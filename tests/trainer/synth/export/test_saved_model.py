@@ -10,7 +10,7 @@ import pytest
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.cli import main
-from xtts.trainer.synth.export import ExportRequest, export
+from xtts.trainer.synth.export.export_command import ExportRequest, export
 from xtts.trainer.synth.voice_source import open_source
 
 STRANGER = """

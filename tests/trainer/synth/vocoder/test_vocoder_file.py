@@ -7,9 +7,9 @@ from onnx_graphs import hifigan, save
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth import vocoder_file
-from xtts.trainer.synth.vocoder import make_vocoder
-from xtts.trainer.synth.vocoder_file import read_vocoder_file
+from xtts.trainer.synth.vocoder import vocoder_file
+from xtts.trainer.synth.vocoder.vocoder import make_vocoder
+from xtts.trainer.synth.vocoder.vocoder_file import read_vocoder_file
 
 
 @pytest.fixture

@@ -1,0 +1,43 @@
+"""One server for all tests of this folder."""
+
+import os
+import subprocess
+
+import pytest
+from server_process import XTTS_SYNTH, running_server
+
+
+@pytest.fixture(scope="session")
+def compile_cache(tmp_path_factory):
+    """XLA's cache of these servers and commands alone."""
+    return tmp_path_factory.mktemp("compiled")
+
+
+@pytest.fixture(scope="session")
+def start_server(finished_run, compile_cache):
+    """`with start_server("--option", ..., VARIABLE=...) as client`: a server of its own."""
+
+    def start(*arguments, **environment):
+        return running_server(finished_run[0], *arguments, XDG_CACHE_HOME=str(compile_cache), **environment)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def server(start_server):
+    """The server that the tests share; it takes eight requests at once."""
+    with start_server("--max-requests", "8", "--max-letters", "2000") as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def command(finished_run, compile_cache):
+    """`command(folder, *arguments)`: `xtts-synth` in two steps, in a folder."""
+
+    def run(folder, *arguments):
+        line = [XTTS_SYNTH, "--ckpt", finished_run[0].resolve(), "--steps", "2", *arguments]
+        inherited = {name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"}
+        environment = inherited | {"XDG_CACHE_HOME": str(compile_cache)}
+        subprocess.run([*map(str, line)], check=True, capture_output=True, cwd=folder, env=environment)
+
+    return run

@@ -1,0 +1,213 @@
+"""What is refused, and what ends early: malformed and hostile requests, a full queue, time, clients that leave."""
+
+import json
+import signal
+import socket
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from server_process import LONG, XTTS_SYNTH
+
+HELLO = {"input": "hello", "response_format": "wav", "speed": 4.0}
+MUCH = HELLO | {"input": LONG}
+DEEP = b'{"input":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
+
+
+@pytest.mark.parametrize(
+    ("body", "param", "words"),
+    [
+        (b"", None, "Invalid JSON"),
+        (b"\xff\xfe", None, "Invalid JSON"),
+        (b"[]", None, "object"),
+        (b"{}", "input", "required"),
+        (DEEP, None, "Invalid JSON"),
+        (b'{"input": "\\ud800"}', None, "Invalid JSON"),
+        ({"input": ""}, "input", "at least 1 character"),
+        ({"input": 7}, "input", "string"),
+        ({"input": "a" * 2001}, "input", "2001 characters, at most 2000"),
+        ({"input": "\u65e5\u672c \n"}, "input", "nothing to speak"),
+        ({"input": "   "}, "input", "nothing to speak"),
+        (HELLO | {"speed": 9}, "speed", "less than or equal to 4"),
+        (b'{"input": "a", "speed": NaN}', "speed", "finite"),
+        (HELLO | {"speed": "1"}, "speed", "valid number"),
+        (HELLO | {"steps": 3}, "steps", "3 is not one of 2, 1"),
+        (HELLO | {"seed": -1}, "seed", "greater than or equal to 0"),
+        (HELLO | {"seed": 10**30}, "seed", "less than or equal to"),
+        (HELLO | {"temperature": 99}, "temperature", "less than or equal to 2"),
+        (HELLO | {"voice": "../../etc/passwd"}, "voice", "is not one of default"),
+        (HELLO | {"voice": {"id": "default"}}, "voice", "string"),
+        (HELLO | {"language": "fa"}, "language", "'fa' is not one of en"),
+        (HELLO | {"response_format": "opus"}, "response_format", "is not one of mp3, wav, flac, pcm"),
+        (HELLO | {"stream_format": "video"}, "stream_format", "'audio' or 'sse'"),
+        (HELLO | {"file": "/etc/passwd"}, "file", "unknown field"),
+        (HELLO | {"x" * 5000: 1}, "x" * 60 + "...", "unknown field"),
+    ],
+    ids=lambda value: None if isinstance(value, str) and len(value) < 40 else "-",
+)  # fmt: skip
+def test_a_malformed_request_is_told_which_field_is_wrong(server, body, param, words):
+    answer = server.post(body)
+    assert answer.status == 400
+    error = answer.json["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert (error["type"], error["param"]) == ("invalid_request_error", param)
+    assert words in error["message"]
+    assert len(answer.body) < 500
+
+
+def test_other_refusals(server):
+    assert server.request("POST", "/v1/audio/speech", b"{}", {"Content-Type": "text/plain"}).status == 415
+    assert server.post(b"[" * 100_000).status == 413
+    assert server.get("/v1/audio/speech").status == 405
+    for path in ("/nothing", "/../pyproject.toml", "/page.js/../../cli.py", "/%2e%2e/cli.py", "/v1/audio/mel/../../x"):
+        answer = server.get(path)
+        assert answer.status == 404
+        assert answer.json["error"]["message"]
+    assert server.post(HELLO, Host="evil.example").status == 403
+    assert server.post(HELLO, Host="127.0.0.1.evil.example:80").status == 403
+    assert server.post(HELLO, Origin="http://evil.example").status == 403
+    assert server.post(HELLO, Origin="null").status == 403
+    assert server.post(HELLO, Origin=f"http://127.0.0.1:{server.port}").status == 200
+
+
+def test_bytes_that_are_no_http(server):
+    for sent in (b"\x16\x03\x01\x02\x00", b"GET / HTTP/9.9\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: -5\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
+            raw.sendall(sent + b"\r\n\r\n")
+            assert raw.recv(1000).split(b" ")[1:2] in ([b"400"], [b"403"], [])
+    assert server.get("/healthz").json["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 100, "1,000,000.5 " * 10, "Mr. " * 50, "\x00\u202e" + "\u0301" * 1900 + "a"], ids="1234"
+)
+def test_hostile_texts_end(server, text):
+    began = time.monotonic()
+    assert server.post(HELLO | {"input": text}).status in (200, 400, 504)
+    assert time.monotonic() - began < 100
+    assert server.post(HELLO).status == 200
+
+
+def test_answers_carry_headers_for_browsers(server):
+    for path in ("/", "/page.js", "/page.css", "/voices"):
+        answer = server.get(path)
+        assert answer.status == 200
+        assert "default-src 'self'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_what_there_is_to_choose_from(server):
+    offer = server.get("/voices").json
+    assert offer["voices"] == [{"id": "default", "name": "default"}]
+    assert (offer["languages"], offer["steps"], offer["sample_rate"]) == (["en"], [2, 1], 22_050)
+
+
+def leave_early(server, content, wait):
+    """Send a request, read the first bytes if `wait`, and close the connection."""
+    body = json.dumps(content).encode()
+    head = f"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw:
+        raw.sendall(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
+        if wait:
+            assert raw.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def pieces_of(server, content):
+    before = server.metric("xtts_pieces_total")
+    server.post(content)
+    return server.metric("xtts_pieces_total") - before
+
+
+@pytest.mark.parametrize("stream", [{"stream_format": "audio"}, {}])
+def test_a_client_that_leaves_ends_the_work(server, stream):
+    long = MUCH | stream
+    whole = pieces_of(server, long)
+    assert whole > 8
+    before, left = server.metric("xtts_pieces_total"), server.metric("xtts_abandoned_total")
+    leave_early(server, long, wait=bool(stream))
+    while server.metric("xtts_abandoned_total") == left or server.metric("xtts_queue_length"):
+        time.sleep(0.01)
+    assert server.post(HELLO).status == 200
+    assert server.metric("xtts_pieces_total") - before < whole
+
+
+def test_a_full_queue_says_429_and_empties(server):
+    with ThreadPoolExecutor(24) as threads:
+        answers = list(threads.map(server.post, [MUCH] * 24))
+    statuses = [answer.status for answer in answers]
+    assert set(statuses) == {200, 429}
+    assert statuses.count(200) >= 8
+    refused = next(answer for answer in answers if answer.status == 429)
+    assert refused.json["error"]["type"] == "rate_limit_error"
+    assert refused.headers["retry-after"] == "1"
+    assert server.metric("xtts_queue_length") == 0
+
+
+def test_metrics_are_what_prometheus_reads(server):
+    server.post(HELLO)
+    answer = server.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = answer.body.decode().splitlines()
+    named = {line.split()[2] for line in lines if line.startswith("# TYPE ")}
+    for line in lines:
+        if not line.startswith("#"):
+            name, value = line.rsplit(" ", 1)
+            float(value)
+            assert any(name.startswith(known) for known in named)
+    assert server.metric('xtts_request_seconds_bucket{le="+Inf"}') == server.metric("xtts_request_seconds_count") > 0
+
+
+def test_time_runs_out_a_token_is_asked_for_and_sigterm_stops(start_server):
+    """One server for what needs options of its own."""
+    token = "a long text that nobody guesses"
+    much = {"input": LONG * 40, "response_format": "wav", "speed": 0.25, "temperature": 0.0}
+    options = ("--timeout", "2", "--max-letters", "20000", "--max-requests", "1")
+    with start_server(*options, XTTS_TOKEN=token) as client:
+        assert [client.get(path).status for path in ("/", "/page.js", "/healthz")] == [200] * 3
+        for path in ("/voices", "/metrics", "/v1/models", "/v1/audio/mel/1", "/docs"):
+            assert client.get(path).status == 401
+            assert client.get(path, Authorization="Bearer wrong").status == 401
+        assert client.post(HELLO).json["error"]["type"] == "authentication_error"
+        right = {"Authorization": f"Bearer {token}"}
+        assert client.get("/voices", **right).status == 200
+        answer = client.post(much, **right)
+        assert (answer.status, answer.json["error"]["type"]) == (504, "server_error")
+        while (status := client.post(HELLO, **right).status) == 504:  # on a busy machine
+            pass
+        assert status == 200  # and never 429: the one place is free again
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(client.post, much, **right)
+            time.sleep(0.3)
+            client.process.send_signal(signal.SIGTERM)
+            began = time.monotonic()
+            assert waiting.result().status in (503, 504)
+            assert client.process.wait(timeout=20) == 0
+            assert time.monotonic() - began < 5
+        assert client.process.stdout.read() == "stopped\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--host", "0.0.0.0"], "error: --host: 0.0.0.0 is reached from other machines, expected a --token as well"),
+        (["--host", "no.such.host.invalid"], "error: --host: 'no.such.host.invalid' has no address"),
+        (["--token", "short"], "error: --token: 5 characters, expected 16 or more of ASCII"),
+        (["--steps", "2", "--steps", "2"], "error: --steps: a number twice"),
+        (["--vocoder", "wavenet"], "expected griffinlim or onnx:FILE"),
+        (["--speaker-wav", "a.wav"], "was trained without voice latents"),
+    ],
+)
+def test_what_cannot_be_served_is_said_in_one_line(finished_run, arguments, message):
+    command = [XTTS_SYNTH, "serve", "--ckpt", finished_run[0], "--port", "0", *arguments]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_port_that_is_taken_is_said(finished_run, server):
+    command = [XTTS_SYNTH, "serve", "--ckpt", finished_run[0], "--port", server.port]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 2
+    assert f"error: --port {server.port}: cannot be used (Address already in use)" in done.stderr

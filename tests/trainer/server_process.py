@@ -1,0 +1,81 @@
+"""A server in a process of its own, on the micro model, and plain requests to it."""
+
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
+STEPS = ["--steps", "2", "--steps", "1"]
+LONG = "many small words make one long text, " * 6
+"""Some thirteen pieces."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer that has been read."""
+
+    status: int
+    headers: dict
+    body: bytes
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+class Client:
+    """Requests to a server of this machine."""
+
+    def __init__(self, port, process=None):
+        self.port, self.process = port, process
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+
+    def request(self, method, path, body=None, headers=None):
+        connection = self.connect()
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        found = Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+        connection.close()
+        return found
+
+    def get(self, path, **headers):
+        return self.request("GET", path, headers=headers)
+
+    def post(self, content, **headers):
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        return self.request("POST", "/v1/audio/speech", body, {"Content-Type": "application/json"} | headers)
+
+    def metric(self, name):
+        return float(re.search(rf"^{re.escape(name)} (\S+)$", self.get("/metrics").body.decode(), re.MULTILINE)[1])
+
+
+@contextmanager
+def running_server(run, *arguments, **environment):
+    """A server in a process of its own, once it is ready."""
+    command = [XTTS_SYNTH, "serve", "--ckpt", run, "--port", "0", *STEPS, *arguments]
+    inherited = {name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"}
+    process = subprocess.Popen(
+        [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=inherited | environment
+    )
+    try:
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if found := re.match(r"ready after .* s: http://\S+:(\d+)/ ", line):
+                break
+        else:
+            pytest.fail(f"no server: {lines} {process.stderr.read()}")
+        yield Client(int(found[1]), process)
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,280 @@
+"""The exported ONNX graph speaks as TensorFlow does, in onnxruntime and in sherpa-onnx."""
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx_graphs import VOCOS_METADATA, hifigan, vocos
+
+from xtts.shared.errors import LockstepError
+from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
+from xtts.trainer.run.checkpoint import META_FILE, STATE_FILE, find_checkpoint
+from xtts.trainer.synth.cli import main
+from xtts.trainer.synth.export import onnx_model
+from xtts.trainer.synth.export.export_command import ONNX, ExportRequest, export
+from xtts.trainer.synth.export.onnx_model import OnnxOptions
+from xtts.trainer.synth.export.onnx_tokens import tokens_file
+from xtts.trainer.synth.voice_source import open_source
+
+STEPS, HOP = 3, 256
+SHERPA = {"model_type": "hifigan", "sample_rate": 22_050}
+"""What sherpa-onnx reads of a vocoder."""
+
+STRANGER = """
+import sys
+import numpy as np
+import onnxruntime
+import sherpa_onnx
+
+folder, vocoder = sys.argv[1:]
+model = sherpa_onnx.OfflineTtsModelConfig(matcha=sherpa_onnx.OfflineTtsMatchaModelConfig(
+    acoustic_model=f"{folder}/model.onnx", vocoder=vocoder, tokens=f"{folder}/tokens.txt", noise_scale=0.0))
+config = sherpa_onnx.OfflineTtsConfig(model=model)
+assert config.validate()
+tts = sherpa_onnx.OfflineTts(config)
+asked = sherpa_onnx.GenerationConfig()
+asked.phoneme_codepoints = [[ord(letter) for letter in "hello there"]]
+asked.silence_scale = 1.0
+spoken = tts.generate("", asked)
+assert "tensorflow" not in sys.modules and not any(name.startswith("xtts") for name in sys.modules)
+print(spoken.sample_rate, tts.num_speakers)
+np.save("spoken.npy", np.array(spoken.samples, np.float32))
+"""
+
+
+@pytest.fixture(scope="module")
+def run(finished_run, tmp_path_factory):
+    """A run whose weights say something: after 12 steps most layers that begin as zeros still are."""
+    folder = tmp_path_factory.mktemp("onnx") / "run"
+    shutil.copytree(finished_run[0], folder)
+    checkpoint = find_checkpoint(folder)
+    random = np.random.default_rng(0)
+    with np.load(checkpoint / STATE_FILE) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    for name, value in arrays.items():
+        if name.startswith("averages/") and value.dtype == np.float32:
+            arrays[name] = value + random.normal(0.0, 0.1, value.shape).astype(np.float32)
+    np.savez(checkpoint / STATE_FILE, **arrays)
+    meta = json.loads((checkpoint / META_FILE).read_text())
+    meta["sha256"] = hashlib.sha256((checkpoint / STATE_FILE).read_bytes()).hexdigest()
+    (checkpoint / META_FILE).write_text(json.dumps(meta))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def vocoder(tmp_path_factory):
+    return hifigan(tmp_path_factory.mktemp("vocoder") / "vocoder.onnx", shape=("B", "T", 80), opset=13)
+
+
+def export_onnx(run, folder, **options):
+    export(ExportRequest(checkpoint=run, out=folder, steps=STEPS, format=ONNX, onnx=OnnxOptions(**options)))
+
+
+@pytest.fixture(scope="module")
+def exported(run, tmp_path_factory):
+    """The graph that gives a mel, its noise an input."""
+    folder = tmp_path_factory.mktemp("exported") / "mel"
+    export_onnx(run, folder, noise_input=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def with_vocoder(run, call, vocoder, tmp_path_factory):
+    """The graph that gives samples, by the command."""
+    folder = tmp_path_factory.mktemp("exported") / "wav"
+    arguments = ("export", "--ckpt", run, folder, "--format", "onnx", "--steps", STEPS, "--vocoder", vocoder)
+    code, out, err = call(main, *arguments)
+    assert code == 0, err
+    assert "an ONNX graph from x, x_length, noise_scale, length_scale to audio_output, 3 steps" in out
+    return folder
+
+
+def session(path):
+    return onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+
+
+def inputs(ids, *, noise_scale=0.667, length_scale=1.0, **more):
+    scales = {"noise_scale": noise_scale, "length_scale": length_scale}
+    scales = {name: np.array([value], np.float32) for name, value in scales.items()}
+    return {"x": np.array([ids], np.int64), "x_length": np.array([len(ids)], np.int64), **scales, **more}
+
+
+def spoken_by_tensorflow(model, ladder, ids, noise, conditioning, speed=1.0):
+    """The mel [T, M] as xtts-synth chooses its shape, with the given noise."""
+    import tensorflow as tf
+
+    for shape in ladder:
+        if len(ids) <= shape.tokens:
+            tokens = np.zeros([1, shape.tokens], np.int32)
+            tokens[0, : len(ids)] = ids
+            mel, frames, _ = model.generate(
+                tf.constant(tokens), tf.constant([len(ids)]), noise=noise[:, : shape.frames],
+                steps=STEPS, temperature=0.667, speed=speed, conditioning=conditioning,
+            )  # fmt: skip
+            if frames[0] <= shape.frames:
+                return mel[0, : int(frames[0])].numpy()
+    raise AssertionError("no shape is long enough")
+
+
+def test_twenty_sentences_are_tensorflows(run, exported):
+    from xtts.trainer.model.acoustic_model import NOBODY
+    from xtts.trainer.synth.speaker import load_model
+
+    source = open_source(run)
+    model, graph, ladder = load_model(source), session(exported / "model.onnx"), source.voice.ladder
+    random = np.random.default_rng(1)
+    noise = random.standard_normal((1, ladder[-1].frames, 80)).astype(np.float32)
+    lengths = []
+    for number in range(20):
+        ids = random.integers(2, len(source.voice.tokenizer.symbols), random.integers(1, ladder[-1].frames // 8))
+        speed = (1.0, 0.8, 1.5)[number % 3]
+        expected = spoken_by_tensorflow(model, ladder, ids, noise, NOBODY, speed)
+        mel = graph.run(None, inputs(ids, noise=noise, length_scale=1.0 / speed))[0]
+        assert mel.shape == (1, 80, len(expected))
+        np.testing.assert_allclose(mel[0].T, expected, atol=1e-3)
+        assert expected.std() > 0.1
+        lengths.append(len(expected))
+    assert len(set(lengths)) > 10
+
+
+def test_noise_and_pads_act_as_in_matcha_models(exported):
+    graph = session(exported / "model.onnx")
+    noise = np.random.default_rng(2).standard_normal((1, 400, 80)).astype(np.float32)
+    ids = [5, 9, 20, 14, 8]
+    mel = graph.run(None, inputs(ids, noise=noise))[0]
+    assert np.abs(graph.run(None, inputs(ids, noise=noise, noise_scale=0.0))[0] - mel).max() > 0.01
+    # As sherpa-onnx gives them, and as a batch is padded.
+    padded = [0, *(i for symbol in ids for i in (symbol, 0)), 0]
+    np.testing.assert_array_equal(graph.run(None, inputs(padded, noise=noise))[0], mel)
+    asked = inputs([*ids, 7, 7], noise=noise) | {"x_length": np.array([len(ids)])}
+    np.testing.assert_array_equal(graph.run(None, asked)[0], mel)
+
+
+def test_the_graph_with_a_vocoder_gives_its_samples(exported, with_vocoder, vocoder):
+    graph = session(with_vocoder / "model.onnx")
+    assert [entry.name for entry in graph.get_outputs()] == ["audio_output"]
+    ids = [5, 9, 20, 14, 8, 2, 11]
+    noise = np.zeros((1, 400, 80), np.float32)
+    mel = session(exported / "model.onnx").run(None, inputs(ids, noise=noise))[0]
+    expected = session(vocoder).run(None, {"mel": mel.transpose(0, 2, 1)})[0].reshape(1, -1)
+    samples = graph.run(None, inputs(ids, noise_scale=0.0))[0]
+    assert samples.shape == (1, mel.shape[2] * HOP)
+    np.testing.assert_allclose(samples, expected, atol=1e-5)
+
+
+def test_the_noise_is_drawn_inside_and_keyed_by_onnxruntimes_seed(with_vocoder):
+    def speak(seed):
+        onnxruntime.set_seed(seed)
+        return session(with_vocoder / "model.onnx").run(None, inputs([5, 9, 20]))[0]
+
+    np.testing.assert_array_equal(speak(3), speak(3))
+    assert np.abs(speak(3) - speak(4)).max() > 1e-3
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_sherpa_onnx_speaks_without_tensorflow(exported, with_vocoder, run, joined, tmp_path):
+    """In a process of its own: sherpa-onnx brings an onnxruntime of its own."""
+    folder, vocoder = with_vocoder, ""
+    if not joined:
+        folder, vocoder = tmp_path / "mel", hifigan(tmp_path / "vocoder.onnx", metadata=SHERPA)
+        # Its noise is drawn inside: sherpa-onnx has no such input.
+        export_onnx(run, folder)
+    command = [sys.executable, "-P", "-c", STRANGER, folder, vocoder]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == ["22050", "1"]
+    table = [line.rsplit(" ", 1) for line in (folder / "tokens.txt").read_text().splitlines()]
+    ids = [int(dict(table)[letter]) for letter in "hello there"]
+    expected = session(with_vocoder / "model.onnx").run(None, inputs(ids, noise_scale=0.0))[0][0]
+    np.testing.assert_allclose(np.load(tmp_path / "spoken.npy"), expected, atol=1e-3)
+
+
+def test_the_code_of_the_page_speaks(with_vocoder, tmp_path):
+    page = (Path(__file__).parents[4] / "docs" / "export.md").read_text(encoding="utf-8")
+    programs = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
+    assert len(programs) == 2
+    (tmp_path / "voice").symlink_to(with_vocoder)
+    for program, shown in zip(programs, ("len(samples)", "len(audio.samples)"), strict=True):
+        command = [sys.executable, "-P", "-c", f"{program}\nprint({shown})"]
+        result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert int(result.stdout) % HOP == 0
+    assert (tmp_path / "out.wav").stat().st_size > 1000
+
+
+def test_metadata_are_those_of_matcha_models(with_vocoder, run):
+    declared = session(with_vocoder / "model.onnx").get_modelmeta().custom_metadata_map
+    expected = {
+        "model_type": "matcha-tts", "sample_rate": "22050", "n_speakers": "1", "language": "English", "voice": "en-us",
+        "pad_id": "0", "use_eos_bos": "0", "jieba": "0", "has_espeak": "0", "version": "1", "mel_profile": "hifigan",
+    }  # fmt: skip
+    assert expected.items() <= declared.items()
+    names = sorted(path.name for path in with_vocoder.iterdir())
+    assert names == ["model.onnx", "profile.json", "tokenizer.json", "tokens.txt"]
+
+
+def test_tokens_of_each_kind_of_tokenizer():
+    lines = tokens_file(build_tokenizer("characters", add_blank=True)).splitlines()
+    assert lines[:2] == ["  2", "! 3"]
+    assert "a 14" in lines
+    assert not any(line.startswith("<") for line in lines)
+    assert tokens_file(build_tokenizer("phonemes", add_blank=False)).splitlines()[-2:] == ["^ 2", "$ 2"]
+    pieces = learn_tokenizer("bpe", {"en": ["the cat and the dog and the cow"] * 3}, add_blank=False, vocabulary=60)
+    table = dict(line.rsplit(" ", 1) for line in tokens_file(pieces).splitlines())
+    assert int(table["\u2581the"]) == pieces.symbols.index(" the")
+    assert len(set(table)) == len(pieces.symbols) - 2
+
+
+def refused(run, folder, **options):
+    with pytest.raises(LockstepError) as caught:
+        export_onnx(run, folder / "out", **options)
+    assert not list(folder.glob("*out*"))
+    return str(caught.value)
+
+
+def test_unusable_vocoders_are_refused_before_any_work(run, tmp_path, monkeypatch):
+    """What is no vocoder of the profile at all: test_onnx_vocoder.py and test_vocoder_file.py."""
+    path = tmp_path / "v.onnx"
+    monkeypatch.setattr("xtts.trainer.synth.speaker.load_model", lambda _: pytest.fail("the model was loaded"))
+
+    def answer():
+        return refused(run, tmp_path, vocoder=path)
+
+    assert "cannot be read (No such file or directory)" in answer()
+    path.write_bytes(b"junk" * 100)
+    assert "no ONNX model" in answer()
+    hifigan(path, metadata={"mel_profile": "vocos24"})
+    assert "a vocoder for mel profile vocos24, expected hifigan" in answer()
+    hifigan(path, hop=512)
+    assert "for 40 frames, expected 10240 samples" in answer()
+    spectrum = np.ones((513, 50), np.complex64)
+    vocos(path, spectrum, channels=80, metadata=VOCOS_METADATA | {"sample_rate": 22_050})
+    assert "a spectrum (mag, x, y), which cannot be joined, expected a vocoder whose only output is samples" in answer()
+    model = onnx.load(hifigan(path))
+    model.opset_import[0].version = 18
+    model.graph.node.append(onnx.helper.make_node("Mish", ["up"], ["unused"]))
+    path.write_bytes(model.SerializeToString())
+    assert "opset 18, which does not convert to 17 (" in answer()
+
+
+def test_a_graph_too_large_for_one_file_is_refused(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_model, "_MOST_BYTES", 1000)
+    assert "bytes, expected at most 1,000" in refused(run, tmp_path)
+
+
+def test_options_that_do_not_fit_are_refused(run, call, tmp_path, monkeypatch):
+    code, _, err = call(main, "export", "--ckpt", run, tmp_path / "out", "--noise-input")
+    assert code == 2
+    assert "--noise-input: together with --format saved-model, expected --format onnx" in err
+    assert "does not speak 'fa'" in refused(run, tmp_path, language="fa")
+    assert "takes no recording" in refused(run, tmp_path, speaker_wav=tmp_path / "voice.wav")
+    monkeypatch.setitem(sys.modules, "tf2onnx", None)
+    assert "tf2onnx not installed; pip install 'lockstep-tts[onnx]'" in refused(run, tmp_path)

@@ -1,0 +1,102 @@
+"""A headless Chromium, driven by chromedriver's own protocol (W3C WebDriver)."""
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+import time
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+]  # fmt: skip
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+CONTROL, ENTER, ESCAPE, TAB = "\ue009", "\ue007", "\ue00c", "\ue004"
+
+
+class Browser:
+    """One window."""
+
+    def __init__(self, address, session):
+        self.address, self.session = address, session
+
+    def call(self, path, content=None, method="POST"):
+        return _call(f"{self.address}/session/{self.session}/{path}", content, method)
+
+    def open(self, url):
+        self.call("url", {"url": url})
+
+    def run(self, script, *arguments):
+        """The value of a JavaScript function body."""
+        return self.call("execute/sync", {"script": script, "args": arguments})
+
+    def run_async(self, script):
+        """The value that a JavaScript expression promises."""
+        body = f"const done = arguments[0]; ({script}).then(done, (error) => done(String(error)))"
+        return self.call("execute/async", {"script": body, "args": []})
+
+    def wait_for(self, script, seconds=60):
+        """Until a JavaScript expression is true."""
+        end = time.monotonic() + seconds
+        while not (found := self.run(f"return {script}")):
+            assert time.monotonic() < end, f"{script}: not within {seconds} s"
+            time.sleep(0.1)
+        return found
+
+    def type(self, selector, keys):
+        found = self.call("element", {"using": "css selector", "value": selector})[ELEMENT]
+        self.call(f"element/{found}/value", {"text": keys})
+
+    def press(self, *keys):
+        """Press keys together, wherever the focus is."""
+        down = [{"type": "keyDown", "value": key} for key in keys]
+        up = [{"type": "keyUp", "value": key} for key in reversed(keys)]
+        self.call("actions", {"actions": [{"type": "key", "id": "keys", "actions": down + up}]})
+
+    def complaints(self):
+        """What the console has said."""
+        return [entry["message"] for entry in self.call("se/log", {"type": "browser"})]
+
+    def screenshot(self):
+        return base64.b64decode(self.call("screenshot", method="GET"))
+
+    def chrome(self, command, **parameters):
+        """A command of the DevTools protocol."""
+        return self.call("goog/cdp/execute", {"cmd": command, "params": parameters})
+
+
+def _call(url, content, method):
+    data = None if method != "POST" else json.dumps(content or {}).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return json.load(answer)["value"]
+    except urllib.error.HTTPError as error:
+        raise AssertionError(error.read().decode()[:2000]) from None
+
+
+@contextmanager
+def browser(profile):
+    """A browser with an empty profile; the test is skipped where Chromium is not installed."""
+    driver, chromium = shutil.which("chromedriver"), shutil.which("chromium") or shutil.which("google-chrome")
+    if not (driver and chromium):
+        pytest.skip("no Chromium here: apt-get install chromium chromium-driver")
+    process = subprocess.Popen([driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        port = next(found[1] for line in process.stdout if (found := re.search(r"successfully on port (\d+)", line)))
+        address = f"http://127.0.0.1:{port}"
+        options = {"binary": chromium, "args": [*FLAGS, f"--user-data-dir={profile}", "--window-size=1120,900"]}
+        wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+        session = _call(f"{address}/session", {"capabilities": {"alwaysMatch": wanted}}, "POST")["sessionId"]
+        found = Browser(address, session)
+        found.call("timeouts", {"script": 60_000})
+        yield found
+        _call(f"{address}/session/{session}", None, "DELETE")
+    finally:
+        process.terminate()
+        process.wait()

@@ -1,0 +1,47 @@
+"""`xtts-synth` with all of its commands: those of `trainer/synth`, and `serve`. Heavy imports happen inside."""
+
+from pathlib import Path
+
+import click
+
+from xtts.shared.errors import reported
+from xtts.trainer.synth.cli import checkpoint_option, main
+
+_PATH = click.Path(path_type=Path)
+
+
+@main.command(context_settings={"show_default": True})
+@checkpoint_option
+@click.option("--host", default="127.0.0.1", help="Where to listen; beyond this machine only with a token.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, help="0 takes a free one.")
+@click.option("--token", envvar="XTTS_TOKEN", show_envvar=True, help="What clients send as Authorization: Bearer.")
+@click.option("--steps", type=click.IntRange(1, 1000), multiple=True, default=(10, 4, 20),
+              help="Euler steps that may be asked for, the default first; repeat it.")  # fmt: skip
+@click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
+@click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
+              help="A voice, for a model with voice latents; repeat it.")  # fmt: skip
+@click.option("--max-letters", type=click.IntRange(1, 20_000), default=4096, help="Longest text.")
+@click.option("--max-requests", type=click.IntRange(1, 1000), default=32, help="Most that wait or speak; then 429.")
+@click.option("--timeout", type=click.FloatRange(1.0, 3600.0), default=60.0, help="Most seconds for a request.")
+@click.option("--open", "open_page", is_flag=True, help="Open the page in a browser, where there is a display.")
+def serve(checkpoint: Path, host: str, port: int, token: str | None, steps: tuple[int, ...], vocoder: str,
+          speaker_wav: tuple[Path, ...], max_letters: int, max_requests: int, timeout: float,
+          open_page: bool) -> None:  # fmt: skip
+    """Speak over HTTP as OpenAI's speech API does, with a page to try it."""
+    with reported():
+        from xtts.trainer.serve.server import serve as run_server
+        from xtts.trainer.serve.settings import Limits, ServerSettings
+
+        run_server(
+            ServerSettings(
+                checkpoint=checkpoint, host=host, port=port, token=token, steps=steps, vocoder=vocoder,
+                recordings=speaker_wav, limits=Limits(letters=max_letters, requests=max_requests, seconds=timeout),
+                open_page=open_page,
+            )
+        )  # fmt: skip
+
+
+__all__ = ["main", "serve"]
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""What `xtts-synth serve` is told: the voice, the address and the limits."""
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from xtts.shared.errors import LockstepError
+
+_SHORTEST_TOKEN = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one client may ask of the server."""
+
+    letters: int = 4096
+    """Most characters of a text."""
+    requests: int = 32
+    """Most requests that wait or speak at once; a further one gets status 429."""
+    seconds: float = 60.0
+    """Most time from a request to the end of its answer."""
+
+    @property
+    def body_bytes(self) -> int:
+        """Most bytes of a request: every character may be escaped, and those beyond the first plane twice."""
+        return 12 * self.letters + 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """The options of the command."""
+
+    checkpoint: Path
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None
+    steps: tuple[int, ...] = (10, 4, 20)
+    """Numbers of Euler steps that a request may ask for, the default first."""
+    vocoder: str = "griffinlim"
+    recordings: tuple[Path, ...] = ()
+    """Reference recordings, one per voice, for a model with voice latents."""
+    limits: Limits = Limits()
+    open_page: bool = False
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address; `LockstepError` for a name without one."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise LockstepError("--host", found=f"{host!r} has no address", expected="such as 127.0.0.1") from None
+    return all(ipaddress.ip_address(str(address[4][0]).partition("%")[0]).is_loopback for address in found)
+
+
+def check_settings(settings: ServerSettings) -> None:
+    """Raise `LockstepError` for an address beyond this machine without a token, or a token that is easily guessed."""
+    token = settings.token
+    if token is not None and (len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable())):
+        raise LockstepError("--token", found=f"{len(token)} characters", expected=f"{_SHORTEST_TOKEN} or more of ASCII")
+    if token is None and not is_loopback(settings.host):
+        raise LockstepError(
+            "--host", found=f"{settings.host} is reached from other machines", expected="a --token as well",
+            fix="set XTTS_TOKEN to a long random text, or leave --host out",
+        )  # fmt: skip
+    if len(set(settings.steps)) < len(settings.steps):
+        raise LockstepError("--steps", found="a number twice", expected="each once, the default first")
+
+
+def listening_socket(settings: ServerSettings) -> socket.socket:
+    """A bound socket; `LockstepError` if the port is taken or forbidden. Port 0 takes a free one."""
+    family, kind, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+    bound = socket.socket(family, kind)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(address)
+    except OSError as error:
+        bound.close()
+        raise LockstepError(
+            f"--port {settings.port}",
+            found=f"cannot be used ({error.strerror})",
+            fix="choose another, such as --port 0",
+        ) from None
+    return bound

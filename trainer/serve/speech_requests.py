@@ -1,0 +1,100 @@
+"""What a client sends to `/v1/audio/speech`, checked field by field, and how a refusal is told."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+
+_MOST_SEED = 2**31 - 1
+_Choice = TypeVar("_Choice", str, int)
+
+
+class RequestError(Exception):
+    """A request that gets no speech: an HTTP status, and the error object that OpenAI clients expect."""
+
+    def __init__(self, status: int, message: str, *, param: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.param = status, message, param
+
+    @property
+    def content(self) -> dict[str, dict[str, str | None]]:
+        """The body of the answer, for JSON."""
+        kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+        kind = kinds.get(self.status, "invalid_request_error" if self.status < 500 else "server_error")
+        return {"error": {"message": self.message, "type": kind, "param": self.param, "code": None}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """What a request may choose from; the first of each is its default."""
+
+    model: str
+    voices: list[str]
+    languages: list[str]
+    steps: list[int]
+    formats: list[str]
+    sample_rate: int
+    mel_channels: int
+    letters: int
+
+
+class SpeechRequest(BaseModel):
+    """The JSON of a request: the fields of OpenAI's API, then those of this server."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    input: Annotated[str, Field(min_length=1)]
+    model: str = ""
+    """Any: a server has one."""
+    voice: str | None = None
+    response_format: str = "mp3"
+    speed: Annotated[float, Field(ge=0.25, le=4.0)] = SynthesisOptions.speed
+    stream_format: Literal["audio", "sse"] | None = None
+    """Sentence by sentence, as bytes or as events; without it the whole file at once, except pcm."""
+
+    language: str | None = None
+    steps: Annotated[int, Field(ge=1, le=1000)] | None = None
+    temperature: Annotated[float, Field(ge=0.0, le=2.0)] = SynthesisOptions.temperature
+    seed: Annotated[int, Field(ge=0, le=_MOST_SEED)] = SynthesisOptions.seed
+
+    @property
+    def streams(self) -> bool:
+        """Whether bytes are sent before the whole text has been spoken."""
+        return self.stream_format is not None or self.response_format == "pcm"
+
+
+def read_request(body: bytes, offer: Offer) -> SpeechRequest:
+    """The request in a body, its choices made; `RequestError` with status 400 names the first wrong field."""
+    try:
+        asked = SpeechRequest.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        param = ".".join(map(str, first["loc"])) or None
+        said = "unknown field" if first["type"] == "extra_forbidden" else str(first["msg"])
+        raise RequestError(400, f"{_printable(param)}: {said}" if param else said, param=_printable(param)) from None
+    if len(asked.input) > offer.letters:
+        raise RequestError(400, f"input: {len(asked.input)} characters, at most {offer.letters}", param="input")
+    return asked.model_copy(
+        update={
+            "voice": _chosen("voice", asked.voice, offer.voices),
+            "language": _chosen("language", asked.language, offer.languages),
+            "steps": _chosen("steps", asked.steps, offer.steps),
+            "response_format": _chosen("response_format", asked.response_format, offer.formats),
+        }
+    )
+
+
+def _chosen(param: str, asked: _Choice | None, offered: list[_Choice]) -> _Choice:
+    if asked is None:
+        return offered[0]
+    if asked not in offered:
+        found = _printable(repr(asked))
+        raise RequestError(400, f"{param}: {found} is not one of {', '.join(map(str, offered[:20]))}", param=param)
+    return asked
+
+
+def _printable(text: str | None) -> str | None:
+    """A client's words as an answer may repeat them: short."""
+    return text if text is None or len(text) <= 60 else f"{text[:60]}..."

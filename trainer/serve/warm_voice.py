@@ -1,0 +1,164 @@
+"""The voice of a server: loaded once, its steps compiled before the first request."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from xtts.shared.errors import LockstepError
+from xtts.shared.text.text_normalization import expand
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.serve.encodings import available_formats, make_encoder
+from xtts.trainer.serve.request_queue import Part
+from xtts.trainer.serve.settings import ServerSettings
+from xtts.trainer.serve.speech_requests import Offer, SpeechRequest
+from xtts.trainer.synth.input_texts import Text, check_speakable
+from xtts.trainer.synth.reference_recording import read_recording
+from xtts.trainer.synth.speak_command import make_narrator
+from xtts.trainer.synth.vocoder.vocoder import check_vocoder, make_vocoder
+from xtts.trainer.synth.voice_source import Source, open_source
+
+if TYPE_CHECKING:
+    from xtts.trainer.synth.long_texts import Narrator
+
+_ONLY_VOICE = "default"
+
+
+@dataclass
+class Spoken:
+    """What is known of an answer besides its bytes; the speech thread fills it."""
+
+    mels: list[np.ndarray] = field(default_factory=list)
+    """float32[T, M] of every piece so far, natural-log magnitude."""
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Totals:
+    """What a voice has spoken so far."""
+
+    pieces: int = 0
+    audio_seconds: float = 0.0
+    work_seconds: float = 0.0
+
+
+class WarmVoice:
+    """Speaks requests; used by one thread at a time.
+
+    Raises:
+        LockstepError: The checkpoint cannot be read, or vocoder or recordings do not fit it.
+    """
+
+    def __init__(self, settings: ServerSettings, warn: Callable[[str], None]) -> None:
+        check_vocoder(settings.vocoder)
+        self.source = open_source(settings.checkpoint)
+        self._mel_profile = self.source.voice.mel_profile
+        self._recordings = _recordings(settings.recordings, self.source)
+        self.offer = Offer(
+            model=(self.source.run.path if self.source.run else self.source.checkpoint).resolve().name,
+            voices=list(self._recordings) or self.source.voice.speakers or [_ONLY_VOICE],
+            languages=self.source.voice.languages,
+            steps=list(settings.steps),
+            formats=available_formats(),
+            sample_rate=self._mel_profile.sample_rate,
+            mel_channels=self._mel_profile.mel_channels,
+            letters=settings.limits.letters,
+        )
+        self._vocoder = make_vocoder(settings.vocoder, self._mel_profile, warn)
+        self._narrators: dict[tuple[str, str], Narrator] = {}
+        self._reference: str | None = None
+        first = make_narrator(
+            self.source, SynthesisOptions(steps=settings.steps[0]), vocoder=self._vocoder, speaker=None, language=None,
+            recording=next(iter(self._recordings.values()), None),
+        )  # fmt: skip
+        self.speaker = first.speaker
+        self.totals = Totals()
+        self._prepared: list[int] = []
+        self._preparation = self._prepare_all()
+
+    def prepare(self, steps: int | None = None) -> Iterator[Part]:
+        """Compile or load every shape for a number of steps, by default for all of the offer; an empty part each time.
+
+        All of them are traced before the first is run, so that the next start finds every one in XLA's cache.
+        """
+        while (len(self._prepared) < len(self.offer.steps)) if steps is None else (steps not in self._prepared):
+            yield next(self._preparation)
+
+    def _prepare_all(self) -> Iterator[Part]:
+        for steps in self.offer.steps:
+            self.speaker.options = SynthesisOptions(steps=steps)
+            self.speaker.trace(self.source.voice.ladder[-1])
+        for steps in self.offer.steps:
+            for place, shape in enumerate(ladder := self.source.voice.ladder):
+                self.speaker.options = SynthesisOptions(steps=steps)
+                self.speaker.prepare(shape)
+                if place == len(ladder) - 1:
+                    self._prepared.append(steps)
+                yield Part()
+
+    def speak(self, request: SpeechRequest, spoken: Spoken) -> Iterator[Part]:
+        """The bytes of an answer, empty where there are none to send yet; between two steps others may speak.
+
+        Raises `LockstepError` if nothing in the text can be spoken.
+        """
+        assert request.voice is not None
+        assert request.language is not None
+        assert request.steps is not None
+        yield from self.prepare(request.steps)
+        options = SynthesisOptions(
+            steps=request.steps, temperature=request.temperature, speed=request.speed, seed=request.seed
+        )
+        narrator = self._narrator(request.voice, request.language)
+        encoder = make_encoder(request.response_format, self.offer.sample_rate, streams=request.streams)
+        pieces, last = narrator.pieces(self._text(request, narrator, spoken)), False
+        while not last:
+            began = time.perf_counter()
+            self._become(request.voice, options)
+            piece = next(pieces)
+            last = piece.last
+            data = encoder.add(piece.samples) + (encoder.finish() if last else b"")
+            spoken.mels.append(piece.mel)
+            self.totals.pieces += 1
+            self.totals.audio_seconds += len(piece.samples) / self.offer.sample_rate
+            self.totals.work_seconds += time.perf_counter() - began
+            yield Part(data, last)
+
+    def _text(self, request: SpeechRequest, narrator: "Narrator", spoken: Spoken) -> Text:
+        """The text as `xtts-synth` speaks it."""
+        voice = self.source.voice
+        words = expand(request.input, narrator.language) if voice.expand_numbers else request.input
+        text = Text(words=words, out=Path(), where="input")
+        spoken.warnings += check_speakable([text], narrator.tokenizer, narrator.language, None)
+        return text
+
+    def _narrator(self, voice: str, language: str) -> "Narrator":
+        from xtts.trainer.synth.long_texts import Narrator
+
+        if (voice, language) not in self._narrators:
+            number = self.source.voice.speakers.index(voice) if voice in self.source.voice.speakers else 0
+            self._narrators[voice, language] = Narrator(
+                self.speaker, self._vocoder, speaker_number=number, language=language
+            )
+        return self._narrators[voice, language]
+
+    def _become(self, voice: str, options: SynthesisOptions) -> None:
+        """Set what the speaker keeps from call to call: another request may have spoken in between."""
+        self.speaker.options = options
+        if voice in self._recordings and self._reference != voice:
+            self.speaker.encode_reference(self._recordings[voice])
+            self._reference = voice
+
+
+def _recordings(paths: tuple[Path, ...], source: Source) -> dict[str, np.ndarray]:
+    """The log-mel float32[T, M] of every reference recording by the name of its file."""
+    found: dict[str, np.ndarray] = {}
+    for path in paths or (None,):
+        mel = read_recording(path, source)
+        if path is not None and mel is not None:
+            if path.stem in found:
+                raise LockstepError("--speaker-wav", found=f"two recordings called {path.stem}", expected="other names")
+            found[path.stem] = mel
+    return found

@@ -1,0 +1,1 @@
+"""`xtts-synth export`: SavedModel, safetensors with a model card, ONNX."""

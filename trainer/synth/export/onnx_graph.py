@@ -1,0 +1,119 @@
+"""The acoustic model as one ONNX graph of dynamic sizes: a sentence of N tokens and T frames costs N and T, no padding.
+
+Letters: N tokens, T frames, M mel channels.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import tensorflow as tf
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.model.acoustic_model import AcousticModel
+from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.synth.export.joined_vocoder import OPSET
+from xtts.trainer.synth.speaker import mean_latents
+from xtts.trainer.synth.vocoder.onnx_vocoder import first_line
+from xtts.trainer.synth.voice_source import Source
+
+if TYPE_CHECKING:
+    import onnx
+
+MEL = "mel"
+INPUTS = {
+    "x": tf.TensorSpec([1, None], tf.int64, "x"),
+    "x_length": tf.TensorSpec([1], tf.int64, "x_length"),
+    "noise_scale": tf.TensorSpec([1], tf.float32, "noise_scale"),
+    "length_scale": tf.TensorSpec([1], tf.float32, "length_scale"),
+}
+"""Of every graph, in the order of Matcha models for sherpa-onnx; `sid`, `language` and `noise` follow where needed."""
+_PAD = 0
+_TABLES = {"speaker": "sid", "language": "language"}
+"""Fields of the conditioning by the graph's inputs, int64[1]."""
+
+
+def convert_model(
+    model: AcousticModel, source: Source, *, steps: int, language: str | None, reference: np.ndarray | None, noise: bool
+) -> "onnx.ModelProto":
+    """The graph from `INPUTS` to `mel` float32[1, M, T], natural-log magnitude, with the weights inside.
+
+    Args:
+        model: With the weights to speak with.
+        source: Where it is from.
+        steps: Euler steps of the decoder.
+        language: The language to fix in a model of several, which then has no input for it.
+        reference: Log-mel float32[F, M] of the voice of a model with voice latents, fixed in the graph.
+        noise: Whether the noise is an input, `noise` float32[1, at least T, M], standard normal; drawn inside if not.
+
+    Raises:
+        LockstepError: The graph cannot be converted.
+    """
+    fixed: dict[str, np.ndarray] = {}
+    if language is not None and "language" in source.conditioning:
+        fixed["language"] = np.array([source.voice.languages.index(language)], np.int32)
+    if reference is not None:
+        frames, silence = source.model.voice_frames, source.voice.mel_profile.silence
+        fixed["voice"] = mean_latents(model.encode_reference, reference, frames, silence)
+    signature = dict(INPUTS)
+    for field in source.conditioning:
+        if field not in fixed:
+            signature[_TABLES[field]] = tf.TensorSpec([1], tf.int64, _TABLES[field])
+    if noise:
+        signature["noise"] = tf.TensorSpec([1, None, model.mel_channels], tf.float32, "noise")
+    longest = source.voice.ladder[-1].frames
+    speak = tf.function(
+        _speak(model, longest=longest, steps=steps, fixed=fixed, names=list(signature)),
+        input_signature=[*signature.values()],
+    )
+    return _converted(speak)
+
+
+def _speak(
+    model: AcousticModel, *, longest: int, steps: int, fixed: dict[str, np.ndarray], names: list[str]
+) -> Callable[..., dict[str, tf.Tensor]]:
+    """The function of the graph; names: those of its arguments."""
+
+    def speak(*values: tf.Tensor) -> dict[str, tf.Tensor]:
+        given = dict(zip(names, values, strict=True))
+        ids = tf.cast(given["x"][0, : tf.cast(given["x_length"][0], tf.int32)], tf.int32)
+        # Runtimes that put a pad around every token speak like those that do not.
+        tokens = tf.boolean_mask(ids, ids != _PAD)[tf.newaxis]
+        chosen = {field: tf.cast(given[name], tf.int32) for field, name in _TABLES.items() if name in given}
+        # Made here: a tensor from outside would become an input of the graph.
+        conditioning = Conditioning(**chosen, **{field: tf.constant(value) for field, value in fixed.items()})
+        timed = model.time_tokens(
+            tokens, tf.shape(tokens)[1:], longest=longest, speed=1.0 / given["length_scale"][0],
+            conditioning=conditioning,
+        )  # fmt: skip
+        mel_length = tf.reduce_sum(timed.durations, axis=1)
+        frames = mel_length[0]
+        noise = given["noise"][:, :frames] if "noise" in given else tf.random.normal([1, frames, model.mel_channels])
+        noise *= given["noise_scale"][0]
+        mel = model.speak_tokens(timed, mel_length, noise, steps=steps, conditioning=conditioning)
+        return {MEL: tf.transpose(mel, [0, 2, 1])}
+
+    return speak
+
+
+def _converted(speak: tf.types.experimental.PolymorphicFunction) -> "onnx.ModelProto":
+    import tf2onnx
+
+    speak.get_concrete_function()  # what fails here is no fault of the converter
+    logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # it warns of every node that it keeps
+    try:
+        graph, _ = tf2onnx.convert.from_function(speak, input_signature=speak.input_signature, opset=OPSET)
+    except (ValueError, RuntimeError, NotImplementedError, KeyError, AttributeError) as error:
+        raise LockstepError(
+            "--format onnx", found=f"the model cannot be converted ({first_line(error)})",
+            fix="pip install --upgrade 'lockstep-tts[onnx]'",
+        ) from None  # fmt: skip
+    for node in graph.graph.node:
+        if node.op_type.startswith("RandomNormal"):
+            # A seed in the graph would be beyond the reach of onnxruntime.set_seed.
+            kept = [attribute for attribute in node.attribute if attribute.name != "seed"]
+            del node.attribute[:]
+            node.attribute.extend(kept)
+    converted: onnx.ModelProto = graph
+    return converted

@@ -1,0 +1,69 @@
+"""The model as a SavedModel, which stock TensorFlow runs alone: one signature for each shape of the cache."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xtts.trainer.evaluation.voice_description import Shape
+from xtts.trainer.synth.voice_source import Source
+from xtts.trainer.system.tensorflow_import import tensorflow_import
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from xtts.trainer.synth.speaker import Generated
+
+MODEL_FOLDER = "model"
+
+
+def signature_name(shape: Shape) -> str:
+    """Name of a shape's signature: its tokens and frames."""
+    return f"speak_{shape.tokens}_{shape.frames}"
+
+
+def save_model(source: Source, folder: Path, *, steps: int) -> str:
+    """One signature for each shape; `serving_default` is the largest. Returns a line that says what it is.
+
+    tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2]
+    (, speaker: int32[1] or voice: float32[1, N, D])(, language: int32[1]) -> mel: float32[1, T, M], natural-log
+    magnitude, and mel_length: int32[1], more than T if the shape was too short. A model with voice latents has one more
+    signature, `encode_reference`: reference: float32[1, F, M], reference_length: int32[1] -> voice: float32[1, N, D].
+    """
+    with tensorflow_import():
+        import tensorflow as tf
+
+        from xtts.trainer.synth.speaker import generate_signature, generator, load_model, reference_signature
+
+    model = load_model(source)
+    module = tf.Module()
+    module.weights = list(model.trainable_variables)
+    signatures = {}
+    for shape in source.voice.ladder:
+        speak = tf.function(
+            _named(generator(model, shape.frames, steps, source.conditioning)),
+            input_signature=generate_signature(source, shape.tokens),
+        )
+        signatures[signature_name(shape)] = speak.get_concrete_function()
+    if source.model.voice_latents:
+        encode_reference = tf.function(
+            lambda *crop: {"voice": model.encode_reference(*crop)},
+            input_signature=reference_signature(source),
+        )
+        signatures["encode_reference"] = encode_reference.get_concrete_function()
+    signatures["serving_default"] = signatures[signature_name(source.voice.ladder[-1])]
+    tf.saved_model.save(module, str(folder / MODEL_FOLDER), signatures)
+    shapes = ", ".join(f"{signature_name(shape)} ({shape.frames} frames)" for shape in source.voice.ladder)
+    return f"a SavedModel; signatures: {shapes}"
+
+
+def _named(generate: "Callable[..., Generated]") -> "Callable[..., dict[str, tf.Tensor]]":
+    """The same function with named outputs, for signatures."""
+
+    def speak(
+        tokens: "tf.Tensor", token_length: "tf.Tensor", temperature: "tf.Tensor", speed: "tf.Tensor",
+        seed: "tf.Tensor", *given: "tf.Tensor",
+    ) -> "dict[str, tf.Tensor]":  # fmt: skip
+        mel, mel_length = generate(tokens, token_length, temperature, speed, seed, *given)
+        return {"mel": mel, "mel_length": mel_length}
+
+    return speak
