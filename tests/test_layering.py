@@ -42,9 +42,11 @@ TOPS = ["cli", "library", "__init__"]
 """Modules of a stage above its folders: `__init__` hands out the names of `library`."""
 ROOMS = {
     "shared": [["system", "audio", "text"], ["cache"]],
-    "precompute": [["workers", "corpus"], ["build"], ["check", "view", "sample"], ["cli", "library"], ["__init__"]],
+    "precompute": [
+        ["workers", "archives"], ["corpus"], ["build"], ["check", "view", "sample"], ["cli", "library"], ["__init__"],
+    ],
     "trainer": [
-        ["system", "data", "model"], ["engine"], ["evaluation"], ["run"], ["synth", "doctor"], ["serve"],
+        ["system", "data", "model"], ["engine"], ["evaluation"], ["reporting"], ["run"], ["synth", "doctor"], ["serve"],
         ["cli", "library"], ["__init__"],
     ],
 }  # fmt: skip

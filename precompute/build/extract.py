@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from xtts.precompute.archives.parquet_rows import is_row, release_pages
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.build.fetch import Fetched, check_unchanged
 from xtts.precompute.build.scan import Scanned
 from xtts.precompute.corpus.clip_audio import ClipAudio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.parquet_rows import is_row, release_pages
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.signal_quality import SignalQuality

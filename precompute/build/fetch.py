@@ -12,10 +12,10 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
+from xtts.precompute.archives.parquet_rows import average_bytes, is_row, read_row, reading_order, release_pages
 from xtts.precompute.build.scan import Scanned, row_group
 from xtts.precompute.corpus.clip_audio import ClipAudio, find_audio, whole_audio
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.parquet_rows import average_bytes, is_row, read_row, reading_order, release_pages
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem

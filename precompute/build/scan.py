@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TypeVar
 
+from xtts.precompute.archives.parquet_rows import group_of, is_row, release_pages
 from xtts.precompute.corpus.clip_audio import audio_digest, audio_header, find_audio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.parquet_rows import group_of, is_row, release_pages
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.clip_index import (

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtts.precompute.archives.parquet_rows import reading_order
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.build.extract import extract_mel
 from xtts.precompute.build.scan import Found, file_digest, find_file, same_file
@@ -16,7 +17,6 @@ from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.clip_audio import read_audio
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.parquet_rows import reading_order
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places

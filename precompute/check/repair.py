@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from xtts.precompute.archives.parquet_rows import reading_order
 from xtts.precompute.build.build_cache import run_build
 from xtts.precompute.build.cached_mels import StoredMels
 from xtts.precompute.build.extract import measure_clips, mel_of, mel_sums
@@ -17,7 +18,6 @@ from xtts.precompute.check.against_corpus import cache_request, check_corpus
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.parquet_rows import reading_order
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem

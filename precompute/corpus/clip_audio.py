@@ -6,8 +6,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from xtts.precompute.corpus.parquet_rows import is_row, read_row
-from xtts.precompute.corpus.tar_files import read_member
+from xtts.precompute.archives.parquet_rows import is_row, read_row
+from xtts.precompute.archives.tar_files import read_member
 from xtts.shared.audio.decode import AudioSource, Header, Recording, Segment, read_header, read_recording
 from xtts.shared.cache.clip_index import AudioFile, Clip
 

@@ -17,7 +17,7 @@ from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.config_files import load_config
-from xtts.trainer.run.run_folder import RunFolder
+from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.run_plan import RunPlan
 
 XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")

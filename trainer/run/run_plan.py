@@ -14,6 +14,7 @@ from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, follow_text, setting_differences
 from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
+from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.checkpoint import (
     before_decay,
     check_resumable,
@@ -24,7 +25,6 @@ from xtts.trainer.run.checkpoint import (
     read_meta,
     step_of,
 )
-from xtts.trainer.run.run_folder import RunFolder
 from xtts.trainer.run.stored_model import open_model
 
 RUNS = Path("runs")

@@ -9,9 +9,9 @@ import numpy as np
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.trainer.evaluation.voice_description import Voice
+from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.checkpoint import PROFILE_SETTING, find_checkpoint, load_arrays, model_settings, read_meta
 from xtts.trainer.run.model_folder import is_model_folder, read_config, read_voice, read_weights
-from xtts.trainer.run.run_folder import RunFolder
 
 
 @dataclass(frozen=True, kw_only=True)

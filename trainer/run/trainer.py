@@ -16,6 +16,9 @@ from xtts.trainer.engine.schedule import decay_start, next_mark
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.train_step import UPDATE, loss_weights, training_step, validation_step
 from xtts.trainer.evaluation.voice_description import voice_of
+from xtts.trainer.reporting.not_finite import SkippedUpdates, clip_namer
+from xtts.trainer.reporting.reporter import Reporter, StepRows
+from xtts.trainer.reporting.spoken_samples import Samples
 from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.checkpoint import (
     describe,
@@ -28,11 +31,8 @@ from xtts.trainer.run.checkpoint import (
 )
 from xtts.trainer.run.graph_thread import GraphThread
 from xtts.trainer.run.initial_weights import shared_names, take_rows
-from xtts.trainer.run.not_finite import SkippedUpdates, clip_namer
-from xtts.trainer.run.reporter import Reporter, StepRows
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.signals import stop_requests
-from xtts.trainer.run.spoken_samples import Samples
 from xtts.trainer.run.stored_model import open_model
 from xtts.trainer.system.device import device_name
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from xtts.precompute.archives.tar_files import may_hold_tars
 from xtts.precompute.corpus.json_fields import seconds_of
 from xtts.precompute.corpus.layouts.layout import ClipList, checked_segment
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.lhotse_cuts import MANIFESTS, cut_entry, is_cut
-from xtts.precompute.corpus.tar_files import may_hold_tars
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from xtts.precompute.archives.parquet_pages import BrokenParquet
+from xtts.precompute.archives.parquet_rows import SUFFIX, Table, member_of, open_table, parquet_errors
 from xtts.precompute.corpus.corpus_files import check_inside, clip_ids, source_of, without_suffix
 from xtts.precompute.corpus.layouts.layout import ClipList, folder_of
 from xtts.precompute.corpus.layouts.parquet_columns import Columns, find_columns
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
-from xtts.precompute.corpus.parquet_pages import BrokenParquet
-from xtts.precompute.corpus.parquet_rows import SUFFIX, Table, member_of, open_table, parquet_errors
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 

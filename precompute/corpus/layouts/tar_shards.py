@@ -5,10 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from xtts.precompute.corpus.corpus_files import SUFFIXES, clip_ids, files_below, is_audio, without_suffix
-from xtts.precompute.corpus.layouts.layout import ClipList, folder_of
-from xtts.precompute.corpus.layouts.manifest import add_entry, parse_entry
-from xtts.precompute.corpus.tar_files import (
+from xtts.precompute.archives.tar_files import (
     COMPRESSED,
     MOST_TEXT_BYTES,
     TarMember,
@@ -17,6 +14,9 @@ from xtts.precompute.corpus.tar_files import (
     read_member,
     tar_members,
 )
+from xtts.precompute.corpus.corpus_files import SUFFIXES, clip_ids, files_below, is_audio, without_suffix
+from xtts.precompute.corpus.layouts.layout import ClipList, folder_of
+from xtts.precompute.corpus.layouts.manifest import add_entry, parse_entry
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.precompute.corpus.usual_names import USUAL_NAMES
 from xtts.shared.cache.clip_index import Clip

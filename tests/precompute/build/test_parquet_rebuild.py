@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from xtts.precompute.archives import parquet_rows
 from xtts.precompute.build import build_cache as build_module
 from xtts.precompute.build.build_cache import BuildReport, build_cache
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
-from xtts.precompute.corpus import parquet_rows
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 import soundfile
 
+from xtts.precompute.archives import parquet_rows
+from xtts.precompute.archives.parquet_pages import page_sizes, read_footer
+from xtts.precompute.archives.parquet_rows import read_row
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.corpus import parquet_rows
 from xtts.precompute.corpus.clip_audio import audio_header
 from xtts.precompute.corpus.listing import read_corpus
-from xtts.precompute.corpus.parquet_pages import page_sizes, read_footer
-from xtts.precompute.corpus.parquet_rows import read_row
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import Clip, Kept, Rejected, read_index

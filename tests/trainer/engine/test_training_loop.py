@@ -14,8 +14,8 @@ from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.engine.training_loop import check_specs
 from xtts.trainer.engine.validation_loop import ValidationLoop
 from xtts.trainer.model.random_numbers import RandomInputs
+from xtts.trainer.reporting.not_finite import clip_namer
 from xtts.trainer.run.best_validation import Best
-from xtts.trainer.run.not_finite import clip_namer
 
 
 def test_compiling_changes_no_weight(compiled_trainer):

@@ -14,8 +14,8 @@ from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.doctor.checks.steps import StepTimes, input_wait
 from xtts.trainer.engine import training_loop as loop_module
 from xtts.trainer.engine.training_loop import TrainingLoop
-from xtts.trainer.run.live_panel import means
-from xtts.trainer.run.reporter import StepRows
+from xtts.trainer.reporting.live_panel import means
+from xtts.trainer.reporting.reporter import StepRows
 
 SLEEP = 0.1
 STEPS = 12

@@ -10,9 +10,9 @@ from rich.console import Console
 from xtts.shared.errors import LockstepError
 from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.training_loop import CallResult
+from xtts.trainer.reporting.reporter import Reporter, StepRows
+from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.checkpoint import find_checkpoint, load_arrays, save_checkpoint
-from xtts.trainer.run.reporter import Reporter, StepRows
-from xtts.trainer.run.run_folder import RunFolder
 
 IDENTITY = {"settings": {}, "cache": "a" * 64, "cache_fingerprint": "f" * 64}
 

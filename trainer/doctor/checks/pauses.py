@@ -11,10 +11,10 @@ from xtts.shared.config import TrainingConfig
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 from xtts.trainer.doctor.workload import Workload
 from xtts.trainer.engine.schedule import host_marks
+from xtts.trainer.reporting.reporter import Reporter
+from xtts.trainer.reporting.run_folder import RunFolder
+from xtts.trainer.reporting.spoken_samples import Samples
 from xtts.trainer.run.checkpoint import describe, save_checkpoint
-from xtts.trainer.run.reporter import Reporter
-from xtts.trainer.run.run_folder import RunFolder
-from xtts.trainer.run.spoken_samples import Samples
 
 _TOLERATED = 0.02
 """Share of a run's time that may be spent outside the training loop."""

@@ -12,7 +12,7 @@ from xtts.shared.text.tokenizer import CHARACTERS
 from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.run.run_folder import RunFolder
+from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.synth.export.onnx_graph import convert_model
 from xtts.trainer.synth.export.onnx_tokens import metadata
 from xtts.trainer.synth.voice_source import Source

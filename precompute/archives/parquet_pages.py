@@ -7,7 +7,7 @@ allocates by. And pyarrow ends the process where a program asks it for the foote
 import os
 from dataclasses import dataclass
 
-from xtts.precompute.corpus.compact_thrift import BrokenThrift, CompactReader
+from xtts.precompute.archives.compact_thrift import BrokenThrift, CompactReader
 
 _MAGIC = b"PAR1"
 _LARGEST_FOOTER_BYTES = 2**27

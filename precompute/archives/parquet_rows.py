@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from xtts.precompute.corpus.parquet_pages import BrokenParquet, Chunk, PageSizes, page_sizes, read_footer
+from xtts.precompute.archives.parquet_pages import BrokenParquet, Chunk, PageSizes, page_sizes, read_footer
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError

@@ -7,7 +7,7 @@ from xtts.shared.cache.cache_spec import INDEX_FILE, Split, load_spec, shard_pla
 from xtts.shared.cache.clip_index import Kept, iter_index
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.training_bucket import TrainingBucket
-from xtts.trainer.run.reporter import StepRows
+from xtts.trainer.reporting.reporter import StepRows
 
 
 def clip_namer(cache: Path, split: Split) -> Callable[[int, list[tuple[int, int]]], list[str]]:

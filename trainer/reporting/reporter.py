@@ -20,9 +20,9 @@ from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
 from xtts.trainer.engine.training_loop import CallResult
 from xtts.trainer.evaluation.figures import Figures
 from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
-from xtts.trainer.run.live_panel import Panel, means
-from xtts.trainer.run.run_folder import RunFolder
-from xtts.trainer.run.spoken_samples import Sample, Samples
+from xtts.trainer.reporting.live_panel import Panel, means
+from xtts.trainer.reporting.run_folder import RunFolder
+from xtts.trainer.reporting.spoken_samples import Sample, Samples
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from tensorboard.backend.event_processing.event_accumulator import AUDIO, IMAGES
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.trainer.engine.train_state import build_model
+from xtts.trainer.reporting.spoken_samples import Sample, Samples, fixed_sentences
 from xtts.trainer.run.checkpoint import load_arrays
-from xtts.trainer.run.spoken_samples import Sample, Samples, fixed_sentences
 
 SAMPLING = ("training.samples_every=8", "training.sample_sentences=4", "training.samples_heard=1")
 

@@ -1,0 +1,1 @@
+"""Files that hold many: rows of Parquet files, members of tar files."""
