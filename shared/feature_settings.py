@@ -53,8 +53,8 @@ def setting_differences(
     ]
 
 
-NO_FEATURES = ("text.max_unknown_share",)
-"""Keys of feature sections that decide whether a cache is built, but nothing of what is in it."""
+NO_FEATURES = ("text.max_unknown_share", "shapes.max_reject_fraction")
+"""Keys that decide whether a cache is built, but nothing of what is in it. Training need not agree with them."""
 _LATER = ("text.language", "text.max_unknown_share")
 """Keys of a later version: stored where they differ from their defaults, so that older caches keep their bytes."""
 
