@@ -134,7 +134,7 @@ def _by_key(path: Path) -> dict[str, dict[str, TarMember]]:
 
 
 def _kinds(name: str) -> Iterator[tuple[str, str]]:
-    """What a member is, and its key; nothing for other files, and for hidden ones, which macOS puts beside each file."""
+    """What a member is, and its key; nothing for other files, nor for hidden ones, which macOS puts beside others."""
     if PurePosixPath(name).name.startswith("."):
         return
     if is_audio(name):
