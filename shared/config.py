@@ -98,7 +98,7 @@ class ShapesConfig(Section):
     max_mel_frames: PositiveInt | None = None
     """Frames; a longer clip is rejected into the ledger, never cut."""
     max_reject_fraction: Fraction = 0.05
-    """The build stops when more than this share of the corpus is rejected."""
+    """The build stops when more than this share of the corpus is rejected; training need not agree."""
 
 
 class ShardsConfig(Section):

@@ -53,10 +53,17 @@ def setting_differences(
     ]
 
 
-NO_FEATURES = ("text.max_unknown_share",)
+NO_FEATURES = ("text.max_unknown_share", "shapes.max_reject_fraction")
 """Keys of feature sections that decide whether a cache is built, but nothing of what is in it."""
 _LATER = ("text.language", "text.max_unknown_share")
 """Keys of a later version: stored where they differ from their defaults, so that older caches keep their bytes."""
+
+
+def feature_differences(
+    stored: Mapping[str, object], wanted: Mapping[str, Mapping[str, object]]
+) -> list[tuple[str, object, object]]:
+    """`setting_differences` without those of `NO_FEATURES`: what makes it another cache."""
+    return [difference for difference in setting_differences(stored, wanted) if difference[0] not in NO_FEATURES]
 
 
 def stored_features(config: Config) -> dict[str, dict[str, object]]:

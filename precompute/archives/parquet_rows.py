@@ -143,6 +143,10 @@ class Table:
         """Number of a row's row group."""
         return bisect_right(self.starts, row) - 1
 
+    def filled_groups(self) -> list[int]:
+        """Numbers of the row groups that hold rows; one without rows has no pages."""
+        return [group for group in range(len(self._groups)) if self._groups[group].rows]
+
     def release(self) -> None:
         """Forget the pages that were read last."""
         self._audio.clear()

@@ -20,6 +20,7 @@ class TarMember(NamedTuple):
     """A regular file in a tar file."""
 
     name: str
+    """Without a leading `./`."""
     offset: int
     bytes: int
 
@@ -31,7 +32,7 @@ class TarMember(NamedTuple):
 
 def may_hold_tars(folder: Path) -> bool:
     """Whether tar files lie in a folder or the folders in it, compressed or not."""
-    names = (path.name.lower() for pattern in ("*.t*", "*/*.t*") for path in folder.glob(pattern))
+    names = (path.name.lower() for pattern in ("*.[tT]*", "*/*.[tT]*") for path in folder.glob(pattern))
     return any(name.endswith((SUFFIX, *COMPRESSED)) for name in names)
 
 
@@ -96,7 +97,7 @@ def _checked(member: tarfile.TarInfo, path: Path) -> TarMember:
     parts = PurePosixPath(member.name).parts
     if not parts or parts[0] == "/" or ".." in parts:
         raise LockstepError(where, found="a name that leads out of the archive", expected="plain relative names")
-    return TarMember(member.name, member.offset_data, member.size)
+    return TarMember("/".join(parts), member.offset_data, member.size)
 
 
 def _check_end(file: BinaryIO, offset: int) -> None:

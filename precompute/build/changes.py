@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from xtts.precompute.build.scan import ScannedRow, same_file
+from xtts.precompute.build.scan import ScannedRow, may_be_same_file
+from xtts.precompute.build.staging import Prior
+from xtts.precompute.corpus.corpora import Corpora
 from xtts.shared.cache.clip_index import IndexRow
-from xtts.shared.feature_settings import setting_differences
+from xtts.shared.feature_settings import NO_FEATURES, setting_differences
 
 _CONSEQUENCES = {
     "audio": "all mels are computed again",
@@ -14,10 +16,11 @@ _CONSEQUENCES = {
     "split": "the clips are divided again",
     "data": "the clips are chosen again, the mels are taken from the cache",
 }
+_NO_CONSEQUENCE = "no shard is written for it"
 
 
 _DIFFERENCES: dict[str, Callable[[ScannedRow, IndexRow], bool]] = {
-    "with other audio": same_file,
+    "with other audio": may_be_same_file,
     "with another transcript": lambda row, was: row.clip.text == was.clip.text,
     "with another language": lambda row, was: row.clip.language == was.clip.language,
     "with another speaker": lambda row, was: row.clip.speaker == was.clip.speaker,
@@ -27,16 +30,18 @@ _DIFFERENCES: dict[str, Callable[[ScannedRow, IndexRow], bool]] = {
 def setting_changes(old: Mapping[str, object], new: Mapping[str, Mapping[str, object]]) -> list[str]:
     """One line for each setting with another value."""
     return [
-        f"{key}: {before} -> {now}: {_CONSEQUENCES[key.split('.')[0]]}"
+        f"{key}: {before} -> {now}: {_NO_CONSEQUENCE if key in NO_FEATURES else _CONSEQUENCES[key.split('.')[0]]}"
         for key, before, now in setting_differences(old, new)
     ]
 
 
-def weight_changes(old: Mapping[str, float], new: Mapping[str, float]) -> list[str]:
-    """One line for each corpus that training draws from more or less often than before."""
-    weights = {name: (old.get(name, 1.0), new.get(name, 1.0)) for name in sorted({*old, *new})}
+def weight_changes(prior: Prior, corpora: Corpora) -> list[str]:
+    """One line for each corpus, of those that were there before, that training draws from more or less often."""
+    old, new = prior.spec.weights, corpora.weights
+    there = {row.clip.corpus for row in prior.rows} & corpora.roots.keys()
+    weights = {name: (old.get(name, 1.0), new.get(name, 1.0)) for name in sorted(there)}
     changed = [(name or "the corpus without a name", *pair) for name, pair in weights.items() if pair[0] != pair[1]]
-    return [f"weight of {name}: {was:g} -> {now:g}: no shard is written for it" for name, was, now in changed]
+    return [f"weight of {name}: {was:g} -> {now:g}: {_NO_CONSEQUENCE}" for name, was, now in changed]
 
 
 def corpus_changes(old: Iterable[IndexRow], new: Iterable[ScannedRow]) -> list[str]:

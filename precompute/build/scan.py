@@ -80,6 +80,18 @@ def same_file(row: Found | ScannedRow | Kept, other: Found | ScannedRow | Kept) 
     return bool(digest) and other.file is not None and digest == other.file.audio_sha256
 
 
+def may_be_same_file(row: Found | ScannedRow | IndexRow, other: IndexRow) -> bool:
+    """`same_file`, or what nothing speaks against: of a clip that was rejected, `other` has no digest.
+
+    Then a clip is taken to have changed only if it has a file of its own, which is of another size.
+    """
+    if same_file(row, other):
+        return True
+    if row.file is None or other.file is None or other.file.audio_sha256:
+        return False
+    return row.clip.is_part or row.file.source_bytes == other.file.source_bytes
+
+
 def recall(found: Found, cached: IndexRow | None) -> ScannedRow | None:
     """What the scan would find, when an earlier build with these settings knows all of it; no file is opened."""
     if found.clip.duplicate:
@@ -151,8 +163,7 @@ def _scan_clip(number: int, found: Found, cached: IndexRow | None, front_end: Fr
 def _with_digest(found: Found, cached: IndexRow, front_end: FrontEnd) -> Found:
     """With the digest of what may have been touched only: a file of the size of before, a part of a file."""
     file, was = found.file, cached.file
-    is_part = bool(found.clip.member) or found.clip.start is not None
-    if not (file and was and was.audio_sha256 and (is_part or file.source_bytes == was.source_bytes)):
+    if not (file and was and was.audio_sha256 and (found.clip.is_part or file.source_bytes == was.source_bytes)):
         return found
     return Found(found.clip, replace(file, audio_sha256=file_digest(found.clip, front_end)))
 

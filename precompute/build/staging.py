@@ -28,7 +28,7 @@ from xtts.shared.cache.clip_index import (
     to_columns,
 )
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import NO_FEATURES, setting_differences, with_defaults
+from xtts.shared.feature_settings import feature_differences, with_defaults
 from xtts.shared.system import atomic_files
 
 WORK_FOLDER = ".building"
@@ -105,8 +105,7 @@ class Prior:
         """Whether it was built with the same settings in these sections, by the same front end."""
         same_front_end = self.spec.versions.get("front_end") == str(FRONT_END)
         wanted = {name: features[name] for name in sections}
-        changed = [key for key, *_ in setting_differences(self.spec.features, wanted) if key not in NO_FEATURES]
-        return same_front_end and not changed
+        return same_front_end and not feature_differences(self.spec.features, wanted)
 
 
 def load_prior(cache: Path, known: Iterable[Clip]) -> Prior:

@@ -36,7 +36,7 @@ from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, iter_index
 from xtts.shared.cache.stats import letters_of
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import FILTERS, NO_FEATURES, feature_config, filter_config, setting_differences
+from xtts.shared.feature_settings import FILTERS, feature_config, feature_differences, filter_config
 from xtts.shared.text.letter_counts import LetterCounts, check_letters
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
 
@@ -190,8 +190,7 @@ def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:
         tokenizer = load_tokenizer(cache / TOKENIZER_FILE)
     except LockstepError:
         return None  # the survey says so
-    changed = setting_differences(spec.features, {"text": feature_config(config)["text"]})
-    same = all(key in NO_FEATURES for key, *_ in changed)
+    same = not feature_differences(spec.features, {"text": feature_config(config)["text"]})
     sound = hashlib.sha256(tokenizer_bytes(tokenizer)).hexdigest() == spec.tokenizer_sha256
     return tokenizer if same and sound else None
 
@@ -295,4 +294,4 @@ def _changes(request: Request, prior: Prior | None, rows: list[ScannedRow], feat
     if prior is None:
         return []
     lines = setting_changes(prior.spec.features, features)
-    return [*lines, *weight_changes(prior.spec.weights, request.corpora.weights), *corpus_changes(prior.rows, rows)]
+    return [*lines, *weight_changes(prior, request.corpora), *corpus_changes(prior.rows, rows)]

@@ -11,7 +11,7 @@ import numpy as np
 from xtts.precompute.archives.parquet_rows import reading_order
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.build.extract import extract_mel
-from xtts.precompute.build.scan import Found, file_digest, find_file, same_file
+from xtts.precompute.build.scan import Found, file_digest, find_file, may_be_same_file
 from xtts.precompute.build.survey import Request, make_request
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.clip_audio import read_audio
@@ -60,7 +60,7 @@ def _differences(found: Found, known: IndexRow | None, front_end: FrontEnd) -> I
         yield _finding(clip, "transcript changed", f"{known.clip.text[:60]!r}")
     if clip.speaker != known.clip.speaker:
         yield _finding(clip, f"speaker {clip.speaker!r}", f"{known.clip.speaker!r}")
-    if not same_file(found, known):
+    if not may_be_same_file(found, known):
         digest = known.file and known.file.audio_sha256
         if digest is None or digest != file_digest(clip, front_end):
             yield _finding(clip, "audio changed" if found.file else "audio missing", "the audio of the cache")

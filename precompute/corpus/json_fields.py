@@ -22,6 +22,21 @@ def string_of(entry: dict[str, Any], key: str, where: str) -> str:
     return value or ""
 
 
+def name_of(entry: dict[str, Any], keys: tuple[str, ...], where: str) -> str:
+    """What the first of these keys that has a value says, numbers as text; empty where none has one.
+
+    Raises:
+        LockstepError: The value is neither a string nor a whole number.
+    """
+    for key in keys:
+        value = entry.get(key)
+        if value is not None and value != "":
+            if isinstance(value, bool) or not isinstance(value, str | int):
+                raise LockstepError(where, found=f"{key} is {value!r:.60}", expected="a string")
+            return str(value).strip()
+    return ""
+
+
 def _is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)

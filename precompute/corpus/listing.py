@@ -22,11 +22,12 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.text.text_normalization import expand
 
 _WITH_A_LIST: tuple[Layout, ...] = (
-    LJSpeech(), Piper(), COQUI, F5, CommonVoice(), Kaldi(), NEMO, LHOTSE, VCTK(), Parquet(), WebDataset(), NemoTarred(),
+    LJSpeech(), Piper(), COQUI, F5, CommonVoice(), Kaldi(), NEMO, LHOTSE, VCTK(), Parquet(),
 )  # fmt: skip
+_TAR_FILES: tuple[Layout, ...] = (WebDataset(), NemoTarred())
 _WITHOUT: tuple[Layout, ...] = (LIBRITTS, PLAIN_FOLDER)
-"""These are looked for after the others, some of which have texts beside their audio as well."""
-LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_WITHOUT)}
+"""These are looked for where there is no list: corpora with one may have texts beside their audio as well."""
+LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT)}
 """What `--layout` may name."""
 
 
@@ -57,7 +58,7 @@ def read_corpus(
     """
     if not os.path.isdir(data) and not os.path.isfile(data):  # unlike those of a `Path`, for a name of any length
         found = "neither a file nor a folder" if os.path.exists(data) else "no such folder"
-        raise LockstepError(str(data), found=found, expected="a corpus in the LJSpeech layout, or a manifest")
+        raise LockstepError(str(data), found=found, expected="a corpus: a folder, or a file that lists clips")
     try:
         chosen = _choose(data, layout, columns)
         notes = chosen.left_out(data) if isinstance(chosen, Parquet) else []
@@ -104,7 +105,9 @@ def _with_columns(data: Path, named: Mapping[str, str]) -> Layout:
 
 
 def _choose_for_folder(data: Path) -> Layout:
-    fitting = [one for one in _WITH_A_LIST if one.matches(data)] or [one for one in _WITHOUT if one.matches(data)]
+    listed = [one for one in _WITH_A_LIST if one.matches(data)]
+    looked_for = _TAR_FILES if listed else (*_TAR_FILES, *_WITHOUT)
+    fitting = [*listed, *(one for one in looked_for if one.matches(data))]
     if len(fitting) > 1:
         fix = " or ".join(f"--layout {one.name}" for one in fitting)
         found = " and ".join(one.name for one in fitting)

@@ -74,6 +74,11 @@ class Clip:
         return self.corpus, self.source, self.member, self.start, self.duration
 
     @property
+    def is_part(self) -> bool:
+        """Whether `source` holds more than this clip: its size and time say nothing of the clip."""
+        return self.member != "" or self.start is not None
+
+    @property
     def text_sha256(self) -> str:
         """Digest of the transcript."""
         return hashlib.sha256(self.text.encode()).hexdigest()

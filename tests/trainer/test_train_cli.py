@@ -42,8 +42,9 @@ def rewrite(cache, **changes):
     (cache / "cache.json").write_text(json.dumps(fields | changes))
 
 
-def test_a_command_that_may_begin_imports_tensorflow(refused, cache):
-    code, message = refused("--cache", cache, *FITTING)
+@pytest.mark.parametrize("more", [[], ["--set", "shapes.max_reject_fraction=0.9"]])
+def test_a_command_that_may_begin_imports_tensorflow(refused, cache, more):
+    code, message = refused("--cache", cache, *FITTING, *more)
     assert (code, message) == (1, "tensorflow was imported")
 
 

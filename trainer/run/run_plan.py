@@ -12,7 +12,7 @@ from xtts.shared.cache.quick_check import full_check, quick_check
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import feature_config, follow_text, setting_differences
+from xtts.shared.feature_settings import feature_config, feature_differences, follow_text
 from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.checkpoint import (
@@ -121,7 +121,7 @@ def newest(folder: RunFolder) -> Path | None:
 
 def check_features(config: Config, spec: CacheSpec, cache: Path) -> None:
     """Raise `LockstepError` for a cache built with other feature settings, naming the first difference."""
-    for key, found, wanted in setting_differences(spec.features, feature_config(config)):
+    for key, found, wanted in feature_differences(spec.features, feature_config(config)):
         built = json.dumps(found)
         raise LockstepError(
             str(cache), found=f"built with {key} = {built}", expected=json.dumps(wanted),

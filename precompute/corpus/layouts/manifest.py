@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from xtts.precompute.archives.tar_files import may_hold_tars
-from xtts.precompute.corpus.json_fields import seconds_of
+from xtts.precompute.corpus.json_fields import name_of, seconds_of
 from xtts.precompute.corpus.layouts.layout import ClipList, checked_segment
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.lhotse_cuts import MANIFESTS, cut_entry, is_cut
@@ -68,10 +68,10 @@ def add_entry(clips: ClipList, entry: dict[str, Any], source: str, *, where: str
         if not isinstance(entry.get(key), str):
             raise LockstepError(where, found=f"{key} is {entry.get(key)!r:.60}", expected="a string")
     segment = _segment(entry, where)
+    clip_id, speaker, language = (name_of(entry, (key,), where) for key in ("id", "speaker", "language"))
     clips.add(
-        str(entry.get("id") or _name(entry["audio_filepath"], segment)), entry["text"].strip(), source,
-        speaker=str(entry.get("speaker") or ""), language=str(entry.get("language") or ""), where=where,
-        segment=segment, member=member,
+        clip_id or _name(entry["audio_filepath"], segment), entry["text"].strip(), source,
+        speaker=speaker, language=language, where=where, segment=segment, member=member,
     )  # fmt: skip
 
 

@@ -79,7 +79,7 @@ class Parquet:
             kinds = ["file"] if only_names else list(_KINDS)
             if only_names and (columns.id or not columns.file):
                 return
-            for group in range(len(table.starts) - 1):
+            for group in table.filled_groups():
                 for row in _rows_of_group(table, group, columns, kinds, file):
                     characters += sum(map(len, row.said.values()))
                     if characters > _MOST_CHARACTERS:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from xtts.precompute.archives.tar_files import (
     COMPRESSED,
@@ -15,6 +14,7 @@ from xtts.precompute.archives.tar_files import (
     tar_members,
 )
 from xtts.precompute.corpus.corpus_files import SUFFIXES, clip_ids, files_below, is_audio, without_suffix
+from xtts.precompute.corpus.json_fields import name_of
 from xtts.precompute.corpus.layouts.layout import ClipList, folder_of
 from xtts.precompute.corpus.layouts.manifest import add_entry, parse_entry
 from xtts.precompute.corpus.text_lines import filled_lines
@@ -72,17 +72,17 @@ class NemoTarred:
     def read(self, data: Path, limit: int | None) -> list[Clip]:
         """The clips in the order of the manifest's lines."""
         root, clips = folder_of(data), ClipList(limit)
-        tars = {_shard_number(tar): tar for tar in _tars(data)}
+        tars = _by_number(data)
         members = {number: {member.name: member for member in tar_members(root / tar)} for number, tar in tars.items()}
         for where, line in (line for manifest in _manifests(data) for line in filled_lines(root / manifest)):
             if clips.is_full:
                 break
             entry = parse_entry(line, where)
             number = entry.get("shard_id", next(iter(tars)) if len(tars) == 1 else None)
-            if isinstance(number, bool) or number not in tars:
+            if type(number) is not int or number not in tars:
                 found = f"shard_id is {number!r:.40}"
                 raise LockstepError(where, found=found, expected=f"the number of one of {len(tars)} tar files")
-            file = str(entry.get("audio_filepath"))
+            file = PurePosixPath(str(entry.get("audio_filepath"))).as_posix()
             source, member = _place(tars[number], members[number].get(file), file)
             add_entry(clips, entry, source, where=where, member=member)
         return clips.checked(data, "lines of a manifest")
@@ -102,9 +102,17 @@ def _manifests(data: Path) -> list[str]:
     return [name for name in files_below(data) if _MANIFESTS.fullmatch(name)]
 
 
-def _shard_number(tar: str) -> int:
-    digits = re.findall(r"\d+", Path(tar).stem)
-    return int(digits[-1][:18]) if digits else 0
+def _by_number(data: Path) -> dict[int, str]:
+    """The tar files by the last number in their names; a `LockstepError` where two have one number."""
+    tars: dict[int, str] = {}
+    for tar in _tars(data):
+        digits = re.findall(r"\d+", Path(tar).stem)
+        number = int(digits[-1][:18]) if digits else 0
+        if tars.setdefault(number, tar) != tar:
+            found = f"{tars[number]} and {tar} for shard_id {number}"
+            fix = "build each folder as a corpus of its own"
+            raise LockstepError(str(data), found=found, expected="one tar file for each shard_id", fix=fix)
+    return tars
 
 
 def _place(tar: str, member: TarMember | None, name: str) -> tuple[str, str]:
@@ -126,7 +134,9 @@ def _by_key(path: Path) -> dict[str, dict[str, TarMember]]:
 
 
 def _kinds(name: str) -> Iterator[tuple[str, str]]:
-    """What a member is, and its key; nothing for other files."""
+    """What a member is, and its key; nothing for other files, nor for hidden ones, which macOS puts beside others."""
+    if PurePosixPath(name).name.startswith("."):
+        return
     if is_audio(name):
         yield "audio", without_suffix(name)
     else:
@@ -141,7 +151,7 @@ def _said(path: Path, key: str, parts: dict[str, TarMember]) -> dict[str, str]:
     texts = {kind: _text(path, parts[kind]) if kind in parts else "" for kind in (_NORMALISED, _TEXT, _JSON)}
     where = f"{path}:{key[:80] + _JSON!r}"
     entry = parse_entry(texts[_JSON], where) if _JSON in parts else {}
-    said = {fact: _first(entry, names, where) for fact, names in USUAL_NAMES.items()}
+    said = {fact: name_of(entry, names, where) for fact, names in USUAL_NAMES.items()}
     said["text"] = texts[_TEXT].strip() or said["text"]
     said["normalised"] = texts[_NORMALISED].strip() or said["normalised"]
     return said
@@ -155,14 +165,3 @@ def _text(path: Path, member: TarMember) -> str:
         return read_member(path, member.place).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise LockstepError(where, found="not UTF-8", fix="convert the text to UTF-8") from None
-
-
-def _first(entry: dict[str, Any], names: tuple[str, ...], where: str) -> str:
-    """The value of the first of these keys that has one; numbers are names too."""
-    for name in names:
-        value = entry.get(name)
-        if value is not None and value != "":
-            if isinstance(value, bool) or not isinstance(value, str | int):
-                raise LockstepError(where, found=f"{name} is {value!r:.60}", expected="a string")
-            return str(value).strip()
-    return ""

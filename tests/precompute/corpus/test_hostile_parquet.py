@@ -64,6 +64,15 @@ def test_what_cannot_be_used_of_a_file_is_a_row_of_the_ledger(tmp_path):
     assert (rows["4"].clip.source, rows["4"].clip.member) == ("x.parquet", "4")
 
 
+def test_a_row_group_without_rows_has_no_clips(tmp_path):
+    full = put(tmp_path / "b.parquet", [wav(), wav()])
+    empty = pq.read_table(full).slice(0, 0)
+    pq.write_table(empty, tmp_path / "a.parquet")
+    assert [clip.id for clip in read_corpus(tmp_path).clips] == ["0", "1"]
+    with pytest.raises(LockstepError, match="no clips"):
+        read_corpus(tmp_path / "a.parquet")
+
+
 def test_a_page_that_is_too_large_is_refused_by_name(tmp_path, monkeypatch):
     data = put(tmp_path / "x.parquet", [wav(), wav(), wav(2.0)], row_group_size=2)
     monkeypatch.setattr(parquet_rows, "LARGEST_PAGE_BYTES", 2**16)

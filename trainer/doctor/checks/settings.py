@@ -8,7 +8,7 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.cache.stats import corpus_stats, effect_of_caps
 from xtts.shared.config import Config
-from xtts.shared.feature_settings import feature_config, setting_differences
+from xtts.shared.feature_settings import feature_config, feature_differences
 from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers
 from xtts.trainer.data.training_bucket import bucket_order
 from xtts.trainer.doctor.finding import Fact, Finding, Result, as_yaml
@@ -47,7 +47,7 @@ _PREFETCH_OFF = Finding(
 
 def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
     """Feature settings that differ from those of the cache."""
-    differences = setting_differences(spec.features, feature_config(config))
+    differences = feature_differences(spec.features, feature_config(config))
     text = f"{len(differences)} settings differ from the cache" if differences else "the settings of the cache"
     findings = [
         Finding(
