@@ -93,13 +93,13 @@ def build(
                 pool.start()  # there is work for them; they load what they need while this process loads the rest
             from xtts.precompute.build.build_cache import explain_build, run_build
             from xtts.precompute.build.survey import make_request
+            from xtts.precompute.corpus.corpus_entries import parse_data
             from xtts.precompute.view.terminal import Display, build_summary
 
             settings = resolve(config, assignments, flags)
             with Display() as display:
-                request = make_request(
-                    data, cache, settings, workers=workers, limit=limit, fresh=fresh, layout=layout, columns=columns
-                )
+                corpora = parse_data(data, layout=layout, columns=columns)
+                request = make_request(corpora, cache, settings, workers=workers, limit=limit, fresh=fresh)
                 if dry_run:
                     explain_build(request, display)
                     return

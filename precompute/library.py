@@ -8,7 +8,7 @@ from xtts.precompute.build import build_cache as build
 from xtts.precompute.build.build_cache import BuildReport
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
-from xtts.precompute.corpus.corpus_entries import Data
+from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.workers.cores import usable_cores
 from xtts.precompute.workers.progress import NullProgress, Progress
 from xtts.shared.config_flags import config_names, resolve
@@ -52,8 +52,9 @@ def build_cache(
         LockstepError: The corpus, the settings or the disk are not usable; its text says what to do.
     """
     return build.build_cache(
-        data, Path(cache), resolve(config_names(config), (), settings or {}), workers=workers or usable_cores(),
-        progress=progress or NullProgress(), limit=limit, fresh=fresh, layout=layout, columns=columns,
+        parse_data(data, layout=layout, columns=columns), Path(cache),
+        resolve(config_names(config), (), settings or {}), workers=workers or usable_cores(),
+        progress=progress or NullProgress(), limit=limit, fresh=fresh,
     )  # fmt: skip
 
 

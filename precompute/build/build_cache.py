@@ -59,14 +59,10 @@ def build_cache(
     progress: Progress,
     limit: int | None = None,
     fresh: bool = False,
-    layout: str | None = None,
-    columns: str | None = None,
     pool: WorkerPool | None = None,
 ) -> BuildReport:
     """Build the cache of a corpus or bring it up to date; `pool` may have been started before."""
-    request = make_request(
-        data, cache, config, workers=workers, limit=limit, fresh=fresh, layout=layout, columns=columns
-    )
+    request = make_request(data, cache, config, workers=workers, limit=limit, fresh=fresh)
     return run_build(request, progress, pool)
 
 

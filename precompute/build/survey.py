@@ -56,12 +56,11 @@ class Request:
 
 
 def make_request(
-    data: Data, cache: Path, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
-    layout: str | None = None, columns: str | None = None,
-) -> Request:  # fmt: skip
-    """Check what was asked for, before anything is created; the other arguments as in `parse_data`."""
+    data: Data, cache: Path, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False
+) -> Request:
+    """Check what was asked for, before anything is created."""
     refuse_foreign_folder(cache)
-    corpora = read_corpora(parse_data(data, layout=layout, columns=columns), limit=limit)
+    corpora = read_corpora(parse_data(data), limit=limit)
     if config.text.expand_numbers:
         corpora = replace(corpora, clips=with_numbers_in_words(corpora.clips, config.text.language))
     return Request(

@@ -30,14 +30,11 @@ _TOLERANCE = 0.02
 """In log-mel: two steps of float16 at the quiet end, which another FFT library may cause; a real fault is larger."""
 
 
-def cache_request(
-    cache: Path, spec: CacheSpec, data: Data, *, workers: int, limit: int | None = None, layout: str | None = None,
-    columns: str | None = None,
-) -> Request:  # fmt: skip
+def cache_request(cache: Path, spec: CacheSpec, data: Data, *, workers: int, limit: int | None = None) -> Request:
     """The request that would build this cache again, with its own weights."""
     settings = [("the default size", {"model": {"size": "tiny"}}), (str(cache), dict(spec.features))]
     config: Config = validate_config(settings)
-    request = make_request(data, cache, config, workers=workers, limit=limit, layout=layout, columns=columns)
+    request = make_request(data, cache, config, workers=workers, limit=limit)
     front_end = replace(request.front_end, speakers=tuple(spec.speakers))
     return replace(request, front_end=front_end, corpora=replace(request.corpora, weights=spec.weights))
 

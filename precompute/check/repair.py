@@ -29,13 +29,10 @@ from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.system import atomic_files
 
 
-def repair_cache(
-    cache: Path, data: Data, findings: Iterable[Finding], *, workers: int, progress: Progress,
-    layout: str | None = None, columns: str | None = None,
-) -> None:  # fmt: skip
+def repair_cache(cache: Path, data: Data, findings: Iterable[Finding], *, workers: int, progress: Progress) -> None:
     """Make the files again that `findings` names, from the corpus as it was; a `LockstepError` when it has changed."""
     spec = load_spec(cache)
-    request = cache_request(cache, spec, data, workers=workers, limit=spec.index_rows, layout=layout, columns=columns)
+    request = cache_request(cache, spec, data, workers=workers, limit=spec.index_rows)
     broken = {finding.file for finding in findings}
     if INDEX_FILE in broken:
         _recover_index(cache, spec, request, progress)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from xtts.precompute.check.verify import Finding, verify_cache
-from xtts.precompute.corpus.corpus_entries import Data
+from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
@@ -62,27 +62,23 @@ def _refuse_without_corpus(request: VerifyRequest) -> None:
 
 
 def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
-    check = partial(verify_cache, request.cache, threads=request.workers, every_digest=request.against is not None)
+    against = request.against
+    corpora = None if against is None else parse_data(against, layout=request.layout, columns=request.columns)
+    check = partial(verify_cache, request.cache, threads=request.workers, every_digest=corpora is not None)
     findings = check()
-    if request.repair and findings and request.against is not None:
+    if request.repair and findings and corpora is not None:
         from xtts.precompute.check.repair import repair_cache
 
         for finding in findings:
             progress.say(str(finding))
-        repair_cache(
-            request.cache, request.against, findings, workers=request.workers, progress=progress,
-            layout=request.layout, columns=request.columns,
-        )  # fmt: skip
+        repair_cache(request.cache, corpora, findings, workers=request.workers, progress=progress)
         progress.say(f"{len({finding.file for finding in findings})} files repaired")
         findings = check()
-    if request.against is None or findings:
+    if corpora is None or findings:
         return findings
     from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 
-    corpus = cache_request(
-        request.cache, load_spec(request.cache), request.against, workers=request.workers, layout=request.layout,
-        columns=request.columns,
-    )  # fmt: skip
+    corpus = cache_request(request.cache, load_spec(request.cache), corpora, workers=request.workers)
     findings = check_corpus(request.cache, corpus)
     if request.deep is not None:
         findings += check_features(request.cache, corpus, clips=request.deep or None)

@@ -16,8 +16,6 @@ from xtts.shared.cache.cache_spec import CORPUS_NAME, MOST_WEIGHT, Weight
 from xtts.shared.config_files import parse_yaml
 from xtts.shared.errors import LockstepError
 
-Data = str | PathLike[str] | Sequence[str | PathLike[str]]
-"""What `--data` is given: PATH, NAME=PATH, a YAML file, or several of them."""
 _YAML = (".yaml", ".yml")
 _LARGEST_FILE_BYTES = 2**20
 _EXAMPLE = "- {data: LJSpeech-1.1, name: lj, weight: 0.5}"
@@ -66,6 +64,10 @@ class CorpusEntry:
         return f"{self.name}={self.data}" if self.name else str(self.data)
 
 
+Data = str | PathLike[str] | CorpusEntry | Sequence[str | PathLike[str] | CorpusEntry]
+"""What `--data` is given: PATH, NAME=PATH, a YAML file, or several of them; or entries that were made of these."""
+
+
 def parse_data(data: Data, *, layout: str | None = None, columns: str | None = None) -> list[CorpusEntry]:
     """The corpora of `--data`, in the order in which they are given.
 
@@ -77,11 +79,14 @@ def parse_data(data: Data, *, layout: str | None = None, columns: str | None = N
     Raises:
         LockstepError: No corpus is named, or an entry cannot be used.
     """
-    values = [data] if isinstance(data, str | PathLike) else list(data)
+    values = [data] if isinstance(data, str | PathLike | CorpusEntry) else list(data)
     if not values:
         raise LockstepError("--data", found="no corpus", expected="a folder, or a file that lists clips")
     entries = list[CorpusEntry]()
     for value in values:
+        if isinstance(value, CorpusEntry):
+            entries.append(value)
+            continue
         path, where = Path(value), f"--data {value}"
         if path.suffix.lower() in _YAML and os.path.exists(path):
             if layout is not None or columns is not None:

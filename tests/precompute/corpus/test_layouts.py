@@ -12,6 +12,7 @@ from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.cli import build, main
+from xtts.precompute.corpus.corpus_entries import parse_data
 from xtts.precompute.corpus.listing import LAYOUTS, read_corpus
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.clip_index import Rejected, read_index
@@ -98,7 +99,8 @@ def test_three_columns_that_fit_two_layouts_show_both_readings(ambiguous, clips)
 
 def test_a_cache_of_an_ambiguous_corpus_is_built_checked_and_repaired_with_the_same_flag(ambiguous, tmp_path):
     root, cache = ambiguous, tmp_path / "cache"
-    build_cache(root, cache, load_config("tiny"), workers=1, progress=NullProgress(), layout="piper")
+    entries = parse_data(root, layout="piper")
+    build_cache(entries, cache, load_config("tiny"), workers=1, progress=NullProgress())
     request = {"cache": cache, "against": root, "deep": None, "workers": 1}
     assert find_problems(VerifyRequest(**request, repair=False, layout="piper"), NullProgress()) == []
     as_columns = VerifyRequest(**request, repair=False, columns="id=0,speaker=1,text=2")

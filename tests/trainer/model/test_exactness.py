@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from xtts.shared.config_files import load_config
 from xtts.trainer.model import networks
+from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.model.layers import SelfAttention, rotate
 from xtts.trainer.model.networks import FlowDecoder
 from xtts.trainer.model.reference_encoder import CrossAttention
@@ -73,7 +74,7 @@ def tf32_matmul(a, b, **options):
 @pytest.fixture(params=["float32", "mixed_bfloat16"])
 def decoder(request):
     config = load_config("tiny", assignments=SMALL).model
-    built = FlowDecoder(config, 4, 1, 1, itertools.count(), dtype=keras.DTypePolicy(request.param))
+    built = FlowDecoder(config, 4, Vocabularies(1), itertools.count(), dtype=keras.DTypePolicy(request.param))
     built.build()
     return built
 

@@ -66,7 +66,7 @@ With Lockstep installed:
 
 @dataclass(frozen=True, kw_only=True)
 class CardOptions:
-    """What the card says beside what is known of the checkpoint."""
+    """What the card says besides what is known of the checkpoint."""
 
     license: str | None = None
     evaluation: Path | None = None

@@ -26,7 +26,7 @@ _MOST_BYTES = 2**31 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxOptions:
-    """What an ONNX graph holds beside the model."""
+    """What an ONNX graph holds besides the model."""
 
     vocoder: Path | None = None
     """An ONNX vocoder to put behind the model."""

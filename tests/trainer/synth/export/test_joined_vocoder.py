@@ -20,13 +20,15 @@ MEL = np.random.default_rng(0).normal(-3.0, 2.0, (30, 80)).astype(np.float32)
 def of_precision(path, kind):
     """A vocoder whose mel and samples are of another type of floats."""
     nodes = [
-        helper.make_node("Cast", ["mel"], ["mel_in_float"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["mel", "one"], ["same"]),  # of this type alone: a Cast takes any
+        helper.make_node("Cast", ["same"], ["mel_in_float"], to=TensorProto.FLOAT),
         helper.make_node("ConvTranspose", ["mel_in_float", "kernel"], ["up"], strides=[256]),
         helper.make_node("Tanh", ["up"], ["bounded"]),
         helper.make_node("Cast", ["bounded"], ["audio"], to=kind),
     ]
     kernel = weight("kernel", np.full((80, 1, 256), 0.1 / 80, np.float32))
-    return save(path, nodes, [("mel", kind, [1, 80, "T"])], [("audio", kind, [1, 1, "S"])], [kernel])
+    one = weight("one", np.ones([1], helper.tensor_dtype_to_np_dtype(kind)))
+    return save(path, nodes, [("mel", kind, [1, 80, "T"])], [("audio", kind, [1, 1, "S"])], [kernel, one])
 
 
 def joined_to_nothing(path):
