@@ -30,7 +30,7 @@ SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 ORIGIN := $(CACHE).corpus
 
 .DEFAULT_GOAL := help
-.PHONY: help train features refresh verify test check bench synth app doctor clean
+.PHONY: help train features refresh verify test check wheel-check bench synth app doctor clean
 
 help:
 	@echo "make train [CONFIG=tiny] [GPU=rtx4090] [DATA=...] [TRAIN_ARGS='--steps N']"
@@ -43,6 +43,7 @@ help:
 	@echo "make verify     check the cache"
 	@echo "make doctor     what would slow training down here, and what to change"
 	@echo "make test       the tests            make check   ruff, mypy, pyright, layering, wheel contents"
+	@echo "make wheel-check   the wheel in an empty environment, with downloads"
 	@echo "make bench      the benchmarks       make doctor  will this machine train this at full speed"
 	@echo "make clean      remove the environment, the sample corpus and the cache (runs/ stays)"
 
@@ -98,6 +99,10 @@ check: $(READY)
 	$(BIN)/mypy -p xtts.shared -p xtts.precompute -p xtts.trainer
 	$(BIN)/pyright
 	$(BIN)/python -m pytest -q tests/test_layering.py tests/test_wheel.py
+
+# The wheel in an empty environment, with its dependencies from the package index: every command, where no repository is.
+wheel-check: $(READY)
+	$(BIN)/python tests/wheel_check.py
 
 # CKPT: a run folder or one checkpoint; without it the run that was trained last.
 synth: $(READY)

@@ -42,10 +42,13 @@ def repair_command(cache: Path) -> str:
     return f"run xtts-precompute verify --cache {shlex.quote(str(cache))} --against <its corpus> --repair"
 
 
-def build_command(cache: Path, *, fresh: bool = False) -> str:
-    """The fix of a cache that its corpus has left behind, or with `fresh` of one that nothing can be taken from."""
+def build_command(cache: Path, *, fresh: bool = False, corpus: str = "<its corpus>", config: str = "<its own>") -> str:
+    """The fix of a cache that its corpus has left behind, or with `fresh` of one that nothing can be taken from.
+
+    `corpus` and `config` stand where the user has to fill in.
+    """
     option = " --fresh" if fresh else ""
-    return f"run xtts-precompute build{option} --cache {shlex.quote(str(cache))} --data <its corpus> --config <its own>"
+    return f"run xtts-precompute build{option} --cache {shlex.quote(str(cache))} --data {corpus} --config {config}"
 
 
 def warn(line: str) -> None:

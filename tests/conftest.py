@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from wheel_check import build_wheel
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
@@ -33,12 +34,13 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 enable_compile_cache()
 
 LONGEST = (
-    "test_interruptions.py", "test_trainer.py", "test_training_benchmark.py", "test_spoken_samples.py",
+    "test_interruptions.py", "test_serve_speech.py", "test_serve_limits.py", "test_serve_page.py",
+    "test_trainer.py", "test_training_benchmark.py", "test_spoken_samples.py",
     "test_dynamic_baseline.py", "test_speaker_wav.py", "test_doctor_memory.py", "test_synth.py",
     "test_acoustic_model.py", "test_training_loop.py", "test_golden_losses.py", "test_doctor.py",
-    "test_crash_safety.py", "test_speech_benchmarks.py", "test_export.py", "test_model_card.py",
-    "test_training_loop_times.py",
-    "test_train_cli.py", "test_evaluate.py", "test_examples.py", "test_validation_loop.py",
+    "test_crash_safety.py", "test_speech_benchmarks.py", "test_saved_model.py", "test_onnx_graph.py",
+    "test_model_card.py", "test_training_loop_times.py", "test_train_cli.py", "test_evaluate.py",
+    "test_installed_wheel.py", "test_examples.py", "test_validation_loop.py",
 )  # fmt: skip
 """These files begin, so that no long one is left to one of the two processes of `make test` at the end."""
 SHARE_STEPS = {
@@ -46,6 +48,10 @@ SHARE_STEPS = {
     "test_validation_loop.py", "test_doctor.py",
 }  # fmt: skip
 """These files take over each other's compiled steps (trainer/shared_steps.py): one process runs them all."""
+SHARE_SERVER = {"test_serve_speech.py", "test_serve_limits.py", "test_serve_page.py"}
+"""These talk to one server."""
+SHARE_WHEEL = {"test_wheel.py", "test_installed_wheel.py"}
+"""These files use one built wheel."""
 ToneCorpus = Callable[..., Path]
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
@@ -58,11 +64,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class OneProcessAFile(LoadFileScheduling):
-    """Every file is run by one process, and those that share compiled steps by the same one."""
+    """Every file is run by one process, and those that share compiled steps or the wheel by the same one."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        return "steps" if Path(file).name in SHARE_STEPS else file
+        groups = {"steps": SHARE_STEPS, "wheel": SHARE_WHEEL}
+        return next((group for group, files in groups.items() if Path(file).name in files), file)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneProcessAFile:
@@ -114,6 +121,12 @@ def tiny_cache(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path, tiny
     cache = tmp_path_factory.mktemp("cache") / "features"
     build_cache(tiny_corpus, cache, tiny_config, workers=1, progress=NullProgress())
     return cache
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this tree, built once."""
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="session")

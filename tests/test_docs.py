@@ -1,13 +1,14 @@
 """README and docs/: every path and link in them exists, and the README stays short."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FOLDERS = "benchmarks|configs|docs|examples|precompute|shared|tests|trainer"
+FOLDERS = "benchmarks|configs|docker|docs|examples|precompute|shared|tests|trainer"
 PATH = re.compile(rf"(?<![\w/.~-])(?:{FOLDERS})/[\w./-]*")
 LINK = re.compile(r"\]\(([^)]+)\)")
 MOST_WORDS = 1000
@@ -39,6 +40,12 @@ def test_the_readme_is_short_and_leads_to_every_page():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.split()) <= MOST_WORDS
     assert all(f"docs/{page.name}" in text for page in PAGES[1:])
+
+
+def test_the_installation_page_has_a_row_for_every_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(project["optional-dependencies"])
 
 
 def test_the_architecture_page_answers_ten_questions_with_a_file_each():

@@ -222,9 +222,8 @@ def load_spec(cache: Path) -> CacheSpec:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         found = "no finished cache here" if cache.is_dir() else "no such folder"
-        raise LockstepError(
-            str(path), found=found, expected="a cache", fix="build one with make features DATA=<corpus>"
-        ) from None
+        build = build_command(cache, corpus="<corpus>", config="<size>")
+        raise LockstepError(str(path), found=found, expected="a cache", fix=build) from None
     except (OSError, ValueError, RecursionError) as error:
         raise LockstepError(str(path), found=f"cannot be read ({error})", fix=rebuild, exit_code=1) from None
     if not isinstance(fields, dict) or fields.get("format_version") != FORMAT_VERSION:

@@ -83,7 +83,7 @@ def test_mistakes_are_one_line_with_the_right_code(tiny_corpus, tmp_path):
     )
     assert "expected one of bigvgan24, hifigan" in error_of(*build, "--set", "audio.profile=mp3", code=2)
     assert "cannot be read" in error_of(*build, "--config", "nosuch.yaml", code=2)
-    assert "expected a cache; build one with make features" in error_of("verify", "--cache", tmp_path / "none", code=2)
+    assert "expected a cache; run xtts-precompute build" in error_of("verify", "--cache", tmp_path / "none", code=2)
     assert "expected a cache" in error_of("stats", "--cache", tmp_path / "none", code=2)
     assert not cache.exists()
 

@@ -51,7 +51,8 @@ def test_a_command_that_may_begin_imports_tensorflow(refused, cache, more):
 def test_no_cache(refused):
     assert refused() == (
         2,
-        "error: features/cache.json: no such folder, expected a cache; build one with make features DATA=<corpus>",
+        "error: features/cache.json: no such folder, expected a cache; "
+        "run xtts-precompute build --cache features --data <corpus> --config <size>",
     )
 
 
@@ -111,7 +112,8 @@ def test_a_bucket_with_fewer_clips_than_micro_batches_is_named_with_the_fix(refu
 def test_a_cache_of_other_settings(refused, cache):
     code, message = refused("--cache", cache, "--set", "split.validation_fraction=0.1")
     assert code == 2
-    assert "built with shapes.buckets = 2, expected 4; rebuild it with make features DATA=<its corpus>" in message
+    assert f"built with shapes.buckets = 2, expected 4; run xtts-precompute build --cache {cache} --data" in message
+    assert "--config <this configuration>, or train" in message
     assert message.endswith("or train with --set shapes.buckets=2")
 
 

@@ -11,7 +11,7 @@ from xtts.shared.cache.cache_spec import CacheSpec, load_spec
 from xtts.shared.cache.quick_check import full_check, quick_check
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import feature_config, feature_differences, follow_text
 from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
 from xtts.trainer.reporting.run_folder import RunFolder
@@ -123,11 +123,8 @@ def check_features(config: Config, spec: CacheSpec, cache: Path) -> None:
     """Raise `LockstepError` for a cache built with other feature settings, naming the first difference."""
     for key, found, wanted in feature_differences(spec.features, feature_config(config)):
         built = json.dumps(found)
-        raise LockstepError(
-            str(cache), found=f"built with {key} = {built}", expected=json.dumps(wanted),
-            fix="rebuild it with make features DATA=<its corpus> CONFIG=<this configuration>, "
-            f"or train with --set {key}={built}",
-        )  # fmt: skip
+        fix = f"{build_command(cache, config='<this configuration>')}, or train with --set {key}={built}"
+        raise LockstepError(str(cache), found=f"built with {key} = {built}", expected=json.dumps(wanted), fix=fix)
 
 
 def check_files(config: Config, cache: Path) -> None:
