@@ -64,11 +64,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class OneProcessAFile(LoadFileScheduling):
-    """Every file is run by one process, and those that share compiled steps or the wheel by the same one."""
+    """Every file is run by one process, and those that share compiled steps, a server or the wheel by the same one."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        groups = {"steps": SHARE_STEPS, "wheel": SHARE_WHEEL}
+        groups = {"steps": SHARE_STEPS, "server": SHARE_SERVER, "wheel": SHARE_WHEEL}
         return next((group for group, files in groups.items() if Path(file).name in files), file)
 
 
