@@ -38,16 +38,18 @@ def is_row(clip: Clip) -> bool:
 
 def reading_order(clip: Clip) -> tuple[str, str, int]:
     """What clips are sorted by so that the rows of each file come in their order."""
-    return clip.corpus, clip.source, _row_number(clip) if is_row(clip) else 0
-
-
-def _row_number(clip: Clip) -> int:
-    return int(clip.member.partition(":")[0])
+    return clip.corpus, clip.source, _row_and_column(clip.member)[0] if is_row(clip) else 0
 
 
 def member_of(row: int, column: str) -> str:
     """What `Clip.member` calls a row, and its column where the user named one."""
     return f"{row}:{column}" if column else str(row)
+
+
+def _row_and_column(member: str) -> tuple[int, str]:
+    """What `member_of` was given."""
+    row, _, column = member.partition(":")
+    return int(row), column
 
 
 def read_row(path: Path, member: str) -> bytes:
@@ -57,16 +59,16 @@ def read_row(path: Path, member: str) -> bytes:
         AudioProblem: The row holds none, or cannot be read.
         LockstepError: A page is too large to be unpacked.
     """
-    row, _, column = member.partition(":")
+    row, column = _row_and_column(member)
     with _problems_of_audio(path):
-        return open_table(path).audio(column).read(int(row))
+        return open_table(path).audio(column).read(row)
 
 
 def group_of(path: Path, clip: Clip) -> int:
     """Number of the row group in which a clip's row lies; -1 where the file cannot be read."""
     try:
         with parquet_errors():
-            return open_table(path).group_of(_row_number(clip))
+            return open_table(path).group_of(_row_and_column(clip.member)[0])
     except BrokenParquet:
         return -1
 
@@ -75,8 +77,8 @@ def average_bytes(path: Path, clip: Clip) -> int:
     """How large the audio of a row is on average in its row group, as the footer says; 0 where it cannot be read."""
     try:
         with parquet_errors():
-            table, column = open_table(path), clip.member.partition(":")[2]
-            return table.average_bytes(table.group_of(_row_number(clip)), audio_leaf(table.schema, column))
+            table, (row, column) = open_table(path), _row_and_column(clip.member)
+            return table.average_bytes(table.group_of(row), audio_leaf(table.schema, column))
     except BrokenParquet:
         return 0
 

@@ -11,7 +11,7 @@ from xtts.precompute.archives.parquet_pages import BrokenParquet
 from xtts.precompute.archives.parquet_rows import SUFFIX, Table, member_of, open_table, parquet_errors
 from xtts.precompute.corpus.corpus_files import check_inside, clip_ids, source_of, without_suffix
 from xtts.precompute.corpus.layouts.layout import ClipList, folder_of
-from xtts.precompute.corpus.layouts.parquet_columns import Columns, find_columns
+from xtts.precompute.corpus.layouts.parquet_columns import Columns, find_columns, unread_columns
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
@@ -88,12 +88,22 @@ class Parquet:
         except BrokenParquet as problem:
             raise LockstepError(str(path), found=f"cannot be read ({problem})", expected="a Parquet file") from None
 
+    def _unread(self, path: Path) -> list[str]:
+        try:
+            schema = open_table(path).schema
+            with parquet_errors():
+                return unread_columns(schema, find_columns(str(path), schema, self.columns))
+        except BrokenParquet:
+            return []  # `read` says so
+
     def left_out(self, data: Path) -> list[str]:
-        """A line for each split that is not read."""
+        """A line for each split, and each column of a speaker or a language, that is not read."""
         found: dict[str, int] = {}
-        for file in _divided(data)[1]:
+        files, others = _divided(data)
+        for file in others:
             found[_split(file)] = found.get(_split(file), 0) + 1
-        return [
+        columns = sorted({column for file in files for column in self._unread(folder_of(data) / file)})
+        return [f"{data}: column {column} is not read, expected text" for column in columns] + [
             f"{data}: split {split!r} is not read ({count} file{'s'[: count != 1]}); --data takes a file of it as well"
             for split, count in sorted(found.items())
         ]

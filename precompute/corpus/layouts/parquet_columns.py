@@ -58,6 +58,15 @@ def find_columns(where: str, schema: Any, named: Mapping[str, str]) -> Columns: 
     )  # fmt: skip
 
 
+def unread_columns(schema: Any, columns: Columns) -> list[str]:  # noqa: ANN401 - pyarrow has no types
+    """Names and types of columns that are called like a speaker or a language, but hold something else."""
+    import pyarrow.types as kinds
+
+    wanted = {name for kind in ("speaker", "language") if not getattr(columns, kind) for name in _USUAL[kind]}
+    found = [field for field in schema if field.name.lower() in wanted and not kinds.is_null(field.type)]
+    return [f"{field.name!r} of {field.type}"[:80] for field in found]
+
+
 def _named(where: str, schema: Any, name: str) -> str:  # noqa: ANN401 - pyarrow ships no types
     names: list[str] = schema.names
     if name in names and names.count(name) == 1:

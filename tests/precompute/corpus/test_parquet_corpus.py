@@ -237,3 +237,14 @@ def test_silence_is_trimmed_in_embedded_audio(written, tmp_path):
     found = [sorted(path.read_bytes() for path in (tmp_path / f"cache-{name}").rglob("*.tfrecord"))
              for name in ("ljspeech", "parquet")]  # fmt: skip
     assert found[0] == found[1] != []
+
+
+def test_a_column_that_cannot_name_a_speaker_is_said_to_be_left_out(tmp_path):
+    clips = {"audio": pa.array([b"x" * 100] * 2), "text": ["some words", "more words"]}
+    pq.write_table(pa.table({**clips, "speaker_id": [1.0, 2.0], "Locale": [0, 1]}), tmp_path / "a.parquet")
+    assert read_corpus(tmp_path).notes == (
+        f"{tmp_path}: column 'Locale' of int64 is not read, expected text",
+        f"{tmp_path}: column 'speaker_id' of double is not read, expected text",
+    )
+    pq.write_table(pa.table({**clips, "speaker": [1, 2], "speaker_id": [1.0, 2.0]}), tmp_path / "a.parquet")
+    assert read_corpus(tmp_path).notes == ()
