@@ -8,6 +8,7 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.cache.stats import corpus_stats, effect_of_caps
 from xtts.shared.config import Config
+from xtts.shared.errors import build_command
 from xtts.shared.feature_settings import feature_config, feature_differences
 from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers
 from xtts.trainer.data.training_bucket import bucket_order
@@ -57,7 +58,7 @@ def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
             cause="shapes and features are fixed when the cache is built; xtts-train refuses to start",
             setting=key,
             value=built,
-            fix=f"or rebuild {cache} with this configuration",
+            fix=f"or {build_command(cache, config='<this configuration>')}",
             gain="training starts",
         )
         for key, built, wanted in differences
@@ -78,7 +79,7 @@ def caps(rows: Sequence[IndexRow], config: Config) -> Result:
             cause=f"the longest clip has {cap.longest}; nothing is truncated, so a clip above the cap is left out",
             setting=f"shapes.{name}",
             value=cap.longest,
-            fix="then rebuild the cache",
+            fix="then run xtts-precompute build again",
             gain=f"{cap.rejected:,} more clips to train on, {cap.hours:.1f} hours",
         )
         for name, cap in effects.items()
@@ -108,7 +109,7 @@ def padding(rows: Sequence[IndexRow], spec: CacheSpec) -> Result:
         cause=f"{used} padded lengths for lengths that differ this much",
         setting="shapes.buckets",
         value=enough,
-        fix="then rebuild the cache",
+        fix="then run xtts-precompute build again",
         gain=f"{gain:.2f} times the useful frames a second: {now:.1%} of a step is useful now, then "
         f"{stats.padding_efficiency[enough]:.1%}; {enough} steps to compile instead of {used}",
     )

@@ -33,7 +33,7 @@ def test_a_cap_of_800_frames_on_ljspeechs_lengths(rows_of, configured, only):
         rows = rows_of(int(line["mel_frames"]) for line in csv.DictReader(file))
     finding = only(settings.caps(rows, configured("shapes.max_mel_frames=800")))
     assert finding.what == "shapes.max_mel_frames 800 rejects 30 of 262 clips (11.5%)"
-    assert finding.remedy == "set shapes.max_mel_frames to 869; then rebuild the cache"
+    assert finding.remedy == "set shapes.max_mel_frames to 869; then run xtts-precompute build again"
     assert finding.gain == "30 more clips to train on, 0.1 hours"
     assert not settings.caps(rows, configured("shapes.max_mel_frames=869"))[1]
 
@@ -111,7 +111,8 @@ def test_buckets_that_disagree_with_the_cache(subject, configured, only):
     config = configured("shapes.buckets=5", "shapes.max_reject_fraction=0.9")  # which decides nothing of a cache
     finding = only(settings.disagreements(config, subject.spec, subject.cache))
     assert finding.what == "shapes.buckets is 5, the cache was built with 2"
-    assert finding.remedy == f"set shapes.buckets to 2; or rebuild {subject.cache} with this configuration"
+    command = f"xtts-precompute build --cache {subject.cache} --data <its corpus> --config <this configuration>"
+    assert finding.remedy == f"set shapes.buckets to 2; or run {command}"
 
 
 def test_settings_of_the_input_pipeline(subject, configured):
