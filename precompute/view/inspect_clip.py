@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import soundfile
 
+from xtts.precompute.corpus.parquet_rows import is_row
 from xtts.precompute.view.cached_clips import CachedClip, CachedClips, file_name, plain
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import can_draw, draw_mel, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.cache.clip_index import Rejected, notes_of
+from xtts.shared.cache.clip_index import Clip, Rejected, notes_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +40,7 @@ def inspect_clip(cache: Path, clip_id: str, out: Path) -> str:
         words = [] if can_draw(row.clip.text) else [out / f"{file_name(row.clip.id)}.txt"]
         for path in words:
             path.write_text(row.clip.text + "\n", encoding="utf-8")
-    lines = [figures_text(clip, profile), f"text: {row.clip.text}", f"audio: {row.clip.source}"]
+    lines = [figures_text(clip, profile), f"text: {row.clip.text}", f"audio: {audio_text(row.clip)}"]
     lines += [f"notes: {notes}"] if (notes := notes_of(row)) else []
     lines += [f"left out of the text: {left_out}"] if (left_out := row.tokens.left_out) else []
     lines += [f"{picture}", f"{sound} (reconstructed from the stored mel)"]
@@ -51,8 +52,16 @@ def rejection_text(row: Rejected) -> str:
     """Why a clip is not in the cache."""
     clip, why = row.clip, row.rejection
     lines = [f"{clip.id}: rejected, {why.reason}" + (f" ({why.detail})" if why.detail else "")]
-    lines += [f"text: {clip.text}", f"audio: {clip.source}"]
+    lines += [f"text: {clip.text}", f"audio: {audio_text(clip)}"]
     return "\n".join(map(plain, lines))
+
+
+def audio_text(clip: Clip) -> str:
+    """The file with a clip's audio, and which part of it."""
+    what = "row" if is_row(clip) else "first byte and size"
+    member = f", {what} {clip.member}" if clip.member else ""
+    seconds = "" if clip.start is None else f", {clip.duration:g} s from {clip.start:g} s on"
+    return f"{clip.source}{member}{seconds}"
 
 
 def figures_text(clip: CachedClip, profile: MelProfile) -> str:

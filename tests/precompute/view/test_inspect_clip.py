@@ -15,14 +15,14 @@ from click.testing import CliRunner
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.cli import main
 from xtts.precompute.view.cached_clips import CachedClips, file_name, nearest_row, plain
-from xtts.precompute.view.inspect_clip import draw_clip, inspect_clip
+from xtts.precompute.view.inspect_clip import audio_text, draw_clip, inspect_clip
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.audio.decode import decode
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_pictures import can_draw
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, mel_profile
-from xtts.shared.cache.clip_index import Kept, Rejected, Rejection
+from xtts.shared.cache.clip_index import Clip, Kept, Rejected, Rejection
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
@@ -39,6 +39,19 @@ def test_picture_and_sound_are_written(tiny_cache, tmp_path):
     info = soundfile.info(tmp_path / "new" / "folder" / "tone-0003.wav")
     assert (info.samplerate, info.channels, info.subtype) == (22_050, 1, "PCM_16")
     assert info.frames == 256 * row.audio.mel_length
+
+
+@pytest.mark.parametrize(
+    ("clip", "text"),
+    [
+        (Clip("a", "", "x", "wavs/a.wav"), "wavs/a.wav"),
+        (Clip("a", "", "x", "a.parquet", member="7"), "a.parquet, row 7"),
+        (Clip("a", "", "x", "a.tar", member="512+10"), "a.tar, first byte and size 512+10"),
+        (Clip("a", "", "x", "a.wav", start=1.5, duration=2.0), "a.wav, 2 s from 1.5 s on"),
+    ],
+)
+def test_the_part_of_a_file_that_a_clip_is(clip, text):
+    assert audio_text(clip) == text
 
 
 def test_the_sound_has_the_mel_of_the_clip(tiny_cache, tmp_path):
