@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import soundfile
 
-from xtts.precompute.corpus.parquet_rows import is_row
+from xtts.precompute.archives.parquet_rows import is_row
 from xtts.precompute.view.cached_clips import CachedClip, CachedClips, file_name, plain
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
