@@ -13,16 +13,14 @@ prints at its end.
 import argparse
 import shutil
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from itertools import accumulate
-from multiprocessing import get_context
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from reporting.report import machine, table_lines, write_json
 from setup.amounts import fill_defaults
-from setup.builds import Turn, build, median, shard_digest, table_row
+from setup.builds import build_in_turn, in_another_process, median, table_row
 from setup.ljspeech_corpus import read_lengths, write_corpus
 
 QUICK = {"clips": 1_000, "rounds": 1}
@@ -35,18 +33,9 @@ CLIPS_A_FILE, ROW_GROUP, LARGE_BYTES = 5_000, 100, 500_000_000
 
 def main() -> None:
     options = parse_arguments()
-    # In another process: a command would count the most memory that this one has used as its own.
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        corpora = pool.submit(write_corpora, options.work, options.clips, options.large_bytes).result()
-    turns: dict[str, list[Turn]] = {name: [] for name in corpora}
-    digests = {}
-    for _ in range(options.rounds):
-        for name, corpus in corpora.items():
-            cache = options.work / "parquet-cache"
-            shutil.rmtree(cache, ignore_errors=True)
-            turns[name].append(build(corpus, cache, options.workers))
-            digests[name] = shard_digest(cache)
-    shutil.rmtree(cache)
+    corpora = in_another_process(write_corpora, options.work, options.clips, options.large_bytes)
+    cache = options.work / "parquet-cache"
+    turns, digests = build_in_turn(corpora, cache, rounds=options.rounds, workers=options.workers)
     if digests[FILES] != digests[ROWS]:
         sys.exit("the shards of the same clips differ")
     counts = {name: rows_in(corpus) or options.clips for name, corpus in corpora.items()}

@@ -10,39 +10,26 @@ of the rounds counts. Memory is what `xtts-precompute build` prints at its end.
 
 import argparse
 import json
-import shutil
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import soundfile
 from reporting.report import machine, table_lines, write_json
 from setup.amounts import fill_defaults
-from setup.builds import Turn, build, median, shard_digest, table_row
+from setup.builds import build_in_turn, in_another_process, median, table_row
 from setup.ljspeech_corpus import PROFILE, read_lengths, write_corpus
 
 QUICK = {"hours": 0.2, "clips": 150, "rounds": 1}
 FULL = {"hours": 3.0, "clips": 2_000, "rounds": 3}
 FILES, RECORDINGS = "files", ("wav", "flac")
-_BLOCK = 2**20
 
 
 def main() -> None:
     options = parse_arguments()
-    # In another process: a command would count the most memory that this one has used as its own.
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        corpora = pool.submit(write_corpora, options.work, options.clips, options.hours).result()
-    turns: dict[str, list[Turn]] = {name: [] for name in corpora}
-    digests = {}
-    for _ in range(options.rounds):
-        for name, corpus in corpora.items():
-            cache = options.work / "segments-cache"
-            shutil.rmtree(cache, ignore_errors=True)
-            turns[name].append(build(corpus, cache, options.workers))
-            digests[name] = shard_digest(cache)
-    shutil.rmtree(cache)
+    corpora = in_another_process(write_corpora, options.work, options.clips, options.hours)
+    cache = options.work / "segments-cache"
+    turns, digests = build_in_turn(corpora, cache, rounds=options.rounds, workers=options.workers)
     if len(set(digests.values())) != 1:
         sys.exit("the shards of the same clips differ")
     figures: dict[str, object] = {

@@ -2,17 +2,43 @@
 
 import hashlib
 import re
+import shutil
 import statistics
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from reporting.report import cpu_seconds
 
 from setup.commands import command
 
+Corpora = dict[str, Path]
+"""What a corpus is called in the report, and where it lies."""
 Turn = tuple[float, float, int]
 """(seconds, processor seconds, MiB at most)."""
+Turns = dict[str, list[Turn]]
 _MEMORY = re.compile(r"memory at most (\d+) MiB$")
+
+
+def in_another_process(function: Callable[..., Corpora], *arguments: object) -> Corpora:
+    """What a function returns that writes corpora: a command would count this process' peak memory as its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def build_in_turn(corpora: Corpora, cache: Path, *, rounds: int, workers: int) -> tuple[Turns, dict[str, str]]:
+    """Build each corpus from nothing, one after another, in every round: its turns, and the digest of its shards."""
+    turns: Turns = {name: [] for name in corpora}
+    digests = {}
+    for _ in range(rounds):
+        for name, corpus in corpora.items():
+            shutil.rmtree(cache, ignore_errors=True)
+            turns[name].append(build(corpus, cache, workers))
+            digests[name] = shard_digest(cache)
+    shutil.rmtree(cache)
+    return turns, digests
 
 
 def build(corpus: Path, cache: Path, workers: int) -> Turn:
