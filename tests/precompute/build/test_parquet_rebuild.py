@@ -52,22 +52,6 @@ def shards(cache: Path) -> dict[str, tuple[bytes, int]]:
     return {str(p.relative_to(cache)): (p.read_bytes(), p.stat().st_mtime_ns) for p in cache.rglob("*.tfrecord")}
 
 
-class InProcess:
-    """A pool whose workers are this process, so that a test sees what they read."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def run(self, function, tasks):
-        return map(function, tasks)
-
-    def finish(self):
-        return None
-
-
 @pytest.fixture
 def read(monkeypatch) -> list[tuple[str, int]]:
     """(column, row group) of the pages that are read."""
@@ -81,22 +65,22 @@ def read(monkeypatch) -> list[tuple[str, int]]:
     return seen
 
 
-def test_no_audio_is_read_of_a_file_that_has_not_changed(place, read):
+def test_no_audio_is_read_of_a_file_that_has_not_changed(place, read, in_process):
     before = shards(place / "cache")
-    report = build(place, pool=InProcess())
+    report = build(place, pool=in_process)
     assert (report.changed, report.written_shards) == (False, 0)
     assert shards(place / "cache") == before
     assert {leaf for leaf, _ in read} == {"text", "normalized_text", "id"}
 
 
-def test_a_row_that_changed_rewrites_its_shard_alone(place, rows, read):
+def test_a_row_that_changed_rewrites_its_shard_alone(place, rows, read, in_process):
     before = shards(place / "cache")
     changed = dict(rows[33])
     samples = np.frombuffer(changed["audio"]["bytes"], np.uint8).copy()
     samples[44:] = np.roll(samples[44:], 2)
     changed["audio"] = {"bytes": samples.tobytes(), "path": None}
     write(place, [*rows[:33], changed, *rows[34:]])
-    report = build(place, pool=InProcess())
+    report = build(place, pool=in_process)
     after = shards(place / "cache")
     (row,) = [row for row in read_index(place / "cache" / "index.parquet") if row.clip.id == rows[33]["id"]]
     where = f"{row.place.split}/bucket-{row.place.bucket:02d}/"
@@ -107,7 +91,7 @@ def test_a_row_that_changed_rewrites_its_shard_alone(place, rows, read):
     audio = [group for leaf, group in read if leaf == "audio.bytes"]
     assert audio == [0, 1, 2, 3, 4, 0, 1, 2, 1]  # digests of all, then the row itself
     read.clear()
-    assert build(place, pool=InProcess()).changed is False
+    assert build(place, pool=in_process).changed is False
     assert "audio.bytes" not in {leaf for leaf, _ in read}
 
 
@@ -142,7 +126,7 @@ def test_a_lost_shard_is_written_again_and_the_cache_is_verified_against_its_cor
     assert find_problems(VerifyRequest(**request, deep=20, repair=False), NullProgress()) == []
 
 
-def test_copies_of_audio_go_with_a_build_that_fails(rows, tmp_path, monkeypatch):
+def test_copies_of_audio_go_with_a_build_that_fails(rows, tmp_path, monkeypatch, in_process):
     write(tmp_path, rows)
     copied = []
 
@@ -152,12 +136,12 @@ def test_copies_of_audio_go_with_a_build_that_fails(rows, tmp_path, monkeypatch)
 
     monkeypatch.setattr(build_module, "write_shard", fail)
     with pytest.raises(LockstepError, match="a disk: broken"):
-        build(tmp_path, pool=InProcess())
+        build(tmp_path, pool=in_process)
     assert sorted(copied) == [f"audio-{number}" for number in range(8)]
     assert not list((tmp_path / "cache").rglob("audio-*"))
 
 
-def test_a_file_that_changes_during_a_build_ends_it(rows, tmp_path, monkeypatch):
+def test_a_file_that_changes_during_a_build_ends_it(rows, tmp_path, monkeypatch, in_process):
     write(tmp_path, rows)
     plan = build_module.plan_fetch
 
@@ -167,14 +151,14 @@ def test_a_file_that_changes_during_a_build_ends_it(rows, tmp_path, monkeypatch)
 
     monkeypatch.setattr(build_module, "plan_fetch", touch)
     with pytest.raises(LockstepError, match=r"1\.parquet: changed while the cache was being built"):
-        build(tmp_path, pool=InProcess())
+        build(tmp_path, pool=in_process)
 
 
-def test_copies_that_cannot_fit_are_not_begun(rows, tmp_path, monkeypatch):
+def test_copies_that_cannot_fit_are_not_begun(rows, tmp_path, monkeypatch, in_process):
     write(tmp_path, rows)
     wanted = []
     monkeypatch.setattr(build_module, "check_free_space", lambda _, size: wanted.append(size))
-    build(tmp_path, pool=InProcess())
+    build(tmp_path, pool=in_process)
     audio = sum(len(row["audio"]["bytes"]) for row in rows)
     shard_bytes = sum(len(data) for data, _ in shards(tmp_path / "cache").values())
     assert audio + 0.9 * shard_bytes < wanted[0] < 1.02 * audio + 1.1 * shard_bytes

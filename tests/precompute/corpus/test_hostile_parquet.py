@@ -73,29 +73,15 @@ def test_a_row_group_without_rows_has_no_clips(tmp_path):
         read_corpus(tmp_path / "a.parquet")
 
 
-def test_a_page_that_is_too_large_is_refused_by_name(tmp_path, monkeypatch):
+def test_a_page_that_is_too_large_is_refused_by_name(tmp_path, monkeypatch, in_process):
     data = put(tmp_path / "x.parquet", [wav(), wav(), wav(2.0)], row_group_size=2)
     monkeypatch.setattr(parquet_rows, "LARGEST_PAGE_BYTES", 2**16)
     with pytest.raises(LockstepError) as caught:
-        build_cache(data, tmp_path / "cache", load_config("tiny"), workers=1, progress=NullProgress(), pool=_here())
+        build_cache(data, tmp_path / "cache", load_config("tiny"), workers=1, progress=NullProgress(), pool=in_process)
     assert str(caught.value) == (
         f"{data} row group 1: pages of 0 MiB in column audio.bytes, expected at most 0 MiB; "
         "write it again with smaller row groups, as pyarrow does with row_group_size=100"
     )
-
-
-def _here():
-    class Here:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            return None
-
-        def run(self, function, tasks):
-            return map(function, tasks)
-
-    return Here()
 
 
 @pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])

@@ -1,5 +1,6 @@
 """ONNX files from elsewhere: refused before onnxruntime reads them."""
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -117,7 +118,9 @@ def test_functions_of_the_model_itself_are_known(tmp_path):
     model.opset_import.add(domain="pkg.own", version=1)
     model.graph.node[1].domain, model.graph.node[1].op_type = "pkg.own", "Bound"
     path.write_bytes(model.SerializeToString())
-    make_vocoder(f"onnx:{path}", mel_profile("hifigan"), print)
+    profile = mel_profile("hifigan")
+    samples = make_vocoder(f"onnx:{path}", profile, print)(np.zeros((20, 80), np.float32))
+    assert samples.shape == (20 * profile.hop_samples,)
 
 
 def test_a_model_that_onnxruntime_refuses_is_refused_in_one_line(tmp_path):
