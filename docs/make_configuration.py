@@ -33,7 +33,7 @@ With make: `make train CONFIG=normal GPU=rtx4090 TRAIN_ARGS='--set training.seed
 
 The sections {", ".join(f"`{name}`" for name in FEATURE_SECTIONS)} decide the bytes of a cache: changing one of their
 keys means building the cache again, which does only the work that the change asks for. `data.filters` decides which
-clips are in it; training need not be told.
+clips are in it; it is not part of the training settings.
 """
 _SIZE_ORDER = ("tiny", "small", "normal", "big")
 

@@ -129,8 +129,8 @@ def read_recording(source: AudioSource, segment: Segment | None = None) -> Recor
         if segment is None or _cuts_exactly(file):
             samples = _read(file, header, lead_in=0)
         else:  # the samples must not depend on what was read before
-            with _opened(source) as anew:
-                samples = _read(anew, header, lead_in=min(header.first, round(_LEAD_IN_SECONDS * header.rate)))
+            with _opened(source) as reopened:
+                samples = _read(reopened, header, lead_in=min(header.first, round(_LEAD_IN_SECONDS * header.rate)))
     if len(samples) != header.frames:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says {header.frames}")
     return Recording(header=header, samples=samples)
