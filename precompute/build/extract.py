@@ -10,6 +10,7 @@ import numpy as np
 
 from xtts.precompute.archives.parquet_rows import is_row, release_pages
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
+from xtts.precompute.build.canary import prove_canary
 from xtts.precompute.build.fetch import Fetched, check_unchanged
 from xtts.precompute.build.scan import Scanned
 from xtts.precompute.corpus.clip_audio import ClipAudio, read_audio
@@ -55,6 +56,8 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
     """Extract and write clip by clip, so that memory does not grow with the shard; the caller syncs the file."""
     digest, size, records, outcomes = hashlib.sha256(), 0, 0, list[Written | Rejection]()
     qualities = list[SignalQuality | None]()
+    if len(task.stored) < len(task.clips):
+        prove_canary(front_end)
     mels = StoredMels(mel_dtype=front_end.mel_dtype, mel_channels=front_end.profile.mel_channels)
     with task.path.open("wb") as out:
         for row in task.clips:

@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from xtts.precompute.check.verify import Finding, verify_cache
-from xtts.precompute.corpus.corpus_entries import Data, parse_data
+from xtts.precompute.corpus.corpus_entries import CorpusEntry, Data, parse_data
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
+from xtts.shared.system.folder_lock import ReadLock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,8 @@ def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
     against = request.against
     corpora = None if against is None else parse_data(against, layout=request.layout, columns=request.columns)
     check = partial(verify_cache, request.cache, threads=request.workers, every_digest=corpora is not None)
-    findings = check()
+    with ReadLock(request.cache):
+        findings = check()
     if request.repair and findings and corpora is not None:
         from xtts.precompute.check.repair import repair_cache
 
@@ -73,15 +75,21 @@ def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
             progress.say(str(finding))
         repair_cache(request.cache, corpora, findings, workers=request.workers, progress=progress)
         progress.say(f"{len({finding.file for finding in findings})} files repaired")
-        findings = check()
+        with ReadLock(request.cache):
+            findings = check()
     if corpora is None or findings:
         return findings
+    return _check_against(request, corpora)
+
+
+def _check_against(request: VerifyRequest, corpora: list[CorpusEntry]) -> list[Finding]:
     from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 
-    corpus = cache_request(request.cache, load_spec(request.cache), corpora, workers=request.workers)
-    findings = check_corpus(request.cache, corpus)
-    if request.deep is not None:
-        findings += check_features(request.cache, corpus, clips=request.deep or None)
+    with ReadLock(request.cache):
+        corpus = cache_request(request.cache, load_spec(request.cache), corpora, workers=request.workers)
+        findings = check_corpus(request.cache, corpus)
+        if request.deep is not None:
+            findings += check_features(request.cache, corpus, clips=request.deep or None)
     return findings
 
 

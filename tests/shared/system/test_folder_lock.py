@@ -16,7 +16,8 @@ def test_a_second_lock_of_a_folder_is_refused_until_the_first_ends(tmp_path):
     ):
         pass
     with exclusive(tmp_path):
-        assert not list(tmp_path.iterdir())
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
 def test_without_fcntl_the_systems_that_do_are_named(monkeypatch, tmp_path):
