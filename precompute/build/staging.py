@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,11 @@ class Prior:
     shards: dict[str, Finished]
     """By file name without digest, as a plan has it."""
 
+    def usable(self, cache: Path, exclude: Collection[str]) -> dict[str, Finished]:
+        """Of `shards` those whose file is as long as it was and not in `exclude`."""
+        wanted = {slot: shard for slot, shard in self.shards.items() if shard.file not in exclude}
+        return {slot: shard for slot, shard in wanted.items() if size_of(cache / shard.file) == shard.bytes}
+
     @property
     def front_end(self) -> int:
         """The version of the front end that wrote it."""
@@ -218,12 +223,15 @@ class StagingArea:
         """Put a whole file of the cache, other than a shard, beside the shards."""
         atomic_files.write(self.staged(name), data)
 
-    def finished(self) -> dict[str, Finished]:
-        """Shards by name without digest: those staged, and those that an interrupted commit already moved."""
+    def finished(self, exclude: Collection[str] = ()) -> dict[str, Finished]:
+        """Shards by name without digest: those staged, and those that an interrupted commit already moved.
+
+        exclude: files of which none is taken.
+        """
         found = {}
         for sidecar in sorted(self._root.glob("*/bucket-*/shard-*.json")):
             done = _read_sidecar(sidecar)
-            if done is None:
+            if done is None or done.file in exclude:
                 continue
             if any(size_of(place) == done.bytes for place in (self.staged(done.file), self._cache / done.file)):
                 found[without_digest(done.file)] = done

@@ -22,7 +22,6 @@ from xtts.precompute.build.staging import (
     load_prior,
     refuse_foreign_folder,
     shard_settings,
-    size_of,
 )
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
@@ -182,9 +181,8 @@ def _tokenizer(clips: list[Clip], config: Config, cache: Path | None) -> Tokeniz
 def _known_texts(cache: Path, language: str) -> set[tuple[str, str]]:
     """(language, text) of every clip that the stored tokenizer was learned from; none where the index is broken."""
     try:
-        return {
-            (row.clip.language or language, row.clip.text) for row in iter_index(cache / load_spec(cache).index_file)
-        }
+        path = cache / load_spec(cache).index_file
+        return {(row.clip.language or language, row.clip.text) for row in iter_index(path)}
     except LockstepError:
         return set()  # the survey says so
 
@@ -225,11 +223,8 @@ def _look_back(request: Request, staging: StagingArea, features: Mapping[str, An
             prior = load_prior(cache, request.corpora.clips)
         except LockstepError as error:
             lines = [f"{error.where}: {error.found}: the whole cache is built again"]
-    reusable, staged = (
-        {slot: shard for slot, shard in shards.items() if shard.file not in request.exclude}
-        for shards in (prior.shards if prior else {}, staging.finished())
-    )
-    reusable = {slot: shard for slot, shard in reusable.items() if size_of(cache / shard.file) == shard.bytes}
+    reusable = prior.usable(cache, request.exclude) if prior else {}
+    staged = staging.finished(request.exclude)
     new = {shard.file for shard in staged.values()} - {shard.file for shard in reusable.values()}
     if new:
         lines.append(f"an interrupted build left {len(new)} finished shards")
@@ -300,7 +295,5 @@ def _stored(missing: list[ShardPlan], existing: _Existing, cache: Path, front_en
 def _changes(request: Request, prior: Prior | None, rows: list[ScannedRow], features: Mapping[str, Any]) -> list[str]:
     if prior is None:
         return []
-    lines = setting_changes(prior.spec.features, features)
-    if prior.front_end != FRONT_END:
-        lines.append(f"front end: version {prior.front_end} -> {FRONT_END}: all mels are computed again")
+    lines = setting_changes(prior, features)
     return [*lines, *weight_changes(prior, request.corpora), *corpus_changes(prior.rows, rows)]
