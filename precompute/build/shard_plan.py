@@ -4,6 +4,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from xtts.precompute.build.scan import Scanned, ScannedRow
 from xtts.shared.audio.mel_profiles import mel_profile
@@ -47,6 +48,15 @@ class Plan:
     shapes: list[Shape]
     speakers: list[str]
     shards: list[ShardPlan]
+
+    @cached_property
+    def speaker_ids(self) -> dict[str, int]:
+        """Name of a speaker to its id."""
+        return {name: number for number, name in enumerate(self.speakers)}
+
+    def speakers_of(self, shard: ShardPlan) -> dict[str, int]:
+        """Those of a shard's clips alone: a name and its id."""
+        return {row.clip.speaker: self.speaker_ids[row.clip.speaker] for row in shard.clips if row.clip.speaker}
 
 
 @dataclass(frozen=True, kw_only=True)

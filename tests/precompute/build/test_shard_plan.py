@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from xtts.precompute.build.scan import Scanned
@@ -129,3 +131,16 @@ def test_without_caps_only_the_absurd_is_too_long():
 def test_what_the_scan_rejected_stays_rejected():
     scanned = Rejected(clip=row("a").clip, rejection=Rejection("missing audio"))
     assert apply_filters(scanned, config()) == scanned
+
+
+def test_a_shard_knows_the_ids_of_its_own_speakers_among_100000():
+    """Looking each clip's speaker up in a list of them all took hours."""
+    clips = [row(f"clip-{i}", speaker=f"speaker-{i:06d}") for i in range(2000)]
+    known = [f"speaker-{i:06d}" for i in range(-98_000, 2000)]
+    previous = PreviousPlan(shapes=[Shape(tokens=24, frames=104)], speakers=known, shard_counts={})
+    plan = plan_cache([*clips, row("nobody")], config(pad_to_fixed_length=False), previous)
+    began = time.process_time()
+    found = [plan.speakers_of(shard) for shard in plan.shards for _ in range(10)]
+    assert time.process_time() - began < 3
+    assert sum(map(len, found)) == 10 * len(clips)
+    assert all(known[number] == name for shard in found for name, number in shard.items())
