@@ -171,11 +171,14 @@ def shard_file(place: Place, shards: int) -> str:
 
 def shard_places(spec: CacheSpec) -> dict[Place, str]:
     """A shard as rows of the index name it, to its file."""
-    return {
-        Place(shard.file.partition("/")[0], number, _numbers(shard.file)[0], shard_corpus(shard.file)): shard.file
-        for number, bucket in enumerate(spec.buckets)
-        for shard in (*bucket.train, *bucket.validation)
-    }
+    files = (shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation))
+    return {shard_place(file): file for file in files}
+
+
+def shard_place(file: str) -> Place:
+    """The shard of a path inside the cache; the opposite of `shard_file`."""
+    split, bucket, _ = file.split("/")
+    return Place(split, int(bucket.removeprefix("bucket-")), _numbers(file)[0], shard_corpus(file))
 
 
 def shard_corpus(file: str) -> str:
