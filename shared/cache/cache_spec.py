@@ -23,12 +23,14 @@ SPLITS: tuple[Split, ...] = ("train", "validation")
 MAX_TOKENS, MAX_FRAMES = 2**16, 2**20
 """Limits of one record, so that a hostile cache cannot ask for all memory."""
 
-_LARGEST_SPEC_BYTES = 2**26
+_LARGEST_SPEC_BYTES = 2**28
+MOST_SHARDS, MOST_SPEAKER_BYTES = 2**18, 2**25
+"""What a cache may have of both, so that `cache.json` and what a run repeats of it stay readable."""
 
 MOST_WEIGHT = 100.0
 CORPUS_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 """What a corpus may be called: its name is part of file names."""
-SHARD_PATTERN = rf"^(train|validation)/bucket-\d{{2}}/shard-({CORPUS_NAME}-)?\d{{5}}-of-\d{{5}}\.tfrecord$"
+SHARD_PATTERN = rf"^(train|validation)/bucket-\d{{2}}/shard-({CORPUS_NAME}-)?\d{{5,7}}-of-\d{{5,7}}\.tfrecord$"
 Count = Annotated[int, Field(ge=0, le=2**40)]
 Weight = Annotated[float, Field(gt=0.0, le=MOST_WEIGHT, allow_inf_nan=False)]
 """Of a corpus: how often training draws its clips, where 1 is once an epoch."""
