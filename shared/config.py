@@ -232,6 +232,9 @@ class TrainingConfig(Section):
     """Steps between lines on the terminal; metrics.jsonl gets every step."""
     validate_every: PositiveInt = 500
     """Steps between validations."""
+    validation_clips: PositiveInt | None = 1000
+    """Most held-out clips that a validation reads, the same ones every time, of all buckets in proportion; null for
+    all. A million clips hold out 50,000, which take about as long as 1,500 steps of 32; LJSpeech holds out 655."""
     samples_every: PositiveInt | None = 500
     """Steps between speaking fixed validation sentences into TensorBoard, the last step included; null for never."""
     sample_sentences: PositiveInt = 8

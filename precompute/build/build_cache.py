@@ -154,6 +154,7 @@ def _tasks(
             path=staging.part(shard.file),
             shape=found.plan.shapes[shard.place.bucket],
             clips=shard.clips,
+            speakers=found.plan.speakers_of(shard),
             stored={row.clip.id: found.stored[row.clip.id] for row in shard.clips if row.clip.id in found.stored},
             fetched={row.clip.id: fetched[row.clip.id] for row in shard.clips if row.clip.id in fetched},
         )

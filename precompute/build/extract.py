@@ -33,6 +33,8 @@ class ShardTask:
     """Where to write for now."""
     shape: Shape
     clips: list[Scanned]
+    speakers: Mapping[str, int]
+    """Named speakers of the clips, and their ids; a clip without one has id 0."""
     stored: Mapping[str, StoredMel]
     """Clips whose mel an earlier cache holds."""
     fetched: Mapping[str, Fetched]
@@ -68,7 +70,7 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
                 outcomes.append(Rejection(problem.reason, problem.detail))
                 qualities.append(None)
                 continue
-            payload = _record(row.clip, mel, task.shape, front_end).to_example()
+            payload = _record(row.clip, mel, task, front_end).to_example()
             framed = frame(payload)
             digest.update(framed)
             out.write(framed)
@@ -129,8 +131,8 @@ def _read_source(row: Scanned, front_end: FrontEnd) -> ClipAudio:
         check_unchanged(row, front_end)
 
 
-def _record(clip: Clip, mel: np.ndarray, shape: Shape, front_end: FrontEnd) -> Record:
-    ids, profile = front_end.encode(clip).ids, front_end.profile
+def _record(clip: Clip, mel: np.ndarray, task: ShardTask, front_end: FrontEnd) -> Record:
+    ids, profile, shape = front_end.encode(clip).ids, front_end.profile, task.shape
     most_frames, most_tokens = (shape.frames, shape.tokens) if front_end.fixed_length else (len(mel), len(ids))
     padded = np.full((most_frames, profile.mel_channels), profile.silence, mel.dtype)
     padded[: len(mel)] = mel
@@ -142,6 +144,6 @@ def _record(clip: Clip, mel: np.ndarray, shape: Shape, front_end: FrontEnd) -> R
         mel=padded,
         token_length=len(ids),
         mel_length=len(mel),
-        speaker=front_end.speaker_id(clip.speaker),
+        speaker=task.speakers.get(clip.speaker, 0),
         language=front_end.language_id(clip.language),
     )

@@ -4,13 +4,24 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from xtts.precompute.build.scan import Scanned, ScannedRow
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fitting_bucket, padding_efficiency, round_up
-from xtts.shared.cache.cache_spec import MAX_TOKENS, SPLITS, CacheSpec, shard_corpus, shard_count, shard_file
+from xtts.shared.cache.cache_spec import (
+    MAX_TOKENS,
+    MOST_SHARDS,
+    MOST_SPEAKER_BYTES,
+    SPLITS,
+    CacheSpec,
+    shard_corpus,
+    shard_count,
+    shard_file,
+)
 from xtts.shared.cache.clip_index import Place, Rejected, Rejection
 from xtts.shared.config import Config
+from xtts.shared.errors import LockstepError
 
 MOST_FRAMES = 2**16
 """Longer clips (12 minutes) are no utterances; a bucket of their length would not fit into memory."""
@@ -47,6 +58,15 @@ class Plan:
     shapes: list[Shape]
     speakers: list[str]
     shards: list[ShardPlan]
+
+    @cached_property
+    def speaker_ids(self) -> dict[str, int]:
+        """Name of a speaker to its id."""
+        return {name: number for number, name in enumerate(self.speakers)}
+
+    def speakers_of(self, shard: ShardPlan) -> dict[str, int]:
+        """Those of a shard's clips alone: a name and its id."""
+        return {row.clip.speaker: self.speaker_ids[row.clip.speaker] for row in shard.clips if row.clip.speaker}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +112,22 @@ def apply_filters(row: ScannedRow, config: Config) -> ScannedRow:
     return row.rejected(Rejection(reason, detail))
 
 
+def check_limits(plan: Plan, config: Config) -> None:
+    """Raise a `LockstepError` for a plan that `cache.json` would not hold, before anything is written."""
+    shards, names = len(plan.shards), sum(len(name.encode()) for name in plan.speakers)
+    if shards > MOST_SHARDS:
+        raise LockstepError(
+            "shards.shard_mb", found=f"{config.shards.shard_mb} gives {shards:,} shards",
+            expected=f"at most {MOST_SHARDS:,}",
+            fix=f"set it to {-(-config.shards.shard_mb * shards // MOST_SHARDS) + 1} or more",
+        )  # fmt: skip
+    if names > MOST_SPEAKER_BYTES:
+        raise LockstepError(
+            "speakers", found=f"{len(plan.speakers):,}, such as {plan.speakers[0][:40]!r}, of {names:,} bytes together",
+            expected=f"at most {MOST_SPEAKER_BYTES:,}", fix="name the speakers, not the clips",
+        )  # fmt: skip
+
+
 def clip_digest(seed: int, clip_id: str) -> bytes:
     """32 bytes that decide everything about a clip's place: 8 for the split, 8 for the shard, all for the order."""
     return hashlib.sha256(f"{seed}:{clip_id}".encode()).digest()
@@ -119,7 +155,9 @@ def plan_cache(rows: Iterable[ScannedRow], config: Config, previous: PreviousPla
         corpora[row.clip.corpus].append(row)
     shards = [shard for name in sorted(corpora) for shard in _plan_corpus(name, corpora[name], shapes, config, pinned)]
     shards.sort(key=lambda shard: (SPLITS.index(shard.place.split), shard.place.bucket))
-    return Plan(shapes=shapes, speakers=_speakers(kept, previous), shards=shards)
+    plan = Plan(shapes=shapes, speakers=_speakers(kept, previous), shards=shards)
+    check_limits(plan, config)
+    return plan
 
 
 def _plan_corpus(

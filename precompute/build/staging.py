@@ -155,25 +155,23 @@ def _finished_shards(spec: CacheSpec, rows: Iterable[IndexRow]) -> dict[str, Fin
     for row in rows:
         members[row.place].append(row)
     found, places = {}, {file: place for place, file in shard_places(spec).items()}
+    speakers = {name: number for number, name in enumerate(spec.speakers)}
     for bucket in spec.buckets:
         shape = Shape(tokens=bucket.tokens, frames=bucket.frames)
         for shard in (*bucket.train, *bucket.validation):
             place = places[shard.file]
             clips = sorted(members[place], key=lambda row: clip_digest(seed, row.clip.id))
-            settings = _settings_of(spec, shape, clips)
+            own = {row.clip.speaker: speakers[row.clip.speaker] for row in clips if row.clip.speaker in speakers}
+            settings = shard_settings(
+                spec.features,
+                shape=shape,
+                speakers=own,
+                tokenizer=spec.tokenizer_sha256,
+                front_end=spec.versions.get("front_end", ""),
+                canary=spec.canary,
+            )
             found[without_digest(shard.file)] = Finished(**shard.model_dump(), settings=settings, rows=clips)
     return found
-
-
-def _settings_of(spec: CacheSpec, shape: Shape, clips: list[IndexRow]) -> str:
-    return shard_settings(
-        spec.features,
-        shape=shape,
-        speakers={name: spec.speakers.index(name) for name in {row.clip.speaker for row in clips} & set(spec.speakers)},
-        tokenizer=spec.tokenizer_sha256,
-        front_end=spec.versions.get("front_end", ""),
-        canary=spec.canary,
-    )
 
 
 class StagingArea:

@@ -126,17 +126,17 @@ def survey(request: Request, staging: StagingArea, pool: WorkerPool, progress: P
     rows = _filter(request, scanned, [existing.cached, staged], pool, progress)
     plan = plan_cache(rows, request.config, _previous_plan(existing.prior, features))
     canary = existing.canary or next(iter(pool.run(compute_canary, [request.front_end])))
-    front_end = replace(request.front_end, speakers=tuple(plan.speakers), canary=canary)
-    settings = {shard.file: _settings(shard, plan, front_end, features) for shard in plan.shards}
+    front_end = replace(request.front_end, canary=canary)
+    settings = _settings(plan, front_end, features)
     there = {**existing.reusable, **existing.staged}
     ready = {s.file: there[s.file] for s in plan.shards if _is_ready(s, there, settings)}
     missing = [shard for shard in plan.shards if shard.file not in ready]
-    stored = _stored(missing, existing, request.cache, front_end)
+    stored = _stored(missing, existing, request.cache, request.front_end)
     clips = sum(len(shard.clips) for shard in missing)
     changes = [*request.corpora.notes, *existing.lines, *_changes(request, existing.prior, rows, features)]
     changes += work_ahead(ready=len(ready), missing=len(missing), clips=clips, stored=len(stored))
     return Survey(
-        front_end=front_end, letters=letters, rows=rows, plan=plan, settings=settings, finished=ready,
+        front_end=request.front_end, letters=letters, rows=rows, plan=plan, settings=settings, finished=ready,
         missing=missing, stored=stored, changes=changes,
     )  # fmt: skip
 
@@ -205,7 +205,6 @@ def _front_end(roots: Mapping[str, Path], config: Config, tokenizer: Tokenizer) 
         profile=mel_profile(config.audio.profile),
         tokenizer=tokenizer,
         language=config.text.language,
-        speakers=(),
         trim_silence_db=config.audio.trim_silence_db,
         loudness_lufs=config.audio.loudness_lufs,
         mel_dtype=config.shards.mel_dtype,
@@ -260,15 +259,20 @@ def _scan(request: Request, existing: _Existing, pool: WorkerPool, progress: Pro
     return [row for row in rows if row is not None]
 
 
-def _settings(shard: ShardPlan, plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> str:
-    return shard_settings(
-        features,
-        shape=plan.shapes[shard.place.bucket],
-        speakers={row.clip.speaker: front_end.speaker_id(row.clip.speaker) for row in shard.clips if row.clip.speaker},
-        tokenizer=hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest(),
-        front_end=str(FRONT_END),
-        canary=front_end.canary,
-    )
+def _settings(plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> dict[str, str]:
+    """Shard file to the digest of all that decides its bytes besides its clips."""
+    tokenizer = hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest()
+    return {
+        shard.file: shard_settings(
+            features,
+            shape=plan.shapes[shard.place.bucket],
+            speakers=plan.speakers_of(shard),
+            tokenizer=tokenizer,
+            front_end=str(FRONT_END),
+            canary=front_end.canary,
+        )
+        for shard in plan.shards
+    }
 
 
 def _is_ready(shard: ShardPlan, shards: Mapping[str, Finished], settings: Mapping[str, str]) -> bool:

@@ -35,8 +35,7 @@ def cache_request(cache: Path, spec: CacheSpec, data: Data, *, workers: int, lim
     settings = [("the default size", {"model": {"size": "tiny"}}), (str(cache), dict(spec.features))]
     config: Config = validate_config(settings)
     request = make_request(data, cache, config, workers=workers, limit=limit)
-    front_end = replace(request.front_end, speakers=tuple(spec.speakers))
-    return replace(request, front_end=front_end, corpora=replace(request.corpora, weights=spec.weights))
+    return replace(request, corpora=replace(request.corpora, weights=spec.weights))
 
 
 def check_corpus(cache: Path, request: Request) -> list[Finding]:

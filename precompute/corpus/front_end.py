@@ -23,8 +23,6 @@ class FrontEnd:
     tokenizer: Tokenizer
     language: str
     """ISO 639 code of the clips that do not name theirs."""
-    speakers: tuple[str, ...]
-    """Named speakers in the order of their ids; empty for a corpus without speakers."""
     trim_silence_db: float | None
     loudness_lufs: float | None
     mel_dtype: str
@@ -35,10 +33,6 @@ class FrontEnd:
     def path(self, clip: Clip) -> Path:
         """Where a clip's audio file lies."""
         return self.roots[clip.corpus] / clip.source
-
-    def speaker_id(self, name: str) -> int:
-        """Id of a speaker; 0 where speakers are not named."""
-        return self.speakers.index(name) if name in self.speakers else 0
 
     def language_id(self, code: str) -> int:
         """Number of a clip's language; without a code that of the main one."""

@@ -25,7 +25,9 @@ SPLITS: tuple[Split, ...] = ("train", "validation")
 MAX_TOKENS, MAX_FRAMES = 2**16, 2**20
 """Limits of one record, so that a hostile cache cannot ask for all memory."""
 
-_LARGEST_SPEC_BYTES = 2**26
+_LARGEST_SPEC_BYTES = 2**28
+MOST_SHARDS, MOST_SPEAKER_BYTES = 2**18, 2**25
+"""What a cache may have of both, so that `cache.json` and what a run repeats of it stay readable."""
 
 MOST_WEIGHT = 100.0
 CORPUS_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -33,7 +35,7 @@ CORPUS_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _NAME_DIGITS = 12
 _DIGEST_PART = rf"(-[0-9a-f]{{{_NAME_DIGITS}}})"
 SHARD_PATTERN = (
-    rf"^(train|validation)/bucket-\d{{2}}/shard-({CORPUS_NAME}-)?\d{{5}}-of-\d{{5}}{_DIGEST_PART}?\.tfrecord$"
+    rf"^(train|validation)/bucket-\d{{2}}/shard-({CORPUS_NAME}-)?\d{{5,7}}-of-\d{{5,7}}{_DIGEST_PART}?\.tfrecord$"
 )
 INDEX_PATTERN, TOKENIZER_PATTERN = rf"^index{_DIGEST_PART}?\.parquet$", rf"^tokenizer{_DIGEST_PART}?\.json$"
 Count = Annotated[int, Field(ge=0, le=2**40)]
@@ -198,11 +200,14 @@ def shard_file(place: Place, shards: int) -> str:
 
 def shard_places(spec: CacheSpec) -> dict[Place, str]:
     """A shard as rows of the index name it, to its file."""
-    return {
-        Place(shard.file.partition("/")[0], number, _numbers(shard.file)[0], shard_corpus(shard.file)): shard.file
-        for number, bucket in enumerate(spec.buckets)
-        for shard in (*bucket.train, *bucket.validation)
-    }
+    files = (shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation))
+    return {shard_place(file): file for file in files}
+
+
+def shard_place(file: str) -> Place:
+    """The shard of a path inside the cache; the opposite of `shard_file`."""
+    split, bucket, _ = file.split("/")
+    return Place(split, int(bucket.removeprefix("bucket-")), _numbers(file)[0], shard_corpus(file))
 
 
 def shard_corpus(file: str) -> str:

@@ -12,28 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from xtts.shared.audio.signal_quality import SignalQuality
-from xtts.shared.errors import LockstepError, repair_command
+from xtts.shared.cache.index_file import readable_index
 
 KEPT, REJECTED = "kept", "rejected"
 DUPLICATE, NO_LETTERS, UNNORMALISED = "duplicate id", "no known letters", "no normalised column"
 REASONS = (
-    "missing audio", "unreadable audio", "empty audio", "empty text", NO_LETTERS,
-    "too long text", "too long audio", "too short audio", DUPLICATE, "non-finite mel",
-    "too low sample rate", "too slow speech", "too fast speech", "too quiet", "too noisy", "clipped",
-    "too much silence",
+    "missing audio", "unreadable audio", "empty audio", "empty text", NO_LETTERS, "too long text", "too long audio",
+    "too short audio", DUPLICATE, "non-finite mel", "too low sample rate", "too slow speech", "too fast speech",
+    "too quiet", "too noisy", "clipped", "too much silence",
 )  # fmt: skip
 """The closed list of why a clip is rejected."""
 _GROUP_ROWS = 2**16
 _READ_ROWS = 2**12  # the values of all columns of so many rows are held twice for a moment
-_MOST_ROWS = 2**25  # 60,000 hours; a file of a few bytes may claim any number
+_QUALITIES = tuple(fact.name for fact in fields(SignalQuality))
 _COLUMNS = (
     "id", "speaker", "text", "status", "reason", "notes", "detail", "left_out", "split", "bucket", "shard", "position",
     "token_length", "mel_length", "seconds", "source", "source_bytes", "source_mtime_ns", "audio_sha256",
-    "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language",
-    "loudness_db", "noise_floor_db", "clipped_share", "leading_silence", "trailing_silence",
+    "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language", *_QUALITIES,
     "member", "start", "duration", "corpus",
 )  # fmt: skip
-_QUALITIES = tuple(fact.name for fact in fields(SignalQuality))
 _WHERE_USED = ("language", "member", "start", "duration", "corpus")
 _OPTIONAL = frozenset((*_WHERE_USED, *_QUALITIES))
 """Columns that an index does not have if they would say nothing."""
@@ -239,7 +236,7 @@ def _row(status: str, *facts: Any) -> IndexRow:  # noqa: ANN401 - in the order o
     raise ValueError(f"a row that is {status!r:.20} lacks what such a row has")
 
 
-def _schema(optional: Collection[str]) -> Any:  # noqa: ANN401 - pyarrow ships no types
+def index_schema(optional: Collection[str]) -> Any:  # noqa: ANN401 - pyarrow ships no types
     """All columns, of `_OPTIONAL` those in `optional`."""
     import pyarrow as pa
 
@@ -269,7 +266,7 @@ def index_bytes(rows: Sequence[IndexRow]) -> bytes:
     import pyarrow.parquet as pq
 
     # In groups and by columns: dicts or arrays of all rows would be the largest allocation of a build.
-    sink, schema = io.BytesIO(), _schema(_said(rows))
+    sink, schema = io.BytesIO(), index_schema(_said(rows))
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         for start in range(0, len(rows), _GROUP_ROWS):
             columns = to_columns(rows[start : start + _GROUP_ROWS])
@@ -284,17 +281,7 @@ def read_index(path: Path) -> list[IndexRow]:
 
 def iter_index(path: Path) -> Iterator[IndexRow]:
     """The rows one by one, as `read_index` gives them."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    fix = repair_command(path.parent)
-    try:
-        rows, schema = pq.read_metadata(path).num_rows, pq.read_schema(path)
-        if rows > _MOST_ROWS or not schema.equals(_schema(schema.names)):
-            found = f"{rows} rows" if rows > _MOST_ROWS else "other columns than this version writes"
-            raise LockstepError(str(path), found=found, fix=fix, exit_code=1)
-        columns = [name for name in schema.names if name != "text_sha256"]  # the text is there
-        for batch in pq.ParquetFile(path).iter_batches(_READ_ROWS, columns=columns):
+    with readable_index(path, index_schema) as file:
+        columns = [name for name in file.schema_arrow.names if name != "text_sha256"]  # the text is there
+        for batch in file.iter_batches(_READ_ROWS, columns=columns):
             yield from from_columns(batch.to_pydict())
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise LockstepError(str(path), found=f"cannot be read ({error})", fix=fix, exit_code=1) from None

@@ -133,13 +133,16 @@ def quality_stats(rows: Iterable[IndexRow], sample_rate: int) -> QualityStats:
     members: dict[str, list[Kept]] = defaultdict(list)
     for row in kept:
         members[row.clip.speaker].append(row)
-    everyone = {measure.name: _values(kept, measure) for measure in MEASURES}
+    everyone = {measure.name: _usual(_values(kept, measure), measure) for measure in MEASURES}
     outliers = list[Outlier]()
     lines = list[SpeakerLine]()
     for name, own in members.items():
         values = {measure.name: _values(own, measure) for measure in MEASURES}
-        usual = values if len(own) >= _ENOUGH_CLIPS else everyone
-        found = [one for measure in MEASURES for one in _outliers(own, measure, values, usual)]
+        found = list[Outlier]()
+        for measure in MEASURES:
+            column = values[measure.name]
+            usual = _usual(column, measure) if len(own) >= _ENOUGH_CLIPS else everyone[measure.name]
+            found += _outliers(own, measure, column, usual)
         lines.append(_speaker_line(name, own, values, found, sample_rate))
         outliers += found
     return QualityStats(
@@ -156,19 +159,26 @@ def _values(rows: Sequence[Kept], measure: Measure) -> np.ndarray:
     return np.array([np.nan if value is None else value for value in found], np.float64)
 
 
-def _outliers(
-    rows: Sequence[Kept], measure: Measure, values: Mapping[str, np.ndarray], usual: Mapping[str, np.ndarray]
-) -> Iterable[Outlier]:
-    known = usual[measure.name][np.isfinite(usual[measure.name])]
+def _usual(values: np.ndarray, measure: Measure) -> tuple[float, float] | None:
+    """(median, robust deviation) of what was measured; None where nothing was."""
+    known = values[np.isfinite(values)]
     if not known.size:
-        return
+        return None
     median = float(np.median(known))
-    spread = max(1.4826 * float(np.median(np.abs(known - median))), measure.least_spread)
-    scores = (values[measure.name] - median) / spread
+    return median, max(1.4826 * float(np.median(np.abs(known - median))), measure.least_spread)
+
+
+def _outliers(
+    rows: Sequence[Kept], measure: Measure, values: np.ndarray, usual: tuple[float, float] | None
+) -> Iterable[Outlier]:
+    if usual is None:
+        return
+    median, spread = usual
+    scores = (values - median) / spread
     bad = np.maximum(scores if measure.high_is_bad else -np.inf, -scores if measure.low_is_bad else -np.inf)
     for number in np.flatnonzero(bad > FAR).tolist():
         yield Outlier(
-            row=rows[number], measure=measure, value=float(values[measure.name][number]), median=median,
+            row=rows[number], measure=measure, value=float(values[number]), median=median,
             score=float(bad[number]),
         )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from xtts.shared.cache.cache_spec import CacheSpec, Split
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
+from xtts.trainer.data.validation_clips import validation_records
 
 
 def bucket_numbers(spec: CacheSpec, split: Split) -> list[int]:
@@ -26,14 +27,14 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
             fix=f"set it to {clips} or less" if clips else "build the cache with more clips",
         )
     most_frames = max(spec.buckets[number].frames for number in bucket_numbers(spec, "train"))
-    sizes = {}
+    sizes, validated = {}, validation_records(spec, training.validation_clips)
     for number, bucket in enumerate(spec.buckets):
         size = (
             training.batch_size * most_frames // bucket.frames
             if training.constant_frames_per_batch
             else training.batch_size
         )
-        trained, held_out = spec.epoch_clips(bucket), bucket.clips("validation")
+        trained, held_out = spec.epoch_clips(bucket), sum(validated[number])
         if 0 < trained < micro:
             raise LockstepError(
                 "training.gradient_accumulation_steps",

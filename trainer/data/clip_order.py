@@ -9,8 +9,9 @@ one block. Batches ignore the ends of epochs: nothing is dropped, and the clips 
 bucket is drawn with probability proportional to the batches each has left in the epoch.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 
 import numpy as np
 import tensorflow as tf
@@ -77,17 +78,22 @@ class BucketOrder:
     block_records: int
     """Most records shuffled together."""
 
-    @property
+    @cached_property
     def clips(self) -> int:
         """N: clips in one epoch."""
         return sum(self.shard_records)
 
-    @property
+    @cached_property
+    def _drawn(self) -> dict[int, "_Epoch"]:
+        """The epochs drawn last, by number: drawing one takes milliseconds."""
+        return {}
+
+    @cached_property
     def group_size(self) -> int:
         """Shards in a group; the last of an epoch may have fewer."""
         return part_size(len(self.shard_records), self.open_shards)
 
-    @property
+    @cached_property
     def groups(self) -> int:
         """Groups in one epoch."""
         return -(-len(self.shard_records) // self.group_size)
@@ -116,16 +122,13 @@ class BucketOrder:
     def find(self, consumed: int) -> Place:
         """The stream's position `consumed`."""
         epoch, rest = divmod(consumed, self.clips)
-        for place, (shards, begins) in enumerate(_epoch_groups(self, epoch)):
-            records = sum(self.shard_records[shard] for shard in shards)
-            if rest < records:
-                block, visited = divmod(rest, part_size(records, self.block_records))
-                group = epoch * self.groups + place
-                return Place(
-                    group=group, shards=shards, begins=begins, block=block, start=rest - visited, visited=visited
-                )
-            rest -= records
-        raise AssertionError("an epoch's groups hold all of its clips")
+        drawn = self._epoch(epoch)
+        number = bisect_right(drawn.starts, rest) - 1
+        shards, begins = drawn.groups[number]
+        records, rest = drawn.starts[number + 1] - drawn.starts[number], rest - drawn.starts[number]
+        block, visited = divmod(rest, part_size(records, self.block_records))
+        group = epoch * self.groups + number
+        return Place(group=group, shards=shards, begins=begins, block=block, start=rest - visited, visited=visited)
 
     def turns(self, place: Place) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What to read for the block of a place.
@@ -151,13 +154,26 @@ class BucketOrder:
     def one_shard_share(self) -> float:
         """Expected share of a batch that comes from one shard: 1 where shards are not mixed."""
         same = 0.0
-        for group, _ in _epoch_groups(self, 0):
+        for group, _ in self._epoch(0).groups:
             shards, _ = interleaved([self.shard_records[shard] for shard in group])
             size = part_size(len(shards), self.block_records)
             for start in range(0, len(shards), size):
                 block = np.bincount(shards[start : start + size])
                 same += float((block**2).sum() / block.sum())
         return same / self.clips
+
+    def _epoch(self, number: int) -> "_Epoch":
+        """An epoch's shards, kept with those of one other epoch."""
+        if number not in self._drawn:
+            shards, begins = (part.numpy() for part in self.epoch_shards(number))
+            starts = np.arange(0, len(shards), self.group_size)
+            counts = np.add.reduceat(np.array(self.shard_records)[shards], starts)
+            cut = [[tuple(group.tolist()) for group in np.split(part, starts[1:])] for part in (shards, begins)]
+            drawn = _Epoch(groups=list(zip(*cut, strict=True)), starts=[0, *np.cumsum(counts).tolist()])
+            while len(self._drawn) > 1:
+                del self._drawn[min(self._drawn)]
+            self._drawn[number] = drawn
+        return self._drawn[number]
 
     def _group_records(self, place: Place) -> list[tuple[int, int]]:
         """(shard, record) of all records of a group in reading order."""
@@ -166,12 +182,14 @@ class BucketOrder:
         return [(place.shards[i], (place.begins[i] + int(turn)) % counts[i]) for i, turn in turns]
 
 
-@lru_cache(maxsize=256)
-def _epoch_groups(order: BucketOrder, epoch: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """(shards, first record read in each) of each group of an epoch; cached, since drawing them takes milliseconds."""
-    shards, begins = (tuple(part.numpy().tolist()) for part in order.epoch_shards(epoch))
-    starts = range(0, len(shards), order.group_size)
-    return [(shards[i : i + order.group_size], begins[i : i + order.group_size]) for i in starts]
+@dataclass(frozen=True, kw_only=True)
+class _Epoch:
+    """The shards of one epoch."""
+
+    groups: list[tuple[tuple[int, ...], tuple[int, ...]]]
+    """(shards in reading order, first record read in each) of each group."""
+    starts: list[int]
+    """Clips of the epoch before each group, and those of all groups."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -154,15 +154,17 @@ def ahead_on(batches: tf.data.Dataset, device: str | None) -> tf.data.Dataset:
 
 
 def validation_batches(bucket: TrainingBucket) -> tf.data.Dataset:
-    """Every validation clip of one bucket once; blank clips fill the last batch.
+    """Every clip of one bucket that validation reads once; blank clips fill the last batch.
 
     Where clips are stored unpadded the last batch may be smaller instead.
     """
-    clips = tf.data.TFRecordDataset(bucket.files("validation"))
+    records = bucket.validation_records
+    shards = tf.data.Dataset.from_tensor_slices((bucket.files("validation"), tf.constant(records, tf.int64)))
+    clips = shards.flat_map(without_autograph(lambda file, count: tf.data.TFRecordDataset(file).take(count)))
     if not bucket.signature.is_locked:
         batches = clips.batch(bucket.batch_size).map(parser(bucket, None))
         return _options(batches.prefetch(1), autotune=True)
-    parse, blanks = parser(bucket, 1), -bucket.stored.clips("validation") % bucket.batch_size
+    parse, blanks = parser(bucket, 1), -sum(records) % bucket.batch_size
     blank = tf.data.Dataset.from_tensors(blank_batch(batch_signature(bucket.spec, bucket.stored, 1))).repeat(blanks)
     parsed = clips.map(without_autograph(lambda clip: parse(clip[tf.newaxis])))
     batches = parsed.concatenate(blank).rebatch(bucket.batch_size, drop_remainder=True)

@@ -11,6 +11,7 @@ from xtts.trainer.data.batch import Batch, batch_signature
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.data.clip_order import BucketOrder
 from xtts.trainer.data.corpus_mixture import CorpusMixture, CorpusPart
+from xtts.trainer.data.validation_clips import validation_records
 
 _MOST_TURNS = 16
 """Shards of a bucket that are read round-robin."""
@@ -29,6 +30,8 @@ class TrainingBucket:
     """B."""
     order: BucketOrder | CorpusMixture
     """Order of the training clips."""
+    validation_clips: int | None = None
+    """Most validation clips read of all buckets together; None for all."""
 
     @property
     def stored(self) -> Bucket:
@@ -47,8 +50,13 @@ class TrainingBucket:
 
     @property
     def validates(self) -> bool:
-        """True when it holds validation clips."""
-        return bool(self.stored.clips("validation"))
+        """True when validation reads clips of it."""
+        return any(self.validation_records)
+
+    @cached_property
+    def validation_records(self) -> list[int]:
+        """Clips that validation reads from the start of each validation shard."""
+        return validation_records(self.spec, self.validation_clips)[self.number]
 
     def files(self, split: Split) -> list[str]:
         """Paths of the shards of one split, in order."""
@@ -63,6 +71,7 @@ def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[Train
         TrainingBucket(
             cache=cache, spec=spec, number=number, batch_size=size,
             order=bucket_order(spec, number, seed=seed, memory_mb=memory_mb),
+            validation_clips=config.training.validation_clips,
         )
         for number, size in sizes.items()
     ]  # fmt: skip

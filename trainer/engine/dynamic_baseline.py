@@ -104,7 +104,7 @@ class DynamicValidation(ValidationLoop):
             if self._maps.nearly_exhausted(len(self._guard.traces)):
                 raise LockstepError(
                     "validation", found=f"the kernel has no memory maps for more than {len(self._guard.traces)} steps",
-                    fix="raise vm.max_map_count, or build the cache with a smaller split.validation_fraction",
+                    fix="raise vm.max_map_count, or set training.validation_clips lower",
                     exit_code=1,
                 )  # fmt: skip
             return step(*inputs)

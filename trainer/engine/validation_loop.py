@@ -33,7 +33,7 @@ class ValidationLoop:
         self._parts: list[tuple[range, tf.data.Iterator, Callable[..., tf.Tensor]]] = []
         self.batches: list[HeldOut] = []
         for bucket in (bucket for bucket in buckets if bucket.validates):
-            stored = [(s, r) for s, shard in enumerate(bucket.stored.validation) for r in range(shard.records)]
+            stored = [(s, r) for s, records in enumerate(bucket.validation_records) for r in range(records)]
             # One endless iterator, read in whole passes.
             batches = iter(validation_batches(bucket).repeat())
             starts = range(0, len(stored), bucket.batch_size)

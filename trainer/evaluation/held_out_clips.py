@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -65,13 +66,13 @@ def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voic
             )  # fmt: skip
 
 
-def shard_clips(cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard) -> list[Clip]:
-    """The clips of one shard in stored order; `LockstepError` if it does not match the cache spec."""
+def shard_clips(cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard, most: int | None = None) -> list[Clip]:
+    """The first `most` clips of one shard, or all; `LockstepError` if it does not match the cache spec."""
     where, problem, fix = str(cache / shard.file), shard_problem(cache, shard), repair_command(cache)
     if problem:
         raise LockstepError(where, found=problem[0], expected=problem[1], fix=fix, exit_code=1)
     try:
-        return [_clip(record) for _, record in read_shard(cache / shard.file, spec, bucket)]
+        return [_clip(record) for _, record in islice(read_shard(cache / shard.file, spec, bucket), most)]
     except (OSError, CorruptRecord) as error:
         raise LockstepError(where, found=str(error), fix=fix, exit_code=1) from None
 

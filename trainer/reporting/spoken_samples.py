@@ -13,6 +13,7 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import TrainingConfig
 from xtts.shared.text.tokenizer import load_tokenizer
 from xtts.trainer.data.batch import Batch, padded_signature
+from xtts.trainer.data.validation_clips import validation_records
 from xtts.trainer.evaluation.figures import Figures, distance_table, mean_figures, score_sentences
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, shard_clips
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -37,13 +38,17 @@ class Sample:
     """int32[L]: number of the recording's frames aligned to each token."""
 
 
-def fixed_sentences(cache: Path, spec: CacheSpec, count: int) -> tuple[int, list[Clip]]:
-    """(bucket with the most validation clips, at most `count` of them, in order of id)."""
-    number = max(range(len(spec.buckets)), key=lambda n: spec.buckets[n].clips("validation"))
+def fixed_sentences(cache: Path, spec: CacheSpec, count: int, most: int | None = None) -> tuple[int, list[Clip]]:
+    """(bucket with the most clips that validation reads, at most `count` of them, in order of id).
+
+    most: `training.validation_clips`.
+    """
+    read = validation_records(spec, most)
+    number = max(range(len(spec.buckets)), key=lambda n: sum(read[n]))
     bucket, clips = spec.buckets[number], list[Clip]()
-    for shard in bucket.shards("validation"):
-        if len(clips) < count:
-            clips += shard_clips(cache, spec, bucket, shard)
+    for shard, records in zip(bucket.validation, read[number], strict=True):
+        if len(clips) < count and records:
+            clips += shard_clips(cache, spec, bucket, shard, records)
     return number, sorted(clips, key=lambda clip: clip.clip_id)[:count]
 
 
@@ -53,7 +58,7 @@ class Samples:
     def __init__(self, model: AcousticModel, cache: Path, spec: CacheSpec, training: TrainingConfig) -> None:
         self.profile, self.model = spec.mel_profile, model
         wanted = training.sample_sentences if training.samples_every else 0
-        number, self.clips = fixed_sentences(cache, spec, wanted)
+        number, self.clips = fixed_sentences(cache, spec, wanted, training.validation_clips)
         self.shown = min(training.samples_heard, len(self.clips))
         """How many sentences, from the first, go to TensorBoard as audio and pictures."""
         self._tokenizer = load_tokenizer(cache / spec.tokenizer_file)

@@ -16,7 +16,7 @@ from xtts.trainer.engine.schedule import decay_start, next_mark
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.train_step import UPDATE, loss_weights, training_step, validation_step
 from xtts.trainer.evaluation.voice_description import voice_of
-from xtts.trainer.reporting.not_finite import SkippedUpdates, clip_namer
+from xtts.trainer.reporting.not_finite import SkippedUpdates, clip_names
 from xtts.trainer.reporting.reporter import Reporter, StepRows
 from xtts.trainer.reporting.spoken_samples import Samples
 from xtts.trainer.run.best_validation import Best
@@ -72,7 +72,6 @@ class Trainer:
         self._unreported: StepRows | None = None
         self._left_loop = math.nan
         self._skipped = SkippedUpdates(plan.cache, plan.spec, self.loop.buckets, self.training.max_bad_steps)
-        self._held_out = clip_namer(plan.cache, plan.spec, "validation")
 
     def _restore(self, state: TrainState) -> None:
         if self.plan.resume:
@@ -157,9 +156,10 @@ class Trainer:
             return
         losses, bad = found
         if bad:
+            (clips,) = clip_names(self.plan.cache, self.plan.spec, "validation", bad[:1])
             self.reporter.say(
                 f"validation at step {self.step}: {len(bad)} of {len(self.validation.batches)} batches not finite, "
-                f"left out; clips of the first: {', '.join(self._held_out(*bad[0]))}"
+                f"left out; clips of the first: {', '.join(clips)}"
             )
         total = sum(weight * losses[name] for name, weight in zip(LOSSES, loss_weights(self.training), strict=True))
         if record:

@@ -29,12 +29,12 @@ class CommonVoice:
         """The clips in the order of their lines."""
         root, path = folder_of(data), data if data.is_file() else data / _LIST
         lines = filled_lines(path)
-        header = _columns(lines[0][1]) if lines else []
+        header = _columns(next(lines, ("", ""))[1])
         for name in _NEEDED:
             if name not in header:
                 raise LockstepError(f"{path}:1", found=f"no column {name}", expected="the header of Common Voice")
         clips = ClipList(limit)
-        for where, line in lines[1:]:
+        for where, line in lines:
             if clips.is_full:
                 break
             columns = _columns(line)

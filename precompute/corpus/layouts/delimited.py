@@ -141,9 +141,9 @@ def _delimiter(path: Path) -> str:
 
 def _split(path: Path, delimiter: str) -> _Rows:
     """(`FILE:NUMBER`, columns) of each line; quotes are marks of the text, but around columns with commas between."""
-    lines = filled_lines(path)
     if delimiter != ",":
-        return [(where, [column.strip() for column in line.split(delimiter)]) for where, line in lines]
+        return [(where, [column.strip() for column in line.split(delimiter)]) for where, line in filled_lines(path)]
+    lines = list(filled_lines(path))
     return list(_unquoted(path, [line for _, line in lines], [where for where, _ in lines]))
 
 

@@ -29,7 +29,7 @@ class LJSpeech:
     def read(self, data: Path, limit: int | None) -> list[Clip]:
         """The clips in the order of their lines; audio lies in `wavs/`, or in a folder of that."""
         root, path = folder_of(data), data if data.is_file() else data / METADATA_FILE
-        clips, lines = ClipList(limit), filled_lines(path)
+        clips, lines = ClipList(limit), list(filled_lines(path))
         audio = _Audio(root, (line.partition("|")[0].strip() for _, line in lines))
         for where, line in lines:
             if clips.is_full:

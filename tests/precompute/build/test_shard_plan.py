@@ -1,11 +1,33 @@
+import time
+from dataclasses import replace
+
 import pytest
 
 from xtts.precompute.build.scan import Scanned
-from xtts.precompute.build.shard_plan import PreviousPlan, apply_filters, clip_digest, plan_cache, validation_ids
+from xtts.precompute.build.shard_plan import (
+    PreviousPlan,
+    apply_filters,
+    check_limits,
+    clip_digest,
+    plan_cache,
+    validation_ids,
+)
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.clip_index import Audio, AudioFile, Clip, Rejected, Rejection, TokenCount
+from xtts.shared.cache.cache_spec import (
+    _LARGEST_SPEC_BYTES,
+    MOST_SHARDS,
+    MOST_SPEAKER_BYTES,
+    Shard,
+    load_spec,
+    shard_count,
+    shard_file,
+    shard_place,
+    spec_bytes,
+)
+from xtts.shared.cache.clip_index import Audio, AudioFile, Clip, Place, Rejected, Rejection, TokenCount
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
 
 
 def row(name: str, tokens: int = 20, frames: int = 100, speaker: str = "") -> Scanned:
@@ -129,3 +151,52 @@ def test_without_caps_only_the_absurd_is_too_long():
 def test_what_the_scan_rejected_stays_rejected():
     scanned = Rejected(clip=row("a").clip, rejection=Rejection("missing audio"))
     assert apply_filters(scanned, config()) == scanned
+
+
+def test_a_shard_knows_the_ids_of_its_own_speakers_among_100000():
+    """Looking each clip's speaker up in a list of them all took hours."""
+    clips = [row(f"clip-{i}", speaker=f"speaker-{i:06d}") for i in range(2000)]
+    known = [f"speaker-{i:06d}" for i in range(-98_000, 2000)]
+    previous = PreviousPlan(shapes=[Shape(tokens=24, frames=104)], speakers=known, shard_counts={})
+    plan = plan_cache([*clips, row("nobody")], config(pad_to_fixed_length=False), previous)
+    began = time.process_time()
+    found = [plan.speakers_of(shard) for shard in plan.shards for _ in range(10)]
+    assert time.process_time() - began < 3
+    assert sum(map(len, found)) == 10 * len(clips)
+    assert all(known[number] == name for shard in found for name, number in shard.items())
+
+
+def test_a_bucket_may_have_more_than_99999_shards():
+    """Their names had five digits: the cache was refused once all of it was written."""
+    clips, small = [row(f"clip-{i}", frames=2**16) for i in range(12_000)], {"shards.shard_mb": 1, "shapes.buckets": 1}
+    plan = plan_cache(clips, load_config("tiny", flags=small), None)
+    train = [shard.file for shard in plan.shards if shard.place.split == "train"]
+    last = Shard(file=max(train, key=lambda file: shard_place(file).shard), records=1, bytes=1, sha256="0" * 64)
+    assert shard_file(shard_place(last.file), shard_count(last.file)) == last.file
+    assert shard_place(last.file).shard > 99_999
+
+
+def test_a_plan_that_no_spec_would_hold_is_refused():
+    small = load_config("tiny", flags={"shards.shard_mb": 3})
+    plan = plan_cache(rows(20), small, None)
+    check_limits(replace(plan, shards=plan.shards[:1] * MOST_SHARDS), small)
+    with pytest.raises(LockstepError, match=r"shard_mb: 3 gives 524,288 shards, expected at most 262,144; set it to 7"):
+        check_limits(replace(plan, shards=plan.shards[:1] * 2 * MOST_SHARDS), small)
+    names = [f"a clip that was called a speaker, {number}" for number in range(10**6)]
+    check_limits(replace(plan, speakers=names[:500_000]), small)
+    with pytest.raises(LockstepError, match=r"speakers: 1,000,000, such as 'a clip .*; name the speakers"):
+        check_limits(replace(plan, speakers=names), small)
+
+
+def test_a_spec_of_the_most_shards_is_no_larger_than_what_is_read(tiny_cache):
+    """A spec that was written and then too large to be read would cost a whole build."""
+    spec, name = load_spec(tiny_cache), "a" * 64
+
+    def size(count):
+        files = (shard_file(Place("validation", 99, number, name), 10**6) for number in range(count))
+        shards = [Shard(file=file, records=10**5, bytes=10**10, sha256="0" * 64) for file in files]
+        bucket = spec.buckets[0].model_copy(update={"train": shards})
+        return len(spec_bytes(spec.model_copy(update={"buckets": [bucket]})))
+
+    of_a_shard = (size(2000) - size(1000)) / 1000
+    assert size(0) + of_a_shard * MOST_SHARDS + 2 * MOST_SPEAKER_BYTES < _LARGEST_SPEC_BYTES

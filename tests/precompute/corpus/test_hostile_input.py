@@ -93,12 +93,16 @@ def test_a_record_that_claims_any_length_is_not_allocated(cache):
     assert "record of 1125899906842624 bytes, the largest possible is" in str(verify_cache(cache, threads=1)[0])
 
 
-def test_an_index_of_other_columns_or_endless_rows(cache, monkeypatch):
+def test_an_index_of_other_columns(cache):
     pq.write_table(pa.table({"id": pa.array(["a"])}), index_path(cache))
     with pytest.raises(LockstepError, match="other columns than this version writes"):
         read_index(index_path(cache))
-    monkeypatch.setattr("xtts.shared.cache.clip_index._MOST_ROWS", 0)
-    with pytest.raises(LockstepError, match="1 rows"):
+
+
+def test_an_index_of_endless_rows(cache, monkeypatch):
+    pq.write_table(pq.read_table(index_path(cache)).take(np.zeros(2**17, int)), index_path(cache))
+    monkeypatch.setattr("xtts.shared.cache.index_file._ANY_ROWS", 2**10)
+    with pytest.raises(LockstepError, match=r"131072 rows in \d+ bytes"):
         read_index(index_path(cache))
 
 

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import random
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -140,8 +142,31 @@ def test_a_broken_gzip_file(tmp_path, damage):
         read_corpus(path)
 
 
-def test_a_gzip_file_that_unpacks_to_too_much(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_lines, "_MOST_BYTES", 1000)
-    (tmp_path / "cuts.jsonl.gz").write_bytes(gzip.compress(bytes(2000)))
-    with pytest.raises(LockstepError, match="more than 1000 bytes unpacked"):
-        read_corpus(tmp_path / "cuts.jsonl.gz")
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (bytes(2**25), "a line that is longer, expected at most 16,777,216 bytes"),
+        (b"\n" * 2**24, "unpacks to more than 100 times its size"),
+        (b'{"id": "a"}\n' * 2**20, "unpacks to more than 100 times its size"),
+    ],
+)
+def test_a_gzip_file_that_unpacks_to_too_much(tmp_path, data, found):
+    (tmp_path / "cuts.jsonl.gz").write_bytes(gzip.compress(data))
+    with pytest.raises(LockstepError, match=found):
+        sum(1 for _ in text_lines.read_lines(tmp_path / "cuts.jsonl.gz"))
+
+
+def test_a_packed_manifest_of_more_than_a_gibibyte_is_read_line_by_line(tmp_path):
+    """It was refused, after a gibibyte of it had been unpacked into memory."""
+    names = random.Random(0)
+    lines = ("".join(f"{names.getrandbits(256):064x}" * 64 for _ in range(16)) for _ in range(128))
+    member = gzip.compress("\n".join([*lines, ""]).encode())  # 8 MiB; members of a gzip file follow each other
+    with (tmp_path / "cuts.jsonl.gz").open("wb") as file:
+        for _ in range(130):
+            file.write(member)
+    tracemalloc.start()
+    lengths = {len(line) for line in text_lines.read_lines(tmp_path / "cuts.jsonl.gz")}
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert lengths == {2**16}
+    assert peak < 2**22

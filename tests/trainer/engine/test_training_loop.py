@@ -14,7 +14,7 @@ from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.engine.training_loop import check_specs
 from xtts.trainer.engine.validation_loop import ValidationLoop
 from xtts.trainer.model.random_numbers import RandomInputs
-from xtts.trainer.reporting.not_finite import clip_namer
+from xtts.trainer.reporting.not_finite import clip_names
 from xtts.trainer.run.best_validation import Best
 
 
@@ -125,7 +125,7 @@ def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(t
     poisoned = ValidationLoop(buckets, trainer.steps, trainer.loop.stop)
     losses, bad = poisoned.run()
     assert len(bad) == 1 < len(poisoned.batches)
-    assert clip in clip_namer(trainer.plan.cache, trainer.plan.spec, "validation")(*bad[0])
+    assert clip in clip_names(trainer.plan.cache, trainer.plan.spec, "validation", bad[:1])[0]
     assert all(np.isfinite(losses[name]) and losses[name] != whole[name] for name in LOSSES)
     count = len(poisoned.batches)
     poisoned._run = lambda: (tf.zeros([3, 2]), tf.fill([count], value=False), tf.constant(count))

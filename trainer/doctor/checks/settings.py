@@ -12,6 +12,7 @@ from xtts.shared.errors import build_command
 from xtts.shared.feature_settings import feature_config, feature_differences
 from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers
 from xtts.trainer.data.training_bucket import bucket_order
+from xtts.trainer.data.validation_clips import validation_records
 from xtts.trainer.doctor.finding import Fact, Finding, Result, as_yaml
 
 _TOLERATED_REJECTS = 0.01
@@ -158,8 +159,9 @@ def _batch_of_one(better: int, ceiling_share: float | None) -> Finding:
 
 def blank_share(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> float:
     """Share of the training time spent on blank clips of validation batches, counted in frames."""
-    work = {n: -(-spec.buckets[n].clips("validation") // size) * size for n, size in sizes.items()}
-    blanks = sum((clips - spec.buckets[n].clips("validation")) * spec.buckets[n].frames for n, clips in work.items())
+    read = [sum(records) for records in validation_records(spec, config.training.validation_clips)]
+    work = {n: -(-read[n] // size) * size for n, size in sizes.items()}
+    blanks = sum((clips - read[n]) * spec.buckets[n].frames for n, clips in work.items())
     whole = sum(clips * spec.buckets[n].frames for n, clips in work.items())
     step = max(size * spec.buckets[n].frames for n, size in sizes.items())
     return _VALIDATION_COST * blanks / (config.training.validate_every * step + _VALIDATION_COST * whole)
@@ -182,7 +184,7 @@ def _blank_clips(config: Config, spec: CacheSpec, blank: float, most: int | None
         name="blank-clips",
         section="config",
         what=f"blank clips in validation batches take {blank:.0%} of the training time",
-        cause="the batch sizes do not divide the validation split, so its last batches are filled up",
+        cause="the batch sizes do not divide the clips that validation reads, so its last batches are filled up",
         setting="training.batch_size" if smaller else "training.validate_every",
         value=best if smaller else every,
         gain=f"{blank - (cost(best) if smaller else blank / 4):.0%} less time",

@@ -1,0 +1,25 @@
+"""An index at the sizes that a large corpus has."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from xtts.shared.cache.clip_index import Clip, Rejected, Rejection, index_bytes, iter_index
+
+
+def test_an_index_of_more_than_2_to_the_25_rows_is_read(tmp_path):
+    """A build wrote it, and nothing could read it."""
+    path, rows, group = tmp_path / "index.parquet", 2**25 + 1, 2**20
+    one = Rejected(clip=Clip("a", "", "", "a.wav"), rejection=Rejection("missing audio"))
+    table = pq.read_table(pa.BufferReader(index_bytes([one])))
+    letters = np.random.default_rng(0).integers(97, 123, group, np.uint8).tobytes()
+    ids = pa.StringArray.from_buffers(group, pa.py_buffer(np.arange(group + 1, dtype=np.int32)), pa.py_buffer(letters))
+    same = {name: pa.repeat(table[name][0], group) for name in table.column_names}
+    whole = pa.table({**same, "id": ids}, table.schema)
+    others = [name for name in table.column_names if name != "id"]
+    packing = {"id": "DELTA_LENGTH_BYTE_ARRAY"}
+    with pq.ParquetWriter(path, table.schema, use_dictionary=others, column_encoding=packing) as writer:
+        for start in range(0, rows, group):
+            writer.write_table(whole.slice(0, rows - start))
+    assert pq.read_metadata(path).num_rows == rows
+    assert next(iter_index(path)).clip.source == "a.wav"
