@@ -131,12 +131,12 @@ def survey(request: Request, staging: StagingArea, pool: WorkerPool, progress: P
     there = {**existing.reusable, **existing.staged}
     ready = {s.file: there[s.file] for s in plan.shards if _is_ready(s, there, settings)}
     missing = [shard for shard in plan.shards if shard.file not in ready]
-    stored = _stored(missing, existing, request.cache, request.front_end)
+    stored = _stored(missing, existing, request.cache, front_end)
     clips = sum(len(shard.clips) for shard in missing)
     changes = [*request.corpora.notes, *existing.lines, *_changes(request, existing.prior, rows, features)]
     changes += work_ahead(ready=len(ready), missing=len(missing), clips=clips, stored=len(stored))
     return Survey(
-        front_end=request.front_end, letters=letters, rows=rows, plan=plan, settings=settings, finished=ready,
+        front_end=front_end, letters=letters, rows=rows, plan=plan, settings=settings, finished=ready,
         missing=missing, stored=stored, changes=changes,
     )  # fmt: skip
 
