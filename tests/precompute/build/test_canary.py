@@ -39,7 +39,7 @@ from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.shared.audio.mel_profiles import MEL_PROFILES
 for profile in MEL_PROFILES.values():
     print(compute_canary(FrontEnd(
-        roots={}, profile=profile, tokenizer=None, language="en", speakers=(), trim_silence_db=None,
+        roots={}, profile=profile, tokenizer=None, language="en", trim_silence_db=None,
         loudness_lufs=None, mel_dtype="float16", fixed_length=True,
     )))
 """
@@ -94,7 +94,7 @@ def record_again(corpus: Path) -> None:
 
 def front_end(profile: MelProfile) -> FrontEnd:
     return FrontEnd(
-        roots={}, profile=profile, tokenizer=None, language="en", speakers=(), trim_silence_db=None,
+        roots={}, profile=profile, tokenizer=None, language="en", trim_silence_db=None,
         loudness_lufs=None, mel_dtype="float16", fixed_length=True,
     )  # fmt: skip
 
