@@ -24,6 +24,7 @@ from xtts.shared.cache.clip_index import IndexRow, Kept, read_index
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
+from xtts.shared.system.folder_lock import ReadLock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +53,9 @@ def verify_cache(cache: Path, *, threads: int, every_digest: bool = False) -> li
     A shard and an index that are the bytes that were written agree on the digest of every record, and hashing takes
     most of the time: without `every_digest` records are hashed only where one of the two is not what was written.
     """
-    fix, found = repair_command(cache), _check_all(cache, threads=threads, every_digest=every_digest)
-    return [replace(finding, fix=fix) for finding in found]
+    with ReadLock(cache):
+        found = _check_all(cache, threads=threads, every_digest=every_digest)
+    return [replace(finding, fix=repair_command(cache)) for finding in found]
 
 
 def _check_all(cache: Path, *, threads: int, every_digest: bool) -> list[Finding]:

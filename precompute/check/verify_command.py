@@ -66,8 +66,7 @@ def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
     against = request.against
     corpora = None if against is None else parse_data(against, layout=request.layout, columns=request.columns)
     check = partial(verify_cache, request.cache, threads=request.workers, every_digest=corpora is not None)
-    with ReadLock(request.cache):
-        findings = check()
+    findings = check()
     if request.repair and findings and corpora is not None:
         from xtts.precompute.check.repair import repair_cache
 
@@ -75,8 +74,7 @@ def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
             progress.say(str(finding))
         repair_cache(request.cache, corpora, findings, workers=request.workers, progress=progress)
         progress.say(f"{len({finding.file for finding in findings})} files repaired")
-        with ReadLock(request.cache):
-            findings = check()
+        findings = check()
     if corpora is None or findings:
         return findings
     return _check_against(request, corpora)

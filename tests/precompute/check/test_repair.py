@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 import soundfile
-from cache_files import index_path, tokenizer_path
+from cache_files import index_path, replace_index, tokenizer_path
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.check.verify_command import VerifyRequest, run_verify
 from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.cache.cache_spec import load_spec, spec_bytes
+from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import from_columns, index_bytes, read_index, to_columns
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import LOCK_FILES
@@ -101,10 +101,7 @@ def forge_index(cache: Path, clip_id: str, audio: Path) -> None:
     news = {"audio_sha256": digest, "source_bytes": stat.st_size, "source_mtime_ns": stat.st_mtime_ns}
     for name, value in news.items():
         columns[name][columns["id"].index(clip_id)] = value
-    data = index_bytes(from_columns(columns))
-    index_path(cache).write_bytes(data)
-    spec = load_spec(cache).model_copy(update={"index_sha256": hashlib.sha256(data).hexdigest()})
-    (cache / "cache.json").write_bytes(spec_bytes(spec))
+    replace_index(cache, index_bytes(from_columns(columns)))
 
 
 def breakages() -> dict[str, object]:
