@@ -108,9 +108,9 @@ def _seconds(speak: Speak, ids: list[int]) -> float:
 
 def xtts_synth(source: Source, options: argparse.Namespace) -> Speak:
     """The locked, compiled functions of `xtts-synth`."""
-    from xtts.trainer.synth.speaker import Speaker
+    from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
 
-    speaker = Speaker(source, SynthesisOptions(steps=options.steps))
+    speaker = TensorFlowSpeaker(source, SynthesisOptions(steps=options.steps))
     return lambda ids: speaker.speak(ids, speaker=0, number=0).frames
 
 

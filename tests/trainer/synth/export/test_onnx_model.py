@@ -126,7 +126,7 @@ def spoken_by_tensorflow(model, ladder, ids, noise, conditioning, speed=1.0):
 
 def test_twenty_sentences_are_tensorflows(run, exported):
     from xtts.trainer.model.acoustic_model import NOBODY
-    from xtts.trainer.synth.speaker import load_model
+    from xtts.trainer.synth.tensorflow_speaker import load_model
 
     source = open_source(run)
     model, graph, ladder = load_model(source), session(exported / "model.onnx"), source.voice.ladder
@@ -241,9 +241,11 @@ def refused(run, folder, **options):
 
 
 def test_unusable_vocoders_are_refused_before_any_work(run, tmp_path, monkeypatch):
-    """What is no vocoder of the profile at all: test_onnx_vocoder.py and test_vocoder_file.py."""
+    """What is no vocoder of the profile at all: test_onnx_vocoder.py and test_onnx_file.py."""
     path = tmp_path / "v.onnx"
-    monkeypatch.setattr("xtts.trainer.synth.speaker.load_model", lambda _: pytest.fail("the model was loaded"))
+    monkeypatch.setattr(
+        "xtts.trainer.synth.tensorflow_speaker.load_model", lambda _: pytest.fail("the model was loaded")
+    )
 
     def answer():
         return refused(run, tmp_path, vocoder=path)
