@@ -1,5 +1,6 @@
 """The two engines of speech: which one speaks, the graph that is kept, and speech without TensorFlow."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from xtts.trainer.synth import engines
 from xtts.trainer.synth.engines import make_fastest_speaker, make_speaker
 from xtts.trainer.synth.export import kept_graph as kept
 from xtts.trainer.synth.export.onnx_model import Graph
+from xtts.trainer.synth.reference_recording import read_recording
 from xtts.trainer.synth.voice_source import open_source
 
 OPTIONS = SynthesisOptions(steps=2)
@@ -197,6 +199,27 @@ def test_what_onnx_cannot_do_tensorflow_does_with_one_line(source, exports, monk
     with pytest.raises(LockstepError, match=reason):
         make_speaker(source, OPTIONS, "onnx", print)
     assert make_speaker(source, OPTIONS, None, print) == "tensorflow"
+
+
+def test_a_graph_may_have_its_language_and_its_voice_inside(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "voice")
+    described, table = (tmp_path / "voice" / name for name in ("voice.json", "tokenizer.json"))
+    table.write_text(json.dumps(json.loads(table.read_text()) | {"languages": ["en", "fa"]}))
+    fields = json.loads(described.read_text())
+    source = open_source(tmp_path / "voice")
+    assert source.languages == ["en", "fa"]
+    described.write_text(json.dumps(fields | {"language": "fa"}))
+    assert source.languages == ["fa"]
+    assert source.language(None) == "fa"
+    with pytest.raises(LockstepError, match="does not speak 'en', expected fa"):
+        source.language("en")
+    described.write_text(json.dumps(fields | {"language": ["de"]}))
+    with pytest.raises(LockstepError, match=r"voice\.json: language \['de'\], expected en or fa"):
+        source.language("en")
+    of_a_recording = replace(source, model=source.model.model_copy(update={"voice_latents": 4}))
+    assert read_recording(None, of_a_recording) is None
+    with pytest.raises(LockstepError, match="has its voice inside"):
+        read_recording(tmp_path / "a.wav", of_a_recording)
 
 
 # Folders that are refused

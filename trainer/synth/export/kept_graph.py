@@ -14,8 +14,8 @@ from xtts.trainer.synth.export.onnx_model import OnnxOptions, make_graph
 from xtts.trainer.synth.voice_source import Source
 
 _DIGEST_BYTES = 32
-_MOST_KEPT = 8
-"""Graphs of other checkpoints that stay."""
+_MOST_KEPT = 9
+"""Graphs that stay, those used last."""
 _PACKAGES = ("lockstep-tts", "tensorflow", "tf2onnx")
 
 
@@ -36,7 +36,7 @@ def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.write(path, hashlib.sha256(graph).digest() + graph)
-        for old in sorted(path.parent.glob("*.graph"), key=_last_use)[: -_MOST_KEPT - 1]:
+        for old in sorted(path.parent.glob("*.graph"), key=_last_use)[:-_MOST_KEPT]:
             old.unlink(missing_ok=True)
     return graph
 
