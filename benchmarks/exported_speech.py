@@ -1,17 +1,19 @@
-"""Real-time factor of exported models on one core: xtts-synth, a SavedModel and an ONNX graph of the same checkpoint.
+"""Real-time factor of exported models on one core: a SavedModel and an ONNX graph beside `xtts-synth` of a run.
 
-    python benchmarks/exported_speech.py [RUN] [--quick] [--steps 10] [--out FILE.json]
+    python benchmarks/exported_speech.py RUN [--quick] [--steps 10] [--out FILE.json]
 
-Without RUN it first trains one in --work, like speech.py. Every way to speak runs in a process of its own, bound to one
-core, and makes mels of the same sentences; no vocoder is in the figures. The first round of all sentences, which loads
-and compiles, is "start"; then the best of --rounds counts. Processor time is that of the process: unlike the clock, it
-does not count what other programs take. The real-time factor is processor time divided by the length of the speech.
+Every way to speak runs in a process of its own, bound to one core, and makes mels of the same sentences; no vocoder is
+in the figures. The first round of all sentences, which loads and compiles, is "start"; then the best of --rounds
+counts. Processor time is that of the process: unlike the clock, it does not count what other programs take. The
+real-time factor is processor time divided by the length of the speech. The ratio is the processor time of `xtts-synth`
+divided by that of the way: below 1, the exported model is slower.
 """
 
 import argparse
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +21,11 @@ from pathlib import Path
 import numpy as np
 from reporting.report import machine, table_lines, write_json
 from setup.commands import script
-from speech import train
 
 from xtts.shared.errors import LockstepError, reported
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.synth.engines import make_speaker
 from xtts.trainer.synth.export.export_command import ONNX, SAVED_MODEL, ExportRequest, export
-from xtts.trainer.synth.export.onnx_model import GRAPH_FILE
 from xtts.trainer.synth.export.saved_model import MODEL_FOLDER, signature_name
 from xtts.trainer.synth.voice_source import Source, open_source
 
@@ -39,11 +40,11 @@ Speak = Callable[[list[int]], int]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("run", nargs="?", type=Path, metavar="RUN", help="a run folder or one checkpoint")
-    parser.add_argument("--quick", action="store_true", help="two rounds; without RUN, one of few steps")
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder or one checkpoint")
+    parser.add_argument("--quick", action="store_true", help="two rounds")
     parser.add_argument("--rounds", type=int, default=10, help="repetitions of each sentence")
     parser.add_argument("--steps", type=int, default=10, help="Euler steps of the decoder")
-    parser.add_argument("--work", type=Path, default=Path("build/exported-speech"), help="exports; corpus and run")
+    parser.add_argument("--work", type=Path, default=Path("build/exported-speech"), help="folder of the exports")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)  # a child's own
     options = parser.parse_args()
@@ -57,18 +58,22 @@ def main() -> None:
 
 
 def compare(options: argparse.Namespace) -> None:
-    run = options.run or train(options.work, quick=options.quick)
-    source = open_source(run)
+    source = open_source(options.run)
     if source.conditioning:
-        raise LockstepError(str(run), found="several speakers, languages or voices", expected="a model of one voice")
+        raise LockstepError(
+            str(options.run), found="several speakers, languages or voices", expected="a model of one voice"
+        )
     for kind in (SAVED_MODEL, ONNX):
         shutil.rmtree(options.work / kind, ignore_errors=True)
         options.work.mkdir(parents=True, exist_ok=True)
-        export(ExportRequest(checkpoint=run, out=options.work / kind, steps=options.steps, format=kind))
+        export(ExportRequest(checkpoint=options.run, out=options.work / kind, steps=options.steps, format=kind))
     rows = []
     for way in WAYS:
         given = ("--rounds", options.rounds, "--steps", options.steps, "--work", options.work, "--way", way)
-        rows += json.loads(script(__file__, run, *given).splitlines()[-1])
+        rows += json.loads(script(__file__, options.run, *given).splitlines()[-1])
+    own = {row["tokens"]: row["processor time, ms"] for row in rows if row["way"] == OWN}
+    for row in rows:
+        row["ratio"] = round(own[row["tokens"]] / row["processor time, ms"], 2)
     print("\n".join(table_lines(rows)))
     if options.out:
         versions = machine(("lockstep-tts", "tensorflow", "onnxruntime"))
@@ -108,9 +113,7 @@ def _seconds(speak: Speak, ids: list[int]) -> float:
 
 def xtts_synth(source: Source, options: argparse.Namespace) -> Speak:
     """The locked, compiled functions of `xtts-synth`."""
-    from xtts.trainer.synth.speaker import Speaker
-
-    speaker = Speaker(source, SynthesisOptions(steps=options.steps))
+    speaker = make_speaker(source, SynthesisOptions(steps=options.steps), "tensorflow", print)
     return lambda ids: speaker.speak(ids, speaker=0, number=0).frames
 
 
@@ -136,25 +139,15 @@ def saved_model(source: Source, options: argparse.Namespace) -> Speak:
     return speak
 
 
-def onnx_graph(source: Source, options: argparse.Namespace) -> Speak:
-    """The ONNX graph in onnxruntime, without TensorFlow."""
-    import onnxruntime
-
-    settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        options.work / ONNX / GRAPH_FILE, settings, providers=["CPUExecutionProvider"]
-    )
-    scales = {"noise_scale": np.array([0.667], np.float32), "length_scale": np.ones([1], np.float32)}
-
-    def speak(ids: list[int]) -> int:
-        given = {"x": np.array([ids], np.int64), "x_length": np.array([len(ids)], np.int64), **scales}
-        return int(session.run(None, given)[0].shape[2])
-
-    return speak
+def onnx_graph(_: Source, options: argparse.Namespace) -> Speak:
+    """The exported folder in onnxruntime, as `xtts-synth --engine onnx` speaks, without TensorFlow."""
+    speaker = make_speaker(open_source(options.work / ONNX), SynthesisOptions(steps=options.steps), "onnx", print)
+    assert "tensorflow" not in sys.modules
+    return lambda ids: speaker.speak(ids, speaker=0, number=0).frames
 
 
-WAYS = {"xtts-synth": xtts_synth, "SavedModel": saved_model, "ONNX": onnx_graph}
+OWN = "xtts-synth"
+WAYS = {OWN: xtts_synth, "SavedModel": saved_model, "ONNX": onnx_graph}
 
 if __name__ == "__main__":
     main()

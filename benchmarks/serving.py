@@ -1,10 +1,12 @@
-"""`xtts-synth serve` under load: time to first sound, p50 and p95 of a request, requests per second.
+"""`xtts-synth serve` under load, with both engines: p50 and p95, requests per second, time to the first sound, starts.
 
-    python benchmarks/serving.py RUN [--quick] [--out FILE.json]
+    python benchmarks/serving.py RUN [--quick] [--vocoder griffinlim|onnx:FILE] [--out FILE.json]
 
-The server is started twice, first with an empty XLA cache and then with the one that this left. Then one text is asked
-for by 1, 4 and 16 clients at once, each again as soon as it has its answer, and a long text is streamed. `cpu_seconds`
-is the processor time of the server for one request, which other work on the machine changes less than the clock.
+Each engine is started twice, first with an empty cache, where TensorFlow compiles its steps and the ONNX graph is
+exported, and then with what this left. Then one text is asked for by several clients at once, each again as soon as it
+has its answer, and a long text is streamed. `cpu_seconds` is the processor time of the server for one request, which
+other work on the machine changes less than the clock. A ratio is TensorFlow's figure divided by that of ONNX, of rates
+the other way round: above 1, ONNX is better. The vocoder is in all figures but the starts.
 """
 
 import argparse
@@ -16,7 +18,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,8 +28,11 @@ import numpy as np
 from reporting.report import machine, section_lines, write_json
 from setup.commands import command_line
 
-TOGETHER = (1, 4, 16)
-FULL_REQUESTS, QUICK_REQUESTS = 96, 16
+ENGINES = ("tensorflow", "onnx")
+FULL_TOGETHER, QUICK_TOGETHER = (1, 4, 16), (1, 4)
+FULL_REQUESTS, QUICK_REQUESTS = 32, 8
+RATES = {"requests_per_second"}
+"""Figures that are better when they are larger."""
 SENTENCE = "The birch canoe slid on the smooth planks."
 LONG = (
     "Glue the sheet to the dark blue background. It is easy to tell the depth of a well. These days a chicken leg is a "
@@ -41,27 +46,49 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("run", type=Path, metavar="RUN", help="a run folder or one checkpoint")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_REQUESTS} requests: indicative")
+    parser.add_argument("--vocoder", default="griffinlim", help="as of xtts-synth")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
-    requests = QUICK_REQUESTS if options.quick else FULL_REQUESTS
-    with tempfile.TemporaryDirectory() as cache:
-        with running(options.run, cache) as server:
-            started = [server.start_seconds]
-        with running(options.run, cache) as server:
-            started.append(server.start_seconds)
-            table = [load(server, clients, requests) for clients in TOGETHER]
-            first, whole, seconds = first_sound(server, repeats=3 if options.quick else 10)
-            compiled_later = server.metric("xtts_compile_seconds_total") - server.compiled
+    figures = {engine: measure(engine, options) for engine in ENGINES}
+    plain = {engine: {k: v for k, v in found.items() if k != "table"} for engine, found in figures.items()}
+    rows = [{"engine": engine, **row} for engine in ENGINES for row in figures[engine]["table"]]
+    both = zip(figures["tensorflow"]["table"], figures["onnx"]["table"], strict=True)
     section: dict[str, Any] = {
         "title": "serving",
-        "first_start_seconds": started[0], "later_start_seconds": started[1],
-        "compile_seconds_after_the_start": compiled_later,
-        "long_text_audio_seconds": seconds, "long_text_first_sound_seconds": first, "long_text_seconds": whole,
-        "table": table, **machine(("lockstep-tts", "tensorflow", "starlette", "uvicorn")),
+        **{f"ratio_{key}": value for key, value in ratios(plain["tensorflow"], plain["onnx"]).items()},
+        **{f"{engine}_{key}": value for engine in ENGINES for key, value in plain[engine].items()},
+        "vocoder": options.vocoder,
+        "table": rows + [{"engine": "ratio", **row, **ratios(row, other)} for row, other in both],
+        **machine(("lockstep-tts", "tensorflow", "onnxruntime", "starlette", "uvicorn")),
     }  # fmt: skip
     print("\n".join(section_lines("server", section)))
     if options.out:
         write_json(options.out, section)
+
+
+def ratios(tensorflow: Mapping[str, float], onnx: Mapping[str, float]) -> dict[str, float]:
+    """How much better ONNX is, of every figure but the amounts."""
+    times = {key: value / onnx[key] for key, value in tensorflow.items() if key.endswith("seconds") and onnx[key]}
+    return times | {key: onnx[key] / tensorflow[key] for key in RATES & tensorflow.keys()}
+
+
+def measure(engine: str, options: argparse.Namespace) -> dict[str, Any]:
+    """The figures of one engine."""
+    requests, together = (QUICK_REQUESTS, QUICK_TOGETHER) if options.quick else (FULL_REQUESTS, FULL_TOGETHER)
+    with tempfile.TemporaryDirectory() as cache:
+        started, sounded = [], []
+        for again in (False, True):
+            with running(options, engine, cache) as server:
+                started.append(server.start_seconds)
+                sounded.append(server.start_seconds + server.post(SENTENCE, stream_format="audio")[0])
+                if again:
+                    table = [load(server, clients, requests) for clients in together]
+                    first, whole = first_sound(server, repeats=2 if options.quick else 5)
+    return {
+        "first_start_seconds": started[0], "later_start_seconds": started[1],
+        "first_start_to_sound_seconds": sounded[0], "later_start_to_sound_seconds": sounded[1],
+        "long_text_first_sound_seconds": first, "long_text_seconds": whole, "table": table,
+    }  # fmt: skip
 
 
 class Running:
@@ -69,7 +96,6 @@ class Running:
 
     def __init__(self, port: int, start_seconds: float) -> None:
         self.port, self.start_seconds = port, start_seconds
-        self.compiled = self.metric("xtts_compile_seconds_total")
 
     def post(self, text: str, **more: object) -> tuple[float, float, bytes]:
         """(seconds to the first bytes, seconds in all, the sound)."""
@@ -96,10 +122,11 @@ class Running:
 
 
 @contextmanager
-def running(run: Path, cache: str) -> Iterator[Running]:
-    """A server on a free port, its XLA cache in `cache`."""
+def running(options: argparse.Namespace, engine: str, cache: str) -> Iterator[Running]:
+    """A server on a free port, what it keeps in `cache`."""
     began = time.perf_counter()
-    line = command_line("synth", "serve", "--ckpt", run, "--port", 0, "--steps", 10)
+    given = ("--ckpt", options.run, "--engine", engine, "--vocoder", options.vocoder, "--port", 0, "--steps", 10)
+    line = command_line("synth", "serve", *given)
     process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=os.environ | {"XDG_CACHE_HOME": cache})
     assert process.stdout
     ports = (re.match(r"ready .*:(\d+)/ ", shown) for shown in process.stdout)
@@ -128,15 +155,10 @@ def load(server: Running, clients: int, requests: int) -> dict[str, float | int]
     }
 
 
-def first_sound(server: Running, repeats: int) -> tuple[float, float, float]:
-    """Medians for a streamed long text: seconds to its first sound, seconds in all, seconds of audio."""
+def first_sound(server: Running, repeats: int) -> tuple[float, float]:
+    """Medians for a streamed long text: seconds to its first sound, seconds in all."""
     found = [server.post(LONG, stream_format="audio") for _ in range(repeats)]
-    sound = found[0][2]
-    return (
-        float(np.median([first for first, _, _ in found])),
-        float(np.median([whole for _, whole, _ in found])),
-        (len(sound) - 44) / 2 / int.from_bytes(sound[24:28], "little"),
-    )
+    return float(np.median([first for first, _, _ in found])), float(np.median([whole for _, whole, _ in found]))
 
 
 if __name__ == "__main__":

@@ -105,10 +105,10 @@ def compare(run: Path, count: int) -> dict[str, object]:
     texts = [sentence.normalised for sentence in itertools.islice(sentences(TEST_SEED, LONGEST_SECONDS), count + 1)]
     real = [[recorded(text, voice) for voice in VOICES] for text in texts]
     with tensorflow_import():
-        from xtts.trainer.synth.speaker import Speaker
+        from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
 
     source = open_source(run)
-    speaker = Speaker(source, SynthesisOptions())
+    speaker = TensorFlowSpeaker(source, SynthesisOptions())
     distances = np.zeros([count, len(VOICES), len(VOICES)])
     for number, text in enumerate(texts[:-1]):
         spoken = []

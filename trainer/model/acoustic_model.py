@@ -284,11 +284,12 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return TimedTokens(encodings, mean, round_durations(exact))
 
     def speak_tokens(
-        self, timed: TimedTokens, mel_length: tf.Tensor, noise: tf.Tensor, *, steps: int, conditioning: Conditioning
-    ) -> tf.Tensor:
+        self, timed: TimedTokens, mel_length: tf.Tensor, noise: tf.Tensor, *, steps: int | tf.Tensor,
+        conditioning: Conditioning,
+    ) -> tf.Tensor:  # fmt: skip
         """Mel of timed tokens: float32[B, T, M], T the frames of the noise, which is already scaled by the temperature.
 
-        mel_length: int32[B], sums of the durations; the others as in `generate`.
+        mel_length: int32[B], sums of the durations, steps: as in `FlowDecoder.solve`; the others as in `generate`.
         """
         frames = axis_size(noise, 1)
         frame_mask = length_mask(mel_length, frames)

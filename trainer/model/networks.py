@@ -232,17 +232,20 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         return self.output_projection(self.norm(x, condition)[0])
 
     def solve(
-        self, start: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, conditioning: Conditioning, steps: int
-    ) -> tf.Tensor:
+        self, start: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, conditioning: Conditioning,
+        steps: int | tf.Tensor,
+    ) -> tf.Tensor:  # fmt: skip
         """Follow the vector field from noise at time 0 to a normalised mel at time 1, in Euler steps: float32[B, T, M].
 
-        start: float32[B, T, M], the noise, zero outside the clip; the others as in `call` and `condition`.
+        start: float32[B, T, M], the noise, zero outside the clip, steps: a number, or int32[] in an exported graph;
+        the others as in `call` and `condition`.
         """
+        count = steps if isinstance(steps, int) else tf.cast(steps, tf.float32)
 
         def advance(step: tf.Tensor, mel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            time = tf.fill([start.shape[0]], tf.cast(step, tf.float32) / steps)
+            time = tf.fill([start.shape[0]], tf.cast(step, tf.float32) / count)
             field = self(mel, text, valid, self.condition(time, conditioning))
-            return step + 1, mel + field / steps
+            return step + 1, mel + field / count
 
         _, mel = tf.while_loop(lambda step, _: step < steps, advance, (0, start), maximum_iterations=steps)
         return mel

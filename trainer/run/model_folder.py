@@ -1,4 +1,4 @@
-"""A folder that passes a voice on, as model hubs expect it: averaged weights as safetensors, and what they need.
+"""A folder that passes a voice on: averaged weights as safetensors or an ONNX graph, and what they need.
 
 Such a folder comes from elsewhere: every file is checked before anything is made of it, and nothing is ever unpickled.
 """
@@ -17,7 +17,8 @@ from xtts.shared.config_files import dump_config, load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.voice_description import Voice, check_voice
 
-WEIGHTS_FILE, CONFIG_FILE, VOICE_FILE = "model.safetensors", "config.yaml", "voice.json"
+WEIGHTS_FILE, GRAPH_FILE = "model.safetensors", "model.onnx"
+CONFIG_FILE, VOICE_FILE = "config.yaml", "voice.json"
 FORMAT_VERSION = 1
 
 _TYPE = "F32"
@@ -29,7 +30,7 @@ _DEEPEST_CONFIG = 3
 
 def is_model_folder(path: Path) -> bool:
     """Whether a path is an exported folder, be it with files missing."""
-    return (path / WEIGHTS_FILE).is_file() or (path / VOICE_FILE).is_file()
+    return any((path / name).is_file() for name in (WEIGHTS_FILE, GRAPH_FILE, VOICE_FILE))
 
 
 def write_model_folder(folder: Path, *, config: Config, voice: Voice, weights: Mapping[str, np.ndarray]) -> None:
@@ -37,23 +38,43 @@ def write_model_folder(folder: Path, *, config: Config, voice: Voice, weights: M
     from safetensors.numpy import save
 
     (folder / WEIGHTS_FILE).write_bytes(save(dict(weights)))
+    write_description(folder, config=config, voice=voice)
+
+
+def write_description(folder: Path, *, config: Config, voice: Voice, language: str | None = None) -> None:
+    """Write configuration and voice; language: the only one of several that is spoken."""
     (folder / CONFIG_FILE).write_text(dump_config(config), encoding="utf-8")
     described = voice.model_dump(mode="json", exclude={"tokenizer"})
-    fields = {"format_version": FORMAT_VERSION, "voice": described}
+    fields = {"format_version": FORMAT_VERSION, "voice": described, "language": language}
     (folder / VOICE_FILE).write_text(json.dumps(fields, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_voice(folder: Path) -> Voice:
     """The voice of a model folder; `LockstepError` if something is missing or wrong."""
     path = folder / VOICE_FILE
+    described = _voice_fields(path).get("voice")
+    if not isinstance(described, dict):
+        raise LockstepError(str(path), found="no `voice` entry")
+    return check_voice({**described, "tokenizer": _read_json(folder / TOKENIZER_FILE)}, str(path))
+
+
+def read_languages(folder: Path, voice: Voice) -> list[str]:
+    """The languages that a model folder speaks: those of its voice, or the one that its graph was fixed to."""
+    language = _voice_fields(folder / VOICE_FILE).get("language")
+    if language is None:
+        return voice.languages
+    if language not in voice.languages:
+        expected = " or ".join(voice.languages)
+        raise LockstepError(str(folder / VOICE_FILE), found=f"language {language!r}", expected=expected)
+    return [language]
+
+
+def _voice_fields(path: Path) -> dict[str, Any]:
     fields = _read_json(path)
     if fields.get("format_version") != FORMAT_VERSION:
         found = f"format version {fields.get('format_version')!r}"
         raise LockstepError(str(path), found=found, expected=str(FORMAT_VERSION))
-    described = fields.get("voice")
-    if not isinstance(described, dict):
-        raise LockstepError(str(path), found="no `voice` entry")
-    return check_voice({**described, "tokenizer": _read_json(folder / TOKENIZER_FILE)}, str(path))
+    return fields
 
 
 def _read_json(path: Path) -> dict[str, Any]:

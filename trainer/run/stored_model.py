@@ -1,5 +1,6 @@
 """Averaged weights as they are stored: by a checkpoint in its run folder, or by a folder that was exported."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,20 +9,40 @@ import numpy as np
 
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.checkpoint import PROFILE_SETTING, find_checkpoint, load_arrays, model_settings, read_meta
-from xtts.trainer.run.model_folder import is_model_folder, read_config, read_voice, read_weights
+from xtts.trainer.run.model_folder import (
+    GRAPH_FILE,
+    WEIGHTS_FILE,
+    is_model_folder,
+    read_config,
+    read_languages,
+    read_voice,
+    read_weights,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredModel:
-    """A checkpoint, or an exported folder."""
+    """A checkpoint, or an exported folder: of weights, or of an ONNX graph."""
 
     checkpoint: Path
     run: RunFolder | None
     """The run of the checkpoint; None for an exported folder."""
     voice: Voice
+
+    @property
+    def graph(self) -> Path | None:
+        """The ONNX graph of an exported folder without weights."""
+        path = self.checkpoint / GRAPH_FILE
+        return path if self.run is None and path.is_file() and not (self.checkpoint / WEIGHTS_FILE).is_file() else None
+
+    @property
+    def languages(self) -> list[str]:
+        """ISO codes of the languages that can be spoken."""
+        return self.voice.languages if self.run else read_languages(self.checkpoint, self.voice)
 
     @property
     def cache(self) -> Path | None:
@@ -38,8 +59,20 @@ class StoredModel:
             return dict(read_meta(self.checkpoint)["settings"])
         return {**model_settings(self.config().model), PROFILE_SETTING: self.voice.profile}
 
+    def weights_digest(self) -> str:
+        """SHA-256 of the file of weights, of a run as it was saved."""
+        if self.run:
+            return str(read_meta(self.checkpoint)["sha256"])
+        with open(self.checkpoint / WEIGHTS_FILE, "rb") as weights:
+            return hashlib.file_digest(weights, "sha256").hexdigest()
+
     def averages(self) -> dict[str, np.ndarray]:
-        """Averaged weights by weight path."""
+        """Averaged weights by weight path; `LockstepError` if they are damaged, or there is an ONNX graph instead."""
+        if self.graph is not None:
+            raise LockstepError(
+                str(self.checkpoint), found="an ONNX graph, which only speaks",
+                expected="a run folder, one checkpoint or a folder of safetensors",
+            )  # fmt: skip
         if self.run is None:
             return read_weights(self.checkpoint, self.config().model, self.voice)
         arrays = load_arrays(self.checkpoint)

@@ -61,7 +61,8 @@ class Server:
         offer = self.voice.offer
         return JSONResponse(
             {
-                "model": offer.model, "voices": [{"id": name, "name": name} for name in offer.voices],
+                "model": offer.model, "engine": self.voice.speaker.engine,
+                "voices": [{"id": name, "name": name} for name in offer.voices],
                 "languages": offer.languages, "steps": offer.steps, "formats": offer.formats,
                 "speed": [0.25, 4.0], "sample_rate": offer.sample_rate, "most_letters": offer.letters,
             }

@@ -1,11 +1,15 @@
 """`xtts-synth` with all of its commands: those of `trainer/synth`, and `serve`. Heavy imports happen inside."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from xtts.shared.errors import reported
 from xtts.trainer.synth.cli import checkpoint_option, main
+
+if TYPE_CHECKING:
+    from xtts.trainer.synth.speaker import Engine
 
 _PATH = click.Path(path_type=Path)
 
@@ -17,6 +21,8 @@ _PATH = click.Path(path_type=Path)
 @click.option("--token", envvar="XTTS_TOKEN", show_envvar=True, help="What clients send as Authorization: Bearer.")
 @click.option("--steps", type=click.IntRange(1, 1000), multiple=True, default=(10, 4, 20),
               help="Euler steps that may be asked for, the default first; repeat it.")  # fmt: skip
+@click.option("--engine", type=click.Choice(["auto", "onnx", "tensorflow"]), default="auto",
+              help="What makes the mel; auto: onnx where it can, if there is no GPU.")  # fmt: skip
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="A voice, for a model with voice latents; repeat it.")  # fmt: skip
@@ -24,9 +30,9 @@ _PATH = click.Path(path_type=Path)
 @click.option("--max-requests", type=click.IntRange(1, 1000), default=32, help="Most that wait or speak; then 429.")
 @click.option("--timeout", type=click.FloatRange(1.0, 3600.0), default=60.0, help="Most seconds for a request.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser, where there is a display.")
-def serve(checkpoint: Path, host: str, port: int, token: str | None, steps: tuple[int, ...], vocoder: str,
-          speaker_wav: tuple[Path, ...], max_letters: int, max_requests: int, timeout: float,
-          open_page: bool) -> None:  # fmt: skip
+def serve(checkpoint: Path, host: str, port: int, token: str | None, steps: tuple[int, ...],
+          engine: 'Engine | Literal["auto"]', vocoder: str, speaker_wav: tuple[Path, ...], max_letters: int,
+          max_requests: int, timeout: float, open_page: bool) -> None:  # fmt: skip
     """Speak over HTTP as OpenAI's speech API does, with a page to try it."""
     with reported():
         from xtts.trainer.serve.server import serve as run_server
@@ -34,7 +40,7 @@ def serve(checkpoint: Path, host: str, port: int, token: str | None, steps: tupl
 
         run_server(
             ServerSettings(
-                checkpoint=checkpoint, host=host, port=port, token=token, steps=steps, vocoder=vocoder,
+                checkpoint=checkpoint, host=host, port=port, token=token, steps=steps, engine=engine, vocoder=vocoder,
                 recordings=speaker_wav, limits=Limits(letters=max_letters, requests=max_requests, seconds=timeout),
                 open_page=open_page,
             )

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import webbrowser
+from functools import partial
 from types import FrameType
 
 from xtts.shared.errors import LockstepError, warn
@@ -31,11 +32,10 @@ def serve(settings: ServerSettings) -> None:
 
     bound = listening_socket(settings)
     began = time.perf_counter()
-    voice = WarmVoice(settings, warn)
+    voice = WarmVoice(settings, warn, tell=partial(print, flush=True))
     for _ in voice.prepare(settings.steps[0]):
         pass
-    shapes, seconds = len(voice.speaker.compiled_shapes), voice.speaker.clock.compile_seconds
-    print(f"{voice.source.checkpoint}: {shapes} shapes made ready in {seconds:.1f} s", flush=True)
+    print(f"{voice.source.checkpoint}: engine {voice.speaker.engine}, {voice.speaker.readiness()}", flush=True)
     server = Server(voice, settings)
     config = uvicorn.Config(
         make_app(server), log_level="warning", access_log=False, server_header=False, lifespan="on",

@@ -4,8 +4,10 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.synth.speaker import Engine
 
 _SHORTEST_TOKEN = 16
 
@@ -37,6 +39,7 @@ class ServerSettings:
     token: str | None = None
     steps: tuple[int, ...] = (10, 4, 20)
     """Numbers of Euler steps that a request may ask for, the default first."""
+    engine: Engine | Literal["auto"] = "auto"
     vocoder: str = "griffinlim"
     recordings: tuple[Path, ...] = ()
     """Reference recordings, one per voice, for a model with voice latents."""

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,14 +14,12 @@ from xtts.trainer.serve.encodings import available_formats, make_encoder
 from xtts.trainer.serve.request_queue import Part
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Offer, SpeechRequest
+from xtts.trainer.synth.engines import make_fastest_speaker, make_speaker
 from xtts.trainer.synth.input_texts import Text, check_speakable
+from xtts.trainer.synth.long_texts import Narrator
 from xtts.trainer.synth.reference_recording import read_recording
-from xtts.trainer.synth.speak_command import make_narrator
 from xtts.trainer.synth.vocoder.vocoder import check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import Source, open_source
-
-if TYPE_CHECKING:
-    from xtts.trainer.synth.long_texts import Narrator
 
 _ONLY_VOICE = "default"
 
@@ -52,15 +49,16 @@ class WarmVoice:
         LockstepError: The checkpoint cannot be read, or vocoder or recordings do not fit it.
     """
 
-    def __init__(self, settings: ServerSettings, warn: Callable[[str], None]) -> None:
+    def __init__(self, settings: ServerSettings, warn: Callable[[str], None], tell: Callable[[str], None]) -> None:
+        """Load the voice; `warn` gets what may be wrong with it, `tell` the engine's choice and long work."""
         check_vocoder(settings.vocoder)
         self.source = open_source(settings.checkpoint)
         self._mel_profile = self.source.voice.mel_profile
         self._recordings = _recordings(settings.recordings, self.source)
         self.offer = Offer(
             model=(self.source.run.path if self.source.run else self.source.checkpoint).resolve().name,
-            voices=list(self._recordings) or self.source.voice.speakers or [_ONLY_VOICE],
-            languages=self.source.voice.languages,
+            voices=list(self._recordings) or self.source.speakers or [_ONLY_VOICE],
+            languages=self.source.languages,
             steps=list(settings.steps),
             formats=available_formats(),
             sample_rate=self._mel_profile.sample_rate,
@@ -70,11 +68,13 @@ class WarmVoice:
         self._vocoder = make_vocoder(settings.vocoder, self._mel_profile, warn)
         self._narrators: dict[tuple[str, str], Narrator] = {}
         self._reference: str | None = None
-        first = make_narrator(
-            self.source, SynthesisOptions(steps=settings.steps[0]), vocoder=self._vocoder, speaker=None, language=None,
-            recording=next(iter(self._recordings.values()), None),
-        )  # fmt: skip
-        self.speaker = first.speaker
+        options = SynthesisOptions(steps=settings.steps[0])
+        if settings.engine == "auto":
+            self.speaker = make_fastest_speaker(self.source, options, tell)
+        else:
+            self.speaker = make_speaker(self.source, options, settings.engine, tell)
+        for mel in [*self._recordings.values()][:1]:
+            self.speaker.encode_reference(mel)
         self.totals = Totals()
         self._prepared: list[int] = []
         self._preparation = self._prepare_all()
@@ -126,7 +126,7 @@ class WarmVoice:
             self.totals.work_seconds += time.perf_counter() - began
             yield Part(data, last)
 
-    def _text(self, request: SpeechRequest, narrator: "Narrator", spoken: Spoken) -> Text:
+    def _text(self, request: SpeechRequest, narrator: Narrator, spoken: Spoken) -> Text:
         """The text as `xtts-synth` speaks it."""
         voice = self.source.voice
         words = expand(request.input, narrator.language) if voice.expand_numbers else request.input
@@ -134,11 +134,9 @@ class WarmVoice:
         spoken.warnings += check_speakable([text], narrator.tokenizer, narrator.language, None)
         return text
 
-    def _narrator(self, voice: str, language: str) -> "Narrator":
-        from xtts.trainer.synth.long_texts import Narrator
-
+    def _narrator(self, voice: str, language: str) -> Narrator:
         if (voice, language) not in self._narrators:
-            number = self.source.voice.speakers.index(voice) if voice in self.source.voice.speakers else 0
+            number = self.source.speakers.index(voice) if voice in self.source.speakers else 0
             self._narrators[voice, language] = Narrator(
                 self.speaker, self._vocoder, speaker_number=number, language=language
             )

@@ -10,6 +10,7 @@ from xtts.trainer.system.command_group import DefaultCommandGroup
 
 if TYPE_CHECKING:
     from xtts.shared.cache.cache_spec import Split
+    from xtts.trainer.synth.speaker import Engine
 
 _PATH = click.Path(path_type=Path)
 _MOST_SEED = 2**31 - 1
@@ -56,9 +57,11 @@ def main() -> None:
 @click.option("--speaker", metavar="NAME", help="Of a corpus of several; the first where none is named.")
 @click.option("--language", metavar="CODE", help="Of a corpus of several; the first where none is named.")
 @click.option("--speaker-wav", type=_PATH, metavar="REF", help="Whose voice, for a model with voice latents.")
+@click.option("--engine", type=click.Choice(["tensorflow", "onnx"]),
+              help="What makes the mel.  [default: tensorflow; onnx for an ONNX folder]")  # fmt: skip
 def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | None, steps: int, temperature: float,
           speed: float, seed: int, mel_out: Path | None, vocoder: str, speaker: str | None,
-          language: str | None, speaker_wav: Path | None) -> None:  # fmt: skip
+          language: str | None, speaker_wav: Path | None, engine: "Engine | None") -> None:  # fmt: skip
     """Speak TEXT; this command needs no name."""
     with reported():
         from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -72,6 +75,7 @@ def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | Non
             Request(
                 checkpoint=checkpoint, words=text, file=file, out=out or Path("out.wav"), mel_out=mel_out,
                 vocoder=vocoder, speaker=speaker, language=language, speaker_wav=speaker_wav, options=options,
+                engine=engine,
             )
         )  # fmt: skip
 
@@ -104,7 +108,7 @@ def evaluate(checkpoint: Path, cache: Path | None, split: "Split", limit: int, j
 _FORMAT_OPTIONS = {
     "saved-model": ("steps",),
     "safetensors": ("license_name", "evaluation"),
-    "onnx": ("steps", "vocoder", "noise_input", "language", "speaker_wav"),
+    "onnx": ("steps", "vocoder", "language", "speaker_wav"),
 }
 """The options of `export` that belong to each format."""
 
@@ -120,12 +124,10 @@ _FORMAT_OPTIONS = {
 @click.option("--license", "license_name", metavar="ID", help="safetensors: for the card.  [default: not stated]")
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="safetensors: of evaluate --json.")
 @click.option("--vocoder", type=_PATH, metavar="FILE.onnx", help="onnx: to join, so that the graph gives samples.")
-@click.option("--noise-input", is_flag=True, help="onnx: the noise is an input, for comparisons.")
 @click.option("--language", metavar="CODE", help="onnx: the one that is spoken, of a model of several.")
 @click.option("--speaker-wav", type=_PATH, metavar="REF", help="onnx: its voice, of a model with voice latents.")
 def export(checkpoint: Path, out: Path, kind: str, steps: int, license_name: str | None, evaluation: Path | None,
-           vocoder: Path | None, noise_input: bool, language: str | None,
-           speaker_wav: Path | None) -> None:  # fmt: skip
+           vocoder: Path | None, language: str | None, speaker_wav: Path | None) -> None:  # fmt: skip
     """Write the model as a SavedModel, as a folder to pass on, or as an ONNX graph."""
     with reported():
         _refuse_options_of_other_formats(kind)
@@ -135,7 +137,7 @@ def export(checkpoint: Path, out: Path, kind: str, steps: int, license_name: str
         from xtts.trainer.synth.export.onnx_model import OnnxOptions
 
         card = CardOptions(license=license_name, evaluation=evaluation)
-        onnx = OnnxOptions(vocoder=vocoder, noise_input=noise_input, language=language, speaker_wav=speaker_wav)
+        onnx = OnnxOptions(vocoder=vocoder, language=language, speaker_wav=speaker_wav)
         run_export(ExportRequest(checkpoint=checkpoint, out=out, format=kind, steps=steps, card=card, onnx=onnx))
 
 

@@ -108,9 +108,9 @@ def speak_clips(
 ) -> "list[Utterance]":
     """Speak the sentences `own`; with voice latents the reference is another recording of the speaker."""
     with tensorflow_import():
-        from xtts.trainer.synth.speaker import Speaker
+        from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
 
-    speaker = Speaker(source, options)
+    speaker = TensorFlowSpeaker(source, options)
     spoken = []
     for place in own:
         clip = clips[place]

@@ -3,7 +3,6 @@
 import warnings
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -11,21 +10,21 @@ from xtts.shared.cache.cache_spec import Split
 from xtts.shared.text.text_normalization import expand
 from xtts.trainer.evaluation.figures import Figures, mean_figures
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.synth.engines import make_speaker
 from xtts.trainer.synth.evaluate import EvaluationRequest, evaluate
 from xtts.trainer.synth.input_texts import Text, check_speakable
+from xtts.trainer.synth.long_texts import Narrator, Speech
 from xtts.trainer.synth.reference_recording import read_recording
 from xtts.trainer.synth.speak_command import make_narrator
+from xtts.trainer.synth.speaker import Engine
 from xtts.trainer.synth.vocoder.vocoder import GRIFFIN_LIM, check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import open_source
-
-if TYPE_CHECKING:
-    from xtts.trainer.synth.long_texts import Narrator, Speech
 
 
 class LoadedVoice:
     """A checkpoint that speaks texts; `load_voice` returns one."""
 
-    def __init__(self, narrator: "Narrator") -> None:
+    def __init__(self, narrator: Narrator) -> None:
         self._narrator, self._voice = narrator, narrator.speaker.voice
 
     @property
@@ -33,7 +32,7 @@ class LoadedVoice:
         """Hz of the samples."""
         return self._voice.mel_profile.sample_rate
 
-    def speak(self, text: str) -> "Speech":
+    def speak(self, text: str) -> Speech:
         """Speak a text of any length; the same text sounds the same every time.
 
         The first text of a given shape compiles it, which takes a few seconds.
@@ -64,10 +63,11 @@ def load_voice(
     temperature: float = 0.667,
     speed: float = 1.0,
     seed: int = 0,
+    engine: Engine | None = None,
 ) -> LoadedVoice:
     """Load the averaged weights of a checkpoint to speak with, as `xtts-synth` does.
 
-    This imports and configures TensorFlow as `xtts.trainer.train` does.
+    TensorFlow is imported and configured as `xtts.trainer.train` does it, unless ONNX speaks.
 
     Args:
         checkpoint: A run folder, for its newest checkpoint, one checkpoint, or an exported folder.
@@ -80,6 +80,8 @@ def load_voice(
         temperature: Standard deviation of the decoder's noise, 0 to 2.
         speed: 2 speaks twice as fast.
         seed: Key of the noise.
+        engine: "tensorflow" or "onnx" (default: TensorFlow, or ONNX for an exported ONNX folder, which needs no
+            TensorFlow). They draw other noise.
 
     Raises:
         LockstepError: The checkpoint cannot be read, or speaker, language, recording or vocoder do not fit it.
@@ -91,7 +93,8 @@ def load_voice(
     recording = read_recording(None if speaker_wav is None else Path(speaker_wav), source)
     options = SynthesisOptions(steps=steps, temperature=temperature, speed=speed, seed=seed)
     to_sound = make_vocoder(vocoder, source.voice.mel_profile, warnings.warn)
-    narrator = make_narrator(source, options, vocoder=to_sound, speaker=speaker, language=language, recording=recording)
+    model = make_speaker(source, options, engine, tell=lambda _: None)
+    narrator = make_narrator(source, model, vocoder=to_sound, name=speaker, language=language, recording=recording)
     return LoadedVoice(narrator)
 
 

@@ -17,8 +17,10 @@ _SHORTEST_SECONDS = 1.0
 
 def read_recording(path: Path | None, source: Source) -> np.ndarray | None:
     """The log-mel float32[T, M] of the reference recording; None for a model without a reference encoder."""
-    if not source.model.voice_latents:
+    if not source.takes_recording:
         if path is not None:
+            if source.graph:
+                raise LockstepError(_OPTION, found=f"the graph of {source.checkpoint} has its voice inside")
             raise LockstepError(
                 _OPTION, found=f"{source.checkpoint} was trained without voice latents and takes no recording",
                 fix="train with --set model.voice_latents=16, or leave the option out",

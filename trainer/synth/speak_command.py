@@ -1,23 +1,21 @@
-"""`xtts-synth TEXT`: checks everything before it imports TensorFlow."""
+"""`xtts-synth TEXT`: checks everything before it loads the model."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xtts.shared.errors import LockstepError, warn
 from xtts.shared.text.text_normalization import expand
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.synth.engines import make_speaker
 from xtts.trainer.synth.input_texts import Text, check_speakable, read_texts
+from xtts.trainer.synth.long_texts import Narrator, Speech
 from xtts.trainer.synth.output_files import check_file, check_folder, write_mel, write_wav
 from xtts.trainer.synth.reference_recording import read_recording
+from xtts.trainer.synth.speaker import Engine, Speaker
 from xtts.trainer.synth.vocoder.vocoder import Vocoder, check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import Source, open_source
-from xtts.trainer.system.tensorflow_import import tensorflow_import
-
-if TYPE_CHECKING:
-    from xtts.trainer.synth.long_texts import Narrator, Speech
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +32,17 @@ class Request:
     language: str | None
     speaker_wav: Path | None
     options: SynthesisOptions
+    engine: Engine | None = None
+    """By default that of the folder."""
 
 
 def speak(request: Request) -> None:
     """Speak, write, and report how long it took."""
     source, texts, recording = _prepare(request)
     vocoder = make_vocoder(request.vocoder, source.voice.mel_profile, warn)
-    narrator = make_narrator(source, request.options, vocoder=vocoder, speaker=request.speaker,
-                            language=request.language, recording=recording)  # fmt: skip
+    speaker = make_speaker(source, request.options, request.engine, tell=print)
+    narrator = make_narrator(source, speaker, vocoder=vocoder, name=request.speaker, language=request.language,
+                             recording=recording)  # fmt: skip
     if request.file is not None:
         request.out.mkdir(exist_ok=True)
     sample_rate = source.voice.mel_profile.sample_rate
@@ -51,8 +52,7 @@ def speak(request: Request) -> None:
         if request.mel_out is not None:
             write_mel(request.mel_out, speech.mel)
         print(_line(text, speech, sample_rate), flush=True)
-    shapes, seconds = len(narrator.speaker.compiled_shapes), narrator.speaker.clock.compile_seconds
-    print(f"{source.checkpoint}: {shapes} shapes made ready in {seconds:.1f} s, not counted above")
+    print(f"{source.checkpoint}: {speaker.readiness()}, not counted above")
 
 
 def _prepare(request: Request) -> tuple[Source, list[Text], np.ndarray | None]:
@@ -80,21 +80,16 @@ def _prepare(request: Request) -> tuple[Source, list[Text], np.ndarray | None]:
 
 
 def make_narrator(
-    source: Source, options: SynthesisOptions, *, vocoder: Vocoder, speaker: str | None, language: str | None,
+    source: Source, speaker: Speaker, *, vocoder: Vocoder, name: str | None, language: str | None,
     recording: np.ndarray | None,
-) -> "Narrator":  # fmt: skip
-    """A narrator for a voice; recording: reference log-mel float32[T, M], for a model with voice latents."""
-    with tensorflow_import():
-        from xtts.trainer.synth.long_texts import Narrator
-        from xtts.trainer.synth.speaker import Speaker
-
-    model = Speaker(source, options)
+) -> Narrator:  # fmt: skip
+    """A narrator for the voice `name`; recording: reference log-mel float32[T, M], for a model with voice latents."""
     if recording is not None:
-        model.encode_reference(recording)
-    return Narrator(model, vocoder, speaker_number=source.speaker_number(speaker), language=source.language(language))
+        speaker.encode_reference(recording)
+    return Narrator(speaker, vocoder, speaker_number=source.speaker_number(name), language=source.language(language))
 
 
-def _line(text: Text, speech: "Speech", sample_rate: int) -> str:
+def _line(text: Text, speech: Speech, sample_rate: int) -> str:
     audio_seconds = max(len(speech.samples), 1) / sample_rate
     pieces = f" in {speech.pieces} pieces" if speech.pieces > 1 else ""
     return (

@@ -16,6 +16,16 @@ class Source(StoredModel):
     model: ModelConfig
 
     @property
+    def takes_recording(self) -> bool:
+        """Whether the voice is that of a reference recording; a graph has its voice inside."""
+        return bool(self.model.voice_latents) and self.graph is None
+
+    @property
+    def speakers(self) -> list[str]:
+        """Names of the voices to choose from, empty for one voice or recordings."""
+        return [] if self.model.voice_latents else self.voice.speakers
+
+    @property
     def conditioning(self) -> list[str]:
         """Fields of `Conditioning` that the model reads, in signature order."""
         table = len(self.voice.speakers) > 1
@@ -24,10 +34,10 @@ class Source(StoredModel):
 
     def speaker_number(self, name: str | None) -> int:
         """Row of a speaker in the model's table; without a name the first (most corpora have only one)."""
-        speakers = self.voice.speakers
+        speakers = self.speakers
         if name is None:
             return 0
-        if self.model.voice_latents:
+        if self.takes_recording:
             raise LockstepError(
                 "--speaker",
                 found=f"{self.checkpoint} takes its voice from a recording",
@@ -43,7 +53,7 @@ class Source(StoredModel):
 
     def language(self, code: str | None) -> str:
         """A language of the model; without a code the first (most corpora have only one)."""
-        languages = self.voice.languages
+        languages = self.languages
         if code is None:
             return languages[0]
         if code not in languages:

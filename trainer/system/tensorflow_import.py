@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from xtts.shared.system.malloc import keep_freed_memory
+from xtts.shared.system.user_cache import user_cache
 
 _DIRECTORY, _WRITABLE = "--tf_xla_persistent_cache_directory", "--tf_xla_persistent_cache_read_only=false"
 
@@ -41,8 +42,7 @@ def enable_compile_cache() -> Path | None:
     flags = os.environ.get("TF_XLA_FLAGS", "")
     if _DIRECTORY in flags:
         return None
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = root / "lockstep" / f"xla-{metadata.version('tensorflow')}-{_machine()}"
+    folder = user_cache() / f"xla-{metadata.version('tensorflow')}-{_machine()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

@@ -8,7 +8,7 @@ from four_clips import CHANNELS, KEYS, VOCABULARY, clips, evaluate, losses, move
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, decays
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.losses import duration_deviance
-from xtts.trainer.synth.speaker import generator
+from xtts.trainer.synth.tensorflow_speaker import generator
 
 
 def test_dropout_is_a_function_of_its_seed():

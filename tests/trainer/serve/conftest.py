@@ -25,17 +25,24 @@ def start_server(finished_run, compile_cache):
 
 @pytest.fixture(scope="session")
 def server(start_server):
-    """The server that the tests share; it takes eight requests at once."""
+    """The server that the tests share, with the engine that it chooses, ONNX; it takes eight requests at once."""
     with start_server("--max-requests", "8", "--max-letters", "2000") as client:
         yield client
 
 
 @pytest.fixture(scope="session")
-def command(finished_run, compile_cache):
-    """`command(folder, *arguments)`: `xtts-synth` in two steps, in a folder."""
+def tensorflow_server(start_server):
+    """The server of the other engine."""
+    with start_server("--engine", "tensorflow", "--timeout", "600") as client:
+        yield client
 
-    def run(folder, *arguments):
-        line = [XTTS_SYNTH, "--ckpt", finished_run[0].resolve(), "--steps", "2", *arguments]
+
+@pytest.fixture(scope="session")
+def command(finished_run, compile_cache):
+    """`command(folder, *arguments, engine=...)`: `xtts-synth` in two steps, in a folder."""
+
+    def run(folder, *arguments, engine="onnx"):
+        line = [XTTS_SYNTH, "--ckpt", finished_run[0].resolve(), "--steps", "2", "--engine", engine, *arguments]
         inherited = {name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"}
         environment = inherited | {"XDG_CACHE_HOME": str(compile_cache)}
         subprocess.run([*map(str, line)], check=True, capture_output=True, cwd=folder, env=environment)

@@ -19,14 +19,14 @@ FAST = {"speed": 4.0}
 
 @pytest.fixture(scope="session")
 def spoken_by_command(command, tmp_path_factory):
-    """`spoken_by_command(text, seed)`: the wav file of `xtts-synth` as bytes."""
+    """`spoken_by_command(text, seed, engine)`: the wav file of `xtts-synth` as bytes."""
     folder, known = tmp_path_factory.mktemp("command"), {}
 
-    def speak(text, seed=0):
-        if (text, seed) not in known:
-            command(folder, "--seed", seed, "--speed", 4, "--", text)
-            known[text, seed] = (folder / "out.wav").read_bytes()
-        return known[text, seed]
+    def speak(text, seed=0, engine="onnx"):
+        if (text, seed, engine) not in known:
+            command(folder, "--seed", seed, "--speed", 4, "--", text, engine=engine)
+            known[text, seed, engine] = (folder / "out.wav").read_bytes()
+        return known[text, seed, engine]
 
     return speak
 
@@ -45,25 +45,41 @@ def test_a_wav_has_the_bytes_of_the_command(server, spoken_by_command):
     assert np.abs(samples_of(answer.body)).max() > 100
 
 
-def test_thirty_two_at_once_have_the_bytes_of_the_command(start_server, spoken_by_command):
+def thirty_two_at_once(client, spoken_by_command, engine):
     """Their turns alternate: what one sets on the shared model must not reach another."""
+    assert client.get("/voices").json["engine"] == engine
     texts = [(HELLO, 0), (HELLO, 1), (LONG[:37], 2), (LONG, 3)] * 8
-    with start_server("--timeout", "600") as client, ThreadPoolExecutor(32) as threads:
+    with ThreadPoolExecutor(32) as threads:
         asked = [FAST | {"input": t, "response_format": "wav", "seed": s} for t, s in texts]
         answers = list(threads.map(client.post, asked))
     assert [answer.status for answer in answers] == [200] * 32
-    assert all(a.body == spoken_by_command(*text) for a, text in zip(answers, texts, strict=True))
+    assert all(a.body == spoken_by_command(*text, engine) for a, text in zip(answers, texts, strict=True))
 
 
-def test_nothing_is_compiled_twice(server, start_server, compile_cache):
+def test_thirty_two_at_once_have_the_bytes_of_the_command(start_server, spoken_by_command, compile_cache):
+    graphs = sorted((path, path.read_bytes()) for path in compile_cache.rglob("*.graph"))
+    with start_server("--timeout", "600") as client:
+        thirty_two_at_once(client, spoken_by_command, "onnx")
+    assert graphs == sorted((path, path.read_bytes()) for path in compile_cache.rglob("*.graph"))
+
+
+def test_thirty_two_at_once_have_them_with_tensorflow_too(tensorflow_server, spoken_by_command):
+    thirty_two_at_once(tensorflow_server, spoken_by_command, "tensorflow")
+    assert spoken_by_command(HELLO) != spoken_by_command(HELLO, engine="tensorflow"), "the noise is another"
+    for text in ("9" * 100, "\x00\u202e" + "\u0301" * 1900 + "a"):
+        assert tensorflow_server.post(FAST | {"input": text}).status in (200, 400)
+
+
+def test_nothing_is_compiled_twice(tensorflow_server, start_server, compile_cache):
     """The server has every shape ready or makes it ready once; the next start loads all of it."""
+    server = tensorflow_server
     server.post(FAST | {"input": HELLO, "steps": 1})  # waits until the second number of steps is ready
     before = server.metric("xtts_compile_seconds_total")
     for steps in (1, 2):
         assert server.post(FAST | {"input": LONG, "steps": steps}).status == 200
     assert server.metric("xtts_compile_seconds_total") == before > 0
     compiled = sorted(compile_cache.rglob("xla_compile_cache*"))
-    with start_server() as client:
+    with start_server("--engine", "tensorflow") as client:
         assert client.post(FAST | {"input": HELLO, "steps": 1}).status == 200
     assert compiled == sorted(compile_cache.rglob("xla_compile_cache*"))
     assert len(compiled) >= 4
@@ -139,9 +155,10 @@ def test_the_official_client_speaks(server, tmp_path, spoken_by_command):
     assert refused.value.param == "voice"
 
 
-def test_an_exported_folder_is_served_too(call, finished_run, compile_cache, spoken_by_command, tmp_path):
+@pytest.mark.parametrize("kind", ["safetensors", "onnx"])
+def test_an_exported_folder_is_served_too(call, finished_run, compile_cache, spoken_by_command, tmp_path, kind):
     folder = tmp_path / "small-voice"
-    code, _, err = call(main, "export", "--ckpt", finished_run[0], folder, "--format", "safetensors")
+    code, _, err = call(main, "export", "--ckpt", finished_run[0], folder, "--format", kind)
     assert code == 0, err
     with running_server(folder, XDG_CACHE_HOME=str(compile_cache)) as client:
         assert client.get("/v1/models").json["data"][0]["id"] == "small-voice"

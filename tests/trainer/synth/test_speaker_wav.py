@@ -15,7 +15,7 @@ from xtts.trainer.run.checkpoint import describe, save_checkpoint
 from xtts.trainer.synth.export.export_command import ExportRequest, export
 from xtts.trainer.synth.reference_recording import read_recording, split_crops
 from xtts.trainer.synth.speak_command import Request, speak
-from xtts.trainer.synth.speaker import Speaker
+from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
 from xtts.trainer.synth.voice_source import open_source
 
 DEFAULT_OPTIONS = SynthesisOptions(steps=2, temperature=0.0, speed=4.0)
@@ -44,7 +44,7 @@ def source(run):
 
 @pytest.fixture(scope="module")
 def speaker(source):
-    return Speaker(source, DEFAULT_OPTIONS)
+    return TensorFlowSpeaker(source, DEFAULT_OPTIONS)
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,16 @@ def overtrain():
         yield overtrain
 
 
+def test_the_ratios_of_serving_are_above_one_only_where_onnx_is_better(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from serving import ratios
+
+    slow = {"clients": 4, "p50_seconds": 3.0, "cpu_seconds": 1.0, "requests_per_second": 2.0}
+    fast = {"clients": 4, "p50_seconds": 1.5, "cpu_seconds": 2.0, "requests_per_second": 6.0}
+    assert ratios(slow, fast) == {"p50_seconds": 2.0, "cpu_seconds": 0.5, "requests_per_second": 3.0}
+    assert ratios(fast, slow) == {"p50_seconds": 0.5, "cpu_seconds": 2.0, "requests_per_second": 1 / 3}
+
+
 def plain_edit_distance(a, b):
     table = np.zeros((len(a) + 1, len(b) + 1), int)
     table[:, 0], table[0] = np.arange(len(a) + 1), np.arange(len(b) + 1)

@@ -80,13 +80,16 @@ def test_the_ladder_has_one_shape_per_frame_count():
 def narrator(finished_run):
     """The micro model with a vocoder that gives the frames' loudness: mels and lengths matter, not sound."""
     from xtts.trainer.synth.long_texts import Narrator
-    from xtts.trainer.synth.speaker import Speaker
+    from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
 
     def loudness(mel):
         return np.repeat(mel.mean(axis=1), HIFIGAN.hop_samples).astype(np.float32) / 100
 
     return Narrator(
-        Speaker(open_source(finished_run[0]), SynthesisOptions(steps=2)), loudness, speaker_number=0, language="en"
+        TensorFlowSpeaker(open_source(finished_run[0]), SynthesisOptions(steps=2)),
+        loudness,
+        speaker_number=0,
+        language="en",
     )
 
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.vocoder.onnx_vocoder import MelInput, OnnxVocoder, first_line
-from xtts.trainer.synth.vocoder.vocoder_file import read_vocoder_file
+from xtts.trainer.synth.onnx_file import read_onnx_file
+from xtts.trainer.synth.onnx_runtime import first_line
+from xtts.trainer.synth.vocoder.onnx_vocoder import MelInput, OnnxVocoder
 
 if TYPE_CHECKING:
     import onnx
@@ -39,7 +40,8 @@ def load_joinable(path: Path, profile: MelProfile, warn: Callable[[str], None]) 
     """
     import onnx
 
-    where, file = f"--vocoder {path}", read_vocoder_file(path)
+    where = f"--vocoder {path}"
+    file = read_onnx_file(path, where=where)
     mel = OnnxVocoder(file, profile, warn).mel_input
     model = onnx.ModelProto.FromString(file.data)
     if len(model.graph.output) != 1:

@@ -5,47 +5,46 @@ Letters: N tokens, T frames, M mel channels.
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
+import onnx
 import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.synth.export.joined_vocoder import OPSET
-from xtts.trainer.synth.speaker import mean_latents
-from xtts.trainer.synth.vocoder.onnx_vocoder import first_line
+from xtts.trainer.synth.onnx_names import MEL, NOISE, STEPS
+from xtts.trainer.synth.onnx_runtime import first_line
+from xtts.trainer.synth.tensorflow_speaker import mean_latents
 from xtts.trainer.synth.voice_source import Source
 
-if TYPE_CHECKING:
-    import onnx
-
-MEL = "mel"
 INPUTS = {
     "x": tf.TensorSpec([1, None], tf.int64, "x"),
     "x_length": tf.TensorSpec([1], tf.int64, "x_length"),
     "noise_scale": tf.TensorSpec([1], tf.float32, "noise_scale"),
     "length_scale": tf.TensorSpec([1], tf.float32, "length_scale"),
 }
-"""Of every graph, in the order of Matcha models for sherpa-onnx; `sid`, `language` and `noise` follow where needed."""
+"""Of every graph, in the order of Matcha models for sherpa-onnx; `sid` and `language` follow where needed."""
 _PAD = 0
 _TABLES = {"speaker": "sid", "language": "language"}
 """Fields of the conditioning by the graph's inputs, int64[1]."""
 
 
 def convert_model(
-    model: AcousticModel, source: Source, *, steps: int, language: str | None, reference: np.ndarray | None, noise: bool
-) -> "onnx.ModelProto":
+    model: AcousticModel, source: Source, *, steps: int, language: str | None, reference: np.ndarray | None
+) -> onnx.ModelProto:
     """The graph from `INPUTS` to `mel` float32[1, M, T], natural-log magnitude, with the weights inside.
+
+    The input `noise`, standard normal, ends the speech at its F frames. Where it is left out, noise is drawn inside,
+    and the speech has all its frames.
 
     Args:
         model: With the weights to speak with.
         source: Where it is from.
-        steps: Euler steps of the decoder.
+        steps: Euler steps of the decoder where the input `steps` is left out.
         language: The language to fix in a model of several, which then has no input for it.
         reference: Log-mel float32[F, M] of the voice of a model with voice latents, fixed in the graph.
-        noise: Whether the noise is an input, `noise` float32[1, at least T, M], standard normal; drawn inside if not.
 
     Raises:
         LockstepError: The graph cannot be converted.
@@ -60,18 +59,21 @@ def convert_model(
     for field in source.conditioning:
         if field not in fixed:
             signature[_TABLES[field]] = tf.TensorSpec([1], tf.int64, _TABLES[field])
-    if noise:
-        signature["noise"] = tf.TensorSpec([1, None, model.mel_channels], tf.float32, "noise")
+    signature[STEPS] = tf.TensorSpec([1], tf.int64, STEPS)
+    signature[NOISE] = tf.TensorSpec([1, None, model.mel_channels], tf.float32, NOISE)
     longest = source.voice.ladder[-1].frames
     speak = tf.function(
-        _speak(model, longest=longest, steps=steps, fixed=fixed, names=list(signature)),
-        input_signature=[*signature.values()],
+        _speak(model, longest=longest, fixed=fixed, names=list(signature)), input_signature=[*signature.values()]
     )
-    return _converted(speak)
+    graph = _converted(speak)
+    defaults = {STEPS: np.array([steps], np.int64), NOISE: np.zeros([1, 0, model.mel_channels], np.float32)}
+    # An input that is a weight of the same name as well may be left out; runtimes do not list it as an input.
+    graph.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in defaults.items())
+    return graph
 
 
 def _speak(
-    model: AcousticModel, *, longest: int, steps: int, fixed: dict[str, np.ndarray], names: list[str]
+    model: AcousticModel, *, longest: int, fixed: dict[str, np.ndarray], names: list[str]
 ) -> Callable[..., dict[str, tf.Tensor]]:
     """The function of the graph; names: those of its arguments."""
 
@@ -88,16 +90,21 @@ def _speak(
             conditioning=conditioning,
         )  # fmt: skip
         mel_length = tf.reduce_sum(timed.durations, axis=1)
-        frames = mel_length[0]
-        noise = given["noise"][:, :frames] if "noise" in given else tf.random.normal([1, frames, model.mel_channels])
-        noise *= given["noise_scale"][0]
+        noise = _noise(given[NOISE], mel_length[0]) * given["noise_scale"][0]
+        steps = tf.cast(given[STEPS][0], tf.int32)
         mel = model.speak_tokens(timed, mel_length, noise, steps=steps, conditioning=conditioning)
         return {MEL: tf.transpose(mel, [0, 2, 1])}
 
     return speak
 
 
-def _converted(speak: tf.types.experimental.PolymorphicFunction) -> "onnx.ModelProto":
+def _noise(given: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
+    """As many frames of the noise float32[1, F, M] as there are, at most `frames`; drawn if F is 0."""
+    drawn = tf.random.normal([1, tf.where(tf.shape(given)[1] > 0, 0, frames), given.shape[2]])
+    return tf.concat([given[:, :frames], drawn], axis=1)
+
+
+def _converted(speak: tf.types.experimental.PolymorphicFunction) -> onnx.ModelProto:
     import tf2onnx
 
     speak.get_concrete_function()  # what fails here is no fault of the converter

@@ -3,22 +3,24 @@
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from xtts.shared.errors import LockstepError, warn
+from xtts.trainer.run.model_folder import GRAPH_FILE, write_description
 from xtts.trainer.synth.export.joined_vocoder import join, load_joinable
 from xtts.trainer.synth.export.onnx_tokens import metadata, tokens_file
+from xtts.trainer.synth.onnx_names import MEL, NOISE, STEPS
+from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
 from xtts.trainer.synth.reference_recording import read_recording
-from xtts.trainer.synth.vocoder.onnx_vocoder import first_line
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 if TYPE_CHECKING:
     import onnx
 
-GRAPH_FILE, TOKENS_FILE = "model.onnx", "tokens.txt"
+TOKENS_FILE = "tokens.txt"
 _TRIED_TOKENS = 12
 _MOST_BYTES = 2**31 - 1
 """The largest message of protobuf, and so the largest graph in one file."""
@@ -30,7 +32,6 @@ class OnnxOptions:
 
     vocoder: Path | None = None
     """An ONNX vocoder to put behind the model."""
-    noise_input: bool = False
     language: str | None = None
     """Fixed in the graph of a model of several."""
     speaker_wav: Path | None = None
@@ -38,7 +39,27 @@ class OnnxOptions:
 
 
 def save_onnx(source: Source, folder: Path, *, steps: int, options: OnnxOptions) -> str:
-    """Write `model.onnx` and `tokens.txt` into a folder; a line that says what they are.
+    """Write `model.onnx`, `tokens.txt` and what Lockstep speaks with it into a folder; a line that says what they are.
+
+    Raises:
+        LockstepError: As in `make_graph`.
+    """
+    graph = make_graph(source, steps=steps, options=options)
+    (folder / GRAPH_FILE).write_bytes(graph.data)
+    (folder / TOKENS_FILE).write_text(tokens_file(source.voice.symbol_table), encoding="utf-8")
+    write_description(folder, config=source.config(), voice=source.voice, language=options.language)
+    return graph.described
+
+
+class Graph(NamedTuple):
+    """An ONNX model that has been tried."""
+
+    data: bytes
+    described: str
+
+
+def make_graph(source: Source, *, steps: int, options: OnnxOptions) -> Graph:
+    """The model as one graph, with its metadata.
 
     Raises:
         LockstepError: A package is missing, the vocoder is unusable, or the graph gets too large.
@@ -50,21 +71,18 @@ def save_onnx(source: Source, folder: Path, *, steps: int, options: OnnxOptions)
     fixed = language if options.language or len(source.voice.languages) == 1 else None
     vocoder = load_joinable(options.vocoder, profile, warn) if options.vocoder else None
     with tensorflow_import():
-        from xtts.trainer.synth.export.onnx_graph import MEL, convert_model
-        from xtts.trainer.synth.speaker import load_model
-    graph = convert_model(
-        load_model(source), source, steps=steps, language=fixed, reference=reference, noise=options.noise_input
-    )
+        from xtts.trainer.synth.export.onnx_graph import convert_model
+        from xtts.trainer.synth.tensorflow_speaker import load_model
+    graph = convert_model(load_model(source), source, steps=steps, language=fixed, reference=reference)
     if vocoder is not None:
         graph = join(graph, MEL, vocoder, profile.mel_channels)
     import onnx
 
     graph.producer_name = "lockstep-tts"
     onnx.helper.set_model_props(graph, metadata(source.voice, language=language, steps=steps))
-    _write(graph, folder / GRAPH_FILE, profile.mel_channels)
-    (folder / TOKENS_FILE).write_text(tokens_file(source.voice.symbol_table), encoding="utf-8")
-    inputs = ", ".join(entry.name for entry in graph.graph.input)
-    return f"an ONNX graph from {inputs} to {graph.graph.output[0].name}, {steps} steps"
+    inputs = ", ".join(entry.name for entry in graph.graph.input if entry.name not in (STEPS, NOISE))
+    described = f"an ONNX graph from {inputs} to {graph.graph.output[0].name}, {steps} steps"
+    return Graph(_tried(graph), described)
 
 
 def _check_packages() -> None:
@@ -74,8 +92,8 @@ def _check_packages() -> None:
         raise LockstepError("--format onnx", found=found, fix=fix)
 
 
-def _write(graph: "onnx.ModelProto", path: Path, channels: int) -> None:
-    """Write a graph after it has spoken a few tokens, one frame each."""
+def _tried(graph: "onnx.ModelProto") -> bytes:
+    """A graph as bytes, after it has spoken a few tokens, one frame each."""
     where = "--format onnx"
     if (size := graph.ByteSize()) > _MOST_BYTES:
         raise LockstepError(where, found=f"a graph of {size:,} bytes", expected=f"at most {_MOST_BYTES:,}")
@@ -86,25 +104,14 @@ def _write(graph: "onnx.ModelProto", path: Path, channels: int) -> None:
         "length_scale": np.full([1], 1e-3, np.float32),
         "sid": np.zeros([1], np.int64),
         "language": np.zeros([1], np.int64),
-        "noise": np.zeros([1, _TRIED_TOKENS, channels], np.float32),
     }
-    data = graph.SerializeToString()
-    _run(data, {entry.name: values[entry.name] for entry in graph.graph.input}, where)
-    path.write_bytes(data)
-
-
-def _run(data: bytes, values: dict[str, np.ndarray], where: str) -> np.ndarray:
-    """The first output of a graph."""
-    import onnxruntime
-
-    settings = onnxruntime.SessionOptions()
-    settings.log_severity_level = 4  # its refusals are raised as well
+    data: bytes = graph.SerializeToString()
+    session = open_session(data, where)
     try:
-        session = onnxruntime.InferenceSession(data, settings, providers=["CPUExecutionProvider"])
-        output: np.ndarray = session.run(None, values)[0]
-    except Exception as error:  # they have no common class
+        output: np.ndarray = session.run(None, {entry.name: values[entry.name] for entry in session.get_inputs()})[0]
+    except refusals() as error:
         found = f"does not run ({first_line(error)})"
         raise LockstepError(where, found=found, expected="a graph that onnxruntime runs") from None
     if not (output.dtype == np.float32 and output.size and np.isfinite(output).all()):
         raise LockstepError(where, found=f"gives {output.dtype} {list(output.shape)}", expected="finite float32 values")
-    return output
+    return data

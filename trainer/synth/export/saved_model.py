@@ -11,7 +11,7 @@ from xtts.trainer.system.tensorflow_import import tensorflow_import
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from xtts.trainer.synth.speaker import Generated
+    from xtts.trainer.synth.tensorflow_speaker import Generated
 
 MODEL_FOLDER = "model"
 
@@ -32,7 +32,7 @@ def save_model(source: Source, folder: Path, *, steps: int) -> str:
     with tensorflow_import():
         import tensorflow as tf
 
-        from xtts.trainer.synth.speaker import generate_signature, generator, load_model, reference_signature
+        from xtts.trainer.synth.tensorflow_speaker import generate_signature, generator, load_model, reference_signature
 
     model = load_model(source)
     module = tf.Module()

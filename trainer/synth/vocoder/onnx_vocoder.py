@@ -1,8 +1,6 @@
 """ONNX vocoders as they are found: HiFi-GAN and BigVGAN give samples, Vocos a spectrum. Every output is checked."""
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +8,8 @@ import numpy as np
 from xtts.shared.audio.inverse_stft import WINDOWS, StftSettings, inverse_stft
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.vocoder.vocoder_file import VocoderFile
+from xtts.trainer.synth.onnx_file import OnnxFile
+from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
 
 PROFILE_KEY = "mel_profile"
 """Metadata that names the mel profile."""
@@ -26,8 +25,6 @@ _PCM_16 = "tensor(int16)"
 _LARGEST_PEAK = 2.0
 """A vocoder passes full scale now and then, and is clipped; one that goes further does not give samples in -1 to 1."""
 _TRIAL_FRAMES = 40
-_MOST_MEMORY = 2**32
-"""Bytes of all ONNX vocoders of a process: what an operator asks for is not in the file."""
 _LARGEST_FFT = 2**16
 
 
@@ -42,20 +39,11 @@ class MelInput(NamedTuple):
 class OnnxVocoder:
     """mel float32[T, M], natural-log magnitude -> samples float32[S] in -1 to 1, S within a hop of T * hop."""
 
-    def __init__(self, file: VocoderFile, profile: MelProfile, warn: Callable[[str], None]) -> None:
+    def __init__(self, file: OnnxFile, profile: MelProfile, warn: Callable[[str], None]) -> None:
         """Load and try the model; `LockstepError` for one that does not fit the profile, or is no vocoder."""
         self.path, self.profile = file.path, profile
-        runtime = _onnxruntime(file.path)
         _check_metadata(file, profile, warn)
-        self._refusals = _refusals()
-        _limit_memory()
-        options = runtime.SessionOptions()
-        options.log_severity_level = 4  # its complaints come as exceptions too
-        options.add_session_config_entry("session.use_env_allocators", "1")
-        try:
-            self._session = runtime.InferenceSession(file.data, options, providers=["CPUExecutionProvider"])
-        except self._refusals as error:
-            raise LockstepError(str(file.path), found=f"not a usable ONNX model ({first_line(error)})") from None
+        self._session = open_session(file.data, str(file.path))
         self.mel_input = self._find_input()
         self._outputs = self._find_outputs(file.metadata)
         self._stft = stft_settings(file, profile) if len(self._outputs) == len(SPECTRUM) else None
@@ -67,7 +55,7 @@ class OnnxVocoder:
         batch = mel.T[None] if channels_first else mel[None]
         try:
             found = self._session.run(self._outputs, {name: np.ascontiguousarray(batch, dtype)})
-        except self._refusals as error:
+        except refusals() as error:
             shown = f"a log-mel {list(batch.shape)} of profile {self.profile.name}"
             raise LockstepError(str(self.path), found=f"does not run on {shown} ({first_line(error)})") from None
         raw = found[0] if self._stft is None else self._invert(found, self._stft, len(mel))
@@ -133,7 +121,7 @@ class OnnxVocoder:
         return np.clip(samples, -1.0, 1.0)
 
 
-def stft_settings(file: VocoderFile, profile: MelProfile) -> StftSettings:
+def stft_settings(file: OnnxFile, profile: MelProfile) -> StftSettings:
     """How Vocos computes its spectrum, by the metadata that sherpa-onnx reads; what is missing is as in Vocos itself.
 
     `pad_mode` is not needed: the inverse cuts off what padding added.
@@ -160,7 +148,7 @@ def stft_settings(file: VocoderFile, profile: MelProfile) -> StftSettings:
     )  # fmt: skip
 
 
-def _check_metadata(file: VocoderFile, profile: MelProfile, warn: Callable[[str], None]) -> None:
+def _check_metadata(file: OnnxFile, profile: MelProfile, warn: Callable[[str], None]) -> None:
     """Raise `LockstepError` for the metadata of a vocoder for other mels; warn where it names no profile."""
     declared = file.metadata.get(PROFILE_KEY)
     if declared not in (None, profile.name):
@@ -183,44 +171,9 @@ def _check_metadata(file: VocoderFile, profile: MelProfile, warn: Callable[[str]
         warn(f"{file.path} declares no {PROFILE_KEY}; it is given log-mels of profile {profile.name}")
 
 
-def _number(file: VocoderFile, key: str, default: int) -> int:
+def _number(file: OnnxFile, key: str, default: int) -> int:
     text = file.metadata.get(key, str(default))
     try:
         return int(text)
     except ValueError:
         raise LockstepError(str(file.path), found=f"{key} {text[:80]!r} in its metadata", expected="a number") from None
-
-
-def _onnxruntime(path: Path) -> Any:  # noqa: ANN401 - onnxruntime ships no types
-    try:
-        import onnxruntime  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise LockstepError(
-            f"--vocoder onnx:{path}", found="onnxruntime is not installed", fix="pip install 'lockstep-tts[onnx]'"
-        ) from None
-    return onnxruntime
-
-
-@lru_cache
-def _limit_memory() -> None:
-    """Give all vocoders of this process one allocator with a limit."""
-    import onnxruntime  # pyright: ignore[reportMissingImports]
-
-    limit = onnxruntime.OrtArenaCfg({"max_mem": _MOST_MEMORY, "arena_extend_strategy": 1})
-    cpu = onnxruntime.OrtMemoryInfo(
-        "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
-    )
-    onnxruntime.create_and_register_allocator(cpu, limit)
-
-
-def _refusals() -> tuple[type[Exception], ...]:
-    """Exceptions of onnxruntime for a model that it cannot load or run; most have no common base class."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as state  # pyright: ignore[reportMissingImports]
-
-    own = (kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
-    return (OSError, RuntimeError, ValueError, MemoryError, *own)
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an exception's text, or its class: for messages."""
-    return (str(error).splitlines() or [type(error).__name__])[0]

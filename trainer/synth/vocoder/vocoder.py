@@ -28,10 +28,10 @@ def make_vocoder(name: str, profile: MelProfile, warn: Callable[[str], None]) ->
     """The vocoder named by `--vocoder`, ready for use; `LockstepError` for a model that does not fit the profile."""
     check_vocoder(name)
     if name != GRIFFIN_LIM:
+        from xtts.trainer.synth.onnx_file import read_onnx_file
         from xtts.trainer.synth.vocoder.onnx_vocoder import OnnxVocoder
-        from xtts.trainer.synth.vocoder.vocoder_file import read_vocoder_file
 
-        return OnnxVocoder(read_vocoder_file(Path(name.removeprefix(_ONNX))), profile, warn)
+        return OnnxVocoder(read_onnx_file(Path(name.removeprefix(_ONNX)), where=f"--vocoder {name}"), profile, warn)
     from xtts.shared.audio.griffin_lim import reconstruct
 
     # The first use imports librosa and compiles parts of it.

@@ -10,8 +10,8 @@ from onnx_graphs import hifigan, save, weight
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
 from xtts.trainer.synth.export.joined_vocoder import AUDIO, OPSET, join, load_joinable
+from xtts.trainer.synth.onnx_file import read_onnx_file
 from xtts.trainer.synth.vocoder.onnx_vocoder import OnnxVocoder
-from xtts.trainer.synth.vocoder.vocoder_file import read_vocoder_file
 
 HIFIGAN = mel_profile("hifigan")
 MEL = np.random.default_rng(0).normal(-3.0, 2.0, (30, 80)).astype(np.float32)
@@ -66,7 +66,7 @@ def check(path, difference):
     session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
     assert [entry.name for entry in session.get_outputs()] == [AUDIO]
     samples = session.run(None, {"given": MEL.T[None]})[0]
-    expected = OnnxVocoder(read_vocoder_file(path), HIFIGAN, lambda _: None)(MEL)
+    expected = OnnxVocoder(read_onnx_file(path, where="--vocoder"), HIFIGAN, lambda _: None)(MEL)
     assert samples.dtype == np.float32
     assert samples.shape == (1, len(expected))
     assert np.abs(expected).max() > 0.1

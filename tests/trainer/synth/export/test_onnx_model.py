@@ -80,9 +80,9 @@ def export_onnx(run, folder, **options):
 
 @pytest.fixture(scope="module")
 def exported(run, tmp_path_factory):
-    """The graph that gives a mel, its noise an input."""
+    """The graph that gives a mel."""
     folder = tmp_path_factory.mktemp("exported") / "mel"
-    export_onnx(run, folder, noise_input=True)
+    export_onnx(run, folder)
     return folder
 
 
@@ -126,7 +126,7 @@ def spoken_by_tensorflow(model, ladder, ids, noise, conditioning, speed=1.0):
 
 def test_twenty_sentences_are_tensorflows(run, exported):
     from xtts.trainer.model.acoustic_model import NOBODY
-    from xtts.trainer.synth.speaker import load_model
+    from xtts.trainer.synth.tensorflow_speaker import load_model
 
     source = open_source(run)
     model, graph, ladder = load_model(source), session(exported / "model.onnx"), source.voice.ladder
@@ -158,6 +158,28 @@ def test_noise_and_pads_act_as_in_matcha_models(exported):
     np.testing.assert_array_equal(graph.run(None, asked)[0], mel)
 
 
+def test_steps_and_noise_may_be_left_out(exported, with_vocoder):
+    for folder in (exported, with_vocoder):
+        graph = session(folder / "model.onnx")
+        assert [entry.name for entry in graph.get_inputs()] == ["x", "x_length", "noise_scale", "length_scale"]
+        assert {entry.name for entry in graph.get_overridable_initializers()} == {"steps", "noise"}
+        ids, noise = [5, 9, 20, 14, 8], np.random.default_rng(2).standard_normal((1, 400, 80)).astype(np.float32)
+        without = graph.run(None, inputs(ids, noise=noise))[0]
+        by_steps = [graph.run(None, inputs(ids, noise=noise, steps=np.array([n])))[0] for n in (STEPS, 1, 20)]
+        np.testing.assert_array_equal(by_steps[0], without)
+        assert len({mel.tobytes() for mel in by_steps}) == 3
+        # Drawn inside it is other noise, as long as the speech.
+        drawn = graph.run(None, inputs(ids))[0]
+        assert drawn.shape == without.shape
+        assert np.abs(drawn - without).max() > 1e-3
+
+
+def test_the_speech_ends_with_the_noise(exported):
+    graph, ids = session(exported / "model.onnx"), [5, 9, 20, 14, 8]
+    noise = np.random.default_rng(2).standard_normal((1, 7, 80)).astype(np.float32)
+    assert graph.run(None, inputs(ids, length_scale=9.0, noise=noise))[0].shape == (1, 80, 7)
+
+
 def test_the_graph_with_a_vocoder_gives_its_samples(exported, with_vocoder, vocoder):
     graph = session(with_vocoder / "model.onnx")
     assert [entry.name for entry in graph.get_outputs()] == ["audio_output"]
@@ -180,13 +202,11 @@ def test_the_noise_is_drawn_inside_and_keyed_by_onnxruntimes_seed(with_vocoder):
 
 
 @pytest.mark.parametrize("joined", [False, True])
-def test_sherpa_onnx_speaks_without_tensorflow(exported, with_vocoder, run, joined, tmp_path):
+def test_sherpa_onnx_speaks_without_tensorflow(exported, with_vocoder, joined, tmp_path):
     """In a process of its own: sherpa-onnx brings an onnxruntime of its own."""
     folder, vocoder = with_vocoder, ""
     if not joined:
-        folder, vocoder = tmp_path / "mel", hifigan(tmp_path / "vocoder.onnx", metadata=SHERPA)
-        # Its noise is drawn inside: sherpa-onnx has no such input.
-        export_onnx(run, folder)
+        folder, vocoder = exported, hifigan(tmp_path / "vocoder.onnx", metadata=SHERPA)
     command = [sys.executable, "-P", "-c", STRANGER, folder, vocoder]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -218,7 +238,7 @@ def test_metadata_are_those_of_matcha_models(with_vocoder, run):
     }  # fmt: skip
     assert expected.items() <= declared.items()
     names = sorted(path.name for path in with_vocoder.iterdir())
-    assert names == ["model.onnx", "profile.json", "tokenizer.json", "tokens.txt"]
+    assert names == ["config.yaml", "model.onnx", "profile.json", "tokenizer.json", "tokens.txt", "voice.json"]
 
 
 def test_tokens_of_each_kind_of_tokenizer():
@@ -241,9 +261,11 @@ def refused(run, folder, **options):
 
 
 def test_unusable_vocoders_are_refused_before_any_work(run, tmp_path, monkeypatch):
-    """What is no vocoder of the profile at all: test_onnx_vocoder.py and test_vocoder_file.py."""
+    """What is no vocoder of the profile at all: test_onnx_vocoder.py and test_onnx_file.py."""
     path = tmp_path / "v.onnx"
-    monkeypatch.setattr("xtts.trainer.synth.speaker.load_model", lambda _: pytest.fail("the model was loaded"))
+    monkeypatch.setattr(
+        "xtts.trainer.synth.tensorflow_speaker.load_model", lambda _: pytest.fail("the model was loaded")
+    )
 
     def answer():
         return refused(run, tmp_path, vocoder=path)
@@ -271,9 +293,9 @@ def test_a_graph_too_large_for_one_file_is_refused(run, tmp_path, monkeypatch):
 
 
 def test_options_that_do_not_fit_are_refused(run, call, tmp_path, monkeypatch):
-    code, _, err = call(main, "export", "--ckpt", run, tmp_path / "out", "--noise-input")
+    code, _, err = call(main, "export", "--ckpt", run, tmp_path / "out", "--language", "en")
     assert code == 2
-    assert "--noise-input: together with --format saved-model, expected --format onnx" in err
+    assert "--language: together with --format saved-model, expected --format onnx" in err
     assert "does not speak 'fa'" in refused(run, tmp_path, language="fa")
     assert "takes no recording" in refused(run, tmp_path, speaker_wav=tmp_path / "voice.wav")
     monkeypatch.setitem(sys.modules, "tf2onnx", None)

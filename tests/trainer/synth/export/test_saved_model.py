@@ -45,7 +45,7 @@ def exported(finished_run, call, tmp_path_factory):
 
 
 def test_stock_tensorflow_speaks_as_the_command_does(exported, finished_run):
-    from xtts.trainer.synth.speaker import Speaker
+    from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
 
     (exported / "stranger.py").write_text(STRANGER)
     result = subprocess.run(
@@ -59,7 +59,7 @@ def test_stock_tensorflow_speaks_as_the_command_does(exported, finished_run):
     assert len(signatures) == len(source.voice.ladder) + 1
     assert mel.shape == (1, largest.frames, 80)
     # Without noise, since XLA draws other numbers from a seed than plain TensorFlow.
-    speaker = Speaker(source, SynthesisOptions(steps=2, temperature=0.0))
+    speaker = TensorFlowSpeaker(source, SynthesisOptions(steps=2, temperature=0.0))
     expected, frames = speaker._run(largest, speaker._arguments(largest, ids.tolist(), 0, 0, 0))
     assert mel_length[0] == frames
     np.testing.assert_allclose(mel[0], expected, atol=1e-3)

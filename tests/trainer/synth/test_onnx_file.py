@@ -8,9 +8,9 @@ from onnx_graphs import hifigan, save
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.vocoder import vocoder_file
+from xtts.trainer.synth import onnx_file
+from xtts.trainer.synth.onnx_file import read_onnx_file
 from xtts.trainer.synth.vocoder.vocoder import make_vocoder
-from xtts.trainer.synth.vocoder.vocoder_file import read_vocoder_file
 
 
 @pytest.fixture
@@ -98,15 +98,15 @@ def test_files_that_are_no_model_are_refused(tmp_path):
     for junk in (b"junk", b"", whole[: len(whole) // 2], b"\x80\x04\x95", b"PK\x03\x04"):
         path.write_bytes(junk)
         with pytest.raises(LockstepError, match=r"no ONNX model, or one that was cut off|without operators"):
-            read_vocoder_file(path)
+            read_onnx_file(path, where="--vocoder")
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     path = hifigan(tmp_path / "v.onnx")
-    monkeypatch.setattr(vocoder_file, "LARGEST_BYTES", 1000)
+    monkeypatch.setattr(onnx_file, "LARGEST_BYTES", 1000)
     monkeypatch.setattr("pathlib.Path.read_bytes", lambda _: pytest.fail("was read"))
     with pytest.raises(LockstepError, match=r"bytes, expected a vocoder of at most 1,000$"):
-        read_vocoder_file(path)
+        read_onnx_file(path, where="--vocoder")
 
 
 def test_functions_of_the_model_itself_are_known(tmp_path):

@@ -1,4 +1,4 @@
-"""Reading the ONNX file of a vocoder from elsewhere: checked whole before onnxruntime sees a byte of it."""
+"""Reading an ONNX file from elsewhere: checked whole before onnxruntime sees a byte of it."""
 
 import math
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _SHOWN = 80
 
 
 @dataclass(frozen=True, kw_only=True)
-class VocoderFile:
+class OnnxFile:
     """An ONNX model that is one file and needs nothing else."""
 
     path: Path
@@ -28,8 +28,10 @@ class VocoderFile:
     metadata: dict[str, str]
 
 
-def read_vocoder_file(path: Path) -> VocoderFile:
+def read_onnx_file(path: Path, *, where: str, kind: str = "a vocoder") -> OnnxFile:
     """Read an ONNX file.
+
+    where: the option and the file, kind: what the file should hold; both for messages.
 
     Raises:
         LockstepError: The file is too large or no ONNX model, keeps weights in other files, has operators that
@@ -39,13 +41,11 @@ def read_vocoder_file(path: Path) -> VocoderFile:
         import onnx
         from google.protobuf.message import DecodeError
     except ImportError:
-        raise LockstepError(
-            f"--vocoder onnx:{path}", found="onnx is not installed", fix="pip install 'lockstep-tts[onnx]'"
-        ) from None
+        raise LockstepError(where, found="onnx is not installed", fix="pip install 'lockstep-tts[onnx]'") from None
     try:
         size = path.stat().st_size
         if size > LARGEST_BYTES:
-            raise LockstepError(str(path), found=f"{size:,} bytes", expected=f"a vocoder of at most {LARGEST_BYTES:,}")
+            raise LockstepError(str(path), found=f"{size:,} bytes", expected=f"{kind} of at most {LARGEST_BYTES:,}")
         data = path.read_bytes()
         model = onnx.ModelProto.FromString(data)
     except OSError as error:
@@ -53,14 +53,14 @@ def read_vocoder_file(path: Path) -> VocoderFile:
     except DecodeError:
         raise LockstepError(str(path), found="no ONNX model, or one that was cut off") from None
     if not model.graph.node:
-        raise LockstepError(str(path), found="an ONNX model without operators", expected="a vocoder")
+        raise LockstepError(str(path), found="an ONNX model without operators", expected=kind)
     _check_operators(path, model)
     if _has_sparse(model):
         raise LockstepError(str(path), found="sparse weights", expected="dense ones")
     for tensor in _tensors(model):
         _check_tensor(path, tensor)
     metadata = {entry.key: entry.value for entry in model.metadata_props}
-    return VocoderFile(path=path, data=data, metadata=metadata)
+    return OnnxFile(path=path, data=data, metadata=metadata)
 
 
 def _check_operators(path: Path, model: Any) -> None:  # noqa: ANN401 - protobuf messages have no static types
@@ -78,7 +78,7 @@ def _check_tensor(path: Path, tensor: Any) -> None:  # noqa: ANN401
         location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
         raise LockstepError(
             str(path), found=f"the weight {_shown(tensor.name)} is kept in another file, {_shown(location)}",
-            expected="one file with all weights", fix="export the vocoder without external data",
+            expected="one file with all weights", fix="export it without external data",
         )  # fmt: skip
     count, stored = math.prod(tensor.dims), tensor.ByteSize()
     if min(tensor.dims, default=0) < 0 or count > _VALUES_PER_BYTE * stored:

@@ -1,0 +1,288 @@
+"""The two engines of speech: which one speaks, the graph that is kept, and speech without TensorFlow."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+from onnx_graphs import hifigan
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.serve.cli import main
+from xtts.trainer.synth import engines
+from xtts.trainer.synth.engines import make_fastest_speaker, make_speaker
+from xtts.trainer.synth.export import kept_graph as kept
+from xtts.trainer.synth.export.onnx_model import Graph
+from xtts.trainer.synth.reference_recording import read_recording
+from xtts.trainer.synth.voice_source import open_source
+
+OPTIONS = SynthesisOptions(steps=2)
+ALONE = """
+import sys
+from xtts.trainer.serve.cli import main
+try:
+    main(["--ckpt", sys.argv[1], "--steps", "2", "--speed", "4", "--mel-out", "alone.npy", "hello there"])
+finally:
+    print(sorted({"tensorflow", "keras", "tf2onnx"} & set(sys.modules)))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(finished_run, call, tmp_path_factory):
+    """An exported ONNX folder."""
+    path = tmp_path_factory.mktemp("graph") / "voice"
+    code, _, err = call(main, "export", "--ckpt", finished_run[0], path, "--format", "onnx")
+    assert code == 0, err
+    return path
+
+
+@pytest.fixture
+def source(finished_run):
+    return open_source(finished_run[0])
+
+
+@pytest.fixture
+def exports(monkeypatch, tmp_path):
+    """The number of steps of every export; the graphs are no graphs, in a cache of their own."""
+    done = []
+
+    def make_graph(source, *, steps, options):
+        done.append(steps)
+        return Graph(f"graph {len(done)}".encode(), "")
+
+    monkeypatch.setattr(kept, "make_graph", make_graph)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return done
+
+
+def files(folder):
+    return sorted(folder.rglob("*.graph"))
+
+
+# Speech without TensorFlow
+
+
+def test_a_folder_speaks_without_tensorflow_and_as_the_run_does(folder, finished_run, call, tmp_path, monkeypatch):
+    command = [sys.executable, "-P", "-c", ALONE, folder]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "ONNX graph loaded in" in done.stdout
+    monkeypatch.chdir(tmp_path)
+    mels = [np.load("alone.npy")]
+    for engine in ("onnx", "tensorflow"):
+        arguments = ("--ckpt", finished_run[0], "--steps", 2, "--speed", 4, "--engine", engine, "--mel-out", "a.npy")
+        code, _, err = call(main, *arguments, "hello there")
+        assert code == 0, err
+        mels.append(np.load("a.npy"))
+    np.testing.assert_array_equal(mels[1], mels[0])
+    assert mels[2].shape == mels[0].shape
+    assert np.abs(mels[2] - mels[0]).max() > 1e-3, "the noise is another"
+
+
+def test_seed_number_and_steps_key_the_speech_and_what_was_spoken_before_does_not(folder):
+    speaker = make_speaker(open_source(folder), OPTIONS, None, print)
+
+    def mel(number=0, **options):
+        speaker.options = replace(OPTIONS, **options)
+        return speaker.speak([5, 9, 20], speaker=0, number=number).mel
+
+    first = mel()
+    others = [mel(number=1), mel(seed=1), mel(steps=3), mel(temperature=0.3), mel(speed=3.0)]
+    assert len({m.tobytes() for m in (first, *others)}) == 6
+    np.testing.assert_array_equal(mel(), first)
+    assert mel(speed=3.0).shape[0] < first.shape[0]
+
+
+def test_both_engines_know_the_same_durations(folder, source):
+    one, other = make_speaker(open_source(folder), OPTIONS, None, print), make_speaker(source, OPTIONS, None, print)
+    for ids in ([5], [5, 9, 20, 14], list(range(2, 12))):
+        a, b = (speaker.speak(ids, speaker=0, number=0) for speaker in (one, other))
+        assert len(a.mel) == len(b.mel)
+
+
+def test_speech_beyond_the_longest_shape_is_cut_there_and_said(folder):
+    speaker = make_speaker(open_source(folder), replace(OPTIONS, speed=0.25), None, print)
+    longest = speaker.voice.ladder[-1].frames
+    said = speaker.speak([5] * 60, speaker=0, number=0)
+    assert (len(said.mel), said.frames) == (longest, longest + 1)
+
+
+# Which engine speaks
+
+
+def test_the_graph_is_exported_once_and_made_again_when_it_is_damaged(source, exports, tmp_path):
+    told = []
+    assert kept.kept_graph(source, told.append) == kept.kept_graph(source, told.append) == b"graph 1"
+    assert len(told) == len(exports) == 1
+    (file,) = files(tmp_path)
+    for damage in (b"", b"short", file.read_bytes()[:-1] + b"?"):
+        file.write_bytes(damage)
+        before = len(exports)
+        assert kept.kept_graph(source, told.append) == kept.kept_graph(source, told.append)
+        assert len(exports) == before + 1
+    assert files(tmp_path) == [file]
+
+
+def test_every_checkpoint_has_its_own_graph_and_few_are_kept(finished_run, exports, tmp_path):
+    steps = sorted((finished_run[0] / "checkpoints").glob("step-*"))
+    assert len(steps) > 1
+    graphs = {kept.kept_graph(open_source(step), print) for step in steps}
+    assert len(graphs) == len(exports) == len(files(tmp_path)) == len(steps)
+    for number in range(20):
+        path = files(tmp_path)[0].with_name(f"{number}.graph")
+        path.write_bytes(b"")
+        os.utime(path, (0, 0))
+    files(tmp_path)[-1].write_bytes(b"")
+    for step in steps:
+        kept.kept_graph(open_source(step), print)
+    assert len(files(tmp_path)) == 9
+
+
+def test_a_cache_that_cannot_be_written_costs_no_speech(source, exports, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert kept.kept_graph(source, print) == b"graph 1"
+
+
+def speakers(monkeypatch):
+    """What `engines` makes, by name."""
+    monkeypatch.setattr(engines, "_tensorflow", lambda *_: "tensorflow")
+    monkeypatch.setattr("xtts.trainer.synth.onnx_speaker.OnnxSpeaker", lambda *_, graph, where: "onnx")
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_the_fastest_is_onnx_without_a_gpu(source, exports, monkeypatch, tmp_path, gpu):
+    speakers(monkeypatch)
+    monkeypatch.setattr(engines, "_GPUS", tmp_path)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if gpu:
+        (tmp_path / "0000:01:00.0").mkdir()
+    told = []
+    assert make_fastest_speaker(source, OPTIONS, told.append) == ("tensorflow" if gpu else "onnx")
+    assert told[0].endswith("engine tensorflow, since there is a GPU" if gpu else "exporting an ONNX graph, once")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert make_fastest_speaker(source, OPTIONS, told.append) == "onnx"
+
+
+def obstacle_of_voices(source, monkeypatch):
+    return replace(source, model=source.model.model_copy(update={"voice_latents": 4})), "no reference recording"
+
+
+def obstacle_of_packages(source, monkeypatch):
+    monkeypatch.setattr(engines, "find_spec", lambda name: None if name == "tf2onnx" else name)
+    return source, r"tf2onnx not installed \(pip install 'lockstep-tts\[onnx\]'\)"
+
+
+def obstacle_of_export(source, monkeypatch):
+    def refuse(*_, **__):
+        raise LockstepError("--format onnx", found="the model cannot be converted")
+
+    monkeypatch.setattr(kept, "make_graph", refuse)
+    return source, "the model cannot be converted"
+
+
+@pytest.mark.parametrize("obstacle", [obstacle_of_voices, obstacle_of_packages, obstacle_of_export])
+def test_what_onnx_cannot_do_tensorflow_does_with_one_line(source, exports, monkeypatch, tmp_path, obstacle):
+    speakers(monkeypatch)
+    monkeypatch.setattr(engines, "_GPUS", tmp_path)
+    source, reason = obstacle(source, monkeypatch)
+    told = []
+    assert make_fastest_speaker(source, OPTIONS, told.append) == "tensorflow"
+    assert "engine tensorflow, since" in told[-1]
+    with pytest.raises(LockstepError, match=reason):
+        make_speaker(source, OPTIONS, "onnx", print)
+    assert make_speaker(source, OPTIONS, None, print) == "tensorflow"
+
+
+def test_a_graph_may_have_its_language_and_its_voice_inside(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "voice")
+    described, table = (tmp_path / "voice" / name for name in ("voice.json", "tokenizer.json"))
+    table.write_text(json.dumps(json.loads(table.read_text()) | {"languages": ["en", "fa"]}))
+    fields = json.loads(described.read_text())
+    source = open_source(tmp_path / "voice")
+    assert source.languages == ["en", "fa"]
+    described.write_text(json.dumps(fields | {"language": "fa"}))
+    assert source.languages == ["fa"]
+    assert source.language(None) == "fa"
+    with pytest.raises(LockstepError, match="does not speak 'en', expected fa"):
+        source.language("en")
+    described.write_text(json.dumps(fields | {"language": ["de"]}))
+    with pytest.raises(LockstepError, match=r"voice\.json: language \['de'\], expected en or fa"):
+        source.language("en")
+    of_a_recording = replace(source, model=source.model.model_copy(update={"voice_latents": 4}))
+    assert read_recording(None, of_a_recording) is None
+    with pytest.raises(LockstepError, match="has its voice inside"):
+        read_recording(tmp_path / "a.wav", of_a_recording)
+
+
+# Folders that are refused
+
+
+def test_a_graph_has_no_weights(folder, call, run_train, tmp_path):
+    for arguments in (("evaluate", "--ckpt", folder), ("export", "--ckpt", folder, tmp_path / "out")):
+        code, _, err = call(main, *arguments, *(("--cache", tmp_path) if arguments[0] == "evaluate" else ()))
+        assert code == 2
+        assert len(err.splitlines()) == 1
+    assert f"{folder}: an ONNX graph, which only speaks, expected a run folder" in err
+    code, _, err = run_train(tmp_path / "run", more=["--init-from", folder])
+    assert (code, "an ONNX graph, which only speaks" in err) == (2, True)
+    with pytest.raises(LockstepError, match="has an ONNX graph and no weights, expected --engine onnx"):
+        make_speaker(open_source(folder), OPTIONS, "tensorflow", print)
+
+
+def changed(folder, path, change):
+    shutil.copytree(folder, path)
+    model = onnx.load(path / "model.onnx")
+    change(model)
+    (path / "model.onnx").write_bytes(model.SerializeToString())
+    return open_source(path)
+
+
+def drop_optional(model):
+    kept = [part for part in model.graph.initializer if part.name != "steps"]
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(kept)
+
+
+def other_operator(model):
+    model.graph.node[3].domain = "com.example"
+
+
+def not_finite(model):
+    for node in model.graph.node:
+        node.output[:] = ["before" if name == "mel" else name for name in node.output]
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(np.inf), "infinity"))
+    model.graph.node.append(onnx.helper.make_node("Mul", ["before", "infinity"], ["mel"]))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (drop_optional, "a graph of .*, expected one that xtts-synth export --format onnx has written"),
+        (other_operator, "of 'com.example', expected operators of ONNX alone"),
+        (not_finite, "expected finite float32"),
+    ],
+)
+def test_other_graphs_are_refused(folder, tmp_path, change, message):
+    source = changed(folder, tmp_path / "voice", change)
+    with pytest.raises(LockstepError, match=message):
+        make_speaker(source, OPTIONS, None, print)
+
+
+def test_files_that_are_no_acoustic_model_are_refused(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "voice")
+    source, path = open_source(tmp_path / "voice"), tmp_path / "voice" / "model.onnx"
+    for content, message in ((b"junk", "no ONNX model"), (hifigan(tmp_path / "v.onnx").read_bytes(), "gives audio")):
+        path.write_bytes(content)
+        with pytest.raises(LockstepError, match=message):
+            make_speaker(source, OPTIONS, None, print)
+    (tmp_path / "voice" / "voice.json").unlink()
+    with pytest.raises(LockstepError, match=r"voice\.json: no such file, expected a folder written by xtts-synth exp"):
+        open_source(tmp_path / "voice")

@@ -1,0 +1,109 @@
+"""Synthesis with the exported graph in onnxruntime, without TensorFlow."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.evaluation.voice_description import Shape
+from xtts.trainer.synth.onnx_names import MEL, NOISE, STEPS
+from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
+from xtts.trainer.synth.speaker import Clock, Engine, Utterance
+from xtts.trainer.synth.voice_source import Source
+
+_THREADS = 1
+"""Of one operator: the products of a sentence are small, and a result must not depend on the number of cores."""
+_REQUIRED = {"x", "x_length", "noise_scale", "length_scale"}
+_TABLES = {"sid", "language"}
+
+
+class OnnxSpeaker:
+    """Speaks with a graph of `xtts-synth export --format onnx`: any number of tokens and frames, nothing is padded."""
+
+    engine: Engine = "onnx"
+
+    def __init__(self, source: Source, options: SynthesisOptions, *, graph: bytes, where: str) -> None:
+        """Load the graph and speak one token; `LockstepError` for one that does not turn tokens into a mel.
+
+        where: the origin of the graph, for messages.
+        """
+        self.source, self.voice, self.options, self.where = source, source.voice, options, where
+        self.clock = Clock()
+        self._most_frames, self._channels = self.voice.ladder[-1].frames, self.voice.mel_profile.mel_channels
+        began = time.perf_counter()
+        self._session = open_session(graph, where, threads=_THREADS)
+        self._tables = self._check_inputs()
+        self._run([1], 0, 0, 0)
+        self.clock.compile_seconds = time.perf_counter() - began
+
+    def trace(self, largest: Shape) -> None:
+        """Nothing: the graph is of any size."""
+
+    def prepare(self, shape: Shape) -> None:
+        """Nothing: the graph is of any size."""
+
+    def encode_reference(self, mel: np.ndarray) -> None:
+        """Refused: the voice is in the graph."""
+        raise LockstepError(self.where, found="a graph that takes no reference recording")
+
+    def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> Utterance:
+        """As `Speaker.speak`; the noise comes from numpy, keyed by seed and `number`."""
+        began = time.perf_counter()
+        mel = self._run(ids, speaker, language, number)
+        self.clock.speak_seconds += time.perf_counter() - began
+        return Utterance(mel=mel[: self._most_frames], frames=len(mel))
+
+    def readiness(self) -> str:
+        """What was made ready and how long that took."""
+        return f"ONNX graph loaded in {self.clock.compile_seconds:.1f} s"
+
+    def _run(self, ids: Sequence[int], speaker: int, language: int, number: int) -> np.ndarray:
+        """The mel float32[T, M]; one frame more than the longest shape says that the speech is longer."""
+        # All frames are drawn, whatever the length: the noise of a frame is the same in every text.
+        noise = np.random.default_rng([self.options.seed, number]).standard_normal(
+            (1, self._most_frames + 1, self._channels), np.float32
+        )
+        given = {
+            "x": np.array([ids], np.int64),
+            "x_length": np.array([len(ids)], np.int64),
+            "noise_scale": np.array([self.options.temperature], np.float32),
+            "length_scale": np.array([1.0 / self.options.speed], np.float32),
+            STEPS: np.array([self.options.steps], np.int64),
+            NOISE: noise,
+        }
+        rows = {"sid": np.array([speaker], np.int64), "language": np.array([language], np.int64)}
+        try:
+            mel: np.ndarray = self._session.run([MEL], given | {name: rows[name] for name in self._tables})[0]
+        except refusals() as error:
+            raise LockstepError(self.where, found=f"does not run on {len(ids)} tokens ({first_line(error)})") from None
+        self._check_mel(mel)
+        frames: np.ndarray = mel[0].T
+        return frames
+
+    def _check_inputs(self) -> set[str]:
+        """The tables among the inputs; `LockstepError` for a graph of other inputs or outputs."""
+        outputs = [part.name for part in self._session.get_outputs()]
+        if outputs != [MEL]:
+            raise LockstepError(
+                self.where, found=f"a graph that gives {', '.join(outputs)}", expected=MEL,
+                fix="export it without --vocoder, and name the vocoder when you speak: --vocoder onnx:FILE",
+            )  # fmt: skip
+        inputs = {part.name for part in self._session.get_inputs()}
+        optional = {part.name for part in self._session.get_overridable_initializers()}
+        if not (_REQUIRED <= inputs <= _REQUIRED | _TABLES and {STEPS, NOISE} <= optional):
+            raise LockstepError(
+                self.where, found=f"a graph of {', '.join(sorted(inputs | optional))}",
+                expected="one that xtts-synth export --format onnx has written", fix="export it again",
+            )  # fmt: skip
+        return inputs & _TABLES
+
+    def _check_mel(self, mel: np.ndarray) -> None:
+        shape = list(mel.shape)
+        fits = mel.dtype == np.float32 and mel.ndim == 3 and shape[:2] == [1, self._channels]
+        if not (fits and 1 <= shape[2] <= self._most_frames + 1 and np.isfinite(mel).all()):
+            raise LockstepError(
+                self.where, found=f"a mel {mel.dtype} {shape}",
+                expected=f"finite float32 [1, {self._channels}, T], T at most {self._most_frames + 1}",
+            )  # fmt: skip

@@ -1,0 +1,216 @@
+"""Synthesis with the model in TensorFlow: one locked, compiled function per output shape."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.evaluation.voice_description import Shape
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
+from xtts.trainer.model.conditioning import Conditioning, Vocabularies
+from xtts.trainer.synth.reference_recording import split_crops
+from xtts.trainer.synth.speaker import Clock, Engine, Utterance
+from xtts.trainer.synth.voice_source import Source
+
+Generated = tuple[tf.Tensor, tf.Tensor]
+"""mel float32[1, T, M], natural-log magnitude, and mel_length int32[1]."""
+
+
+def load_model(source: Source) -> AcousticModel:
+    """The model with a checkpoint's averaged weights, always in float32."""
+    voice, arrays = source.voice, source.averages()
+    profile, symbols = voice.mel_profile, len(voice.tokenizer.symbols)
+    model = AcousticModel(
+        source.model,
+        Vocabularies(symbols, speakers=max(len(voice.speakers), 1), languages=len(voice.languages)),
+        MelScale(profile.mel_channels, voice.mel_mean, voice.mel_deviation, profile.silence),
+    )
+    for weight in model.trainable_variables:
+        stored = arrays.get(weight.path)
+        if stored is None or stored.shape != tuple(weight.shape):
+            found = "is missing" if stored is None else f"has the shape {stored.shape}"
+            raise LockstepError(
+                str(source.checkpoint), found=f"weight {weight.path} {found}", expected=str(tuple(weight.shape)),
+                fix="speak with the version of Lockstep that trained it",
+            )  # fmt: skip
+        weight.assign(stored)
+    return model
+
+
+def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
+    """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, the conditioning.
+
+    Conditioning, if the model has several to choose from: speaker int32[1] or voice float32[1, N, D], then language
+    int32[1].
+    """
+    parts = [tf.TensorSpec([1, tokens], tf.int32, "tokens"), tf.TensorSpec([1], tf.int32, "token_length")]
+    parts += [tf.TensorSpec([], tf.float32, "temperature"), tf.TensorSpec([], tf.float32, "speed")]
+    parts.append(tf.TensorSpec([2], tf.int32, "seed"))
+    latents = [1, source.model.voice_latents, source.model.voice_width]
+    conditioning = {
+        "speaker": tf.TensorSpec([1], tf.int32, "speaker"),
+        "voice": tf.TensorSpec(latents, tf.float32, "voice"),
+        "language": tf.TensorSpec([1], tf.int32, "language"),
+    }
+    return [*parts, *(conditioning[kind] for kind in source.conditioning)]
+
+
+def reference_signature(source: Source) -> list[tf.TensorSpec]:
+    """The locked signature of the reference encoder: reference float32[1, F, M] and reference_length int32[1]."""
+    shape = [1, source.model.voice_frames, source.voice.mel_profile.mel_channels]
+    return [tf.TensorSpec(shape, tf.float32, "reference"), tf.TensorSpec([1], tf.int32, "reference_length")]
+
+
+def generator(model: AcousticModel, frames: int, steps: int, conditioning: Sequence[str]) -> Callable[..., Generated]:
+    """Function of the tensors of `generate_signature` that generates T = `frames` frames in `steps` Euler steps.
+
+    conditioning: the inputs after the scalars, as in `Source.conditioning`.
+    """
+
+    def generate(
+        tokens: tf.Tensor,
+        token_length: tf.Tensor,
+        temperature: tf.Tensor,
+        speed: tf.Tensor,
+        seed: tf.Tensor,
+        *given: tf.Tensor,
+    ) -> Generated:
+        noise = tf.random.stateless_normal([1, frames, model.mel_channels], seed)
+        mel, mel_length, _ = model.generate(
+            tokens, token_length, noise=noise, steps=steps,
+            temperature=temperature, speed=speed,
+            conditioning=Conditioning(**dict(zip(conditioning, given, strict=True))),
+        )  # fmt: skip
+        return mel, mel_length
+
+    return generate
+
+
+def mean_latents(encode: Callable[..., tf.Tensor], mel: np.ndarray, frames: int, silence: float) -> np.ndarray:
+    """The voice of a recording, float32[1, N, D]: the mean latents of its crops.
+
+    encode: the function of `reference_signature`; mel: float32[T, M]; frames: F of a crop; silence: natural log.
+    """
+    latents = []
+    for crop in split_crops(mel, frames):
+        padded = np.full([1, frames, mel.shape[1]], silence, np.float32)
+        padded[0, : len(crop)] = crop
+        latents.append(encode(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
+    mean: np.ndarray = np.mean(latents, axis=0)
+    return mean
+
+
+class TensorFlowSpeaker:
+    """Speaks with a checkpoint or a folder of safetensors; another number of steps has its own compiled functions."""
+
+    engine: Engine = "tensorflow"
+
+    def __init__(self, source: Source, options: SynthesisOptions) -> None:
+        self.source, self.voice, self.options = source, source.voice, options
+        self.model = load_model(source)
+        self.clock = Clock()
+        self._traced: dict[tuple[int, Shape], Callable[..., Generated]] = {}
+        self._ready: dict[tuple[int, Shape], Callable[..., Generated]] = {}
+        self._latents: tf.Tensor | None = None
+        # Traced first: XLA's cache identifies a function by its trace order.
+        self._encode_reference = self._trace_reference_encoder() if source.model.voice_latents else None
+
+    @property
+    def compiled_shapes(self) -> list[Shape]:
+        """The shapes in use so far, each compiled or loaded once for a number of steps."""
+        return [shape for _, shape in self._ready]
+
+    def trace(self, largest: Shape) -> None:
+        """Trace the shapes up to `largest` for the steps of `options`, if that has not been done (0.3 s each).
+
+        XLA's cache identifies a function by its trace order, so smaller shapes are always traced.
+        """
+        for shape in self.voice.ladder[: self.voice.ladder.index(largest) + 1]:
+            if (self.options.steps, shape) not in self._traced:
+                self._traced[self.options.steps, shape] = self._trace(shape)
+
+    def prepare(self, shape: Shape) -> None:
+        """Compile or load the function of a shape for the steps of `options`, if that has not been done."""
+        if (self.options.steps, shape) not in self._ready:
+            self._compile(shape)
+
+    def readiness(self) -> str:
+        """What was made ready and how long that took."""
+        return f"{len(self.compiled_shapes)} shapes made ready in {self.clock.compile_seconds:.1f} s"
+
+    def encode_reference(self, mel: np.ndarray) -> None:
+        """Set the voice to the mean latents of a recording's crops; mel: float32[T, M]."""
+        if self._encode_reference is None:
+            raise LockstepError(str(self.source.checkpoint), found="a model without voice latents")
+        frames, silence = self.source.model.voice_frames, self.voice.mel_profile.silence
+        self._latents = tf.constant(mean_latents(self._encode_reference, mel, frames, silence))
+
+    def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> Utterance:
+        """Speak tokens that fit the largest shape; `number` keys the noise, speaker and language are table rows.
+
+        Tries the smallest shape that holds the tokens, then the smallest that holds the predicted frames.
+        """
+        if self._encode_reference is not None and self._latents is None:
+            raise LockstepError(str(self.source.checkpoint), found="no voice yet", expected="a reference recording")
+        fitting = [shape for shape in self.voice.ladder if shape.tokens >= len(ids)]
+        shape = fitting[0]
+        while True:
+            mel, frames = self._run(shape, self._arguments(shape, ids, speaker, language, number))
+            longer = [larger for larger in fitting if larger.frames > shape.frames]
+            if frames <= shape.frames or not longer:
+                return Utterance(mel=mel[: min(frames, shape.frames)], frames=frames)
+            shape = next((larger for larger in longer if larger.frames >= frames), longer[-1])
+
+    def _run(self, shape: Shape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, int]:
+        function = self._ready.get((self.options.steps, shape)) or self._compile(shape)
+        began = time.perf_counter()
+        mel, mel_length = function(*arguments)
+        found = mel[0].numpy(), int(mel_length[0].numpy())
+        self.clock.speak_seconds += time.perf_counter() - began
+        return found
+
+    def _compile(self, shape: Shape) -> Callable[..., Generated]:
+        """The compiled function of a shape; an empty text is spoken once, so that no real one waits."""
+        began = time.perf_counter()
+        self.trace(shape)
+        function = self._traced[self.options.steps, shape]
+        function(*self._arguments(shape, [], 0, 0, 0))
+        self.clock.compile_seconds += time.perf_counter() - began
+        self._ready[self.options.steps, shape] = function
+        return function
+
+    def _trace(self, shape: Shape) -> Callable[..., Generated]:
+        function = tf.function(
+            generator(self.model, shape.frames, self.options.steps, self.source.conditioning),
+            input_signature=generate_signature(self.source, shape.tokens),
+            jit_compile=True,
+        )
+        traced: Callable[..., Generated] = function.get_concrete_function()
+        return traced
+
+    def _trace_reference_encoder(self) -> Callable[..., tf.Tensor]:
+        function = tf.function(
+            self.model.encode_reference, input_signature=reference_signature(self.source), jit_compile=True
+        )
+        traced: Callable[..., tf.Tensor] = function.get_concrete_function()
+        return traced
+
+    def _arguments(self, shape: Shape, ids: Sequence[int], speaker: int, language: int, number: int) -> list[tf.Tensor]:
+        tokens = np.zeros([1, shape.tokens], np.int32)
+        tokens[0, : len(ids)] = ids
+        values: list[tf.Tensor] = [
+            tf.constant(tokens),
+            tf.constant([len(ids)], tf.int32),
+            tf.constant(self.options.temperature, tf.float32),
+            tf.constant(self.options.speed, tf.float32),
+            tf.constant([self.options.seed, number], tf.int32),
+        ]
+        conditioning = {
+            "speaker": tf.constant([speaker], tf.int32),
+            "voice": self._latents,
+            "language": tf.constant([language], tf.int32),
+        }
+        return [*values, *(conditioning[kind] for kind in self.source.conditioning)]
