@@ -2,6 +2,7 @@
 
 import atexit
 import csv
+import gc
 import os
 import shutil
 import tempfile
@@ -33,6 +34,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="lockstep-tests-")
     atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 enable_compile_cache()
+# Tracing makes objects that stay: looking through them every 700, as by default, is 5% of the time to compile a run.
+gc.set_threshold(20_000, 10, 10)
 
 LONGEST = (
     "test_interruptions.py", "test_serve_speech.py", "test_serve_limits.py", "test_serve_page.py",
@@ -47,10 +50,10 @@ LONGEST = (
 SHARE_STEPS = {
     "test_trainer.py", "test_spoken_samples.py", "test_training_loop.py", "test_training_loop_times.py",
     "test_validation_loop.py", "test_doctor.py",
+    "test_serve_speech.py", "test_serve_limits.py", "test_serve_page.py",
 }  # fmt: skip
-"""These files take over each other's compiled steps (trainer/shared_steps.py): one process runs them all."""
-SHARE_SERVER = {"test_serve_speech.py", "test_serve_limits.py", "test_serve_page.py"}
-"""These talk to one server."""
+"""These files take over each other's compiled steps (trainer/shared_steps.py), and some talk to one server, of the run
+that compiles them first: one process runs them all."""
 SHARE_WHEEL = {"test_wheel.py", "test_installed_wheel.py"}
 """These files use one built wheel."""
 ToneCorpus = Callable[..., Path]
@@ -65,11 +68,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class OneProcessAFile(LoadFileScheduling):
-    """Every file is run by one process, and those that share compiled steps, a server or the wheel by the same one."""
+    """Every file is run by one process, and those that share compiled steps or the wheel by the same one."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        groups = {"steps": SHARE_STEPS, "server": SHARE_SERVER, "wheel": SHARE_WHEEL}
+        groups = {"steps": SHARE_STEPS, "wheel": SHARE_WHEEL}
         return next((group for group, files in groups.items() if Path(file).name in files), file)
 
 

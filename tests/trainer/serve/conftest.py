@@ -42,9 +42,17 @@ def command(finished_run, compile_cache):
     """`command(folder, *arguments, engine=...)`: `xtts-synth` in two steps, in a folder."""
 
     def run(folder, *arguments, engine="onnx"):
-        line = [XTTS_SYNTH, "--ckpt", finished_run[0].resolve(), "--steps", "2", "--engine", engine, *arguments]
+        line = [XTTS_SYNTH, "--ckpt", finished_run[0].resolve(), "--steps", 2, "--engine", engine, *arguments]
         inherited = {name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"}
         environment = inherited | {"XDG_CACHE_HOME": str(compile_cache)}
         subprocess.run([*map(str, line)], check=True, capture_output=True, cwd=folder, env=environment)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def hello_by_command(command, tmp_path_factory):
+    """The folder of out.wav and mel.npy, "hello there" at the speed of the model."""
+    folder = tmp_path_factory.mktemp("hello")
+    command(folder, "--mel-out", "mel.npy", "hello there")
+    return folder

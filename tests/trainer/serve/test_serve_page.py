@@ -33,15 +33,14 @@ def write(page, words):
     page.type("#text", words)
 
 
-def test_a_typed_sentence_is_heard_drawn_and_kept(page, command, tmp_path):
+def test_a_typed_sentence_is_heard_drawn_and_kept(page, hello_by_command):
     assert page.run("return document.activeElement.id") == "text"
     write(page, "hello there")
     page.press(CONTROL, ENTER)
     page.wait_for(f"{SAID}.includes('s of speech')")
     sound = page.run_async(SOUND)
     assert isinstance(sound, dict), sound
-    command(tmp_path, "hello there")
-    assert bytes(sound["bytes"]) == (tmp_path / "out.wav").read_bytes()
+    assert bytes(sound["bytes"]) == (hello_by_command / "out.wav").read_bytes()
     assert sound["seconds"] > 0.1
     assert sound["loudest"] > 0.001
     page.wait_for("document.getElementById('mel').ariaLabel.startsWith('Mel spectrogram of')")
