@@ -21,7 +21,7 @@ TEXTS = {0: (HELLO, LONG[:37]), 3: (HELLO, LONG[:111], LONG)}
 
 @pytest.fixture(scope="session")
 def spoken_by_command(command, tmp_path_factory):
-    """`spoken_by_command(text, seed, engine)`: the wav of `xtts-synth` as bytes; one process for all texts of a seed."""
+    """`spoken_by_command(text, seed, engine)`: `xtts-synth` as wav bytes; one process for all texts of a seed."""
     base, known = tmp_path_factory.mktemp("command"), {}
 
     def speak(text, seed=0, engine="onnx"):
