@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config import Config
@@ -76,7 +77,7 @@ def workers_of(cache: Path) -> list[int]:
 def test_a_signal_ends_the_build_and_says_how_to_continue(corpus, whole, tmp_path, number):
     cache = tmp_path / "cache"
     process = start(corpus, cache, 1)
-    wait_for(lambda: any((cache / ".building").glob("*/*/*.json")))
+    wait_for(lambda: any((cache / ".building").glob("*/bucket-*/*.json")))
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 128 + number
@@ -94,7 +95,7 @@ def test_a_signal_ends_the_build_and_says_how_to_continue(corpus, whole, tmp_pat
 def test_a_killed_builder_leaves_no_lock_and_no_worker(corpus, tmp_path):
     cache = tmp_path / "cache"
     process = start(corpus, cache, 2)
-    wait_for(lambda: any((cache / ".building").glob("*/*/*.json")))
+    wait_for(lambda: any((cache / ".building").glob("*/bucket-*/*.json")))
     process.send_signal(signal.SIGSTOP)
     refused = start(corpus, cache, 1)
     assert "another process is at work in this folder" in refused.communicate(timeout=30)[1]
@@ -169,21 +170,21 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, call: int) -> None:
     monkeypatch.setattr(Path, "unlink", counted_unlink)
 
 
-def interrupted(corpus: Path, cache: Path, config: Config, call: int) -> bool:
-    """Whether the build died at that call."""
+def interrupted(corpus: Path, cache: Path, config: Config, call: int, pool: Engine) -> bool:
+    """Whether the build died at that call; in this process, where a worker's sync is seen."""
     with pytest.MonkeyPatch.context() as patch:
         crash_at(patch, call)
         try:
-            build_cache(corpus, cache, config, workers=1, progress=NullProgress())
+            build_cache(corpus, cache, config, workers=1, progress=NullProgress(), pool=pool)
         except Crash:
             return True
     return False
 
 
-def test_every_step_of_a_first_build_may_be_the_last(corpus, config, whole, tmp_path):
+def test_every_step_of_a_first_build_may_be_the_last(corpus, config, whole, tmp_path, in_process):
     # One chain: each attempt continues what the last one left and dies one step later than it had to.
     call = 1
-    while interrupted(corpus, tmp_path / "cache", config, call):
+    while interrupted(corpus, tmp_path / "cache", config, call, in_process):
         if (tmp_path / "cache" / "cache.json").exists():
             assert tree(tmp_path / "cache").items() >= whole.items()
         call += 2
@@ -192,13 +193,13 @@ def test_every_step_of_a_first_build_may_be_the_last(corpus, config, whole, tmp_
 
 
 @pytest.mark.slow
-def test_every_step_of_a_rebuild_may_be_the_last(corpus, config, whole, tmp_path):
+def test_every_step_of_a_rebuild_may_be_the_last(corpus, config, whole, tmp_path, in_process):
     before = load_config("tiny", flags={**SETTINGS, "text.add_blank": True, "shapes.buckets": 3})
     for call in range(1, 200, 4):
         cache = tmp_path / f"cache-{call}"
         build_cache(corpus, cache, before, workers=1, progress=NullProgress())
         good = tree(cache)
-        died = interrupted(corpus, cache, config, call)
+        died = interrupted(corpus, cache, config, call, in_process)
         if died and (cache / "cache.json").exists():
             spec = load_spec(cache)  # the old cache or the new one, whole
             assert tree(cache).items() >= (good if len(spec.buckets) == 3 else whole).items()
