@@ -101,7 +101,7 @@ def build(
 ) -> None:
     """Build the cache of a corpus, or bring it up to date."""
     with reported():
-        from xtts.precompute.workers.engine import open_engine, ray_address_of
+        from xtts.precompute.workers.open_engine import open_engine, ray_address_of
         from xtts.precompute.workers.stopping import stoppable
 
         address = ray_address_of(engine, ray_address)
@@ -165,7 +165,7 @@ def verify(
     with reported():
         from xtts.precompute.check.verify_command import VerifyRequest, run_verify
         from xtts.precompute.view.terminal import Display
-        from xtts.precompute.workers.engine import ray_address_of
+        from xtts.precompute.workers.open_engine import ray_address_of
         from xtts.precompute.workers.stopping import stoppable
 
         request = VerifyRequest(

@@ -27,7 +27,8 @@ from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.corpus.listing import with_numbers_in_words
-from xtts.precompute.workers.engine import Engine, open_engine
+from xtts.precompute.workers.engine import Engine
+from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.audio.mel_profiles import mel_profile

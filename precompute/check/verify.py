@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.precompute.workers.engine import open_engine
+from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.parts import check_visible
 from xtts.shared.cache.cache_spec import (
     INDEX_FILE,

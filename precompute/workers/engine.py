@@ -1,4 +1,4 @@
-"""Where the tasks of stage 1 run: processes of this machine, or a Ray cluster."""
+"""What runs the tasks of stage 1: processes of this machine, or a Ray cluster."""
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
@@ -6,12 +6,9 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from xtts.shared.errors import LockstepError
-
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-ENGINES = ("local", "ray")
 OWN_CLUSTER = "local"
 """The Ray address of a cluster that is started on this machine, and ends with the command."""
 
@@ -42,28 +39,6 @@ class Engine(Protocol):
         Only a bounded number of tasks is taken ahead of the results, so that memory is bounded too. What a task raises
         is raised here; a `LockstepError` when its process or machine is lost for good.
         """
-
-
-def ray_address_of(engine: str, ray_address: str | None) -> str | None:
-    """The Ray address that the options `--engine` and `--ray-address` mean together; None for local processes."""
-    if engine not in ENGINES:
-        raise LockstepError("--engine", found=repr(engine), expected=" or ".join(ENGINES))
-    if engine == "local" and ray_address is not None:
-        raise LockstepError(
-            "--ray-address", found="no --engine ray beside it", expected="--engine ray --ray-address ..."
-        )
-    return (ray_address or OWN_CLUSTER) if engine == "ray" else None
-
-
-def open_engine(workers: int, ray_address: str | None = None) -> Engine:
-    """So many processes of this machine, or the Ray cluster at an address; `OWN_CLUSTER` is a new one of so many CPUs."""
-    if ray_address is None:
-        from xtts.precompute.workers.pool import WorkerPool
-
-        return WorkerPool(workers)
-    from xtts.precompute.workers.ray_engine import RayEngine
-
-    return RayEngine(workers, ray_address)
 
 
 def pack(function: Callable[..., Any]) -> bytes:
