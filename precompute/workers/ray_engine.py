@@ -19,7 +19,10 @@ from xtts.precompute.workers.versions import installed_versions
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.malloc import keep_freed_memory
 
-_CONNECT_SECONDS = 3.0
+_ANSWER_SECONDS = 3.0
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""How a client of gRPC begins: the preface of HTTP/2 and no settings of its own."""
+_SETTINGS_FRAME = b"\x04"
 _LOOK_SECONDS = 10.0
 """How often the size of the cluster is looked up."""
 _LONGEST_WITHOUT_CPU = 60.0
@@ -70,9 +73,11 @@ class RayEngine:
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results as they come; at most two tasks a CPU wait. The function lies in the object store once."""
-        self._connect()
-        packed, self._pending = self._ray.put(pack(function)), []
+        packed, self._pending = None, []
         for task in tasks:
+            if packed is None:  # without a task there is nothing to start
+                self._connect()
+                packed = self._ray.put(pack(function))
             while len(self._pending) >= 2 * self._cpus_now():
                 yield self._next()
             self._pending.append(self._submit(packed, task))
@@ -151,16 +156,17 @@ def _initialise(ray: Any, workers: int, address: str, environment: dict[str, Any
     handler = signal.getsignal(signal.SIGTERM)  # Ray puts its own there
     try:
         ray.init(address=address, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
-        raise _unusable(address, reason) from None
+    except (OSError, RuntimeError, ValueError) as error:
+        raise _unusable(address, str(error).partition("\n")[0]) from None
+    except SystemExit:  # how Ray gives up
+        raise _unusable(address, "no answer") from None
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, handler)
 
 
 def _answering(address: str) -> str:
-    """The address, once something answers there: Ray itself would try for two minutes."""
+    """The address, once a server of gRPC answers there: Ray itself would try for two minutes or more."""
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS") or address
     if address == "auto":
@@ -169,15 +175,20 @@ def _answering(address: str) -> str:
     if not host or not port.isdigit() or "/" in host:
         raise LockstepError("--ray-address", found=repr(address), expected="auto or HOST:PORT")
     try:
-        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
+        with socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS) as connection:
+            connection.sendall(_GREETING)
+            answer = connection.recv(4)
+    except (OSError, OverflowError, UnicodeError) as error:
         raise _unusable(address, str(error)) from None
+    if answer[3:] != _SETTINGS_FRAME and os.environ.get("RAY_USE_TLS") != "1":
+        raise _unusable(address, "something else answers")
     return address
 
 
 def _unusable(address: str, reason: str) -> LockstepError:
     fix = "start one there (ray start --head), or leave --ray-address out for one of this machine"
-    return LockstepError(f"--ray-address {address}", found=f"no Ray cluster ({reason})", fix=fix)
+    where = "--engine ray" if address == OWN_CLUSTER else f"--ray-address {address}"
+    return LockstepError(where, found=f"no Ray cluster ({reason})", fix=fix)
 
 
 def _load(_: None) -> None:

@@ -1,7 +1,9 @@
 """What every engine promises, shown on the local one; and what a worker does on a machine that it is not made for."""
 
 import sys
+import threading
 from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from operator import add
 
 import pytest
@@ -60,6 +62,13 @@ def test_an_installation_without_ray(monkeypatch):
 def test_no_cluster_at_an_address(address):
     with pytest.raises(LockstepError, match=rf"--ray-address {address}: no Ray cluster \(.*\); start one there"):
         open_engine(1, address).start()
+
+
+def test_a_port_where_something_else_answers():
+    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    threading.Thread(target=server.handle_request, daemon=True).start()
+    with server.socket, pytest.raises(LockstepError, match=r"no Ray cluster \(something else answers\)"):
+        open_engine(1, f"127.0.0.1:{server.server_port}").start()
 
 
 @pytest.mark.parametrize("address", ["6379", "ray://here:10001", "http://here:1"])
