@@ -64,9 +64,7 @@ def build_cache(
     pool: Engine | None = None,
 ) -> BuildReport:
     """Build the cache of a corpus or bring it up to date; `pool` may have been started before."""
-    request = make_request(
-        data, cache, config, workers=workers, limit=limit, fresh=fresh, ray_address=ray_address
-    )  # fmt: skip
+    request = make_request(data, cache, config, workers=workers, limit=limit, fresh=fresh, ray_address=ray_address)
     return run_build(request, progress, pool)
 
 
@@ -133,21 +131,21 @@ def _write_missing(
     clips = [clip for shard in found.missing for clip in shard.clips]
     plans = {shard.file: shard for shard in found.missing}
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
-    fetch = plan_fetch(
-        (row for row in clips if row.clip.id not in found.stored), found.front_end, staging.parts / "audio"
-    )
+    new = (row for row in clips if row.clip.id not in found.stored)
+    fetch = plan_fetch(new, found.front_end, staging.parts / "audio")
     check_free_space(request.cache, sum(sizes.values()) + fetch.bytes)
     with fetched_audio(fetch, found.front_end, pool, progress) as fetched:
         progress.start("features", len(clips), sum(clip.audio.seconds for clip in clips))
-        for result in pool.run(partial(write_shard, found.front_end), _tasks(ordered, found, fetched, staging)):
+        tasks = _tasks(ordered, found, fetched, staging, sync=pool.spans_machines)
+        for result in pool.run(partial(write_shard, found.front_end), tasks):
             shard = plans[result.file]
-            finished[result.file] = staging.stage(result, shard, read_again=pool.spans_machines)
+            finished[result.file] = staging.stage(result, shard, from_elsewhere=pool.spans_machines)
             progress.advance(len(shard.clips), sum(clip.audio.seconds for clip in shard.clips))
     return finished
 
 
 def _tasks(
-    missing: list[ShardPlan], found: Survey, fetched: Mapping[str, Fetched], staging: StagingArea
+    missing: list[ShardPlan], found: Survey, fetched: Mapping[str, Fetched], staging: StagingArea, *, sync: bool
 ) -> Iterator[ShardTask]:
     for shard in missing:
         yield ShardTask(
@@ -159,4 +157,5 @@ def _tasks(
             clips=shard.clips,
             stored={row.clip.id: found.stored[row.clip.id] for row in shard.clips if row.clip.id in found.stored},
             fetched={row.clip.id: fetched[row.clip.id] for row in shard.clips if row.clip.id in fetched},
+            sync=sync,
         )

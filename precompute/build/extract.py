@@ -11,7 +11,7 @@ import numpy as np
 from xtts.precompute.archives.parquet_rows import is_row, release_pages
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.build.fetch import Fetched
-from xtts.precompute.build.finished_shard import Finished, write_sidecar, written_row
+from xtts.precompute.build.finished_shard import Finished, sidecar_of, write_sidecar, written_row
 from xtts.precompute.build.scan import Scanned, check_unchanged
 from xtts.precompute.corpus.clip_audio import ClipAudio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
@@ -42,6 +42,8 @@ class ShardTask:
     """Clips whose mel an earlier cache holds."""
     fetched: Mapping[str, Fetched]
     """Clips whose audio was copied before."""
+    sync: bool
+    """Sync what is written: nobody else can where workers are on other machines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +57,7 @@ class ShardResult:
 
 
 def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
-    """Extract and write clip by clip, so that memory does not grow with the shard; then the sidecar. Both are synced.
+    """Extract and write clip by clip, so that memory does not grow with the shard; then the sidecar.
 
     A `LockstepError` where the folder of `task.path` is not there.
     """
@@ -73,15 +75,16 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
             framed = frame(payload)
             digest.update(framed)
             out.write(framed)
-            written = Written(records, hashlib.sha256(payload).hexdigest(), audio_sha256, *sums)
-            rows.append(written_row(row, task.place, written, quality))
+            record = Written(records, hashlib.sha256(payload).hexdigest(), audio_sha256, *sums)
+            rows.append(written_row(row, task.place, record, quality))
             records += 1
         size = out.tell()
-    atomic_files.sync_file(path)
     done = Finished(
         file=task.file, settings=task.settings, records=records, bytes=size, sha256=digest.hexdigest(), rows=rows
     )
     write_sidecar(path, done)
+    for written in (path, sidecar_of(path)) if task.sync else ():
+        atomic_files.sync_file(written)
     return ShardResult(file=task.file, path=path, bytes=size, sha256=done.sha256)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from xtts.precompute.build.scan import Scanned, same_file
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.clip_index import IndexRow, Kept, Place, Rejection, Written, from_columns, to_columns
-from xtts.shared.system import atomic_files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +52,9 @@ def sidecar_of(shard: Path) -> Path:
 
 
 def write_sidecar(shard: Path, done: Finished) -> None:
-    """Write and sync the sidecar of a shard that is on the disk."""
+    """Write the sidecar of a shard beside it."""
     content = {field.name: getattr(done, field.name) for field in fields(Finished)}
-    path = sidecar_of(shard)
-    path.write_bytes(json.dumps({**content, "rows": to_columns(done.rows)}).encode())
-    atomic_files.sync_file(path)
+    sidecar_of(shard).write_bytes(json.dumps({**content, "rows": to_columns(done.rows)}).encode())
 
 
 def read_sidecar(path: Path) -> Finished | None:

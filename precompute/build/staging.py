@@ -140,19 +140,23 @@ class StagingArea:
         """Where a finished shard waits."""
         return self._root / file
 
-    def stage(self, result: ShardResult, plan: ShardPlan, *, read_again: bool) -> Finished:
-        """Move a synced shard to where it waits, and only then its sidecar; its rows refer to the plan's clips.
+    def stage(self, result: ShardResult, plan: ShardPlan, *, from_elsewhere: bool) -> Finished:
+        """Make a written shard durable, and only then say so by its sidecar; its rows refer to the plan's clips.
 
-        `read_again`: compare its digest too. Another machine wrote it.
+        A worker of this machine leaves the sync to us, and goes on. Where it may be `from_elsewhere`, the worker synced
+        it, and its digest is compared.
         """
-        done = read_sidecar(sidecar_of(result.path))
-        if done is None or size_of(result.path) != result.bytes or (read_again and _sha256(result.path) != done.sha256):
+        path, sidecar = result.path, sidecar_of(result.path)
+        done = read_sidecar(sidecar)
+        if done is None or size_of(path) != result.bytes or (from_elsewhere and _sha256(path) != result.sha256):
             found = "not what a worker wrote, or not all of it"
-            raise LockstepError(str(result.path), found=found, fix=f"check the disk, then {CONTINUE}", exit_code=1)
+            raise LockstepError(str(path), found=found, fix=f"check the disk, then {CONTINUE}", exit_code=1)
+        for written in () if from_elsewhere else (path, sidecar):
+            atomic_files.sync_file(written)
         target = self.staged(done.file)
         sidecar_of(target).unlink(missing_ok=True)
-        atomic_files.move(result.path, target)
-        atomic_files.move(sidecar_of(result.path), sidecar_of(target))
+        atomic_files.move(path, target)
+        atomic_files.move(sidecar, sidecar_of(target))
         return replace(done, rows=list(map(_with_facts, plan.clips, done.rows)))
 
     def finished(self, *, committing: bool) -> dict[str, Finished]:

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config import Config
@@ -170,21 +169,21 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, call: int) -> None:
     monkeypatch.setattr(Path, "unlink", counted_unlink)
 
 
-def interrupted(corpus: Path, cache: Path, config: Config, call: int, pool: Engine) -> bool:
-    """Whether the build died at that call; in this process, where a worker's sync is seen."""
+def interrupted(corpus: Path, cache: Path, config: Config, call: int) -> bool:
+    """Whether the build died at that call."""
     with pytest.MonkeyPatch.context() as patch:
         crash_at(patch, call)
         try:
-            build_cache(corpus, cache, config, workers=1, progress=NullProgress(), pool=pool)
+            build_cache(corpus, cache, config, workers=1, progress=NullProgress())
         except Crash:
             return True
     return False
 
 
-def test_every_step_of_a_first_build_may_be_the_last(corpus, config, whole, tmp_path, in_process):
+def test_every_step_of_a_first_build_may_be_the_last(corpus, config, whole, tmp_path):
     # One chain: each attempt continues what the last one left and dies one step later than it had to.
     call = 1
-    while interrupted(corpus, tmp_path / "cache", config, call, in_process):
+    while interrupted(corpus, tmp_path / "cache", config, call):
         if (tmp_path / "cache" / "cache.json").exists():
             assert tree(tmp_path / "cache").items() >= whole.items()
         call += 2
@@ -193,13 +192,13 @@ def test_every_step_of_a_first_build_may_be_the_last(corpus, config, whole, tmp_
 
 
 @pytest.mark.slow
-def test_every_step_of_a_rebuild_may_be_the_last(corpus, config, whole, tmp_path, in_process):
+def test_every_step_of_a_rebuild_may_be_the_last(corpus, config, whole, tmp_path):
     before = load_config("tiny", flags={**SETTINGS, "text.add_blank": True, "shapes.buckets": 3})
     for call in range(1, 200, 4):
         cache = tmp_path / f"cache-{call}"
         build_cache(corpus, cache, before, workers=1, progress=NullProgress())
         good = tree(cache)
-        died = interrupted(corpus, cache, config, call, in_process)
+        died = interrupted(corpus, cache, config, call)
         if died and (cache / "cache.json").exists():
             spec = load_spec(cache)  # the old cache or the new one, whole
             assert tree(cache).items() >= (good if len(spec.buckets) == 3 else whole).items()
