@@ -78,7 +78,7 @@ class RayEngine:
             if packed is None:  # without a task there is nothing to start
                 self._connect()
                 packed = self._ray.put(pack(function))
-            while len(self._pending) >= 2 * self._cpus_now():
+            while len(self._pending) >= 2 * max(1, self._cpus_now()):
                 yield self._next()
             self._pending.append(self._submit(packed, task))
         while self._pending:

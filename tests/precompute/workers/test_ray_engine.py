@@ -4,6 +4,7 @@
 """
 
 import errno
+import importlib
 import os
 import shutil
 import signal
@@ -135,6 +136,16 @@ def test_what_a_task_raises_is_raised_here(cluster, tmp_path):
 def test_a_process_that_always_dies_is_one_line(cluster):
     with open_engine(1, cluster.address) as engine, pytest.raises(LockstepError, match="a task failed for good"):
         list(engine.run(os._exit, [1]))
+
+
+def test_a_machine_without_lockstep_is_one_line(cluster, tmp_path, monkeypatch):
+    (tmp_path / "not_on_the_cluster.py").write_text("def run(packed, task, versions):\n    return packed\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    run = importlib.import_module("not_on_the_cluster").run
+    monkeypatch.setattr("xtts.precompute.workers.ray_engine._run_packed", run)
+    with open_engine(1, cluster.address) as engine, pytest.raises(LockstepError, match="has no lockstep-tts") as caught:
+        list(engine.run(os.getenv, ["HOME"]))
+    assert str(caught.value).startswith(f"the Ray cluster at {cluster.address}: ")
 
 
 def test_verification_and_repair(cluster, corpus, whole, tmp_path):
