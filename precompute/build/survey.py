@@ -15,14 +15,7 @@ from xtts.precompute.build.ledger import check_rejects
 from xtts.precompute.build.quality_filters import Earlier, filter_clips
 from xtts.precompute.build.scan import Found, ScannedRow, find_file, in_chunks, judge, recall, same_file, scan_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, previous_plan
-from xtts.precompute.build.staging import (
-    Prior,
-    StagingArea,
-    load_prior,
-    refuse_foreign_folder,
-    shard_settings,
-    size_of,
-)
+from xtts.precompute.build.staging import Prior, StagingArea, load_prior, refuse_foreign_folder, shard_settings, size_of
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.front_end import FrontEnd
