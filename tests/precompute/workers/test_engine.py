@@ -8,15 +8,19 @@ from operator import add
 
 import pytest
 
+from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.build.extract import ShardResult
 from xtts.precompute.build.fetch import FetchTask
 from xtts.precompute.build.scan import Found, scan_clips
 from xtts.precompute.build.survey import make_request
 from xtts.precompute.workers.open_engine import open_engine, ray_address_of
 from xtts.precompute.workers.parts import new_part
+from xtts.precompute.workers.progress import NullProgress
 from xtts.precompute.workers.ray_engine import _prepare_process
 from xtts.precompute.workers.versions import installed_versions
 from xtts.shared.cache.clip_index import AudioFile
 from xtts.shared.errors import LockstepError
+from xtts.shared.system import atomic_files
 
 
 class Counted(str):
@@ -104,6 +108,42 @@ def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_pa
     unmounted = type(request.front_end)(**{**vars(request.front_end), "roots": {clip.corpus: tmp_path / "corpus"}})
     with pytest.raises(LockstepError, match=r"tone-0000\.wav: gone, or not seen from "):
         scan_clips(unmounted, [(0, seen_elsewhere, None)])
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "change"), [(True, lambda data: data[:-1] + b"?"), (False, lambda data: data[:-1])]
+)
+def test_a_shard_that_did_not_arrive_whole(tiny_corpus, tiny_config, tmp_path, in_process, elsewhere, change):
+    """Of another machine by its digest, of this one by its size."""
+
+    def run(function, tasks):
+        for result in map(function, tasks):
+            if isinstance(result, ShardResult):
+                result.path.write_bytes(change(result.path.read_bytes()))
+            yield result
+
+    in_process.spans_machines, in_process.run = elsewhere, run
+    cache = tmp_path / "cache"
+    with pytest.raises(LockstepError, match=r"\.tfrecord: not what a worker wrote, or not all of it; check the disk"):
+        build_cache(tiny_corpus, cache, tiny_config, workers=1, progress=NullProgress(), pool=in_process)
+    assert not (cache / "cache.json").exists()
+
+
+def test_a_worker_on_another_machine_syncs_what_it_wrote(tiny_corpus, tiny_config, tmp_path, in_process, monkeypatch):
+    synced, sync = set[str](), atomic_files.sync_file
+    monkeypatch.setattr(atomic_files, "sync_file", lambda path: (synced.add(path.name), sync(path)))
+    unsynced = set[str]()
+
+    def run(function, tasks):
+        for result in map(function, tasks):
+            if isinstance(result, ShardResult):
+                unsynced.update({result.path.name, result.path.with_suffix(".json").name} - synced)
+            yield result
+
+    in_process.spans_machines, in_process.run = True, run
+    build_cache(tiny_corpus, tmp_path / "cache", tiny_config, workers=1, progress=NullProgress(), pool=in_process)
+    assert not unsynced
+    assert any(name.endswith("shard-00000-of-00001.json") for name in synced)
 
 
 def test_a_machine_with_other_packages():

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from operator import add
 from pathlib import Path
@@ -79,7 +80,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 class NodeLost(NullProgress):
-    """Kills a node while both are writing a shard, once the first shard is done."""
+    """Kills a node while it is writing a shard, once the first shard is done."""
 
     def __init__(self, cluster: object, cache: Path) -> None:
         self.cluster, self.cache, self.stage = cluster, cache, ""
@@ -89,16 +90,40 @@ class NodeLost(NullProgress):
     def start(self, stage: str, clips: int, seconds: float) -> None:
         self.stage = stage
 
-    def parts(self, suffix: str) -> set[str]:
-        """Names of the parts of this build without their suffix."""
-        return {path.stem for path in (self.cache / ".building" / "parts").glob(f"*/*{suffix}")}
-
     def advance(self, clips: int, seconds: float) -> None:
         if self.stage == "features" and self.doomed is not None:
-            wait_for(lambda: len(self.parts(".tfrecord") - self.parts(".json")) == 2)
+            wait_for(self.caught_writing)
             self.cluster.remove_node(self.doomed, allow_graceful=False)
             self.doomed = None
-        self.lost = self.parts(".tfrecord")  # at the end: attempts whose shard came of another
+        parts = (self.cache / ".building" / "parts").glob("*/*.tfrecord")
+        self.lost = {path.name for path in parts}  # at the end: attempts whose shard came of another
+
+    def caught_writing(self) -> bool:
+        """Whether a worker of the node has a part open; it is halted there."""
+        raylet = self.doomed.all_processes["raylet"][0].process.pid
+        for pid in filter(has_part_open, children(raylet)):
+            os.kill(pid, signal.SIGSTOP)
+            if has_part_open(pid):
+                return True
+            os.kill(pid, signal.SIGCONT)
+        return False
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            if int(path.read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(path.parent.name))
+    return found
+
+
+def has_part_open(pid: int) -> bool:
+    for path in Path(f"/proc/{pid}/fd").glob("*"):
+        with suppress(OSError):
+            if os.readlink(path).endswith(".tfrecord"):
+                return True
+    return False
 
 
 def test_a_node_is_killed_during_a_build(cluster, corpus, config, whole, tmp_path):
