@@ -34,7 +34,7 @@ from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.audio.decode import decode
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
-from xtts.shared.cache.cache_spec import INDEX_FILE
+from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import Kept, read_index
 from xtts.shared.errors import LockstepError, reported
 from xtts.trainer.evaluation.figures import Sentence, mean_figures
@@ -111,7 +111,9 @@ def score(options: argparse.Namespace) -> None:
     vocoded = [log_mel(samples, profile) for samples in sounds[VOCODED]]
     systems = compare(clips, range(len(clips)), spoken, vocoded)
     console.print(figures_table(systems, "training sentences"))
-    texts = {row.clip.id: row.clip.text for row in read_index(cache / INDEX_FILE) if isinstance(row, Kept)}
+    texts = {
+        row.clip.id: row.clip.text for row in read_index(cache / load_spec(cache).index_file) if isinstance(row, Kept)
+    }
     heard = {
         system: [
             transcribe(

@@ -18,7 +18,7 @@ from reporting.report import machine, write_json
 from setup.commands import command
 
 from xtts.shared.audio.mel_pictures import png_bytes
-from xtts.shared.cache.cache_spec import INDEX_FILE
+from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import Kept, read_index
 from xtts.shared.errors import LockstepError, reported
 from xtts.trainer.evaluation.figures import mean_figures
@@ -125,7 +125,11 @@ def draw(done: Evaluation, clip_id: str, file: Path) -> None:
     if clip_id not in spoken:
         raise LockstepError("--clip", found=f"{clip_id!r}", expected=f"a held-out sentence, such as {min(spoken)}")
     clip, said = spoken[clip_id]
-    texts = {row.clip.id: row.clip.text for row in read_index(done.cache / INDEX_FILE) if isinstance(row, Kept)}
+    texts = {
+        row.clip.id: row.clip.text
+        for row in read_index(done.cache / load_spec(done.cache).index_file)
+        if isinstance(row, Kept)
+    }
     drawn = png_bytes(draw_pair(clip.mel, said.mel, done.source.voice.mel_profile, texts[clip_id]))
     picture = Image.open(io.BytesIO(drawn)).convert("RGB")
     for colours in _PALETTES:

@@ -191,13 +191,15 @@ def stats(cache: Path, max_text_length: int | None, max_mel_frames: int | None) 
     """Print percentiles of a cache, the padding efficiency of other numbers of buckets, and how clean its clips are."""
     with reported():
         from xtts.precompute.view.terminal import quality_text, stats_text
-        from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec
+        from xtts.shared.cache.cache_spec import load_spec
         from xtts.shared.cache.clip_index import read_index
         from xtts.shared.cache.quality_stats import quality_stats
         from xtts.shared.cache.stats import corpus_lines, corpus_stats, effect_of_caps, letters_of
+        from xtts.shared.system.folder_lock import ReadLock
 
-        spec = load_spec(cache)
-        rows = read_index(cache / INDEX_FILE)
+        with ReadLock(cache):
+            spec = load_spec(cache)
+            rows = read_index(cache / spec.index_file)
         letters, corpora = letters_of(rows, spec.text_language), corpus_lines(rows, spec.weights)
         click.echo(stats_text(corpus_stats(rows), letters, corpora))
         click.echo(f"\n{quality_text(quality_stats(rows, spec.mel_profile.sample_rate))}")

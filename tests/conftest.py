@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import before_numpy  # noqa: F401 - first
 import numpy as np
 import pytest
 import soundfile

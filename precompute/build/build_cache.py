@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from xtts.precompute.build.commit import commit, describe
+from xtts.precompute.build.commit import commit, describe, sweep
 from xtts.precompute.build.extract import ShardTask, write_shard
 from xtts.precompute.build.fetch import Fetched, fetched_audio, plan_fetch
 from xtts.precompute.build.finished_shard import Finished
@@ -23,7 +23,7 @@ from xtts.precompute.workers.stopping import check_free_space, disk_errors_expla
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected
 from xtts.shared.config import Config
-from xtts.shared.system.folder_lock import exclusive
+from xtts.shared.system.folder_lock import ReadLock, exclusive
 from xtts.shared.system.peak_memory import peak_resident_bytes
 from xtts.shared.text.letter_counts import LetterCounts
 
@@ -86,6 +86,9 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
             weights = request.corpora.weights
             spec, index = describe(rows, found.plan, finished, config, found.front_end, weights=weights)
             changed = commit(cache, staging, spec, index, found.front_end.tokenizer)
+            left = sweep(cache, spec)
+            if left:
+                progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
     return BuildReport(
         spec=spec,
         rejected=Counter(row.rejection.reason for row in rows if isinstance(row, Rejected)),
@@ -116,7 +119,7 @@ def explain_build(request: Request, progress: Progress) -> None:
     with ExitStack() as stack:
         stack.enter_context(disk_errors_explained(request.cache))
         if request.cache.is_dir():
-            stack.enter_context(exclusive(request.cache))
+            stack.enter_context(ReadLock(request.cache))
         pool = stack.enter_context(request.open_engine())
         for line in survey(request, StagingArea(request.cache), pool, progress).changes:
             progress.say(line)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from xtts.precompute.build.scan import ScannedRow, may_be_same_file
 from xtts.precompute.build.staging import Prior
 from xtts.precompute.corpus.corpora import Corpora
+from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.feature_settings import NO_FEATURES, setting_differences
 
@@ -27,11 +28,12 @@ _DIFFERENCES: dict[str, Callable[[ScannedRow, IndexRow], bool]] = {
 }
 
 
-def setting_changes(old: Mapping[str, object], new: Mapping[str, Mapping[str, object]]) -> list[str]:
-    """One line for each setting with another value."""
-    return [
+def setting_changes(prior: Prior, new: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """One line for another version of the front end, and for each setting with another value."""
+    version = f"front end: version {prior.front_end} -> {FRONT_END}: {_CONSEQUENCES['audio']}"
+    return [version] * (prior.front_end != FRONT_END) + [
         f"{key}: {before} -> {now}: {_NO_CONSEQUENCE if key in NO_FEATURES else _CONSEQUENCES[key.split('.')[0]]}"
-        for key, before, now in setting_differences(old, new)
+        for key, before, now in setting_differences(prior.spec.features, new)
     ]
 
 

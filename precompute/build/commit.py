@@ -1,8 +1,13 @@
-"""The end of a build: describe the cache, move the shards into place, write `cache.json` last."""
+"""The end of a build: describe the cache, move new files into place, replace `cache.json`, remove old files.
+
+A file has its content's digest in its name and is never changed. So the one rename of `cache.json` is the commit: a
+reader finds the old cache before it and the new one after it, each whole.
+"""
 
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -15,20 +20,24 @@ from xtts.precompute.workers.versions import installed_versions
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.cache_spec import (
     INDEX_FILE,
+    INDEX_PATTERN,
     SPEC_FILE,
     SPLITS,
     TOKENIZER_FILE,
+    TOKENIZER_PATTERN,
     Bucket,
     CacheSpec,
     Shard,
     Statistics,
     digest_of,
     spec_bytes,
+    with_digest,
 )
 from xtts.shared.cache.clip_index import IndexRow, Kept, index_bytes
 from xtts.shared.config import Config
 from xtts.shared.feature_settings import stored_features
 from xtts.shared.system import atomic_files
+from xtts.shared.system.folder_lock import without_readers
 from xtts.shared.text.tokenizer import Tokenizer
 
 
@@ -36,9 +45,10 @@ def describe(
     rows: list[IndexRow], plan: Plan, finished: Mapping[str, Finished], config: Config, front_end: FrontEnd, *,
     weights: Mapping[str, float],
 ) -> tuple[CacheSpec, bytes]:  # fmt: skip
-    """The contents of `cache.json` and `index.parquet`; `weights` are those of the corpora that have another than 1."""
-    features, index = stored_features(config), index_bytes(rows)
-    profile = front_end.profile
+    """The contents of `cache.json` and of the index; `weights` are those of the corpora that have another than 1."""
+    features, index, profile = stored_features(config), index_bytes(rows), front_end.profile
+    tokenizer_sha256 = hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest()
+    index_sha256 = hashlib.sha256(index).hexdigest()
     spec = CacheSpec(
         format_version=1,
         fingerprint=digest_of(features),
@@ -48,15 +58,18 @@ def describe(
         mel_channels=profile.mel_channels,
         fixed_length=config.shapes.pad_to_fixed_length,
         vocabulary=front_end.tokenizer.size,
-        tokenizer_sha256=hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest(),
-        index_sha256=hashlib.sha256(index).hexdigest(),
+        tokenizer_sha256=tokenizer_sha256,
+        index_sha256=index_sha256,
         index_rows=len(rows),
+        index_file=with_digest(INDEX_FILE, index_sha256),
+        tokenizer_file=with_digest(TOKENIZER_FILE, tokenizer_sha256),
         speakers=plan.speakers,
         languages=list(front_end.tokenizer.languages),
         weights=dict(weights),
         buckets=_buckets(plan, finished),
         statistics=_statistics(rows, plan, fixed=config.shapes.pad_to_fixed_length, mel_channels=profile.mel_channels),
         versions={"front_end": str(FRONT_END), **installed_versions()},
+        canary=front_end.canary,
     )  # fmt: skip
     return spec, index
 
@@ -70,7 +83,7 @@ def _buckets(plan: Plan, finished: Mapping[str, Finished]) -> list[Bucket]:
     def shards(split: str, bucket: int) -> list[Shard]:
         files = [shard.file for shard in plan.shards if (shard.place.split, shard.place.bucket) == (split, bucket)]
         return [
-            Shard(file=file, records=done.records, bytes=done.bytes, sha256=done.sha256)
+            Shard(file=done.file, records=done.records, bytes=done.bytes, sha256=done.sha256)
             for file in sorted(files)
             if (done := finished[file]).records
         ]
@@ -104,24 +117,18 @@ def _statistics(rows: list[IndexRow], plan: Plan, *, fixed: bool, mel_channels: 
 def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: bytes, tokenizer: Tokenizer) -> bool:
     """Turn a complete staging into the cache; False when the cache is already the same.
 
-    `cache.json` goes first and comes back last: a crash in between leaves an unfinished cache, which the next
-    build completes from the staging's sidecars.
+    Readers may be at work: nothing that they use is touched here, see `sweep`.
     """
-    staged = [
-        s for bucket in spec.buckets for s in (*bucket.train, *bucket.validation) if staging.staged(s.file).exists()
-    ]
-    files = {TOKENIZER_FILE: tokenizer_bytes(tokenizer), INDEX_FILE: index, SPEC_FILE: spec_bytes(spec)}
-    others = _other_shards(cache, spec)
-    changed = bool(staged or others) or not all(_holds(cache / name, data) for name, data in files.items())
+    shards = [shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
+    staged = [file for file in shards if staging.staged(file).exists()]
+    files = {spec.tokenizer_file: tokenizer_bytes(tokenizer), spec.index_file: index}
+    new = {name: data for name, data in files.items() if not _holds(cache / name, data)}
+    changed = bool(staged or new) or not _holds(cache / SPEC_FILE, spec_bytes(spec))
     if changed:
-        (cache / SPEC_FILE).unlink(missing_ok=True)
-        atomic_files.sync_file(cache)
-        atomic_files.move_all((staging.staged(shard.file), cache / shard.file) for shard in staged)
-        for path in others:
-            path.unlink(missing_ok=True)
-        _remove_empty_folders(cache)
-        for name, data in files.items():
-            atomic_files.write(cache / name, data)
+        for name, data in new.items():
+            staging.stage_file(name, data)
+        atomic_files.move_all((staging.staged(file), cache / file) for file in (*staged, *new))
+        atomic_files.write(cache / SPEC_FILE, spec_bytes(spec))
     staging.remove()
     return changed
 
@@ -135,11 +142,31 @@ def _holds(path: Path, data: bytes) -> bool:
         return False
 
 
-def _other_shards(cache: Path, spec: CacheSpec) -> list[Path]:
-    """Shards on the disk that the cache does not have (any more)."""
-    wanted = {shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)}
-    there = (path for split in SPLITS for path in sorted((cache / split).glob("bucket-*/shard-*.tfrecord")))
-    return [path for path in there if path.relative_to(cache).as_posix() not in wanted]
+def sweep(cache: Path, spec: CacheSpec) -> int:
+    """Remove the files that `cache.json` does not list (any more); returns how many stay because they may be in use.
+
+    A reader holds a lock from before it reads `cache.json` on. Without it there is none of an earlier version left.
+    """
+    replaced = _replaced_files(cache, spec)
+    with without_readers(cache) as free:  # in any case: it makes the file that readers without write access lock
+        if not free:
+            return len(replaced)
+        for path in replaced:
+            path.unlink(missing_ok=True)
+        if replaced:
+            _remove_empty_folders(cache)
+    return 0
+
+
+def _replaced_files(cache: Path, spec: CacheSpec) -> list[Path]:
+    """Files of builds on the disk that the cache does not list."""
+    listed = {shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)}
+    listed |= {spec.index_file, spec.tokenizer_file}
+    there = [path for split in SPLITS for path in sorted((cache / split).glob("bucket-*/shard-*.tfrecord"))]
+    there += [
+        path for path in sorted(cache.iterdir()) if re.match(f"{INDEX_PATTERN}|{TOKENIZER_PATTERN}", path.name)
+    ]  # fmt: skip
+    return [path for path in there if path.relative_to(cache).as_posix() not in listed]
 
 
 def _remove_empty_folders(cache: Path) -> None:

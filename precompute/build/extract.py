@@ -10,6 +10,7 @@ import numpy as np
 
 from xtts.precompute.archives.parquet_rows import is_row, release_pages
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
+from xtts.precompute.build.canary import prove_canary
 from xtts.precompute.build.fetch import Fetched
 from xtts.precompute.build.finished_shard import Finished, sidecar_of, write_sidecar, written_row
 from xtts.precompute.build.scan import Scanned, check_unchanged
@@ -20,6 +21,7 @@ from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import Shape
+from xtts.shared.cache.cache_spec import with_digest
 from xtts.shared.cache.clip_index import Audio, Clip, IndexRow, Place, Rejection, Written
 from xtts.shared.cache.records import Record, frame
 from xtts.shared.system import atomic_files
@@ -62,6 +64,8 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
     A `LockstepError` where the folder of `task.path` is not there.
     """
     path, digest, records, rows = new_part(task.path), hashlib.sha256(), 0, list[IndexRow]()
+    if len(task.stored) < len(task.clips):
+        prove_canary(front_end)
     mels = StoredMels(mel_dtype=front_end.mel_dtype, mel_channels=front_end.profile.mel_channels)
     with path.open("wb") as out:
         for row in task.clips:
@@ -80,8 +84,9 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
             records += 1
         size = out.tell()
     done = Finished(
-        file=task.file, settings=task.settings, records=records, bytes=size, sha256=digest.hexdigest(), rows=rows
-    )
+        file=with_digest(task.file, digest.hexdigest()), settings=task.settings, records=records, bytes=size,
+        sha256=digest.hexdigest(), rows=rows,
+    )  # fmt: skip
     write_sidecar(path, done)
     for written in (path, sidecar_of(path)) if task.sync else ():
         atomic_files.sync_file(written)

@@ -15,6 +15,7 @@ class Finished:
     """A shard that exists, with all that decided its bytes."""
 
     file: str
+    """Path inside the cache, with the digest of its content."""
     settings: str
     records: int
     bytes: int

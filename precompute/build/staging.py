@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,12 @@ from xtts.precompute.build.shard_plan import ShardPlan, clip_digest
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, digest_of, load_spec, shard_places
+from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, digest_of, load_spec, shard_places, without_digest
 from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, Place, iter_index
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_differences, with_defaults
 from xtts.shared.system import atomic_files
+from xtts.shared.system.folder_lock import LOCK_FILES
 
 WORK_FOLDER = ".building"
 
@@ -32,12 +33,14 @@ def shard_settings(
     speakers: Mapping[str, int],
     tokenizer: str,
     front_end: str,
+    canary: str | None,
 ) -> str:
     """Digest of everything but the clips that decides a shard's bytes."""
     fixed = bool(features["shapes"]["pad_to_fixed_length"])
     return digest_of(
         {
             "front_end": front_end,
+            "canary": canary,
             "audio": features["audio"],
             "text": {**features["text"], "max_unknown_share": None},  # it decides whether shards are written
             "tokenizer": tokenizer,
@@ -55,12 +58,22 @@ class Prior:
     spec: CacheSpec
     rows: list[IndexRow]
     shards: dict[str, Finished]
+    """By file name without digest, as a plan has it."""
+
+    def usable(self, cache: Path, exclude: Collection[str]) -> dict[str, Finished]:
+        """Of `shards` those whose file is as long as it was and not in `exclude`."""
+        wanted = {slot: shard for slot, shard in self.shards.items() if shard.file not in exclude}
+        return {slot: shard for slot, shard in wanted.items() if size_of(cache / shard.file) == shard.bytes}
+
+    @property
+    def front_end(self) -> int:
+        """The version of the front end that wrote it."""
+        return int(self.spec.versions.get("front_end", 0))
 
     def same_settings(self, features: Mapping[str, Mapping[str, Any]], *sections: str) -> bool:
         """Whether it was built with the same settings in these sections, by the same front end."""
-        same_front_end = self.spec.versions.get("front_end") == str(FRONT_END)
         wanted = {name: features[name] for name in sections}
-        return same_front_end and not feature_differences(self.spec.features, wanted)
+        return self.front_end == FRONT_END and not feature_differences(self.spec.features, wanted)
 
 
 def load_prior(cache: Path, known: Iterable[Clip]) -> Prior:
@@ -71,9 +84,10 @@ def load_prior(cache: Path, known: Iterable[Clip]) -> Prior:
     spec = load_spec(cache)
     spec = spec.model_copy(update={"features": with_defaults(spec.features)})
     clips = {clip.id: clip for clip in known if not clip.duplicate}
-    rows = [_refer(row, clips.get(row.clip.id)) for row in iter_index(cache / INDEX_FILE)]
-    if hashlib.sha256((cache / INDEX_FILE).read_bytes()).hexdigest() != spec.index_sha256:
-        raise LockstepError(str(cache / INDEX_FILE), found="other content than when it was written", exit_code=1)
+    path = cache / spec.index_file
+    rows = [_refer(row, clips.get(row.clip.id)) for row in iter_index(path)]
+    if hashlib.sha256(path.read_bytes()).hexdigest() != spec.index_sha256:
+        raise LockstepError(str(path), found="other content than when it was written", exit_code=1)
     return Prior(spec=spec, rows=rows, shards=_finished_shards(spec, rows))
 
 
@@ -92,7 +106,8 @@ def _finished_shards(spec: CacheSpec, rows: Iterable[IndexRow]) -> dict[str, Fin
         for shard in (*bucket.train, *bucket.validation):
             place = places[shard.file]
             clips = sorted(members[place], key=lambda row: clip_digest(seed, row.clip.id))
-            found[shard.file] = Finished(**shard.model_dump(), settings=_settings_of(spec, shape, clips), rows=clips)
+            settings = _settings_of(spec, shape, clips)
+            found[without_digest(shard.file)] = Finished(**shard.model_dump(), settings=settings, rows=clips)
     return found
 
 
@@ -103,6 +118,7 @@ def _settings_of(spec: CacheSpec, shape: Shape, clips: list[IndexRow]) -> str:
         speakers={name: spec.speakers.index(name) for name in {row.clip.speaker for row in clips} & set(spec.speakers)},
         tokenizer=spec.tokenizer_sha256,
         front_end=spec.versions.get("front_end", ""),
+        canary=spec.canary,
     )
 
 
@@ -137,7 +153,7 @@ class StagingArea:
         return self.parts / file.replace("/", "-")
 
     def staged(self, file: str) -> Path:
-        """Where a finished shard waits."""
+        """Where a finished file waits."""
         return self._root / file
 
     def stage(self, result: ShardResult, plan: ShardPlan, *, from_elsewhere: bool) -> Finished:
@@ -153,22 +169,28 @@ class StagingArea:
             raise LockstepError(str(path), found=found, fix=f"check the disk, then {CONTINUE}", exit_code=1)
         for written in () if from_elsewhere else (path, sidecar):
             atomic_files.sync_file(written)
-        target = self.staged(done.file)
-        sidecar_of(target).unlink(missing_ok=True)
-        atomic_files.move(path, target)
-        atomic_files.move(sidecar, sidecar_of(target))
+        waiting = sidecar_of(self.staged(result.file))
+        waiting.unlink(missing_ok=True)
+        atomic_files.move(path, self.staged(done.file))
+        atomic_files.move(sidecar, waiting)
         return replace(done, rows=list(map(_with_facts, plan.clips, done.rows)))
 
-    def finished(self, *, committing: bool) -> dict[str, Finished]:
-        """Staged shards; where a commit was interrupted, also those that already moved to their place."""
+    def stage_file(self, name: str, data: bytes) -> None:
+        """Put a whole file of the cache, other than a shard, beside the shards."""
+        atomic_files.write(self.staged(name), data)
+
+    def finished(self, exclude: Collection[str] = ()) -> dict[str, Finished]:
+        """Shards by name without digest: those staged, and those that an interrupted commit already moved.
+
+        exclude: files of which none is taken.
+        """
         found = {}
         for sidecar in sorted(self._root.glob("*/bucket-*/shard-*.json")):
             done = read_sidecar(sidecar)
-            if done is None:
+            if done is None or done.file in exclude:
                 continue
-            places = [self.staged(done.file), *([self._cache / done.file] if committing else [])]
-            if any(size_of(place) == done.bytes for place in places):
-                found[done.file] = done
+            if any(size_of(place) == done.bytes for place in (self.staged(done.file), self._cache / done.file)):
+                found[without_digest(done.file)] = done
         return found
 
 
@@ -195,11 +217,8 @@ def refuse_foreign_folder(cache: Path) -> None:
     """Raise when `cache` is a folder of something else, which a build would litter."""
     if cache.exists() and not cache.is_dir():
         raise LockstepError(str(cache), found="a file", expected="a folder for the cache")
-    if (
-        cache.is_dir()
-        and any(cache.iterdir())
-        and not any((cache / name).exists() for name in ("cache.json", WORK_FOLDER))
-    ):
+    there = {path.name for path in cache.iterdir()} if cache.is_dir() else set[str]()
+    if there - set(LOCK_FILES) and not there & {SPEC_FILE, WORK_FOLDER}:
         raise LockstepError(
             str(cache), found="a folder with other things in it", expected="an empty or new folder, or a cache"
         )

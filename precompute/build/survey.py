@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from xtts.precompute.build.cached_mels import StoredMel
+from xtts.precompute.build.canary import compute_canary
 from xtts.precompute.build.changes import corpus_changes, setting_changes, weight_changes, work_ahead
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.finished_shard import Finished
@@ -15,7 +16,7 @@ from xtts.precompute.build.ledger import check_rejects
 from xtts.precompute.build.quality_filters import Earlier, filter_clips
 from xtts.precompute.build.scan import Found, ScannedRow, find_file, in_chunks, judge, recall, same_file, scan_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, previous_plan
-from xtts.precompute.build.staging import Prior, StagingArea, load_prior, refuse_foreign_folder, shard_settings, size_of
+from xtts.precompute.build.staging import Prior, StagingArea, load_prior, refuse_foreign_folder, shard_settings
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.front_end import FrontEnd
@@ -25,7 +26,7 @@ from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.cache.cache_spec import ENGLISH, INDEX_FILE, SPEC_FILE, TOKENIZER_FILE, load_spec, shard_places
+from xtts.shared.cache.cache_spec import ENGLISH, SPEC_FILE, load_spec, shard_places
 from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, iter_index
 from xtts.shared.cache.stats import letters_of
 from xtts.shared.config import Config
@@ -106,12 +107,14 @@ class _Existing:
     """Shards of an interrupted build, which are newer."""
     cached: Mapping[str, IndexRow]
     """Clips that were read with the same audio settings."""
+    canary: str | None
+    """Of the finished cache, if its mels are of the same audio settings."""
     same_text: bool
     """They were also read with the same text settings."""
     lines: list[str]
 
 
-_NOTHING = _Existing(prior=None, reusable={}, staged={}, cached={}, same_text=False, lines=[])
+_NOTHING = _Existing(prior=None, reusable={}, staged={}, cached={}, canary=None, same_text=False, lines=[])
 
 
 def survey(request: Request, staging: StagingArea, pool: Engine, progress: Progress) -> Survey:
@@ -125,10 +128,12 @@ def survey(request: Request, staging: StagingArea, pool: Engine, progress: Progr
     staged = {row.clip.id: row for shard in existing.staged.values() for row in shard.rows}
     rows = _filter(request, scanned, [existing.cached, staged], pool, progress)
     plan = plan_cache(rows, request.config, _previous_plan(existing.prior, features))
-    front_end = replace(request.front_end, speakers=tuple(plan.speakers))
+    canary = existing.canary or next(iter(pool.run(compute_canary, [request.front_end])))
+    front_end = replace(request.front_end, speakers=tuple(plan.speakers), canary=canary)
     settings = {shard.file: _settings(shard, plan, front_end, features) for shard in plan.shards}
     there = {**existing.reusable, **existing.staged}
-    ready = {s.file: there[s.file] for s in plan.shards if _is_ready(s, there, settings)}
+    wanted = (shard for shard in plan.shards if shard.file in there)
+    ready = {s.file: there[s.file] for s in wanted if there[s.file].holds(s.clips, settings[s.file])}
     missing = [shard for shard in plan.shards if shard.file not in ready]
     stored = _stored(missing, existing, request.cache, front_end)
     clips = sum(len(shard.clips) for shard in missing)
@@ -180,7 +185,8 @@ def _tokenizer(clips: list[Clip], config: Config, cache: Path | None) -> Tokeniz
 def _known_texts(cache: Path, language: str) -> set[tuple[str, str]]:
     """(language, text) of every clip that the stored tokenizer was learned from; none where the index is broken."""
     try:
-        return {(row.clip.language or language, row.clip.text) for row in iter_index(cache / INDEX_FILE)}
+        path = cache / load_spec(cache).index_file
+        return {(row.clip.language or language, row.clip.text) for row in iter_index(path)}
     except LockstepError:
         return set()  # the survey says so
 
@@ -189,7 +195,7 @@ def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:
     """That of a finished cache with the same text settings, unless it is broken."""
     try:
         spec = load_spec(cache)
-        tokenizer = load_tokenizer(cache / TOKENIZER_FILE)
+        tokenizer = load_tokenizer(cache / spec.tokenizer_file)
     except LockstepError:
         return None  # the survey says so
     same = not feature_differences(spec.features, {"text": feature_config(config)["text"]})
@@ -216,24 +222,21 @@ def _look_back(request: Request, staging: StagingArea, features: Mapping[str, An
     cache, prior, lines = request.cache, None, []
     if request.fresh or not cache.is_dir():
         return _NOTHING
-    unfinished = not (cache / SPEC_FILE).exists()
-    if not unfinished:
+    if (cache / SPEC_FILE).exists():
         try:
             prior = load_prior(cache, request.corpora.clips)
         except LockstepError as error:
             lines = [f"{error.where}: {error.found}: the whole cache is built again"]
-    staged = staging.finished(committing=unfinished)
-    reusable = {
-        file: shard
-        for file, shard in (prior.shards.items() if prior else ())
-        if file not in request.exclude and size_of(cache / file) == shard.bytes
-    }
-    if staged:
-        lines.append(f"an interrupted build left {len(staged)} finished shards")
+    reusable = prior.usable(cache, request.exclude) if prior else {}
+    staged = staging.finished(request.exclude)
+    new = {shard.file for shard in staged.values()} - {shard.file for shard in reusable.values()}
+    if new:
+        lines.append(f"an interrupted build left {len(new)} finished shards")
     same_audio, same_text = (prior is not None and prior.same_settings(features, name) for name in ("audio", "text"))
     rows = prior.rows if prior is not None and same_audio else []
     return _Existing(
         prior=prior, reusable=reusable, staged=staged, same_text=same_text, lines=lines,
+        canary=prior.spec.canary if prior is not None and same_audio else None,
         cached={row.clip.id: row for row in rows if not row.clip.duplicate},
     )  # fmt: skip
 
@@ -268,26 +271,22 @@ def _settings(shard: ShardPlan, plan: Plan, front_end: FrontEnd, features: Mappi
         speakers={row.clip.speaker: front_end.speaker_id(row.clip.speaker) for row in shard.clips if row.clip.speaker},
         tokenizer=hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest(),
         front_end=str(FRONT_END),
+        canary=front_end.canary,
     )
-
-
-def _is_ready(shard: ShardPlan, shards: Mapping[str, Finished], settings: Mapping[str, str]) -> bool:
-    there = shards.get(shard.file)
-    return there is not None and there.holds(shard.clips, settings[shard.file])
 
 
 def _stored(missing: list[ShardPlan], existing: _Existing, cache: Path, front_end: FrontEnd) -> dict[str, StoredMel]:
     """Mels of the finished cache that are what decoding the audio again would give."""
     if existing.prior is None or existing.prior.spec.mel_dtype != front_end.mel_dtype:
         return {}
-    files = shard_places(existing.prior.spec)
+    files, reusable = shard_places(existing.prior.spec), {shard.file for shard in existing.reusable.values()}
     found = {}
     for row in (row for shard in missing for row in shard.clips):
         cached = existing.cached.get(row.clip.id)
         if not isinstance(cached, Kept) or not same_file(row, cached):
             continue
         file = files.get(cached.place)
-        if file is not None and file in existing.reusable:  # else lost, or not to be trusted
+        if file is not None and file in reusable:  # else lost, or not to be trusted
             found[row.clip.id] = StoredMel(path=(cache / file).absolute(), written=cached.written)
     return found
 
@@ -295,5 +294,5 @@ def _stored(missing: list[ShardPlan], existing: _Existing, cache: Path, front_en
 def _changes(request: Request, prior: Prior | None, rows: list[ScannedRow], features: Mapping[str, Any]) -> list[str]:
     if prior is None:
         return []
-    lines = setting_changes(prior.spec.features, features)
+    lines = setting_changes(prior, features)
     return [*lines, *weight_changes(prior, request.corpora), *corpus_changes(prior.rows, rows)]

@@ -19,7 +19,7 @@ from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.workers.parts import check_visible
 from xtts.shared.audio.decode import AudioProblem
-from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
+from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
 from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, read_index
 from xtts.shared.config import Config
 from xtts.shared.config_files import validate_config
@@ -43,7 +43,8 @@ def cache_request(
 
 def check_corpus(cache: Path, request: Request) -> list[Finding]:
     """Every clip that was changed, added or removed since the cache was built."""
-    known = {row.clip.id: row for row in read_index(cache / INDEX_FILE) if not row.clip.duplicate}
+    rows = read_index(cache / load_spec(cache).index_file)
+    known = {row.clip.id: row for row in rows if not row.clip.duplicate}
     findings: list[Finding] = []
     for clip in request.corpora.clips:
         if not clip.duplicate:
@@ -82,8 +83,9 @@ class _Deep:
 
 def check_features(cache: Path, request: Request, *, clips: int | None) -> list[Finding]:
     """Compute features again and compare: of all clips, or of some, chosen by the digest of their records."""
-    files = shard_places(load_spec(cache))
-    rows = (row for row in read_index(cache / INDEX_FILE) if row.clip.corpus in request.front_end.roots)
+    spec = load_spec(cache)
+    files = shard_places(spec)
+    rows = (row for row in read_index(cache / spec.index_file) if row.clip.corpus in request.front_end.roots)
     kept = [row for row in rows if isinstance(row, Kept)]
     kept.sort(key=lambda row: row.written.record_sha256)
     jobs = [

@@ -21,7 +21,7 @@ from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.workers.parts import check_visible
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem
-from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
+from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
 from xtts.shared.cache.clip_index import IndexRow, Rejected, Rejection, Written, index_bytes
 from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.cache.shard_reader import read_shard
@@ -37,7 +37,7 @@ def repair_cache(
     spec = load_spec(cache)
     request = cache_request(cache, spec, data, workers=workers, limit=spec.index_rows, ray_address=ray_address)
     broken = {finding.file for finding in findings}
-    if INDEX_FILE in broken:
+    if spec.index_file in broken:
         _recover_index(cache, spec, request, progress)
     changed = check_corpus(cache, request)
     if changed:
@@ -47,7 +47,7 @@ def repair_cache(
 
 
 def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Progress) -> None:
-    """Write `index.parquet` again from a scan of the corpus and the records themselves."""
+    """Write the index again from a scan of the corpus and the records themselves."""
     with request.open_engine() as pool:
         rows, plan = scan_and_plan(request, previous_plan(spec), pool, progress)
         # In workers, as when they were written: a sum by several threads has other last digits.
@@ -59,14 +59,16 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
         index = index_bytes([replace(row, quality=None) for row in whole])
     if hashlib.sha256(index).hexdigest() != spec.index_sha256:
         found = "cannot be made again to the same bytes: the corpus or a shard has changed"
-        raise LockstepError(str(cache / INDEX_FILE), found=found, fix=build_command(cache, fresh=True), exit_code=1)
-    atomic_files.write(cache / INDEX_FILE, index)
+        where = str(cache / spec.index_file)
+        raise LockstepError(where, found=found, fix=build_command(cache, fresh=True), exit_code=1)
+    atomic_files.write(cache / spec.index_file, index)
 
 
 def _outcomes(cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: ShardPlan) -> list[IndexRow]:
     check_visible(cache)
     rows = list[IndexRow]()
-    records = dict(_read_records(cache, spec, shard))
+    path = cache / shard_places(spec).get(shard.place, shard.file)
+    records = dict(_read_records(path, spec, shard.place.bucket))
     ordered = sorted((row for row in shard.clips if row.clip.id in records), key=lambda row: reading_order(row.clip))
     digests = {row.clip.id: file_digest(row.clip, front_end) for row in ordered}
     measured = measure_clips(front_end, list(enumerate(ordered)))
@@ -86,15 +88,14 @@ def _outcomes(cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: ShardPla
             rows.append(written_row(row, shard.place, Rejection(problem.reason, problem.detail), None))
         else:
             found = f"no record of {name}"
-            raise LockstepError(str(cache / shard.file), found=found, fix=build_command(cache, fresh=True), exit_code=1)
+            raise LockstepError(str(path), found=found, fix=build_command(cache, fresh=True), exit_code=1)
     return rows
 
 
-def _read_records(cache: Path, spec: CacheSpec, shard: ShardPlan) -> Iterator[tuple[str, tuple[int, str, Record]]]:
+def _read_records(path: Path, spec: CacheSpec, bucket: int) -> Iterator[tuple[str, tuple[int, str, Record]]]:
     try:
-        stored = read_shard(cache / shard.file, spec, spec.buckets[shard.place.bucket])
-        for position, (payload, record) in enumerate(stored):
+        for position, (payload, record) in enumerate(read_shard(path, spec, spec.buckets[bucket])):
             yield record.clip_id, (position, hashlib.sha256(payload).hexdigest(), record)
     except (OSError, CorruptRecord) as error:
-        found, fix = f"unreadable as well as {INDEX_FILE} ({error})", build_command(cache, fresh=True)
-        raise LockstepError(str(cache / shard.file), found=found, fix=fix, exit_code=1) from None
+        found, fix = f"unreadable as well as {spec.index_file} ({error})", build_command(path.parents[2], fresh=True)
+        raise LockstepError(str(path), found=found, fix=fix, exit_code=1) from None

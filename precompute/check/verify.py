@@ -14,20 +14,20 @@ import numpy as np
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.parts import check_visible
 from xtts.shared.cache.cache_spec import (
-    INDEX_FILE,
     SPEC_FILE,
     SPLITS,
-    TOKENIZER_FILE,
     Bucket,
     CacheSpec,
     Shard,
     load_spec,
     shard_places,
+    without_digest,
 )
 from xtts.shared.cache.clip_index import IndexRow, Kept, read_index
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
+from xtts.shared.system.folder_lock import ReadLock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,19 +60,20 @@ def verify_cache(
     A shard and an index that are the bytes that were written agree on the digest of every record, and hashing takes
     most of the time: without `every_digest` records are hashed only where one of the two is not what was written.
     """
-    fix, found = repair_command(cache), _check_all(cache, threads, ray_address, every_digest=every_digest)
-    return [replace(finding, fix=fix) for finding in found]
+    with ReadLock(cache):
+        found = _check_all(cache, threads, ray_address, every_digest=every_digest)
+    return [replace(finding, fix=repair_command(cache)) for finding in found]
 
 
 def _check_all(cache: Path, threads: int, ray_address: str | None, *, every_digest: bool) -> list[Finding]:
     spec = load_spec(cache)
     findings = [*_check_small_files(cache, spec), *_check_extra_files(cache, spec)]
     try:
-        rows = read_index(cache / INDEX_FILE)
+        rows = read_index(cache / spec.index_file)
     except LockstepError as error:
-        return [*findings, Finding(file=INDEX_FILE, where=INDEX_FILE, found=error.found)]
+        return [*findings, Finding(file=spec.index_file, where=spec.index_file, found=error.found)]
     findings += _check_index(spec, rows)
-    places, every_digest = _places(spec, rows), every_digest or any(f.file == INDEX_FILE for f in findings)
+    places, every_digest = _places(spec, rows), every_digest or any(f.file == spec.index_file for f in findings)
     check = partial(_check_task, cache.absolute(), spec, every_digest)
     tasks = [(number, *part, places.get(part[1].file, [])) for number, part in enumerate(_shards(spec))]
     for _, found in sorted(_run(check, tasks, threads, ray_address), key=lambda result: result[0]):
@@ -118,7 +119,7 @@ def _places(spec: CacheSpec, rows: list[IndexRow]) -> Places:
 
 
 def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[Finding]:
-    for name, digest in ((TOKENIZER_FILE, spec.tokenizer_sha256), (INDEX_FILE, spec.index_sha256)):
+    for name, digest in ((spec.tokenizer_file, spec.tokenizer_sha256), (spec.index_file, spec.index_sha256)):
         try:
             data = (cache / name).read_bytes()
         except OSError:
@@ -129,16 +130,17 @@ def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[Finding]:
 
 
 def _check_extra_files(cache: Path, spec: CacheSpec) -> Iterator[Finding]:
+    """Files that no build left: one that a build replaced has a digest in its name, and the next build removes it."""
     known = {shard.file for _, shard in _shards(spec)}
     for split in SPLITS:
         for path in sorted((cache / split).rglob("*")):
             name = path.relative_to(cache).as_posix()
-            if not path.is_dir() and name not in known:
+            if not path.is_dir() and name not in known and without_digest(name) == name:
                 yield Finding(file=name, where=name, found="a file that is not of this cache", expected="no such file")
 
 
 def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[Finding]:
-    kept = sum(isinstance(row, Kept) for row in rows)
+    name, kept = spec.index_file, sum(isinstance(row, Kept) for row in rows)
     records = sum(shard.records for _, shard in _shards(spec))
     counts = (
         ("rows", len(rows), spec.index_rows),
@@ -148,10 +150,10 @@ def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[Finding]:
     for what, found, expected in counts:
         if found != expected:
             wanted = f"{expected} as in {SPEC_FILE}"
-            yield Finding(file=INDEX_FILE, where=INDEX_FILE, found=f"{found} {what}", expected=wanted)
+            yield Finding(file=name, where=name, found=f"{found} {what}", expected=wanted)
     for row in _places(spec, rows).get("", []):
-        where = f"{INDEX_FILE} ({row.clip.id})"
-        yield Finding(file=INDEX_FILE, where=where, found="names a shard that the cache does not have")
+        where = f"{name} ({row.clip.id})"
+        yield Finding(file=name, where=where, found="names a shard that the cache does not have")
 
 
 def _check_shard(
@@ -191,7 +193,7 @@ def _check_records(
         where = _where(shard, count, rows[count] if count < len(rows) else None)
         yield Finding(file=shard.file, where=where, found=str(error))
         return
-    for what, records in ((SPEC_FILE, shard.records), (INDEX_FILE, len(rows))):
+    for what, records in ((SPEC_FILE, shard.records), (spec.index_file, len(rows))):
         if count != records:
             wanted = f"{records} as in {what}"
             yield Finding(file=shard.file, where=shard.file, found=f"{count} records", expected=wanted)

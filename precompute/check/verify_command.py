@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from xtts.precompute.check.verify import Finding, verify_cache
-from xtts.precompute.corpus.corpus_entries import Data, parse_data
+from xtts.precompute.corpus.corpus_entries import CorpusEntry, Data, parse_data
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
+from xtts.shared.system.folder_lock import ReadLock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,13 +80,19 @@ def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
         findings = check()
     if corpora is None or findings:
         return findings
+    return _check_against(request, corpora)
+
+
+def _check_against(request: VerifyRequest, corpora: list[CorpusEntry]) -> list[Finding]:
     from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 
-    spec = load_spec(request.cache)
-    corpus = cache_request(request.cache, spec, corpora, workers=workers, ray_address=ray_address)
-    findings = check_corpus(request.cache, corpus)
-    if request.deep is not None:
-        findings += check_features(request.cache, corpus, clips=request.deep or None)
+    workers, ray_address = request.workers, request.ray_address
+    with ReadLock(request.cache):
+        spec = load_spec(request.cache)
+        corpus = cache_request(request.cache, spec, corpora, workers=workers, ray_address=ray_address)
+        findings = check_corpus(request.cache, corpus)
+        if request.deep is not None:
+            findings += check_features(request.cache, corpus, clips=request.deep or None)
     return findings
 
 

@@ -29,6 +29,8 @@ class FrontEnd:
     loudness_lufs: float | None
     mel_dtype: str
     fixed_length: bool
+    canary: str = ""
+    """What a worker must compute for a known signal before it computes a mel; empty before a build has decided."""
 
     def path(self, clip: Clip) -> Path:
         """Where a clip's audio file lies."""

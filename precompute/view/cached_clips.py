@@ -10,11 +10,12 @@ import numpy as np
 
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.corpus.plain_names import name_problem
-from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
+from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
 from xtts.shared.cache.clip_index import IndexRow, Kept, read_index
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import Record
 from xtts.shared.errors import LockstepError, repair_command
+from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.scripts import JOINERS
 
 _NEAREST = 3
@@ -39,8 +40,10 @@ class CachedClips:
 
     def __init__(self, cache: Path) -> None:
         self.cache = cache
+        self.lock = ReadLock(cache)
+        """Keeps the files of the cache, whatever is built there."""
         self.spec: CacheSpec = load_spec(cache)
-        self.rows: list[IndexRow] = read_index(cache / INDEX_FILE)
+        self.rows: list[IndexRow] = read_index(cache / self.spec.index_file)
         self._mels = StoredMels(mel_dtype=self.spec.mel_dtype, mel_channels=self.spec.mel_channels)
         self._files = shard_places(self.spec)
         shards = (shard for bucket in self.spec.buckets for shard in (*bucket.train, *bucket.validation))
@@ -48,13 +51,13 @@ class CachedClips:
 
     def row(self, clip_id: str) -> IndexRow:
         """The ledger's line of a clip; of a repeated id, the kept one."""
-        return nearest_row(self.rows, clip_id, self.cache)
+        return nearest_row(self.rows, clip_id, self.cache / self.spec.index_file)
 
     def read(self, row: Kept) -> CachedClip:
         """The record of a kept clip; a `LockstepError` when the cache does not hold it as the index says."""
         file = self._files.get(row.place)
         if file is None:
-            raise self._broken(INDEX_FILE, row, "names no record of the cache")
+            raise self._broken(self.spec.index_file, row, "names no record of the cache")
         problem = shard_problem(self.cache, self._shards[file])
         if problem:
             raise self._broken(file, row, problem[0], problem[1])
@@ -71,13 +74,13 @@ class CachedClips:
         return LockstepError(where, found=found, expected=expected, fix=repair_command(self.cache), exit_code=1)
 
 
-def nearest_row(rows: Sequence[IndexRow], clip_id: str, cache: Path) -> IndexRow:
+def nearest_row(rows: Sequence[IndexRow], clip_id: str, index: Path) -> IndexRow:
     """The row of that id, or a `LockstepError` that names the nearest ones."""
     found = [row for row in rows if row.clip.id == clip_id]
     if not found:
         near = difflib.get_close_matches(clip_id, [row.clip.id for row in rows], n=_NEAREST)
         expected = f"a clip of the cache, such as {', '.join(near or [row.clip.id for row in rows[:_NEAREST]])}"
-        raise LockstepError(f"{clip_id!r}", found=f"not in {cache / INDEX_FILE}", expected=plain(expected))
+        raise LockstepError(f"{clip_id!r}", found=f"not in {index}", expected=plain(expected))
     return next((row for row in found if isinstance(row, Kept)), found[0])
 
 

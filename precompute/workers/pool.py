@@ -11,15 +11,11 @@ from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Self
 
+from xtts.precompute.workers.arithmetic import worker_environment
 from xtts.precompute.workers.engine import Result, Task, call, pack
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.malloc import keep_freed_memory
-
-_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-"""A process a core is enough, and one thread sums in one order."""
-WORKER_ENVIRONMENT = dict.fromkeys(_ONE_THREAD, "1")
-"""Environment variables of every worker, of whichever engine."""
 
 
 class WorkerPool:
@@ -77,7 +73,7 @@ class WorkerPool:
 
     def _executor_with_workers(self) -> ProcessPoolExecutor:
         if self._executor is None:
-            os.environ.update(WORKER_ENVIRONMENT)
+            os.environ.update(worker_environment())
             context = multiprocessing.get_context("spawn")
             self._executor = ProcessPoolExecutor(self._workers, mp_context=context, initializer=_prepare_worker)
         return self._executor

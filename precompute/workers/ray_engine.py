@@ -12,8 +12,9 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self
 
+from xtts.precompute.workers.arithmetic import worker_environment
 from xtts.precompute.workers.engine import OWN_CLUSTER, Result, Task, call, pack
-from xtts.precompute.workers.pool import WORKER_ENVIRONMENT, load_front_end
+from xtts.precompute.workers.pool import load_front_end
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.precompute.workers.versions import installed_versions
 from xtts.shared.errors import LockstepError
@@ -126,7 +127,7 @@ class RayEngine:
         if self._ray is not None:
             return
         ray = _import_ray()
-        environment = {"env_vars": dict(WORKER_ENVIRONMENT)}
+        environment = {"env_vars": worker_environment()}
         self._is_own = not ray.is_initialized()
         if self._is_own:
             _initialise(ray, self._workers, self._address, environment)

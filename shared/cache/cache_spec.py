@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +18,7 @@ from xtts.shared.feature_settings import check_features
 FORMAT_VERSION = 1
 ENGLISH = "en"
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
+"""The last two are the names in a cache of an earlier version; now they carry a digest, and `cache.json` lists them."""
 Split = Literal["train", "validation"]
 SPLITS: tuple[Split, ...] = ("train", "validation")
 
@@ -28,7 +30,12 @@ _LARGEST_SPEC_BYTES = 2**26
 MOST_WEIGHT = 100.0
 CORPUS_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 """What a corpus may be called: its name is part of file names."""
-SHARD_PATTERN = rf"^(train|validation)/bucket-\d{{2}}/shard-({CORPUS_NAME}-)?\d{{5}}-of-\d{{5}}\.tfrecord$"
+_NAME_DIGITS = 12
+_DIGEST_PART = rf"(-[0-9a-f]{{{_NAME_DIGITS}}})"
+SHARD_PATTERN = (
+    rf"^(train|validation)/bucket-\d{{2}}/shard-({CORPUS_NAME}-)?\d{{5}}-of-\d{{5}}{_DIGEST_PART}?\.tfrecord$"
+)
+INDEX_PATTERN, TOKENIZER_PATTERN = rf"^index{_DIGEST_PART}?\.parquet$", rf"^tokenizer{_DIGEST_PART}?\.json$"
 Count = Annotated[int, Field(ge=0, le=2**40)]
 Weight = Annotated[float, Field(gt=0.0, le=MOST_WEIGHT, allow_inf_nan=False)]
 """Of a corpus: how often training draws its clips, where 1 is once an epoch."""
@@ -107,6 +114,9 @@ class CacheSpec(_Part):
     tokenizer_sha256: Digest
     index_sha256: Digest
     index_rows: Count
+    index_file: Annotated[str, Field(pattern=INDEX_PATTERN)] = INDEX_FILE
+    """Name of the index; this and the next are not written where there is no digest in them."""
+    tokenizer_file: Annotated[str, Field(pattern=TOKENIZER_PATTERN)] = TOKENIZER_FILE
     speakers: list[str]
     languages: Annotated[list[str], Field(min_length=1, max_length=1000)] = [ENGLISH]
     """ISO codes, in the order of their numbers; not written where it is English alone."""
@@ -115,6 +125,9 @@ class CacheSpec(_Part):
     buckets: Annotated[list[Bucket], Field(max_length=100)]
     statistics: Statistics
     versions: dict[str, str]
+    canary: Digest | None = None
+    """Digest of the mel of a known signal: a machine that computes another writes other features. None in caches of
+    earlier versions."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -130,14 +143,17 @@ class CacheSpec(_Part):
             for shard in bucket.shards(split)
         ]
         wrong = [file for file, place in places if not file.startswith(place)]
-        if wrong or len({file for file, _ in places}) < len(places):
+        if wrong or len({without_digest(file) for file, _ in places}) < len(places):
             raise ValueError(f"shards out of place or listed twice: {wrong[:1] or 'twice'}")
         return self
 
     @property
     def identity(self) -> str:
-        """Digest of all that training depends on, shard digests included; not of file times or versions."""
-        return digest_of(_fields(self, {"index_sha256", "versions"}))
+        """Digest of all that training depends on, shard digests included; not of file names, file times or versions."""
+        fields = _fields(self, {"index_sha256", "versions", "index_file", "tokenizer_file", "canary"})
+        for shard in (shard for bucket in fields["buckets"] for split in SPLITS for shard in bucket[split]):
+            shard["file"] = without_digest(shard["file"])
+        return digest_of(fields)
 
     @property
     def text_language(self) -> str:
@@ -163,8 +179,19 @@ class CacheSpec(_Part):
         return bucket.frames * self.mel_channels * item + 10 * bucket.tokens + 4096
 
 
+def with_digest(file: str, sha256: str) -> str:
+    """The name of a file of this content: other content has another name, so that no file is ever overwritten."""
+    name, _, ending = file.rpartition(".")
+    return f"{name}-{sha256[:_NAME_DIGITS]}.{ending}"
+
+
+def without_digest(file: str) -> str:
+    """The name that `with_digest` was given; files of earlier versions have no digest in theirs."""
+    return re.sub(rf"{_DIGEST_PART}(?=\.[a-z]+$)", "", file)
+
+
 def shard_file(place: Place, shards: int) -> str:
-    """Path inside the cache of one of `shards` shards of a corpus."""
+    """Path inside the cache of one of `shards` shards of a corpus, without the digest of its content."""
     corpus = f"{place.corpus}-" if place.corpus else ""
     return f"{place.split}/bucket-{place.bucket:02d}/shard-{corpus}{place.shard:05d}-of-{shards:05d}.tfrecord"
 
@@ -180,7 +207,7 @@ def shard_places(spec: CacheSpec) -> dict[Place, str]:
 
 def shard_corpus(file: str) -> str:
     """The VCTK of train/bucket-00/shard-VCTK-00003-of-00004.tfrecord; empty for a corpus without a name."""
-    return "-".join(Path(file).stem.split("-")[1:-3])
+    return "-".join(Path(without_digest(file)).stem.split("-")[1:-3])
 
 
 def shard_count(file: str) -> int:
@@ -189,7 +216,7 @@ def shard_count(file: str) -> int:
 
 
 def _numbers(file: str) -> tuple[int, int]:
-    number, _, count = Path(file).stem.split("-")[-3:]
+    number, _, count = Path(without_digest(file)).stem.split("-")[-3:]
     return int(number), int(count)
 
 
@@ -201,8 +228,14 @@ def digest_of(value: Mapping[str, Any]) -> str:
 
 def _fields(spec: CacheSpec, exclude: Collection[str] = ()) -> dict[str, Any]:
     """What is stored of a spec; a cache of English, or without weights, has the bytes of before there were any."""
-    unsaid = {"languages"} if spec.languages == [ENGLISH] else set()
-    unsaid |= set() if spec.weights else {"weights"}
+    usual: dict[str, object] = {
+        "languages": [ENGLISH],
+        "weights": {},
+        "canary": None,
+        "index_file": INDEX_FILE,
+        "tokenizer_file": TOKENIZER_FILE,
+    }
+    unsaid = {name for name, value in usual.items() if getattr(spec, name) == value}
     return spec.model_dump(mode="json", exclude={*exclude, *unsaid})
 
 

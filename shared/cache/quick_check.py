@@ -4,7 +4,7 @@ import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from xtts.shared.cache.cache_spec import INDEX_FILE, TOKENIZER_FILE, Shard, load_spec
+from xtts.shared.cache.cache_spec import CacheSpec, Shard
 from xtts.shared.errors import LockstepError, repair_command
 
 
@@ -21,10 +21,10 @@ def shard_problem(cache: Path, shard: Shard) -> tuple[str, str] | None:
     return None
 
 
-def quick_check(cache: Path) -> None:
+def quick_check(cache: Path, spec: CacheSpec) -> None:
     """Raise a `LockstepError` at the first file that is missing or has another size; reads no features."""
-    spec, fix = load_spec(cache), repair_command(cache)
-    for name in (INDEX_FILE, TOKENIZER_FILE):
+    fix = repair_command(cache)
+    for name in (spec.index_file, spec.tokenizer_file):
         if not (cache / name).is_file():
             raise LockstepError(str(cache / name), found="missing", fix=fix, exit_code=1)
     for bucket in spec.buckets:
@@ -35,11 +35,11 @@ def quick_check(cache: Path) -> None:
                 raise LockstepError(str(cache / shard.file), found=found, expected=expected, fix=fix, exit_code=1)
 
 
-def full_check(cache: Path) -> None:
+def full_check(cache: Path, spec: CacheSpec) -> None:
     """Raise a `LockstepError` at the first file whose SHA-256 is not the one of `cache.json`; reads every byte."""
-    quick_check(cache)
-    spec, fix = load_spec(cache), repair_command(cache)
-    digests = {INDEX_FILE: spec.index_sha256, TOKENIZER_FILE: spec.tokenizer_sha256}
+    quick_check(cache, spec)
+    fix = repair_command(cache)
+    digests = {spec.index_file: spec.index_sha256, spec.tokenizer_file: spec.tokenizer_sha256}
     for bucket in spec.buckets:
         digests |= {shard.file: shard.sha256 for shard in (*bucket.train, *bucket.validation)}
 

@@ -23,9 +23,10 @@ def move_all(places: Iterable[tuple[Path, Path]]) -> None:
     """Put synced files in their places, durably together: every folder is synced once, after the last."""
     folders = dict[Path, None]()
     for source, target in places:
+        new = [folder for folder in target.parents if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(source, target)
-        folders[target.parent] = None
+        folders |= dict.fromkeys((target.parent, *(folder.parent for folder in new)))
     for folder in folders:
         sync_file(folder)
 

@@ -17,6 +17,7 @@ from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.config_files import load_config
+from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.run_plan import RunPlan
 
@@ -51,6 +52,7 @@ def make_plan(tiny_cache):
             folder=RunFolder(folder),
             resume=resume,
             init_from=init_from,
+            lock=ReadLock(cache),
         )
 
     return make

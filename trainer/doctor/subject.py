@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, Split, load_spec
+from xtts.shared.cache.cache_spec import CacheSpec, Split, load_spec
 from xtts.shared.cache.clip_index import IndexRow, read_index
 from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.config import Config
 from xtts.shared.config_flags import resolve
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import follow_text
+from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers
 
 
@@ -25,6 +26,8 @@ class Subject:
     """Rows of the index."""
     sizes: dict[int, int]
     """B by bucket number."""
+    lock: ReadLock
+    """Keeps the files of the cache while it is examined, whatever is built there."""
 
     def bucket_numbers(self, split: Split) -> list[int]:
         """Numbers of the buckets with clips in a split."""
@@ -36,6 +39,7 @@ def load_subject(
 ) -> Subject:
     """Resolve and check everything that must be valid before measuring."""
     resolved = resolve(config, assignments, flags)
+    lock = ReadLock(cache)
     spec = load_spec(cache)
     resolved = follow_text(resolved, spec.features)
     if not spec.fixed_length:
@@ -43,6 +47,6 @@ def load_subject(
             str(cache), found="unpadded clips: every new shape is traced and compiled, nothing is locked",
             expected="shapes.pad_to_fixed_length: true", fix=build_command(cache),
         )  # fmt: skip
-    quick_check(cache)
-    sizes = batch_sizes(spec, resolved.training)
-    return Subject(cache=cache, spec=spec, config=resolved, rows=read_index(cache / INDEX_FILE), sizes=sizes)
+    quick_check(cache, spec)
+    sizes, rows = batch_sizes(spec, resolved.training), read_index(cache / spec.index_file)
+    return Subject(cache=cache, spec=spec, config=resolved, rows=rows, sizes=sizes, lock=lock)

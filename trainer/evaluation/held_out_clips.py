@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.shared.cache.cache_spec import TOKENIZER_FILE, Bucket, CacheSpec, Shard, Split, load_spec
+from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Shard, Split, load_spec
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError, repair_command
+from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
 from xtts.trainer.evaluation.voice_description import Voice
 
@@ -30,14 +31,15 @@ class Clip:
 
 def read_clips(cache: Path, voice: Voice, split: Split = "validation") -> list[Clip]:
     """Every clip of a split, ordered by id; `LockstepError` if the voice does not fit this cache."""
-    spec = load_spec(cache)
-    _check_match(cache, spec, load_tokenizer(cache / TOKENIZER_FILE), voice)
-    clips = [
-        clip
-        for bucket in spec.buckets
-        for shard in bucket.shards(split)
-        for clip in shard_clips(cache, spec, bucket, shard)
-    ]
+    with ReadLock(cache):
+        spec = load_spec(cache)
+        _check_match(cache, spec, load_tokenizer(cache / spec.tokenizer_file), voice)
+        clips = [
+            clip
+            for bucket in spec.buckets
+            for shard in bucket.shards(split)
+            for clip in shard_clips(cache, spec, bucket, shard)
+        ]
     longest = max(clips, key=lambda clip: len(clip.ids), default=None)
     if longest and len(longest.ids) > voice.most_tokens:
         raise LockstepError(

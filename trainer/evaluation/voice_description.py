@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
-from xtts.shared.cache.cache_spec import ENGLISH, MAX_FRAMES, MAX_TOKENS, TOKENIZER_FILE, CacheSpec
+from xtts.shared.cache.cache_spec import ENGLISH, MAX_FRAMES, MAX_TOKENS, CacheSpec
 from xtts.shared.config import AudioConfig, TextConfig
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.bpe import Merges, check_merges
@@ -113,7 +113,7 @@ def check_voice(described: object, where: str) -> Voice:
 
 def voice_of(cache: Path, spec: CacheSpec) -> Voice:
     """The voice that training on a cache produces."""
-    tokenizer = load_tokenizer(cache / TOKENIZER_FILE)
+    tokenizer = load_tokenizer(cache / spec.tokenizer_file)
     audio = AudioConfig.model_validate(spec.features["audio"])
     return Voice(
         profile=spec.mel_profile.name,

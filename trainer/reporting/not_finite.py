@@ -3,22 +3,21 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from xtts.shared.cache.cache_spec import INDEX_FILE, Split, load_spec, shard_places
+from xtts.shared.cache.cache_spec import CacheSpec, Split, shard_places
 from xtts.shared.cache.clip_index import Kept, iter_index
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.reporting.reporter import StepRows
 
 
-def clip_namer(cache: Path, split: Split) -> Callable[[int, list[tuple[int, int]]], list[str]]:
+def clip_namer(cache: Path, spec: CacheSpec, split: Split) -> Callable[[int, list[tuple[int, int]]], list[str]]:
     """Function from (bucket, [(shard, record)]) to clip ids of a split; it reads the index at its first use."""
     names: dict[tuple[str, int], str] = {}
 
     def name(bucket: int, places: list[tuple[int, int]]) -> list[str]:
-        spec = load_spec(cache)
         if not names:
             files = shard_places(spec)
-            for row in iter_index(cache / INDEX_FILE):
+            for row in iter_index(cache / spec.index_file):
                 if isinstance(row, Kept) and row.place.split == split:
                     names[files[row.place], row.written.position] = row.clip.id
         shards = spec.buckets[bucket].shards(split)
@@ -30,9 +29,10 @@ def clip_namer(cache: Path, split: Split) -> Callable[[int, list[tuple[int, int]
 class SkippedUpdates:
     """Counts the updates that were skipped in a row."""
 
-    def __init__(self, cache: Path, buckets: Sequence[TrainingBucket], most: int) -> None:
+    def __init__(self, cache: Path, spec: CacheSpec, buckets: Sequence[TrainingBucket], most: int) -> None:
         """buckets: those of the loop, most: updates skipped in a row that end the run."""
-        self._names, self._buckets, self._most, self._in_a_row = clip_namer(cache, "train"), buckets, most, 0
+        self._names = clip_namer(cache, spec, "train")
+        self._buckets, self._most, self._in_a_row = buckets, most, 0
 
     def lines(self, rows: StepRows) -> Iterator[str]:
         """A line for each skipped update, with its clips; `LockstepError` after too many in a row."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from xtts.shared.cache.cache_spec import TOKENIZER_FILE, CacheSpec
+from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import TrainingConfig
 from xtts.shared.text.tokenizer import load_tokenizer
 from xtts.trainer.data.batch import Batch, padded_signature
@@ -56,7 +56,7 @@ class Samples:
         number, self.clips = fixed_sentences(cache, spec, wanted)
         self.shown = min(training.samples_heard, len(self.clips))
         """How many sentences, from the first, go to TensorBoard as audio and pictures."""
-        self._tokenizer = load_tokenizer(cache / TOKENIZER_FILE)
+        self._tokenizer = load_tokenizer(cache / spec.tokenizer_file)
         self._recorded: np.ndarray | None = None
         if not self.clips:
             return

@@ -13,6 +13,7 @@ from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import feature_config, feature_differences, follow_text
+from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.checkpoint import (
@@ -42,6 +43,8 @@ class RunPlan:
     """Checkpoint to continue."""
     init_from: Path | None
     """Checkpoint or exported folder whose averaged weights to start from."""
+    lock: ReadLock
+    """Keeps the files of the cache until the run ends, whatever is built there."""
 
     @property
     def steps_done(self) -> int:
@@ -59,10 +62,11 @@ def make_plan(
         config = (str(source.config_file),)
     resolved = resolve(config, assignments, flags)
     cache = cache or (source.cache() if source else None) or Path(DEFAULT_CACHE)
+    lock = ReadLock(cache)
     spec = load_spec(cache)
     resolved = follow_text(resolved, spec.features)
     check_features(resolved, spec, cache)
-    check_files(resolved, cache)
+    check_files(resolved, cache, spec)
     folder = RunFolder(out) if out else source or RunFolder(RUNS / f"{resolved.model.size}-{spec.identity[:8]}")
     named = checkpoint is not None and Path(str(resume)).resolve() == checkpoint.resolve()
     if resume == "":
@@ -82,7 +86,7 @@ def make_plan(
         checkpoint = longer_run(checkpoint, resolved.training)
     return RunPlan(
         config=resolved, cache=cache, spec=spec, folder=folder, resume=checkpoint,
-        init_from=weights.checkpoint if weights else None,
+        init_from=weights.checkpoint if weights else None, lock=lock,
     )  # fmt: skip
 
 
@@ -127,7 +131,7 @@ def check_features(config: Config, spec: CacheSpec, cache: Path) -> None:
         raise LockstepError(str(cache), found=f"built with {key} = {built}", expected=json.dumps(wanted), fix=fix)
 
 
-def check_files(config: Config, cache: Path) -> None:
+def check_files(config: Config, cache: Path, spec: CacheSpec) -> None:
     """Check the cache's files as `data.verify` says."""
     if config.data.verify != "off":
-        (full_check if config.data.verify == "full" else quick_check)(cache)
+        (full_check if config.data.verify == "full" else quick_check)(cache, spec)

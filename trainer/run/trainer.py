@@ -71,8 +71,8 @@ class Trainer:
         self._graph = GraphThread(self._pass_on_signals)
         self._unreported: StepRows | None = None
         self._left_loop = math.nan
-        self._skipped = SkippedUpdates(plan.cache, self.loop.buckets, self.training.max_bad_steps)
-        self._held_out = clip_namer(plan.cache, "validation")
+        self._skipped = SkippedUpdates(plan.cache, plan.spec, self.loop.buckets, self.training.max_bad_steps)
+        self._held_out = clip_namer(plan.cache, plan.spec, "validation")
 
     def _restore(self, state: TrainState) -> None:
         if self.plan.resume:
@@ -257,7 +257,7 @@ class Trainer:
 
 def train(plan: RunPlan, console: Console) -> bool:
     """Run to the last step, or until asked to stop (then False); always leaves a checkpoint."""
-    with plan.folder.exclusive(), Compiler() as compiler:
+    with plan.lock, plan.folder.exclusive(), Compiler() as compiler:
         return _train(Trainer(plan, console, compiler))
 
 

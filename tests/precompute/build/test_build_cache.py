@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from cache_files import index_path
 
 from xtts.precompute.build.build_cache import BuildReport, build_cache
 from xtts.precompute.workers.progress import NullProgress
@@ -40,7 +41,7 @@ def records(cache: Path) -> dict[str, tuple]:
 
 
 def rows(cache: Path) -> dict[str, IndexRow]:
-    return {row.clip.id: row for row in read_index(cache / "index.parquet")}
+    return {row.clip.id: row for row in read_index(index_path(cache))}
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_ledger_has_a_row_and_a_reason_for_every_clip(corpus, tiny_config, tmp_p
         }
     )
     report = build(corpus, tmp_path / "cache", lenient)
-    index = read_index(tmp_path / "cache" / "index.parquet")
+    index = read_index(index_path(tmp_path / "cache"))
     reasons = {row.clip.id: row.rejection.reason for row in index if isinstance(row, Rejected)}
     assert len(index) == 25
     assert reasons == {

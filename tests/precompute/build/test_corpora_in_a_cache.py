@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cache_files import index_path
 from click.testing import CliRunner
 
 from xtts.precompute.build.build_cache import build_cache, explain_build
@@ -94,7 +95,7 @@ def test_the_order_of_the_corpora_does_not_show(place):
 def test_a_corpus_without_a_name_keeps_the_shards_that_it_had_alone(place):
     build("a", cache="alone")
     before = shards("alone")
-    assert b'"corpus"' not in (place / "alone" / "index.parquet").read_bytes()
+    assert b'"corpus"' not in index_path(place / "alone").read_bytes()
     build("a", "b=b", cache="alone")  # b is a speaker, and so a becomes one, which its records hold
     assert before.keys() == of("", shards("alone")).keys()
     (place / "corpora.yaml").write_text("- {data: a, speaker_prefix: ann}\n")
@@ -106,7 +107,7 @@ def test_a_corpus_without_a_name_keeps_the_shards_that_it_had_alone(place):
 
 
 def test_every_clip_is_in_a_shard_of_its_corpus_and_each_corpus_has_some_held_out(place):
-    rows = read_index(place / "cache" / "index.parquet")
+    rows = read_index(index_path(place / "cache"))
     assert len(rows) == 80
     assert {row.clip.corpus for row in rows if row.place.split == "validation"} == {"a", "b"}
     for row in rows:
@@ -159,7 +160,7 @@ def test_verify_finds_what_changed_and_repair_mends(place):
     assert len(problems(A, B, C)) == 40
     victim = sorted(of("b", before))[0]
     (place / "cache" / victim).write_bytes(b"broken")
-    (place / "cache" / "index.parquet").unlink()
+    index_path(place / "cache").unlink()
     spec = (place / "cache" / "cache.json").read_bytes()
     with pytest.raises(LockstepError):
         problems(A, repair=True)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from cache_files import index_path, tokenizer_path
 from click.testing import CliRunner
 
 from xtts.precompute.build.build_cache import build_cache
@@ -64,9 +65,9 @@ def test_another_language_stops_the_build_and_is_kept_whole_in_its_own(corpus, t
     assert not (tmp_path / "features" / "cache.json").exists()
     report = build(root, tmp_path / "features", f"text.language={language}")
     assert report.spec.statistics.clips == 12
-    rows = read_index(tmp_path / "features" / "index.parquet")
+    rows = read_index(index_path(tmp_path / "features"))
     assert all(isinstance(row, Kept) and not row.tokens.left_out for row in rows)
-    tokenizer = load_tokenizer(tmp_path / "features" / "tokenizer.json")
+    tokenizer = load_tokenizer(tokenizer_path(tmp_path / "features"))
     ids = tokenizer.encode(text).ids
     assert tokenizer.languages == (language,) == tuple(load_spec(tmp_path / "features").languages)
     assert all(
@@ -107,16 +108,16 @@ def test_a_text_without_a_letter_is_rejected(corpus, tmp_path):
 def test_the_alphabet_keeps_its_ids_while_clips_come_and_go(corpus, tmp_path):
     root, cache, settings = corpus(GERMAN, "Eine Pause."), tmp_path / "features", ["text.language=de"]
     build(root, cache, *settings)
-    before = load_tokenizer(cache / "tokenizer.json").symbols
+    before = load_tokenizer(tokenizer_path(cache)).symbols
     lines = (root / "metadata.csv").read_text(encoding="utf-8").splitlines()
     (root / "metadata.csv").write_text("\n".join(lines[1::2]) + "\n", encoding="utf-8")  # no umlaut is left
     build(root, cache, *settings)
-    assert load_tokenizer(cache / "tokenizer.json").symbols == before
+    assert load_tokenizer(tokenizer_path(cache)).symbols == before
     (root / "metadata.csv").write_text(
         "\n".join([*lines[1::2], "tone-0000|Ein Café in Győr."]) + "\n", encoding="utf-8"
     )
     build(root, cache, *settings)
-    assert load_tokenizer(cache / "tokenizer.json").symbols == (*before, "y", "é", "ő")
+    assert load_tokenizer(tokenizer_path(cache)).symbols == (*before, "y", "é", "ő")
 
 
 def manifest(root, languages):
@@ -133,14 +134,14 @@ def test_every_clip_is_read_in_its_own_language(corpus, tmp_path):
     root, cache = corpus("x"), tmp_path / "features"
     path = manifest(root, [("en-US", "Plain words, café."), ("fa_IR", PERSIAN), ("de", GERMAN)] * 4)
     build(path, cache, "text.max_unknown_share=0.1")
-    spec, tokenizer, stored = load_spec(cache), load_tokenizer(cache / "tokenizer.json"), records(cache)
+    spec, tokenizer, stored = load_spec(cache), load_tokenizer(tokenizer_path(cache)), records(cache)
     assert spec.languages == list(tokenizer.languages) == ["en", "fa", "de"]
     assert [stored[f"tone-{i:04d}"].language for i in range(3)] == [0, 1, 2]
     first = stored["tone-0000"]
     assert tokenizer.decode(first.tokens[: first.token_length].tolist()) == "plain words, cafe."
     third = stored["tone-0002"]
     assert tokenizer.decode(third.tokens[: third.token_length].tolist()) == GERMAN.lower()
-    assert [row.clip.language for row in read_index(cache / "index.parquet")][:3] == ["en", "fa", "de"]
+    assert [row.clip.language for row in read_index(index_path(cache))][:3] == ["en", "fa", "de"]
     assert not build(path, cache, "text.max_unknown_share=0.1").changed
 
 
@@ -167,7 +168,7 @@ def test_the_fifth_column_of_metadata_names_the_language(corpus, tmp_path):
     root, cache = corpus(f"{GERMAN}|{GERMAN}|Jonas|de", "Plain words.|Plain words.|Ann|en"), tmp_path / "features"
     build(root, cache)
     assert load_spec(cache).languages == ["en", "de"]
-    assert {row.clip.language for row in read_index(cache / "index.parquet")} == {"de", "en"}
+    assert {row.clip.language for row in read_index(index_path(cache))} == {"de", "en"}
 
 
 def test_a_language_that_is_no_code_is_an_error_with_its_line(corpus, tmp_path):

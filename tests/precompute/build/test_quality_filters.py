@@ -1,6 +1,5 @@
 """`data.filters`: what is broken on purpose is rejected with its figure, and a rebuild equals a fresh build."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -10,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from cache_files import index_path, replace_index
 from click.testing import CliRunner
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.cli import main
 from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.cache.cache_spec import load_spec, spec_bytes
+from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import Kept, Rejected, index_bytes, read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -133,10 +133,7 @@ def make_undecodable(corpus):
 
 def forget_quality(cache):
     """The cache as an earlier version wrote it."""
-    index = index_bytes([replace(row, quality=None) for row in read_index(cache / "index.parquet")])
-    (cache / "index.parquet").write_bytes(index)
-    spec = load_spec(cache).model_copy(update={"index_sha256": hashlib.sha256(index).hexdigest()})
-    (cache / "cache.json").write_bytes(spec_bytes(spec))
+    replace_index(cache, index_bytes([replace(row, quality=None) for row in read_index(index_path(cache))]))
 
 
 def problems(cache, corpus, **options):
@@ -147,7 +144,7 @@ def problems(cache, corpus, **options):
 
 
 def test_each_broken_clip_is_rejected_with_filter_value_and_limit(filtered):
-    rejected = {row.clip.id: row for row in read_index(filtered / "index.parquet") if isinstance(row, Rejected)}
+    rejected = {row.clip.id: row for row in read_index(index_path(filtered)) if isinstance(row, Rejected)}
     assert {name: row.rejection.reason for name, row in rejected.items()} == {n: b[0] for n, b in BROKEN.items()}
     for name, (_, setting, value) in BROKEN.items():
         detail = rejected[name].rejection.detail
@@ -170,7 +167,7 @@ def test_without_filters_cache_json_says_nothing_of_them(unfiltered, filtered):
 
 
 def test_every_kept_clip_is_measured_where_it_is_decoded(unfiltered):
-    rows = {row.clip.id: row for row in read_index(unfiltered / "index.parquet")}
+    rows = {row.clip.id: row for row in read_index(index_path(unfiltered))}
     assert all(isinstance(row, Kept) and row.quality for row in rows.values())
     assert rows["clip-08"].quality.noise_floor_db == pytest.approx(-60, abs=1)
     assert rows["clip-01"].quality.noise_floor_db == pytest.approx(-30, abs=1)
@@ -248,7 +245,7 @@ def test_a_cache_of_an_earlier_version_keeps_its_bytes_and_is_measured_for_a_fil
     corpus, cache = copied
     forget_quality(cache)
     before = tree(cache)
-    assert before["index.parquet"] != (unfiltered / "index.parquet").read_bytes()
+    assert index_path(cache).name != index_path(unfiltered).name
     report, progress = build(corpus, cache)
     assert not report.changed
     assert progress.stages == {"scan": 0, "features": 0}
@@ -268,10 +265,10 @@ def test_a_cache_is_measured_as_a_whole_or_not_at_all(copied):
     soundfile.write(corpus / "wavs" / "clip-08.wav", 0.5 * syllables(8), RATE)
     report, _ = build(corpus, cache)
     assert report.written_shards == 1
-    assert not any(row.quality for row in read_index(cache / "index.parquet"))
+    assert not any(row.quality for row in read_index(index_path(cache)))
     assert not build(corpus, cache)[0].changed
     before = tree(cache)
-    (cache / "index.parquet").unlink()
+    index_path(cache).unlink()
     assert problems(cache, corpus, repair=True) == []
     assert tree(cache) == before
 
@@ -285,7 +282,7 @@ def test_a_lost_index_is_made_again_to_the_same_bytes(copied, filtered, filters,
     if earlier:
         forget_quality(cache)
     before = tree(cache)
-    (cache / "index.parquet").unlink()
+    index_path(cache).unlink()
     assert problems(cache, corpus, repair=True) == []
     assert tree(cache) == before
 

@@ -13,13 +13,15 @@ from pathlib import Path
 
 import pytest
 import soundfile
+from cache_files import index_path, replace_index, tokenizer_path
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.check.verify_command import VerifyRequest, run_verify
 from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.cache.cache_spec import load_spec, spec_bytes
+from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import from_columns, index_bytes, read_index, to_columns
 from xtts.shared.errors import LockstepError
+from xtts.shared.system.folder_lock import LOCK_FILES
 
 COMMAND = [sys.executable, "-c", "from xtts.precompute.cli import main; main()", "verify"]
 
@@ -95,14 +97,11 @@ def test_deep_compares_with_a_second_computation(place):
 def forge_index(cache: Path, clip_id: str, audio: Path) -> None:
     """Make the index say that the stored features are of that audio."""
     stat, digest = audio.stat(), hashlib.sha256(audio.read_bytes()).hexdigest()
-    columns = to_columns(read_index(cache / "index.parquet"))
+    columns = to_columns(read_index(index_path(cache)))
     news = {"audio_sha256": digest, "source_bytes": stat.st_size, "source_mtime_ns": stat.st_mtime_ns}
     for name, value in news.items():
         columns[name][columns["id"].index(clip_id)] = value
-    data = index_bytes(from_columns(columns))
-    (cache / "index.parquet").write_bytes(data)
-    spec = load_spec(cache).model_copy(update={"index_sha256": hashlib.sha256(data).hexdigest()})
-    (cache / "cache.json").write_bytes(spec_bytes(spec))
+    replace_index(cache, index_bytes(from_columns(columns)))
 
 
 def breakages() -> dict[str, object]:
@@ -136,11 +135,11 @@ def test_repair_makes_a_shard_again_and_nothing_else(place, breakage):
     assert {p: p.stat().st_ino for p in others} == others
 
 
-@pytest.mark.parametrize("name", ["index.parquet", "tokenizer.json"])
+@pytest.mark.parametrize("name", [index_path, tokenizer_path])
 @pytest.mark.parametrize("breakage", ["flipped", "missing"])
 def test_repair_makes_small_files_again(place, name, breakage):
     whole = tree(place / "cache")
-    breakages()[breakage](place / "cache" / name)
+    breakages()[breakage](name(place / "cache"))
     assert check(place, repair=True)[0] == 0
     assert tree(place / "cache") == whole
 
@@ -148,7 +147,7 @@ def test_repair_makes_small_files_again(place, name, breakage):
 def test_a_lost_index_is_summed_by_workers(place, monkeypatch):
     """Each has one thread, as when the cache was built; a sum by several threads has other last digits."""
     whole = tree(place / "cache")
-    (place / "cache" / "index.parquet").unlink()
+    index_path(place / "cache").unlink()
     monkeypatch.setattr("xtts.precompute.check.repair.mel_sums", None)  # of this process, not of its workers
     assert check(place, repair=True)[0] == 0
     assert tree(place / "cache") == whole
@@ -173,10 +172,10 @@ def test_repair_refuses_a_corpus_that_changed(place):
 
 
 def test_index_and_shard_broken_together_ask_for_a_new_build(place):
-    (place / "cache" / "index.parquet").unlink()
+    index_path(place / "cache").unlink()
     (place / "cache" / load_spec(place / "cache").buckets[1].train[0].file).unlink()
     with pytest.raises(
-        LockstepError, match=r"unreadable as well as index\.parquet .* run xtts-precompute build --fresh"
+        LockstepError, match=r"unreadable as well as index-\w+\.parquet .* run xtts-precompute build --fresh"
     ):
         check(place, repair=True)
 
@@ -220,7 +219,7 @@ def test_repair_as_a_command(place):
 @pytest.mark.slow
 def test_200_flipped_bits_and_50_truncations_are_all_found(place):
     generator, cache = random.Random(1), place / "cache"
-    files = sorted(p for p in cache.rglob("*") if p.is_file())
+    files = sorted(p for p in cache.rglob("*") if p.is_file() and p.name not in LOCK_FILES)
     sizes = [p.stat().st_size for p in files]
     for number in range(250):
         path = generator.choices(files, weights=sizes)[0] if number % 5 else generator.choice(files)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cache_files import index_path, tokenizer_path
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, spec_bytes
@@ -26,7 +27,7 @@ def findings(cache: Path) -> str:
 
 def shard_rows(cache: Path) -> list[Kept]:
     """The index' rows of the first shard, by position."""
-    rows = (r for r in read_index(cache / "index.parquet") if r.place == Place("train", 0, 0))
+    rows = (r for r in read_index(index_path(cache)) if r.place == Place("train", 0, 0))
     return sorted(rows, key=lambda row: row.written.position)
 
 
@@ -59,7 +60,7 @@ def rewrite_record(cache: Path, number: int, change: Callable[[Record], Record])
 
 def test_a_whole_cache_is_sound(cache):
     assert findings(cache) == ""
-    quick_check(cache)
+    quick_check(cache, load_spec(cache))
 
 
 @pytest.mark.parametrize("at", [0, 9, 40, 1000, -1, -3, -2000])
@@ -68,11 +69,11 @@ def test_a_flipped_bit_is_found_and_its_clip_named(cache, at):
     data = bytearray(path.read_bytes())
     data[at] ^= 4
     path.write_bytes(data)
-    quick_check(cache)
+    quick_check(cache, load_spec(cache))
     number = 0 if at >= 0 else load_spec(cache).buckets[0].train[0].records - 1
     row = next(
         r
-        for r in read_index(cache / "index.parquet")
+        for r in read_index(index_path(cache))
         if (r.place.split, r.place.bucket, r.written.position) == ("train", 0, number)
     )
     file = path.relative_to(cache)
@@ -87,7 +88,7 @@ def test_a_truncated_shard_is_found(cache, keep):
     path.write_bytes(path.read_bytes()[:keep])
     assert f"{path.relative_to(cache)}: truncated to {path.stat().st_size} bytes, expected " in findings(cache)
     with pytest.raises(LockstepError, match="truncated to") as caught:
-        quick_check(cache)
+        quick_check(cache, load_spec(cache))
     assert caught.value.exit_code == 1
 
 
@@ -107,7 +108,7 @@ def test_missing_extra_and_swapped_shards_are_found(cache):
     path.unlink()
     assert f"{path.relative_to(cache)}: missing" in findings(cache)
     with pytest.raises(LockstepError, match="missing"):
-        quick_check(cache)
+        quick_check(cache, load_spec(cache))
 
 
 def test_a_shard_that_links_elsewhere_is_refused(cache, tmp_path):
@@ -116,7 +117,7 @@ def test_a_shard_that_links_elsewhere_is_refused(cache, tmp_path):
     path.symlink_to(tmp_path / "elsewhere")
     assert "a link that leaves the cache" in findings(cache)
     with pytest.raises(LockstepError, match="a link that leaves the cache"):
-        quick_check(cache)
+        quick_check(cache, load_spec(cache))
 
 
 def test_an_edited_spec_is_refused(cache):
@@ -138,8 +139,9 @@ def test_another_format_and_no_cache_are_refused(cache, tmp_path):
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize("name", ["index.parquet", "tokenizer.json"])
-def test_small_files_are_checked(cache, name):
+@pytest.mark.parametrize("place", [index_path, tokenizer_path])
+def test_small_files_are_checked(cache, place):
+    name = place(cache).name
     data = bytearray((cache / name).read_bytes())
     data[len(data) // 2] ^= 1
     (cache / name).write_bytes(data)
@@ -147,17 +149,18 @@ def test_small_files_are_checked(cache, name):
     (cache / name).unlink()
     assert f"{name}: missing" in findings(cache)
     with pytest.raises(LockstepError, match=f"{name}: missing"):
-        quick_check(cache)
+        quick_check(cache, load_spec(cache))
 
 
 def test_an_index_that_disagrees_is_found(cache):
-    rows = read_index(cache / "index.parquet")
+    rows = read_index(index_path(cache))
     data = index_bytes(rows[1:])
-    (cache / "index.parquet").write_bytes(data)
+    index_path(cache).write_bytes(data)
     write_spec(cache, lambda fields: fields.update(index_sha256=hashlib.sha256(data).hexdigest()))
     report = findings(cache)
-    assert "index.parquet: 23 rows, expected 24 as in cache.json" in report
-    assert "index.parquet: 23 kept clips, expected 24 as in cache.json" in report
+    name = index_path(cache).name
+    assert f"{name}: 23 rows, expected 24 as in cache.json" in report
+    assert f"{name}: 23 kept clips, expected 24 as in cache.json" in report
 
 
 @pytest.mark.parametrize(
@@ -219,12 +222,12 @@ def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache, every_digest
 
 @pytest.mark.parametrize("column", ["record_sha256", "id", "mel_length"])
 def test_a_changed_index_is_compared_with_every_record(cache, column):
-    columns, row = to_columns(read_index(cache / "index.parquet")), shard_rows(cache)[2]
+    columns, row = to_columns(read_index(index_path(cache))), shard_rows(cache)[2]
     other = {"record_sha256": "0" * 64, "id": "someone", "mel_length": 1}
     columns[column][columns["id"].index(row.clip.id)] = other[column]
     data = index_bytes(from_columns(columns))
-    (cache / "index.parquet").write_bytes(data)
+    index_path(cache).write_bytes(data)
     report = findings(cache)
-    assert report.startswith("index.parquet: other content than when it was written")
+    assert report.startswith(f"{index_path(cache).name}: other content than when it was written")
     shown = "someone" if column == "id" else row.clip.id
     assert f"{load_spec(cache).buckets[0].train[0].file} record 2 ({shown}): " in report

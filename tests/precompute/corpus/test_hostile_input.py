@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import soundfile
+from cache_files import index_path
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,6 @@ from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import digest_of, load_spec
 from xtts.shared.cache.clip_index import REASONS, Rejected, read_index
-from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
@@ -55,6 +55,8 @@ def forge(cache: Path, change: Callable[[dict], object]) -> None:
         (lambda f: f["buckets"][0].update(frames=2**40), "buckets.0.frames: input should be less than"),
         (lambda f: f["buckets"][0].update(tokens=-8), "buckets.0.tokens: input should be greater than 0"),
         (lambda f: f["buckets"].extend(f["buckets"] * 60), "buckets: list should have at most 100"),
+        (lambda f: f.update(index_file="../index.parquet"), "index_file: string should match"),
+        (lambda f: f.update(tokenizer_file="cache.json"), "tokenizer_file: string should match"),
         (lambda f: f.update(index_rows=2**60), "index_rows: input should be less than"),
         (lambda f: f.update(mel_channels=4096), "mel profile 'hifigan' with numbers that"),
         (lambda f: f["profile"].update(name="future"), "mel profile 'future' with numbers that"),
@@ -67,7 +69,7 @@ def forge(cache: Path, change: Callable[[dict], object]) -> None:
 )
 def test_forged_specs_are_refused_before_anything_is_read(cache, change, message):
     forge(cache, change)
-    for check in (load_spec, quick_check, lambda c: verify_cache(c, threads=1)):
+    for check in (load_spec, lambda c: verify_cache(c, threads=1)):
         with pytest.raises(LockstepError, match=message) as caught:
             check(cache)
         assert caught.value.exit_code == 1
@@ -92,17 +94,17 @@ def test_a_record_that_claims_any_length_is_not_allocated(cache):
 
 
 def test_an_index_of_other_columns_or_endless_rows(cache, monkeypatch):
-    pq.write_table(pa.table({"id": pa.array(["a"])}), cache / "index.parquet")
+    pq.write_table(pa.table({"id": pa.array(["a"])}), index_path(cache))
     with pytest.raises(LockstepError, match="other columns than this version writes"):
-        read_index(cache / "index.parquet")
+        read_index(index_path(cache))
     monkeypatch.setattr("xtts.shared.cache.clip_index._MOST_ROWS", 0)
     with pytest.raises(LockstepError, match="1 rows"):
-        read_index(cache / "index.parquet")
+        read_index(index_path(cache))
 
 
 def forged_index(cache: Path, **columns: object) -> bytes:
     """The index with other columns, each of one value."""
-    table = pq.read_table(cache / "index.parquet")
+    table = pq.read_table(index_path(cache))
     for name, value in columns.items():
         at = table.schema.get_field_index(name)
         field = table.schema.field(name)
@@ -116,9 +118,9 @@ def forged_index(cache: Path, **columns: object) -> bytes:
     "columns", [{"position": None}, {"mel_length": None}, {"source": None}, {"status": "rejected"}, {"status": "lost"}]
 )
 def test_a_row_that_lacks_what_its_status_says_is_refused(cache, tiny_corpus, tiny_config, columns):
-    (cache / "index.parquet").write_bytes(forged_index(cache, **columns))
+    index_path(cache).write_bytes(forged_index(cache, **columns))
     with pytest.raises(LockstepError, match=r"cannot be read \(a row that is '\w+' lacks what such a row has\)"):
-        read_index(cache / "index.parquet")
+        read_index(index_path(cache))
     assert verify_cache(cache, threads=1)[-1].found.startswith("cannot be read")
     build_cache(tiny_corpus, cache, tiny_config, workers=1, progress=NullProgress())
     assert verify_cache(cache, threads=1) == []
@@ -126,7 +128,7 @@ def test_a_row_that_lacks_what_its_status_says_is_refused(cache, tiny_corpus, ti
 
 def test_rows_that_point_nowhere_do_not_crash_a_build(cache, tiny_corpus, tiny_config):
     data = forged_index(cache, bucket=77, shard=-1, position=-9)
-    (cache / "index.parquet").write_bytes(data)
+    index_path(cache).write_bytes(data)
     forge(cache, lambda f: f.update(index_sha256=hashlib.sha256(data).hexdigest()))
     assert "names a shard that the cache does not have" in "\n".join(map(str, verify_cache(cache, threads=1)))
     build_cache(tiny_corpus, cache, tiny_config, workers=1, progress=NullProgress())
@@ -192,7 +194,7 @@ def shortcomings(cache: Path, message: str, metadata: bytes) -> list[str]:
         several = [f"a message of several lines: {message!r}"] if "\n" in message else []
         return several + (["a refused corpus left a cache"] if (cache / "cache.json").exists() else [])
     unsound = [f"an unsound cache: {finding}" for finding in verify_cache(cache, threads=1)]
-    rows = read_index(cache / "index.parquet")
+    rows = read_index(index_path(cache))
     why = {row.clip.id: row.rejection.reason for row in rows if isinstance(row, Rejected)}
     strange = [f"{name!r} is rejected as {reason!r}" for name, reason in why.items() if reason not in REASONS]
     lines = sum(bool(line.strip()) for line in metadata.decode("utf-8-sig").split("\n"))
@@ -208,7 +210,7 @@ def test_every_shortcoming_is_seen_and_named(cache, tiny_corpus):
         "a message of several lines: 'one\\nTraceback'", "a refused corpus left a cache",
     ]  # fmt: skip
     data = forged_index(cache, status="rejected", reason="bad luck")
-    (cache / "index.parquet").write_bytes(data)
+    index_path(cache).write_bytes(data)
     forge(cache, lambda f: f.update(index_sha256=hashlib.sha256(data).hexdigest()))
     found = shortcomings(cache, "", metadata)
     assert any(line.startswith("an unsound cache: ") for line in found)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from cache_files import index_path
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.corpus.listing import read_corpus
@@ -34,7 +35,7 @@ def rejected(data: Path, cache: Path, **options: str) -> dict[str, str]:
     """Id to reason of the clips that a build rejects."""
     config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.95})
     build_cache(data, cache, config, workers=1, progress=NullProgress(), **options)
-    return {row.clip.id: row.rejection.reason for row in read_index(cache / "index.parquet")
+    return {row.clip.id: row.rejection.reason for row in read_index(index_path(cache))
             if isinstance(row, Rejected)}  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import soundfile
+from cache_files import index_path
 
 from xtts.precompute.archives import parquet_rows
 from xtts.precompute.archives.parquet_pages import page_sizes, read_footer
@@ -52,7 +53,7 @@ def test_what_cannot_be_used_of_a_file_is_a_row_of_the_ledger(tmp_path):
     data = put(tmp_path / "x.parquet", [wav(), None, b"", b"no audio", wav(1.0, 48_000), wav()], row_group_size=4)
     config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.95})
     build_cache(data, tmp_path / "cache", config, workers=1, progress=NullProgress())
-    rows = {row.clip.id: row for row in read_index(tmp_path / "cache" / "index.parquet")}
+    rows = {row.clip.id: row for row in read_index(index_path(tmp_path / "cache"))}
     assert {name: (row.rejection.reason, row.rejection.detail) for name, row in rows.items()
             if isinstance(row, Rejected)} == {
         "1": ("missing audio", "the row holds none"), "2": ("empty audio", "a file of 0 bytes"),

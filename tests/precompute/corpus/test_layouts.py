@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cache_files import index_path
 from click.testing import CliRunner
 
 from xtts.precompute.build.build_cache import build_cache
@@ -158,7 +159,7 @@ def build_rejected(data: Path, cache: Path, **options: str) -> dict[str, str]:
     """Id to reason of the clips that a build of this corpus rejects."""
     config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.95})
     build_cache(data, cache, config, workers=1, progress=NullProgress(), **options)
-    return {row.clip.id: row.rejection.reason for row in read_index(cache / "index.parquet")
+    return {row.clip.id: row.rejection.reason for row in read_index(index_path(cache))
             if isinstance(row, Rejected)}  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from cache_files import index_path
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
@@ -60,7 +61,7 @@ def test_whole_recordings_are_clips(tmp_path, name):
     build_cache(path.parent, cache, load_config("tiny"), workers=1, progress=NullProgress())
     assert verify_cache(cache, threads=1) == []
     assert load_spec(cache).speakers == ["ann"]
-    rows = read_index(cache / "index.parquet")
+    rows = read_index(index_path(cache))
     assert [(row.clip.id, row.clip.source, row.clip.text) for row in rows] == [
         ("one", "a.wav", "first of two"), ("two", "b.wav", "second"),
     ]  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from cache_files import index_path
 
 from xtts.precompute.build.build_cache import BuildReport, build_cache
 from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
@@ -110,11 +111,11 @@ def test_the_ledger_says_where_a_segment_lies_and_an_index_without_segments_does
     import pyarrow.parquet as pq
 
     build(write_nemo(tmp_path / "nemo", recordings), tmp_path / "cache")
-    rows = {row.clip.id: row for row in read_index(tmp_path / "cache/index.parquet")}
+    rows = {row.clip.id: row for row in read_index(index_path(tmp_path / "cache"))}
     assert [(rows[f"one{i}"].clip.start, rows[f"one{i}"].clip.duration) for i in range(len(SPANS))] == SPANS
     assert all(row.audio and row.audio.seconds == pytest.approx(row.clip.duration, abs=1e-4) for row in rows.values())
     build(write_cut(tmp_path / "files", recordings), tmp_path / "cache-files")
-    names = pq.read_schema(tmp_path / "cache-files/index.parquet").names
+    names = pq.read_schema(index_path(tmp_path / "cache-files")).names
     assert not {"start", "duration", "member", "source_offset"} & set(names)
 
 
@@ -133,7 +134,7 @@ def rewritten(data: Path, cache: Path, change: Callable[[], None]) -> set[str]:
     build(data, cache)
     assert verify_cache(cache, threads=1) == []
     changed = {file for file in shards(cache) if (cache / file).stat().st_ino != before.get(file)}
-    places = {(row.place.split, row.place.bucket, row.place.shard): row for row in read_index(cache / "index.parquet")
+    places = {(row.place.split, row.place.bucket, row.place.shard): row for row in read_index(index_path(cache))
               if isinstance(row, Kept)}  # fmt: skip
     assert places
     spec = load_spec(cache)
@@ -150,7 +151,7 @@ def many_shards(monkeypatch) -> None:
 
 
 def shard_of(cache: Path, clip_id: str) -> str:
-    (row,) = (row for row in read_index(cache / "index.parquet") if row.clip.id == clip_id)
+    (row,) = (row for row in read_index(index_path(cache)) if row.clip.id == clip_id)
     assert isinstance(row, Kept)
     spec = load_spec(cache)
     bucket = spec.buckets[row.place.bucket]
@@ -193,7 +194,7 @@ def test_a_segment_beyond_its_recording_is_a_row_of_the_ledger(tmp_path, recordi
         data, tmp_path / "cache", config("shapes.max_reject_fraction=0.5"), workers=1, progress=NullProgress()
     )
     assert report.rejected == {"unreadable audio": 1}
-    (row,) = (row for row in read_index(tmp_path / "cache/index.parquet") if isinstance(row, Rejected))
+    (row,) = (row for row in read_index(index_path(tmp_path / "cache")) if isinstance(row, Rejected))
     assert row.rejection.detail == "a segment of 1 s from 8 s on, of 8.5 s"
 
 

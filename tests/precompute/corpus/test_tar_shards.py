@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from cache_files import index_path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -124,7 +125,7 @@ def test_a_removed_member_rewrites_the_shard_that_held_it(tmp_path, many_shards)
     data, cache = tmp_path / "data", tmp_path / "cache"
     first, _ = many(data)
     build(data, cache)
-    rows = {row.clip.id: row for row in read_index(cache / "index.parquet")}
+    rows = {row.clip.id: row for row in read_index(index_path(cache))}
     before, inodes = shards(cache), {file: (cache / file).stat().st_ino for file in shards(cache)}
     place = rows["clip00"].place
     held = [file for file in before if place and file.startswith(f"{place.split}/bucket-00/shard-{place.shard:05}-")]
@@ -135,7 +136,7 @@ def test_a_removed_member_rewrites_the_shard_that_held_it(tmp_path, many_shards)
     touched = {file for file in before if file not in after or (cache / file).stat().st_ino != inodes[file]}
     assert len(before) > 3
     assert touched == set(held)
-    assert "clip00" not in {row.clip.id for row in read_index(cache / "index.parquet")}
+    assert "clip00" not in {row.clip.id for row in read_index(index_path(cache))}
 
 
 def test_a_changed_member_rewrites_its_shard_alone(tmp_path, many_shards):

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import soundfile
+from cache_files import index_path
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
@@ -67,7 +68,7 @@ def test_a_cache_of_trimmed_and_levelled_clips(tmp_path):
     build_cache(
         tmp_path / "corpus", tmp_path / "cache", load_config("tiny", flags=flags), workers=1, progress=NullProgress()
     )
-    rows = {row.clip.id: row for row in read_index(tmp_path / "cache" / "index.parquet")}
+    rows = {row.clip.id: row for row in read_index(index_path(tmp_path / "cache"))}
     assert rows["mute"].rejection == Rejection("empty audio", "only digital silence")
     kept = [row for row in rows.values() if isinstance(row, Kept)]
     assert {notes_of(row) for row in kept} <= {f"no normalised column; trimmed 0.{cut} s" for cut in range(58, 63)}

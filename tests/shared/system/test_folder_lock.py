@@ -1,11 +1,15 @@
-"""One process per folder; a system without file locks is told in words."""
+"""One process changes a folder, any number read it; a system or a disk without locks is told in words."""
 
+import errno
+import fcntl
+import os
+import subprocess
 import sys
 
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.shared.system.folder_lock import exclusive
+from xtts.shared.system.folder_lock import ReadLock, exclusive, without_readers
 
 
 def test_a_second_lock_of_a_folder_is_refused_until_the_first_ends(tmp_path):
@@ -16,10 +20,99 @@ def test_a_second_lock_of_a_folder_is_refused_until_the_first_ends(tmp_path):
     ):
         pass
     with exclusive(tmp_path):
-        assert not list(tmp_path.iterdir())
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+def test_the_locked_file_is_open_for_writing(tmp_path, monkeypatch):
+    """NFS answers EBADF to an exclusive lock on anything else."""
+    seen, real = [], fcntl.flock
+
+    def flock(descriptor, operation):
+        if operation & fcntl.LOCK_EX:
+            seen.append(fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE)
+            assert os.path.isfile(f"/proc/self/fd/{descriptor}")
+        real(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with exclusive(tmp_path), without_readers(tmp_path) as free:
+        assert free
+    assert seen == [os.O_RDWR, os.O_RDWR]
 
 
 def test_without_fcntl_the_systems_that_do_are_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "fcntl", None)
     with pytest.raises(LockstepError, match=r"no fcntl, as on Windows\), expected Linux, macOS or WSL2"):
         exclusive(tmp_path).__enter__()
+    with ReadLock(tmp_path) as lock, without_readers(tmp_path) as free:
+        assert (lock.held, free) == (False, False)
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EBADF, errno.ENOSYS, errno.EINVAL])
+def test_a_file_system_without_locks_is_one_line_and_does_not_stop_readers(monkeypatch, tmp_path, code):
+    def flock(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(LockstepError) as caught, exclusive(tmp_path):
+        pass
+    message = str(caught.value)
+    assert f"{tmp_path}/.lock: this file system cannot lock a file ({os.strerror(code)}), expected locks" in message
+    assert "NFS" in caught.value.fix
+    with ReadLock(tmp_path) as lock, without_readers(tmp_path) as free:
+        assert (lock.held, free) == (False, False)
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.ENOSPC])
+def test_a_folder_that_cannot_be_written_to(monkeypatch, tmp_path, code):
+    real = os.open
+
+    def opened(path, flags, *mode):
+        if flags & os.O_CREAT and not os.path.exists(path):
+            raise OSError(code, os.strerror(code))
+        return real(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", opened)
+    with pytest.raises(LockstepError, match=r"\.lock: cannot be opened for writing") as caught, exclusive(tmp_path):
+        pass
+    assert os.strerror(code) in caught.value.found
+    with ReadLock(tmp_path) as lock:
+        assert not lock.held
+    (tmp_path / ".readers").write_bytes(b"")  # by a build, on a disk that is mounted here without write access
+    with ReadLock(tmp_path) as lock:
+        assert lock.held
+
+
+def test_readers_share_and_are_waited_for_by_nobody(tmp_path):
+    first, second = ReadLock(tmp_path), ReadLock(tmp_path)
+    assert first.held
+    assert second.held
+    first.release()
+    first.release()
+    with without_readers(tmp_path) as free:
+        assert not free
+    del second  # nobody reads any more
+    with without_readers(tmp_path) as free:
+        assert free
+    assert not first.held
+
+
+def test_a_reader_that_was_killed_holds_nothing(tmp_path):
+    code = (
+        f"from pathlib import Path; from xtts.shared.system.folder_lock import ReadLock; "
+        f"lock = ReadLock(Path({str(tmp_path)!r})); print(lock.held, flush=True); input()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "True\n"
+    with without_readers(tmp_path) as free:
+        assert not free
+    process.kill()
+    process.communicate()
+    with without_readers(tmp_path) as free:
+        assert free
+
+
+def test_a_folder_that_is_not_there_has_no_reader(tmp_path):
+    with ReadLock(tmp_path / "nowhere") as lock:
+        assert not lock.held
+    assert not (tmp_path / "nowhere").exists()

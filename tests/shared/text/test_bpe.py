@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from cache_files import index_path, tokenizer_path
 
 from xtts.precompute.build.build_cache import BuildReport, build_cache
 from xtts.precompute.build.commit import tokenizer_bytes
@@ -87,27 +88,27 @@ def test_the_order_of_the_texts_and_the_process_do_not_matter(learned):
 def test_the_cache_holds_it_and_worker_counts_give_the_same_bytes(corpus, tmp_path, learned):
     spec = build(corpus, tmp_path / "one").spec
     assert build(corpus, tmp_path / "two", workers=2).spec == spec
-    assert load_tokenizer(tmp_path / "one" / "tokenizer.json") == learned
+    assert load_tokenizer(tokenizer_path(tmp_path / "one")) == learned
     assert spec.vocabulary == learned.size
-    rows = read_index(tmp_path / "one" / "index.parquet")
+    rows = read_index(index_path(tmp_path / "one"))
     assert [row.tokens.token_length for row in rows] == [len(learned.encode(text).ids) for text in TEXTS]
 
 
 def test_it_stays_while_clips_come_and_go_and_is_learned_again_with_other_settings(corpus, tmp_path):
     cache = tmp_path / "cache"
     build(corpus, cache)
-    before = load_tokenizer(cache / "tokenizer.json")
+    before = load_tokenizer(tokenizer_path(cache))
     metadata = corpus / "metadata.csv"
     metadata.write_text(metadata.read_text().replace("feather gathers", "zigzag zigzags"))
     build(corpus, cache)
-    assert load_tokenizer(cache / "tokenizer.json") == before
+    assert load_tokenizer(tokenizer_path(cache)) == before
     assert not build(corpus, cache).changed
     build(corpus, cache, **{"text.add_blank": True})
-    assert load_tokenizer(cache / "tokenizer.json").symbols != before.symbols
+    assert load_tokenizer(tokenizer_path(cache)).symbols != before.symbols
     build(corpus, cache, **{"text.bpe_vocabulary": 65})
-    again = load_tokenizer(cache / "tokenizer.json")
+    again = load_tokenizer(tokenizer_path(cache))
     build(corpus, cache, fresh=True, **{"text.bpe_vocabulary": 65})
-    assert load_tokenizer(cache / "tokenizer.json") == again
+    assert load_tokenizer(tokenizer_path(cache)) == again
 
 
 def test_without_the_library_the_message_names_the_extra(corpus, tmp_path, monkeypatch):
@@ -130,5 +131,5 @@ def test_a_voice_keeps_it(corpus, tmp_path):
 
     spec = build(corpus, tmp_path / "cache").spec
     record = json.loads(voice_of(tmp_path / "cache", spec).model_dump_json())
-    assert Voice.model_validate(record).symbol_table == load_tokenizer(tmp_path / "cache" / "tokenizer.json")
+    assert Voice.model_validate(record).symbol_table == load_tokenizer(tokenizer_path(tmp_path / "cache"))
     assert Voice.model_validate(record).expand_numbers

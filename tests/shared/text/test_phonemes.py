@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from cache_files import index_path
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
@@ -80,7 +81,7 @@ def test_a_cache_of_phonemes(tiny_corpus, tmp_path):
     build_cache(tiny_corpus, tmp_path / "cache", config, workers=1, progress=NullProgress())
     assert verify_cache(tmp_path / "cache", threads=1) == []
     assert load_spec(tmp_path / "cache").vocabulary == len(PHONEMES)
-    row = next(row for row in read_index(tmp_path / "cache" / "index.parquet") if isinstance(row, Kept))
+    row = next(row for row in read_index(index_path(tmp_path / "cache")) if isinstance(row, Kept))
     with WorkerPool(1) as pool:
         (spoken,) = pool.run(phonemise, [row.clip.text])
     assert row.tokens.token_length == 2 * sum(symbol in PHONEMES for symbol in spoken) + 1

@@ -8,13 +8,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from cache_files import index_path
 from one_bucket import one_bucket
 from rich.console import Console
 from steps_without_model import StepsWithoutModel
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec
+from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -165,7 +166,7 @@ def test_validation_visits_every_clip_once(caches):
     clips = spec.buckets[0].clips("validation")
     batches = list(validation_batches(one_bucket(caches[0], batch_size=2)))
     lengths = [length for batch in batches for length in batch.mel_length.numpy()]
-    held = [row for row in read_index(caches[0] / INDEX_FILE) if row.place.split == "validation"]
+    held = [row for row in read_index(index_path(caches[0])) if row.place.split == "validation"]
     assert sorted(lengths) == sorted(row.audio.mel_length for row in held)
     assert len(lengths) == clips
     assert all(batch.mel.shape[1] == max(batch.mel_length.numpy()) for batch in batches)

@@ -125,7 +125,7 @@ def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(t
     poisoned = ValidationLoop(buckets, trainer.steps, trainer.loop.stop)
     losses, bad = poisoned.run()
     assert len(bad) == 1 < len(poisoned.batches)
-    assert clip in clip_namer(trainer.plan.cache, "validation")(*bad[0])
+    assert clip in clip_namer(trainer.plan.cache, trainer.plan.spec, "validation")(*bad[0])
     assert all(np.isfinite(losses[name]) and losses[name] != whole[name] for name in LOSSES)
     count = len(poisoned.batches)
     poisoned._run = lambda: (tf.zeros([3, 2]), tf.fill([count], value=False), tf.constant(count))

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import scipy.fft
+from cache_files import index_path
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
@@ -103,7 +104,7 @@ def test_a_limit_is_spread_over_the_clips(clips, limit, expected):
 def test_held_out_clips_are_those_of_the_ledger(finished_run, tiny_cache):
     source = open_source(finished_run[0])
     clips = read_clips(tiny_cache, source.voice)
-    rows = {row.clip.id: row for row in read_index(tiny_cache / "index.parquet") if row.place.split == "validation"}
+    rows = {row.clip.id: row for row in read_index(index_path(tiny_cache)) if row.place.split == "validation"}
     assert [clip.clip_id for clip in clips] == sorted(rows)
     for clip in clips:
         assert clip.ids == source.voice.symbol_table.encode(rows[clip.clip_id].clip.text).ids

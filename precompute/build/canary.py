@@ -1,0 +1,60 @@
+"""The canary: the digest of the mel of a known signal, which tells whether a process computes a cache's features.
+
+Processors, BLAS libraries and versions of packages sum in other orders, and their mels differ in the last digits. A
+cache made by two of them would have other digests than either, and no run could be resumed when it is built again.
+"""
+
+import hashlib
+import platform
+
+import numpy as np
+
+from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.shared.audio.decode import Header, Recording
+from xtts.shared.audio.mel import log_mel
+from xtts.shared.errors import LockstepError
+
+_RATE, _SAMPLES = 48_000, 96_000
+"""Resampled as any recording of another rate: two seconds are more than one block of frames."""
+_SHOWN_DIGITS = 12
+
+
+_COMPUTED: dict[tuple[object, ...], str] = {}
+"""By what it depends on, so that a process computes it once."""
+
+
+def compute_canary(front_end: FrontEnd) -> str:
+    """SHA-256 of the float32 log-mel of the signal: the stored type would round most differences away."""
+    settings = front_end.profile, front_end.trim_silence_db, front_end.loudness_lufs
+    if settings not in _COMPUTED:
+        recording = Recording(header=Header(frames=_SAMPLES, rate=_RATE, channels=1), samples=signal())
+        mel = log_mel(front_end.samples(recording), front_end.profile)
+        _COMPUTED[settings] = hashlib.sha256(mel.astype("<f4").tobytes()).hexdigest()
+    return _COMPUTED[settings]
+
+
+def prove_canary(front_end: FrontEnd) -> None:
+    """Raise a `LockstepError` where this process computes another canary than `front_end` has."""
+    found, wanted = compute_canary(front_end), front_end.canary
+    if found != wanted:
+        raise LockstepError(
+            f"this machine ({platform.machine()}, numpy {np.__version__})",
+            found=f"computes mels with other last digits than the rest of the cache: canary {found[:_SHOWN_DIGITS]}",
+            expected=f"{wanted[:_SHOWN_DIGITS]}",
+            fix="build where the cache was built, with the `versions` of its cache.json, or all of it here: --fresh",
+            exit_code=1,
+        )
+
+
+def signal() -> np.ndarray:
+    """Two seconds at 48 kHz, int16[S, 1]: noise that fades away twice, then a triangle wave of 12 Hz.
+
+    The wave makes frames of a wide range, which are computed in float64. In integers, the same everywhere.
+    """
+    n = np.arange(_SAMPLES, dtype=np.uint64)
+    noise = ((n * n * np.uint64(2_654_435_761) + n * np.uint64(40_503)) >> np.uint64(13)) % np.uint64(16_001)
+    faded = (noise.astype(np.int64) - 8_000) >> ((n.astype(np.int64) // 2_400) % 12)
+    phase = n.astype(np.int64) % 4_000
+    tone = 20 * (np.minimum(phase, 4_000 - phase) - 1_000)
+    samples = np.where(n < 3 * _SAMPLES // 4, faded, tone)
+    return samples.astype(np.int16)[:, None]

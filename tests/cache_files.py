@@ -1,0 +1,26 @@
+"""Where the files of a cache lie, whose names carry digests: for tests that read them or break them."""
+
+import hashlib
+from pathlib import Path
+
+from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec, spec_bytes, with_digest
+
+
+def index_path(cache: Path) -> Path:
+    """The clip index."""
+    return cache / load_spec(cache).index_file
+
+
+def tokenizer_path(cache: Path) -> Path:
+    """The tokenizer."""
+    return cache / load_spec(cache).tokenizer_file
+
+
+def replace_index(cache: Path, data: bytes) -> None:
+    """Make `data` the clip index of a cache that is sound."""
+    digest = hashlib.sha256(data).hexdigest()
+    index_path(cache).unlink()
+    fields = {"index_sha256": digest, "index_file": with_digest(INDEX_FILE, digest)}
+    spec = load_spec(cache).model_copy(update=fields)
+    (cache / spec.index_file).write_bytes(data)
+    (cache / "cache.json").write_bytes(spec_bytes(spec))

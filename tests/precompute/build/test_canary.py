@@ -1,0 +1,223 @@
+"""The same bytes on every processor of a kind; where not, the canary says so before a mel is computed."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from xtts.precompute.build.build_cache import BuildReport, build_cache
+from xtts.precompute.build.canary import compute_canary, prove_canary, signal
+from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.workers.arithmetic import worker_environment
+from xtts.precompute.workers.progress import NullProgress
+from xtts.shared.audio.decode import Header, Recording
+from xtts.shared.audio.mel import FRONT_END, log_mel
+from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile
+from xtts.shared.cache.cache_spec import load_spec, spec_bytes, without_digest
+from xtts.shared.config import Config
+from xtts.shared.errors import LockstepError
+
+BUILD = [sys.executable, "-c", "from xtts.precompute.cli import main; main()", "build"]
+OTHER_KERNELS = {**worker_environment(), "OPENBLAS_CORETYPE": "Prescott"}
+"""As on a processor of 2004, which any x86 one can be."""
+blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
+needs_openblas = pytest.mark.skipif(
+    "openblas" not in blas or " avx2 " not in Path("/proc/cpuinfo").read_text(),
+    reason=f"no choice of kernels: {blas} on {platform.machine()}",
+)
+COMPUTE = """
+from xtts.precompute.build.canary import compute_canary
+from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.shared.audio.mel_profiles import MEL_PROFILES
+for profile in MEL_PROFILES.values():
+    print(compute_canary(FrontEnd(
+        roots={}, profile=profile, tokenizer=None, language="en", speakers=(), trim_silence_db=None,
+        loudness_lufs=None, mel_dtype="float16", fixed_length=True,
+    )))
+"""
+
+
+class Listener(NullProgress):
+    """Remembers what was said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@pytest.fixture
+def place(tiny_corpus: Path, tiny_cache: Path, tmp_path: Path) -> Path:
+    """Copies of the small corpus and its cache, times included."""
+    shutil.copytree(tiny_corpus, tmp_path / "corpus")
+    shutil.copytree(tiny_cache, tmp_path / "cache")
+    return tmp_path
+
+
+@pytest.fixture
+def other_machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Workers compute as on a machine with other kernels, until `undo`."""
+    for name in OTHER_KERNELS:
+        monkeypatch.setenv(name, os.environ[name])  # and back at the end
+    monkeypatch.setattr("xtts.precompute.workers.pool.worker_environment", lambda: OTHER_KERNELS)
+    return monkeypatch
+
+
+def build(place: Path, config: Config, **options: object) -> tuple[BuildReport, list[str]]:
+    said = Listener()
+    return build_cache(place / "corpus", place / "cache", config, workers=1, progress=said, **options), said.lines
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def finished(folder: Path) -> dict[str, bytes]:
+    return {name: data for name, data in tree(folder).items() if not name.startswith(".building")}
+
+
+def record_again(corpus: Path) -> None:
+    """Another recording of one clip."""
+    path = corpus / "wavs" / "tone-0007.wav"
+    samples, rate = soundfile.read(path)
+    soundfile.write(path, samples[::-1], rate)
+
+
+def front_end(profile: MelProfile) -> FrontEnd:
+    return FrontEnd(
+        roots={}, profile=profile, tokenizer=None, language="en", speakers=(), trim_silence_db=None,
+        loudness_lufs=None, mel_dtype="float16", fixed_length=True,
+    )  # fmt: skip
+
+
+def computed(**environment: str) -> list[str]:
+    """The canaries of all profiles in a process of that environment."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMPUTE], env={**os.environ, **environment}, capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
+@needs_openblas
+def test_other_kernels_give_another_canary_in_every_profile():
+    here, there = computed(), computed(OPENBLAS_CORETYPE="Prescott")
+    assert len(here) == len(MEL_PROFILES)
+    assert not set(here) & set(there)
+    assert here == computed()
+
+
+@pytest.mark.parametrize("profile", MEL_PROFILES.values(), ids=MEL_PROFILES)
+def test_the_signal_takes_every_path_of_the_front_end(profile):
+    """Whole and part blocks of frames, resampling, and frames that are computed in float64."""
+    samples = signal()
+    recording = Recording(header=Header(frames=len(samples), rate=48_000, channels=1), samples=samples)
+    mel = log_mel(front_end(profile).samples(recording), profile)
+    assert profile.sample_rate != 48_000
+    assert len(mel) > 128
+    assert len(mel) % 128
+    ranges = mel.max(axis=1) - mel.min(axis=1)
+    assert 0 < np.count_nonzero(ranges > 10.5) < len(mel)
+    assert mel.std() > 1
+
+
+def test_a_worker_with_another_canary_computes_nothing():
+    known = front_end(MEL_PROFILES["hifigan"])
+    prove_canary(replace(known, canary=compute_canary(known)))
+    with pytest.raises(LockstepError, match="expected 000000000000; build where the cache was built") as caught:
+        prove_canary(replace(known, canary="0" * 64))
+    assert caught.value.exit_code == 1
+
+
+@needs_openblas
+@pytest.mark.parametrize("kernels", ["Prescott", "SkylakeX"])
+def test_the_shell_does_not_choose_the_bytes(tiny_corpus, tiny_cache, tmp_path, kernels):
+    settings = ["--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.1", "--workers", "2"]
+    command = [*BUILD, "--data", str(tiny_corpus), "--cache", str(tmp_path / "cache"), *settings]
+    environment = {**os.environ, "OPENBLAS_CORETYPE": kernels, "OPENBLAS_NUM_THREADS": "2"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert tree(tmp_path / "cache") == tree(tiny_cache)
+
+
+@needs_openblas
+def test_a_cache_of_another_machine_is_not_continued(place, tiny_config, other_machine):
+    before, canary = tree(place / "cache"), load_spec(place / "cache").canary
+    record_again(place / "corpus")
+    with pytest.raises(LockstepError) as caught:
+        build(place, tiny_config)
+    assert "computes mels with other last digits than the rest of the cache: canary " in str(caught.value)
+    assert caught.value.expected == canary[:12]
+    assert "or all of it here: --fresh" in caught.value.fix
+    assert finished(place / "cache") == before
+    report, _ = build(place, tiny_config, fresh=True)
+    assert report.spec.canary != canary
+    other_machine.undo()
+    record_again(place / "corpus")
+    with pytest.raises(LockstepError, match="computes mels with other last digits"):
+        build(place, tiny_config)
+
+
+@needs_openblas
+def test_what_needs_no_new_mel_is_done_on_any_machine(place, tiny_config, other_machine):
+    canary = load_spec(place / "cache").canary
+    assert build(place, tiny_config)[0].changed is False
+    blanks = tiny_config.model_copy(update={"text": tiny_config.text.model_copy(update={"add_blank": True})})
+    report, lines = build(place, blanks)
+    assert report.written_shards > 0
+    assert any(", 0 of them from audio" in line for line in lines)
+    assert report.spec.canary == canary
+
+
+@needs_openblas
+def test_what_another_machine_left_half_done_is_not_used(tiny_corpus, tiny_cache, tiny_config, tmp_path, other_machine):
+    (tmp_path / "corpus").symlink_to(tiny_corpus)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("xtts.precompute.build.build_cache.commit", stop)
+        with pytest.raises(KeyboardInterrupt):
+            build(tmp_path, tiny_config)
+    assert list((tmp_path / "cache" / ".building").rglob("*.tfrecord"))
+    other_machine.undo()
+    report, _ = build(tmp_path, tiny_config)
+    assert report.kept_shards == 0
+    assert tree(tmp_path / "cache") == tree(tiny_cache)
+
+
+def make_old(cache: Path) -> None:
+    """The cache as the version before had it: no digests in names, no canary, the first front end."""
+    spec = load_spec(cache)
+    fields = spec.model_dump(mode="json", exclude={"canary", "index_file", "tokenizer_file"})
+    fields["versions"]["front_end"] = "1"
+    for name in (spec.index_file, spec.tokenizer_file):
+        (cache / name).rename(cache / without_digest(name))
+    for shard in (s for bucket in fields["buckets"] for split in ("train", "validation") for s in bucket[split]):
+        (cache / shard["file"]).rename(cache / without_digest(shard["file"]))
+        shard["file"] = without_digest(shard["file"])
+    (cache / "cache.json").write_bytes(spec_bytes(type(spec).model_validate(fields)))
+    for name in (".lock", ".readers"):
+        (cache / name).unlink()
+
+
+def test_a_cache_of_the_version_before_is_read_and_brought_up_to_date(place, tiny_config):
+    new = tree(place / "cache")
+    identity = load_spec(place / "cache").identity
+    make_old(place / "cache")
+    assert verify_cache(place / "cache", threads=1) == []
+    assert load_spec(place / "cache").identity == identity
+    report, lines = build(place, tiny_config)
+    assert f"front end: version 1 -> {FRONT_END}: all mels are computed again" in lines
+    assert report.kept_shards == 0
+    assert tree(place / "cache") == new
+    assert build(place, tiny_config)[0].changed is False

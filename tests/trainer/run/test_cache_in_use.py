@@ -1,0 +1,51 @@
+"""A run keeps the cache that it began with, whatever is built there meanwhile."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.workers.progress import NullProgress
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.quick_check import full_check
+from xtts.shared.config import Config
+from xtts.shared.errors import LockstepError
+from xtts.trainer.doctor.subject import load_subject
+from xtts.trainer.run.run_plan import make_plan
+
+OF_THE_CACHE = ["shapes.buckets=2", "split.validation_fraction=0.1", "training.batch_size=4"]
+
+
+@pytest.fixture
+def cache(tiny_cache: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_cache, tmp_path / "features"))
+
+
+def build_other(corpus: Path, cache: Path, config: Config) -> None:
+    """Other settings, for which every shard, the index and the tokenizer are other files."""
+    blanks = config.model_copy(update={"text": config.text.model_copy(update={"add_blank": True})})
+    build_cache(corpus, cache, blanks, workers=1, progress=NullProgress())
+
+
+def test_the_files_of_a_run_stay_until_it_ends(cache, tiny_corpus, tiny_config, tmp_path):
+    plan = make_plan(["tiny"], OF_THE_CACHE, {}, cache=cache, out=tmp_path / "run", resume=None, init_from=None)
+    build_other(tiny_corpus, cache, tiny_config)
+    assert load_spec(cache).identity != plan.spec.identity
+    full_check(cache, plan.spec)
+    with plan.lock:
+        pass
+    build_other(tiny_corpus, cache, tiny_config)
+    with pytest.raises(LockstepError, match="missing"):
+        full_check(cache, plan.spec)
+
+
+def test_the_files_of_an_examination_stay_until_it_ends(cache, tiny_corpus, tiny_config):
+    subject = load_subject(["tiny"], OF_THE_CACHE, {}, cache)
+    build_other(tiny_corpus, cache, tiny_config)
+    full_check(cache, subject.spec)
+    spec = subject.spec
+    del subject
+    build_other(tiny_corpus, cache, tiny_config)
+    with pytest.raises(LockstepError, match="missing"):
+        full_check(cache, spec)
