@@ -86,6 +86,7 @@ class NodeLost(NullProgress):
         self.cluster, self.cache, self.stage = cluster, cache, ""
         self.doomed: object | None = cluster.add_node(**NODE)
         self.lost: set[str] = set()
+        self.caught = 0
 
     def start(self, stage: str, clips: int, seconds: float) -> None:
         self.stage = stage
@@ -94,6 +95,7 @@ class NodeLost(NullProgress):
         if self.stage == "features" and self.doomed is not None:
             wait_for(self.caught_writing)
             self.cluster.remove_node(self.doomed, allow_graceful=False)
+            os.kill(self.caught, signal.SIGKILL)
             self.doomed = None
         parts = (self.cache / ".building" / "parts").glob("*/*.tfrecord")
         self.lost = {path.name for path in parts}  # at the end: attempts whose shard came of another
@@ -104,6 +106,7 @@ class NodeLost(NullProgress):
         for pid in filter(has_part_open, children(raylet)):
             os.kill(pid, signal.SIGSTOP)
             if has_part_open(pid):
+                self.caught = pid
                 return True
             os.kill(pid, signal.SIGCONT)
         return False
