@@ -27,6 +27,18 @@ _workers_option = click.option(
     default=usable_cores,
     help="Processes (default: one a core).",
 )
+_engine_option = click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Processes of this machine, or a Ray cluster.",
+)
+_ray_address_option = click.option(
+    "--ray-address",
+    metavar="ADDRESS",
+    help="The cluster of --engine ray: auto or HOST:PORT (default: a new one here, of --workers CPUs).",
+)
 _layout_option = click.option(
     "--layout",
     metavar="NAME",
@@ -67,6 +79,8 @@ def main() -> None:
 @_cache_option
 @config_options
 @_workers_option
+@_engine_option
+@_ray_address_option
 @click.option("--limit", type=click.IntRange(1), help="Only the first N clips; of several corpora as many of each.")
 @click.option("--fresh", is_flag=True, help="Build everything again, whatever is there.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
@@ -79,16 +93,19 @@ def build(
     assignments: tuple[str, ...],
     flags: dict[str, object],
     workers: int,
+    engine: str,
+    ray_address: str | None,
     limit: int | None,
     fresh: bool,
     dry_run: bool,
 ) -> None:
     """Build the cache of a corpus, or bring it up to date."""
     with reported():
-        from xtts.precompute.workers.pool import WorkerPool
+        from xtts.precompute.workers.open_engine import open_engine, ray_address_of
         from xtts.precompute.workers.stopping import stoppable
 
-        with stoppable(cache), WorkerPool(workers) as pool:
+        address = ray_address_of(engine, ray_address)
+        with stoppable(cache), open_engine(workers, address) as pool:
             if not dry_run and (fresh or not (cache / "cache.json").exists()):
                 pool.start()  # there is work for them; they load what they need while this process loads the rest
             from xtts.precompute.build.build_cache import explain_build, run_build
@@ -99,7 +116,9 @@ def build(
             settings = resolve(config, assignments, flags)
             with Display() as display:
                 corpora = parse_data(data, layout=layout, columns=columns)
-                request = make_request(corpora, cache, settings, workers=workers, limit=limit, fresh=fresh)
+                request = make_request(
+                    corpora, cache, settings, workers=workers, limit=limit, fresh=fresh, ray_address=address
+                )
                 if dry_run:
                     explain_build(request, display)
                     return
@@ -128,6 +147,8 @@ def build(
 @_columns_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @_workers_option
+@_engine_option
+@_ray_address_option
 def verify(
     cache: Path,
     against: tuple[str, ...],
@@ -137,11 +158,14 @@ def verify(
     columns: str | None,
     as_json: bool,
     workers: int,
+    engine: str,
+    ray_address: str | None,
 ) -> None:
     """Check every byte of a cache. Exit 0: sound; 1: unsound; 2: nothing to check."""
     with reported():
         from xtts.precompute.check.verify_command import VerifyRequest, run_verify
         from xtts.precompute.view.terminal import Display
+        from xtts.precompute.workers.open_engine import ray_address_of
         from xtts.precompute.workers.stopping import stoppable
 
         request = VerifyRequest(
@@ -152,6 +176,7 @@ def verify(
             workers=workers,
             layout=layout,
             columns=columns,
+            ray_address=ray_address_of(engine, ray_address),
         )
         with stoppable(cache), Display() as display:
             code = run_verify(request, as_json=as_json, progress=display, echo=click.echo)

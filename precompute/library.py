@@ -10,6 +10,7 @@ from xtts.precompute.check.verify import Finding
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.workers.cores import usable_cores
+from xtts.precompute.workers.open_engine import ray_address_of
 from xtts.precompute.workers.progress import NullProgress, Progress
 from xtts.shared.config_flags import config_names, resolve
 
@@ -25,6 +26,8 @@ def build_cache(
     fresh: bool = False,
     layout: str | None = None,
     columns: str | None = None,
+    engine: str = "local",
+    ray_address: str | None = None,
     progress: Progress | None = None,
 ) -> BuildReport:
     """Build the cache of a corpus, or bring it up to date, as `xtts-precompute build` does.
@@ -42,6 +45,8 @@ def build_cache(
         fresh: Build everything again, whatever is there.
         layout: Name of the corpus' layout, such as "piper"; needed only if it cannot be recognised.
         columns: Columns of its CSV or TSV file, as in "id=0,speaker=1,text=2", instead of a layout.
+        engine: "local" for processes of this machine, "ray" for a Ray cluster.
+        ray_address: Its address: "auto" or "HOST:PORT" (default: a new one on this machine, of `workers` CPUs).
         progress: Receives the progress of the build (default: nothing is shown).
 
     Returns:
@@ -54,7 +59,7 @@ def build_cache(
     return build.build_cache(
         parse_data(data, layout=layout, columns=columns), Path(cache),
         resolve(config_names(config), (), settings or {}), workers=workers or usable_cores(),
-        progress=progress or NullProgress(), limit=limit, fresh=fresh,
+        progress=progress or NullProgress(), limit=limit, fresh=fresh, ray_address=ray_address_of(engine, ray_address),
     )  # fmt: skip
 
 
@@ -67,6 +72,8 @@ def verify_cache(
     workers: int | None = None,
     layout: str | None = None,
     columns: str | None = None,
+    engine: str = "local",
+    ray_address: str | None = None,
 ) -> list[Finding]:
     """Check every byte of a cache, as `xtts-precompute verify` does; no findings: it is sound.
 
@@ -78,6 +85,8 @@ def verify_cache(
         workers: Threads of the check, and processes of a repair (default: one a core).
         layout: How the corpus lies on the disk, as for `build_cache`.
         columns: Or which columns its list has.
+        engine: "local" or "ray", as for `build_cache`.
+        ray_address: Its address, as for `build_cache`.
 
     Returns:
         All that is wrong, in the order of the files: `file`, `where`, `found`, `expected` and `fix` of each.
@@ -88,5 +97,6 @@ def verify_cache(
     request = VerifyRequest(
         cache=Path(cache), against=against, deep=deep, repair=repair,
         workers=workers or usable_cores(), layout=layout, columns=columns,
+        ray_address=ray_address_of(engine, ray_address),
     )  # fmt: skip
     return find_problems(request, NullProgress())

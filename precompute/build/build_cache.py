@@ -11,12 +11,13 @@ from pathlib import Path
 from xtts.precompute.build.commit import commit, describe, sweep
 from xtts.precompute.build.extract import ShardTask, write_shard
 from xtts.precompute.build.fetch import Fetched, fetched_audio, plan_fetch
+from xtts.precompute.build.finished_shard import Finished
 from xtts.precompute.build.ledger import check_rejects, gather
 from xtts.precompute.build.shard_plan import ShardPlan, stored_bytes
-from xtts.precompute.build.staging import Finished, StagingArea, written_row
+from xtts.precompute.build.staging import StagingArea
 from xtts.precompute.build.survey import Request, Survey, make_request, survey
 from xtts.precompute.corpus.corpus_entries import Data
-from xtts.precompute.workers.pool import WorkerPool
+from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
 from xtts.shared.cache.cache_spec import CacheSpec
@@ -47,7 +48,7 @@ class BuildReport:
     wall_seconds: float
     peak_bytes: int
     """Upper bound of the memory used at once: the largest resident size of this process and, per worker, of any;
-    0 where the system does not tell."""
+    0 where the system does not tell, and where workers were on other machines."""
 
 
 def build_cache(
@@ -59,19 +60,20 @@ def build_cache(
     progress: Progress,
     limit: int | None = None,
     fresh: bool = False,
-    pool: WorkerPool | None = None,
+    ray_address: str | None = None,
+    pool: Engine | None = None,
 ) -> BuildReport:
     """Build the cache of a corpus or bring it up to date; `pool` may have been started before."""
-    request = make_request(data, cache, config, workers=workers, limit=limit, fresh=fresh)
+    request = make_request(data, cache, config, workers=workers, limit=limit, fresh=fresh, ray_address=ray_address)
     return run_build(request, progress, pool)
 
 
-def run_build(request: Request, progress: Progress, pool: WorkerPool | None = None) -> BuildReport:
+def run_build(request: Request, progress: Progress, pool: Engine | None = None) -> BuildReport:
     """Do what a checked request asks for."""
     started, cache, config = time.monotonic(), request.cache, request.config
     with disk_errors_explained(cache):
         cache.mkdir(parents=True, exist_ok=True)
-        with exclusive(cache), pool or WorkerPool(request.workers) as pool:
+        with exclusive(cache), pool or request.open_engine() as pool:
             staging = StagingArea(cache)
             staging.open(fresh=request.fresh)
             found = survey(request, staging, pool, progress)
@@ -97,7 +99,7 @@ def run_build(request: Request, progress: Progress, pool: WorkerPool | None = No
         written_shards=len(found.missing),
         changed=changed,
         wall_seconds=time.monotonic() - started,
-        peak_bytes=peak_resident_bytes(workers=request.workers),
+        peak_bytes=0 if pool.spans_machines else peak_resident_bytes(workers=request.workers),
     )
 
 
@@ -118,13 +120,13 @@ def explain_build(request: Request, progress: Progress) -> None:
         stack.enter_context(disk_errors_explained(request.cache))
         if request.cache.is_dir():
             stack.enter_context(ReadLock(request.cache))
-        pool = stack.enter_context(WorkerPool(request.workers))
+        pool = stack.enter_context(request.open_engine())
         for line in survey(request, StagingArea(request.cache), pool, progress).changes:
             progress.say(line)
 
 
 def _write_missing(
-    request: Request, found: Survey, staging: StagingArea, pool: WorkerPool, progress: Progress
+    request: Request, found: Survey, staging: StagingArea, pool: Engine, progress: Progress
 ) -> dict[str, Finished]:
     """Write every shard that is not there yet, the largest first so that no worker is left alone at the end."""
     shapes, finished = found.plan.shapes, dict(found.finished)
@@ -132,29 +134,32 @@ def _write_missing(
     clips = [clip for shard in found.missing for clip in shard.clips]
     plans = {shard.file: shard for shard in found.missing}
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
-    fetch = plan_fetch((row for row in clips if row.clip.id not in found.stored), found.front_end, staging.parts)
+    new = (row for row in clips if row.clip.id not in found.stored)
+    fetch = plan_fetch(new, found.front_end, staging.parts / "audio")
     check_free_space(request.cache, sum(sizes.values()) + fetch.bytes)
     with fetched_audio(fetch, found.front_end, pool, progress) as fetched:
         progress.start("features", len(clips), sum(clip.audio.seconds for clip in clips))
-        for result in pool.run(partial(write_shard, found.front_end), _tasks(ordered, found, fetched, staging)):
+        tasks = _tasks(ordered, found, fetched, staging, sync=pool.spans_machines)
+        for result in pool.run(partial(write_shard, found.front_end), tasks):
             shard = plans[result.file]
-            found_out = zip(shard.clips, result.outcomes, result.qualities, strict=True)
-            rows = [written_row(clip, shard.place, outcome, quality) for clip, outcome, quality in found_out]
-            finished[result.file] = staging.stage(result, rows, found.settings[result.file])
-            progress.advance(len(rows), sum(clip.audio.seconds for clip in shard.clips))
+            finished[result.file] = staging.stage(result, shard, from_elsewhere=pool.spans_machines)
+            progress.advance(len(shard.clips), sum(clip.audio.seconds for clip in shard.clips))
     return finished
 
 
 def _tasks(
-    missing: list[ShardPlan], found: Survey, fetched: Mapping[str, Fetched], staging: StagingArea
+    missing: list[ShardPlan], found: Survey, fetched: Mapping[str, Fetched], staging: StagingArea, *, sync: bool
 ) -> Iterator[ShardTask]:
     for shard in missing:
         yield ShardTask(
             file=shard.file,
             path=staging.part(shard.file),
+            settings=found.settings[shard.file],
+            place=shard.place,
             shape=found.plan.shapes[shard.place.bucket],
             clips=shard.clips,
             speakers=found.plan.speakers_of(shard),
             stored={row.clip.id: found.stored[row.clip.id] for row in shard.clips if row.clip.id in found.stored},
             fetched={row.clip.id: fetched[row.clip.id] for row in shard.clips if row.clip.id in fetched},
+            sync=sync,
         )

@@ -10,12 +10,13 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from xtts.precompute.build.finished_shard import Finished
 from xtts.precompute.build.shard_plan import Plan
-from xtts.precompute.build.staging import Finished, StagingArea
+from xtts.precompute.build.staging import StagingArea
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.workers.versions import installed_versions
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.cache_spec import (
     INDEX_FILE,
@@ -38,8 +39,6 @@ from xtts.shared.feature_settings import stored_features
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import without_readers
 from xtts.shared.text.tokenizer import Tokenizer
-
-_VERSIONED = ("lockstep-tts", "numpy", "scipy", "soundfile", "soxr")
 
 
 def describe(
@@ -69,7 +68,7 @@ def describe(
         weights=dict(weights),
         buckets=_buckets(plan, finished),
         statistics=_statistics(rows, plan, fixed=config.shapes.pad_to_fixed_length, mel_channels=profile.mel_channels),
-        versions=_versions(),
+        versions={"front_end": str(FRONT_END), **installed_versions()},
         canary=front_end.canary,
     )  # fmt: skip
     return spec, index
@@ -113,16 +112,6 @@ def _statistics(rows: list[IndexRow], plan: Plan, *, fixed: bool, mel_channels: 
         mel_deviation=math.sqrt(max(0.0, variance)),
         fill=frames / stored,
     )
-
-
-def _versions() -> dict[str, str]:
-    versions = {"front_end": str(FRONT_END)}
-    for name in _VERSIONED:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = "source"  # imported from a checkout that is not installed
-    return versions
 
 
 def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: bytes, tokenizer: Tokenizer) -> bool:

@@ -11,16 +11,20 @@ import numpy as np
 from xtts.precompute.archives.parquet_rows import is_row, release_pages
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.build.canary import prove_canary
-from xtts.precompute.build.fetch import Fetched, check_unchanged
-from xtts.precompute.build.scan import Scanned
+from xtts.precompute.build.fetch import Fetched
+from xtts.precompute.build.finished_shard import Finished, sidecar_of, write_sidecar, written_row
+from xtts.precompute.build.scan import Scanned, check_unchanged
 from xtts.precompute.corpus.clip_audio import ClipAudio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.workers.parts import new_part
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.clip_index import Audio, Clip, Rejection, Written
+from xtts.shared.cache.cache_spec import with_digest
+from xtts.shared.cache.clip_index import Audio, Clip, IndexRow, Place, Rejection, Written
 from xtts.shared.cache.records import Record, frame
+from xtts.shared.system import atomic_files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +34,10 @@ class ShardTask:
     file: str
     """The shard's path inside the cache."""
     path: Path
-    """Where to write for now."""
+    """Where to write for now: in this folder, each attempt under a name of its own beside this one."""
+    settings: str
+    """Digest of all that decides the shard's bytes besides its clips."""
+    place: Place
     shape: Shape
     clips: list[Scanned]
     speakers: Mapping[str, int]
@@ -39,47 +46,53 @@ class ShardTask:
     """Clips whose mel an earlier cache holds."""
     fetched: Mapping[str, Fetched]
     """Clips whose audio was copied before."""
+    sync: bool
+    """Sync what is written: nobody else can where workers are on other machines."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShardResult:
-    """What was written, and what became of each clip of the task."""
+    """Where a shard was written; what became of each clip is in the sidecar beside it."""
 
     file: str
     path: Path
-    outcomes: list[Written | Rejection]
-    qualities: list[SignalQuality | None]
-    """Of each clip what was measured; None where nothing was decoded."""
     bytes: int
     sha256: str
 
 
 def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
-    """Extract and write clip by clip, so that memory does not grow with the shard; the caller syncs the file."""
-    digest, size, records, outcomes = hashlib.sha256(), 0, 0, list[Written | Rejection]()
-    qualities = list[SignalQuality | None]()
+    """Extract and write clip by clip, so that memory does not grow with the shard; then the sidecar.
+
+    A `LockstepError` where the folder of `task.path` is not there.
+    """
+    path, digest, records, rows = new_part(task.path), hashlib.sha256(), 0, list[IndexRow]()
     if len(task.stored) < len(task.clips):
         prove_canary(front_end)
     mels = StoredMels(mel_dtype=front_end.mel_dtype, mel_channels=front_end.profile.mel_channels)
-    with task.path.open("wb") as out:
+    with path.open("wb") as out:
         for row in task.clips:
             try:
                 stored, fetched = task.stored.get(row.clip.id), task.fetched.get(row.clip.id)
                 mel, audio_sha256, sums, quality = mel_of(row, stored, mels, front_end, fetched)
             except AudioProblem as problem:
-                outcomes.append(Rejection(problem.reason, problem.detail))
-                qualities.append(None)
+                rows.append(row.rejected(Rejection(problem.reason, problem.detail), task.place))
                 continue
             payload = _record(row.clip, mel, task, front_end).to_example()
             framed = frame(payload)
             digest.update(framed)
             out.write(framed)
-            outcomes.append(Written(records, hashlib.sha256(payload).hexdigest(), audio_sha256, *sums))
-            qualities.append(quality)
-            size, records = size + len(framed), records + 1
-    return ShardResult(
-        file=task.file, path=task.path, outcomes=outcomes, qualities=qualities, bytes=size, sha256=digest.hexdigest()
-    )
+            record = Written(records, hashlib.sha256(payload).hexdigest(), audio_sha256, *sums)
+            rows.append(written_row(row, task.place, record, quality))
+            records += 1
+        size = out.tell()
+    done = Finished(
+        file=with_digest(task.file, digest.hexdigest()), settings=task.settings, records=records, bytes=size,
+        sha256=digest.hexdigest(), rows=rows,
+    )  # fmt: skip
+    write_sidecar(path, done)
+    for written in (path, sidecar_of(path)) if task.sync else ():
+        atomic_files.sync_file(written)
+    return ShardResult(file=task.file, path=path, bytes=size, sha256=done.sha256)
 
 
 def mel_of(

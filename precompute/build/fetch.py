@@ -5,6 +5,7 @@ shards are written; a build that is killed makes them again.
 """
 
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,13 +14,13 @@ from itertools import groupby
 from pathlib import Path
 
 from xtts.precompute.archives.parquet_rows import average_bytes, is_row, read_row, reading_order, release_pages
-from xtts.precompute.build.scan import Scanned, row_group
-from xtts.precompute.corpus.clip_audio import ClipAudio, find_audio, whole_audio
+from xtts.precompute.build.scan import Scanned, check_unchanged, row_group
+from xtts.precompute.corpus.clip_audio import ClipAudio, whole_audio
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.workers.pool import WorkerPool
+from xtts.precompute.workers.engine import Engine
+from xtts.precompute.workers.parts import new_part
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem
-from xtts.shared.errors import LockstepError
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Fetched:
 
 @dataclass(frozen=True, kw_only=True)
 class FetchTask:
-    """Copy the audio of these clips, all of one row group and in the order of their rows, to this file."""
+    """Copy the audio of these clips, all of one row group and in the order of their rows, to a file of this name."""
 
     out: Path
     clips: list[Scanned]
@@ -52,13 +53,14 @@ class FetchTask:
 class Fetch:
     """The tasks of a build, and how much they are going to write."""
 
+    folder: Path
     tasks: list[FetchTask]
     bytes: int
     """By the average of each row group."""
 
 
 def plan_fetch(wanted: Iterable[Scanned], front_end: FrontEnd, folder: Path) -> Fetch:
-    """What is to be copied into `folder` before shards with these clips are written."""
+    """What is to be copied into `folder`, which is for nothing else, before shards with these clips are written."""
     rows = [row for row in wanted if is_row(row.clip)]
     rows.sort(key=lambda row: reading_order(row.clip))
     tasks, size = list[FetchTask](), 0
@@ -66,23 +68,23 @@ def plan_fetch(wanted: Iterable[Scanned], front_end: FrontEnd, folder: Path) -> 
         clips = list(members)
         tasks.append(FetchTask(out=folder / f"audio-{len(tasks)}", clips=clips))
         size += len(clips) * average_bytes(front_end.path(clips[0].clip), clips[0].clip)
-    return Fetch(tasks, size)
+    return Fetch(folder, tasks, size)
 
 
 @contextmanager
 def fetched_audio(
-    fetch: Fetch, front_end: FrontEnd, pool: WorkerPool, progress: Progress
+    fetch: Fetch, front_end: FrontEnd, pool: Engine, progress: Progress
 ) -> Iterator[Mapping[str, Fetched]]:
     """Copy; gives where the audio of each clip lies, by its id. The copies go at the end, however it ends."""
     try:
         yield _run(fetch, front_end, pool, progress)
     finally:
-        for task in fetch.tasks:
-            task.out.unlink(missing_ok=True)
+        shutil.rmtree(fetch.folder, ignore_errors=True)
 
 
-def _run(fetch: Fetch, front_end: FrontEnd, pool: WorkerPool, progress: Progress) -> dict[str, Fetched]:
+def _run(fetch: Fetch, front_end: FrontEnd, pool: Engine, progress: Progress) -> dict[str, Fetched]:
     if fetch.tasks:
+        fetch.folder.mkdir()
         progress.start("audio", sum(len(task.clips) for task in fetch.tasks), 0.0)
     fetched = dict[str, Fetched]()
     for part in pool.run(partial(fetch_rows, front_end), fetch.tasks):
@@ -97,23 +99,15 @@ def fetch_rows(front_end: FrontEnd, task: FetchTask) -> dict[str, Fetched]:
 
 
 def _copy_rows(front_end: FrontEnd, task: FetchTask) -> Iterator[tuple[str, Fetched]]:
-    path, place = front_end.path(task.clips[0].clip), 0
-    with task.out.open("wb", buffering=0) as out:
+    path, copy, place = front_end.path(task.clips[0].clip), new_part(task.out), 0
+    with copy.open("wb", buffering=0) as out:
         for row in task.clips:
             try:
                 data = read_row(path, row.clip.member)
             except AudioProblem:
                 continue
             out.write(data)
-            yield row.clip.id, Fetched(task.out, place, len(data))
+            yield row.clip.id, Fetched(copy, place, len(data))
             place += len(data)
     release_pages()
     check_unchanged(task.clips[0], front_end)
-
-
-def check_unchanged(row: Scanned, front_end: FrontEnd) -> None:
-    """A `LockstepError` where a clip's file is not the one that was scanned."""
-    path = front_end.path(row.clip)
-    if find_audio(path) != row.file:
-        fix = "let the corpus rest and run the same command again"
-        raise LockstepError(str(path), found="changed while the cache was being built", fix=fix, exit_code=1) from None

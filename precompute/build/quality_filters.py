@@ -8,7 +8,7 @@ from xtts.precompute.build.extract import measure_clips
 from xtts.precompute.build.scan import Scanned, ScannedRow, in_chunks, same_file
 from xtts.precompute.build.shard_plan import apply_filters
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.workers.pool import WorkerPool
+from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.audio.signal_quality import SignalQuality
@@ -42,7 +42,7 @@ class _Check:
 
 
 def filter_clips(
-    rows: Sequence[ScannedRow], config: Config, front_end: FrontEnd, earlier: Earlier, pool: WorkerPool,
+    rows: Sequence[ScannedRow], config: Config, front_end: FrontEnd, earlier: Earlier, pool: Engine,
     progress: Progress,
 ) -> list[ScannedRow]:  # fmt: skip
     """Reject by lengths, then by the filters of quality that are set; what is rejected already stays so.
@@ -105,7 +105,7 @@ def _recalled(row: Scanned, earlier: Earlier) -> Scanned:
 
 
 def _measure(
-    rows: Sequence[ScannedRow], front_end: FrontEnd, earlier: Earlier, pool: WorkerPool, progress: Progress
+    rows: Sequence[ScannedRow], front_end: FrontEnd, earlier: Earlier, pool: Engine, progress: Progress
 ) -> Iterator[tuple[int, SignalQuality | None]]:
     """Numbers of the rows whose quality is not known, with what was measured."""
     unknown = [

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
+from socket import gethostname
 from typing import TypeVar
 
 from xtts.precompute.archives.parquet_rows import group_of, is_row, release_pages
@@ -23,6 +24,7 @@ from xtts.shared.cache.clip_index import (
     Rejection,
     TokenCount,
 )
+from xtts.shared.errors import LockstepError
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +180,25 @@ def _scan_audio(found: Found, front_end: FrontEnd) -> Audio | Rejection:
         if front_end.trim_silence_db is not None:  # only decoding shows what is left
             whole, samples = samples, len(front_end.samples(read_audio(path, found.clip).recording))
             notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
-    except AudioProblem as problem:
-        return Rejection(problem.reason, problem.detail)
-    except OSError as error:
-        return Rejection("unreadable audio", error.strerror or "")
+    except (AudioProblem, OSError) as problem:
+        check_unchanged(found, front_end)
+        if isinstance(problem, AudioProblem):
+            return Rejection(problem.reason, problem.detail)
+        return Rejection("unreadable audio", problem.strerror or "")
     return Audio(profile.frames(samples), samples / profile.sample_rate, "; ".join(filter(None, notes)))
+
+
+def check_unchanged(row: Found | Scanned, front_end: FrontEnd) -> None:
+    """A `LockstepError` where a clip's file is not the one that the build found, or is not seen from this machine."""
+    path = front_end.path(row.clip)
+    there = find_audio(path)
+    if there is None and row.file is not None:
+        found, fix = f"gone, or not seen from {gethostname()}", "let the corpus rest where every machine sees it"
+    elif there != row.file:
+        found, fix = "changed while the cache was being built", "let the corpus rest"
+    else:
+        return
+    raise LockstepError(str(path), found=found, fix=f"{fix} and run the same command again", exit_code=1) from None
 
 
 def file_digest(clip: Clip, front_end: FrontEnd) -> str:

@@ -1,83 +1,29 @@
 """What is already done: shards staged by an interrupted build, and the shards of a finished cache."""
 
 import hashlib
-import json
 import shutil
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from xtts.precompute.build.extract import ShardResult
-from xtts.precompute.build.scan import Scanned, same_file
+from xtts.precompute.build.finished_shard import Finished, read_sidecar, sidecar_of, written_row
+from xtts.precompute.build.scan import Scanned
 from xtts.precompute.build.shard_plan import ShardPlan, clip_digest
+from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.audio.mel import FRONT_END
-from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.cache_spec import (
-    SPEC_FILE,
-    CacheSpec,
-    digest_of,
-    load_spec,
-    shard_places,
-    with_digest,
-    without_digest,
-)
-from xtts.shared.cache.clip_index import (
-    Clip,
-    IndexRow,
-    Kept,
-    Place,
-    Rejection,
-    Written,
-    from_columns,
-    iter_index,
-    to_columns,
-)
+from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, digest_of, load_spec, shard_places, without_digest
+from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, Place, iter_index
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_differences, with_defaults
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import LOCK_FILES
 
 WORK_FOLDER = ".building"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finished:
-    """A shard that exists, with all that decided its bytes."""
-
-    file: str
-    """Path inside the cache, with the digest of its content."""
-    settings: str
-    records: int
-    bytes: int
-    sha256: str
-    rows: list[IndexRow]
-    """Its clips in order, those included that were rejected while it was written."""
-
-    def holds(self, plan: ShardPlan, settings: str) -> bool:
-        """Whether writing `plan` now would give these very bytes."""
-        same_clips = len(self.rows) == len(plan.clips) and all(map(_same_clip, plan.clips, self.rows))
-        return same_clips and self.settings == settings
-
-
-def _same_clip(row: Scanned, other: IndexRow) -> bool:
-    if other.tokens is None or other.audio is None:
-        return False
-    facts = [(r.id, r.speaker, r.text, r.language) for r in (row.clip, other.clip)]
-    lengths = (row.tokens.token_length, row.audio.mel_length) == (other.tokens.token_length, other.audio.mel_length)
-    return facts[0] == facts[1] and lengths and same_file(row, other)
-
-
-def written_row(row: Scanned, place: Place, outcome: Written | Rejection, quality: SignalQuality | None) -> IndexRow:
-    """The ledger's row of a clip after writing its shard, where its quality may have been measured."""
-    if isinstance(outcome, Written):
-        return Kept(
-            clip=row.clip, file=row.file, tokens=row.tokens, audio=row.audio, place=place, written=outcome,
-            quality=quality or row.quality,
-        )  # fmt: skip
-    return row.rejected(outcome, place)
 
 
 def shard_settings(
@@ -180,10 +126,12 @@ class StagingArea:
     def __init__(self, cache: Path) -> None:
         self._cache = cache
         self._root = cache / WORK_FOLDER
+        self._all_parts = self._root / "parts"
+        self._build = uuid4().hex[:12]
 
     def open(self, *, fresh: bool) -> None:
-        """Create the folder; drop what a killed worker left half written, or everything."""
-        shutil.rmtree(self._root if fresh else self.parts, ignore_errors=True)
+        """Create the folder; drop what a killed build left half written, or everything."""
+        shutil.rmtree(self._root if fresh else self._all_parts, ignore_errors=True)
         self.parts.mkdir(parents=True, exist_ok=True)
 
     def remove(self) -> None:
@@ -192,30 +140,38 @@ class StagingArea:
 
     @property
     def parts(self) -> Path:
-        """Folder of what an interrupted build does not keep."""
-        return self._root / "parts"
+        """Folder of what an interrupted build does not keep; another one each time.
+
+        Where this process was killed, a worker on another machine may go on for a moment: it does not find it.
+        """
+        return (self._all_parts / self._build).absolute()
 
     def part(self, file: str) -> Path:
-        """Where a worker writes a shard."""
+        """Where a worker writes a shard, at the first attempt or a later one, each under its own name."""
         return self.parts / file.replace("/", "-")
 
     def staged(self, file: str) -> Path:
         """Where a finished file waits."""
         return self._root / file
 
-    def stage(self, result: ShardResult, rows: list[IndexRow], settings: str) -> Finished:
-        """Make a written shard durable, and only then say so in its sidecar."""
-        records = sum(isinstance(row, Kept) for row in rows)
-        done = Finished(
-            file=with_digest(result.file, result.sha256), settings=settings, records=records, bytes=result.bytes,
-            sha256=result.sha256, rows=rows,
-        )  # fmt: skip
-        sidecar = self.staged(result.file).with_suffix(".json")
-        sidecar.unlink(missing_ok=True)
-        atomic_files.sync_file(result.path)
-        atomic_files.move(result.path, self.staged(done.file))
-        atomic_files.write(sidecar, _sidecar_bytes(done))
-        return done
+    def stage(self, result: ShardResult, plan: ShardPlan, *, from_elsewhere: bool) -> Finished:
+        """Make a written shard durable, and only then say so by its sidecar; its rows refer to the plan's clips.
+
+        A worker of this machine leaves the sync to us, and goes on. Where it may be `from_elsewhere`, the worker synced
+        it, and its digest is compared.
+        """
+        path, sidecar = result.path, sidecar_of(result.path)
+        done = read_sidecar(sidecar)
+        if done is None or size_of(path) != result.bytes or (from_elsewhere and _sha256(path) != result.sha256):
+            found = "not what a worker wrote, or not all of it"
+            raise LockstepError(str(path), found=found, fix=f"check the disk, then {CONTINUE}", exit_code=1)
+        for written in () if from_elsewhere else (path, sidecar):
+            atomic_files.sync_file(written)
+        waiting = sidecar_of(self.staged(result.file))
+        waiting.unlink(missing_ok=True)
+        atomic_files.move(path, self.staged(done.file))
+        atomic_files.move(sidecar, waiting)
+        return replace(done, rows=list(map(_with_facts, plan.clips, done.rows)))
 
     def stage_file(self, name: str, data: bytes) -> None:
         """Put a whole file of the cache, other than a shard, beside the shards."""
@@ -228,12 +184,23 @@ class StagingArea:
         """
         found = {}
         for sidecar in sorted(self._root.glob("*/bucket-*/shard-*.json")):
-            done = _read_sidecar(sidecar)
+            done = read_sidecar(sidecar)
             if done is None or done.file in exclude:
                 continue
             if any(size_of(place) == done.bytes for place in (self.staged(done.file), self._cache / done.file)):
                 found[without_digest(done.file)] = done
         return found
+
+
+def _with_facts(clip: Scanned, row: IndexRow) -> IndexRow:
+    """The same row, with the facts that are in memory already."""
+    assert row.place is not None
+    return written_row(clip, row.place, row.written if isinstance(row, Kept) else row.rejection, row.quality)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def size_of(path: Path) -> int | None:
@@ -242,19 +209,6 @@ def size_of(path: Path) -> int | None:
         return path.stat().st_size
     except OSError:
         return None
-
-
-def _sidecar_bytes(done: Finished) -> bytes:
-    content = {field.name: getattr(done, field.name) for field in fields(Finished)}
-    return json.dumps({**content, "rows": to_columns(done.rows)}).encode()
-
-
-def _read_sidecar(path: Path) -> Finished | None:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return Finished(**{**content, "rows": from_columns(content["rows"])})
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return None  # a shard without a readable sidecar is an unfinished shard
 
 
 def refuse_foreign_folder(cache: Path) -> None:

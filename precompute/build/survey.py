@@ -11,23 +11,18 @@ from xtts.precompute.build.cached_mels import StoredMel
 from xtts.precompute.build.canary import compute_canary
 from xtts.precompute.build.changes import corpus_changes, setting_changes, weight_changes, work_ahead
 from xtts.precompute.build.commit import tokenizer_bytes
+from xtts.precompute.build.finished_shard import Finished
 from xtts.precompute.build.ledger import check_rejects
 from xtts.precompute.build.quality_filters import Earlier, filter_clips
 from xtts.precompute.build.scan import Found, ScannedRow, find_file, in_chunks, judge, recall, same_file, scan_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, previous_plan
-from xtts.precompute.build.staging import (
-    Finished,
-    Prior,
-    StagingArea,
-    load_prior,
-    refuse_foreign_folder,
-    shard_settings,
-)
+from xtts.precompute.build.staging import Prior, StagingArea, load_prior, refuse_foreign_folder, shard_settings
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.corpus.listing import with_numbers_in_words
-from xtts.precompute.workers.pool import WorkerPool
+from xtts.precompute.workers.engine import Engine
+from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.audio.mel_profiles import mel_profile
@@ -51,13 +46,20 @@ class Request:
     front_end: FrontEnd
     workers: int
     fresh: bool
+    ray_address: str | None = None
+    """Where the tasks run: see `open_engine`."""
     exclude: frozenset[str] = frozenset()
     """Shards that must not be used, whatever they look like."""
 
+    def open_engine(self) -> Engine:
+        """What its tasks run on."""
+        return open_engine(self.workers, self.ray_address)
+
 
 def make_request(
-    data: Data, cache: Path, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False
-) -> Request:
+    data: Data, cache: Path, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
+    ray_address: str | None = None,
+) -> Request:  # fmt: skip
     """Check what was asked for, before anything is created."""
     refuse_foreign_folder(cache)
     corpora = read_corpora(parse_data(data), limit=limit)
@@ -70,6 +72,7 @@ def make_request(
         front_end=_front_end(corpora.roots, config, _tokenizer(corpora.clips, config, None if fresh else cache)),
         workers=workers,
         fresh=fresh,
+        ray_address=ray_address,
     )
 
 
@@ -114,7 +117,7 @@ class _Existing:
 _NOTHING = _Existing(prior=None, reusable={}, staged={}, cached={}, canary=None, same_text=False, lines=[])
 
 
-def survey(request: Request, staging: StagingArea, pool: WorkerPool, progress: Progress) -> Survey:
+def survey(request: Request, staging: StagingArea, pool: Engine, progress: Progress) -> Survey:
     """Find out what there is to do, without writing anything."""
     features = {**feature_config(request.config), **filter_config(request.config)}
     existing = _look_back(request, staging, features)
@@ -129,7 +132,8 @@ def survey(request: Request, staging: StagingArea, pool: WorkerPool, progress: P
     front_end = replace(request.front_end, canary=canary)
     settings = _settings(plan, front_end, features)
     there = {**existing.reusable, **existing.staged}
-    ready = {s.file: there[s.file] for s in plan.shards if _is_ready(s, there, settings)}
+    wanted = (shard for shard in plan.shards if shard.file in there)
+    ready = {s.file: there[s.file] for s in wanted if there[s.file].holds(s.clips, settings[s.file])}
     missing = [shard for shard in plan.shards if shard.file not in ready]
     stored = _stored(missing, existing, request.cache, front_end)
     clips = sum(len(shard.clips) for shard in missing)
@@ -142,7 +146,7 @@ def survey(request: Request, staging: StagingArea, pool: WorkerPool, progress: P
 
 
 def scan_and_plan(
-    request: Request, previous: PreviousPlan, pool: WorkerPool, progress: Progress
+    request: Request, previous: PreviousPlan, pool: Engine, progress: Progress
 ) -> tuple[list[ScannedRow], Plan]:
     """The ledger before extraction and the place of every clip that it keeps, from the corpus alone."""
     rows = _filter(request, _scan(request, _NOTHING, pool, progress), [], pool, progress)
@@ -150,7 +154,7 @@ def scan_and_plan(
 
 
 def _filter(
-    request: Request, scanned: list[ScannedRow], earlier: Earlier, pool: WorkerPool, progress: Progress
+    request: Request, scanned: list[ScannedRow], earlier: Earlier, pool: Engine, progress: Progress
 ) -> list[ScannedRow]:
     rows = filter_clips(scanned, request.config, request.front_end, earlier, pool, progress)
     check_rejects(rows, request.config, request.corpora.name)
@@ -241,7 +245,7 @@ def _previous_plan(prior: Prior | None, features: Mapping[str, Any]) -> Previous
     return previous_plan(prior.spec) if prior is not None and same else None
 
 
-def _scan(request: Request, existing: _Existing, pool: WorkerPool, progress: Progress) -> list[ScannedRow]:
+def _scan(request: Request, existing: _Existing, pool: Engine, progress: Progress) -> list[ScannedRow]:
     """Scan every clip that no earlier build knows; rows come back in the corpus' order."""
     front_end, cached = request.front_end, existing.cached
     rows, missing = list[ScannedRow | None](), dict[int, Found]()
@@ -273,11 +277,6 @@ def _settings(plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> d
         )
         for shard in plan.shards
     }
-
-
-def _is_ready(shard: ShardPlan, shards: Mapping[str, Finished], settings: Mapping[str, str]) -> bool:
-    there = shards.get(shard.file)
-    return there is not None and there.holds(shard, settings[shard.file])
 
 
 def _stored(missing: list[ShardPlan], existing: _Existing, cache: Path, front_end: FrontEnd) -> dict[str, StoredMel]:

@@ -17,7 +17,7 @@ from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.clip_audio import read_audio
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.workers.pool import WorkerPool
+from xtts.precompute.workers.parts import check_visible
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
 from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, read_index
@@ -30,11 +30,13 @@ _TOLERANCE = 0.02
 """In log-mel: two steps of float16 at the quiet end, which another FFT library may cause; a real fault is larger."""
 
 
-def cache_request(cache: Path, spec: CacheSpec, data: Data, *, workers: int, limit: int | None = None) -> Request:
+def cache_request(
+    cache: Path, spec: CacheSpec, data: Data, *, workers: int, limit: int | None = None, ray_address: str | None = None
+) -> Request:
     """The request that would build this cache again, with its own weights."""
     settings = [("the default size", {"model": {"size": "tiny"}}), (str(cache), dict(spec.features))]
     config: Config = validate_config(settings)
-    request = make_request(data, cache, config, workers=workers, limit=limit)
+    request = make_request(data, cache, config, workers=workers, limit=limit, ray_address=ray_address)
     return replace(request, corpora=replace(request.corpora, weights=spec.weights))
 
 
@@ -90,12 +92,14 @@ def check_features(cache: Path, request: Request, *, clips: int | None) -> list[
         for row in sorted(kept[:clips], key=lambda row: reading_order(row.clip))
     ]
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
-    with WorkerPool(request.workers) as pool:
-        found = [finding for part in pool.run(partial(_compare, request.front_end), chunks) for finding in part]
+    with request.open_engine() as engine:
+        found = [finding for part in engine.run(partial(_compare, request.front_end), chunks) for finding in part]
     return sorted(found, key=lambda finding: finding.where)
 
 
 def _compare(front_end: FrontEnd, jobs: list[_Deep]) -> list[Finding]:
+    for folder in {front_end.roots[job.row.clip.corpus] for job in jobs} | {jobs[0].stored.path.parents[2]}:
+        check_visible(folder)
     mels = StoredMels(mel_dtype=front_end.mel_dtype, mel_channels=front_end.profile.mel_channels)
     return [finding for job in jobs for finding in _compare_clip(job, mels, front_end)]
 

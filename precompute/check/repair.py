@@ -10,15 +10,15 @@ from xtts.precompute.archives.parquet_rows import reading_order
 from xtts.precompute.build.build_cache import run_build
 from xtts.precompute.build.cached_mels import StoredMels
 from xtts.precompute.build.extract import measure_clips, mel_of, mel_sums
+from xtts.precompute.build.finished_shard import written_row
 from xtts.precompute.build.scan import file_digest
 from xtts.precompute.build.shard_plan import ShardPlan, previous_plan
-from xtts.precompute.build.staging import written_row
 from xtts.precompute.build.survey import Request, scan_and_plan
 from xtts.precompute.check.against_corpus import cache_request, check_corpus
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.workers.pool import WorkerPool
+from xtts.precompute.workers.parts import check_visible
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
@@ -29,10 +29,13 @@ from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.system import atomic_files
 
 
-def repair_cache(cache: Path, data: Data, findings: Iterable[Finding], *, workers: int, progress: Progress) -> None:
+def repair_cache(
+    cache: Path, data: Data, findings: Iterable[Finding], *, workers: int, progress: Progress,
+    ray_address: str | None = None,
+) -> None:  # fmt: skip
     """Make the files again that `findings` names, from the corpus as it was; a `LockstepError` when it has changed."""
     spec = load_spec(cache)
-    request = cache_request(cache, spec, data, workers=workers, limit=spec.index_rows)
+    request = cache_request(cache, spec, data, workers=workers, limit=spec.index_rows, ray_address=ray_address)
     broken = {finding.file for finding in findings}
     if spec.index_file in broken:
         _recover_index(cache, spec, request, progress)
@@ -45,10 +48,10 @@ def repair_cache(cache: Path, data: Data, findings: Iterable[Finding], *, worker
 
 def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Progress) -> None:
     """Write the index again from a scan of the corpus and the records themselves."""
-    with WorkerPool(request.workers) as pool:
+    with request.open_engine() as pool:
         rows, plan = scan_and_plan(request, previous_plan(spec), pool, progress)
         # In workers, as when they were written: a sum by several threads has other last digits.
-        parts = pool.run(partial(_outcomes, cache, spec, request.front_end), plan.shards)
+        parts = pool.run(partial(_outcomes, cache.absolute(), spec, request.front_end), plan.shards)
         outcomes = {row.clip.id: row for part in parts for row in part}
     whole: list[IndexRow] = [row if isinstance(row, Rejected) else outcomes[row.clip.id] for row in rows]
     index = index_bytes(whole)
@@ -62,6 +65,7 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
 
 
 def _outcomes(cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: ShardPlan) -> list[IndexRow]:
+    check_visible(cache)
     rows = list[IndexRow]()
     path = cache / shard_places(spec).get(shard.place, shard.file)
     records = dict(_read_records(path, spec, shard.place.bucket))

@@ -3,13 +3,16 @@
 import hashlib
 import mmap
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from xtts.precompute.workers.open_engine import open_engine
+from xtts.precompute.workers.parts import check_visible
 from xtts.shared.cache.cache_spec import (
     SPEC_FILE,
     SPLITS,
@@ -47,18 +50,22 @@ Places = Mapping[str, list[Kept]]
 """Shard file to the rows of its records, by position."""
 
 
-def verify_cache(cache: Path, *, threads: int, every_digest: bool = False) -> list[Finding]:
+def verify_cache(
+    cache: Path, *, threads: int, every_digest: bool = False, ray_address: str | None = None
+) -> list[Finding]:
     """Everything wrong with a cache, in the order of its files; a `LockstepError` when there is none to check.
+
+    Shards are read by so many threads of this process, or on the Ray cluster at an address (see `open_engine`).
 
     A shard and an index that are the bytes that were written agree on the digest of every record, and hashing takes
     most of the time: without `every_digest` records are hashed only where one of the two is not what was written.
     """
     with ReadLock(cache):
-        found = _check_all(cache, threads=threads, every_digest=every_digest)
+        found = _check_all(cache, threads, ray_address, every_digest=every_digest)
     return [replace(finding, fix=repair_command(cache)) for finding in found]
 
 
-def _check_all(cache: Path, *, threads: int, every_digest: bool) -> list[Finding]:
+def _check_all(cache: Path, threads: int, ray_address: str | None, *, every_digest: bool) -> list[Finding]:
     spec = load_spec(cache)
     findings = [*_check_small_files(cache, spec), *_check_extra_files(cache, spec)]
     try:
@@ -66,17 +73,33 @@ def _check_all(cache: Path, *, threads: int, every_digest: bool) -> list[Finding
     except LockstepError as error:
         return [*findings, Finding(file=spec.index_file, where=spec.index_file, found=error.found)]
     findings += _check_index(spec, rows)
-    places, exclude = _places(spec, rows), every_digest or any(f.file == spec.index_file for f in findings)
-
-    def check(part: tuple[Bucket, Shard]) -> list[Finding]:
-        bucket, shard = part
-        rows = places.get(shard.file, [])
-        return list(_check_shard(cache, spec, bucket, shard, rows, every_digest=exclude))
-
-    with ThreadPoolExecutor(threads) as pool:
-        for found in pool.map(check, _shards(spec)):
-            findings += found
+    places, every_digest = _places(spec, rows), every_digest or any(f.file == spec.index_file for f in findings)
+    check = partial(_check_task, cache.absolute(), spec, every_digest)
+    tasks = [(number, *part, places.get(part[1].file, [])) for number, part in enumerate(_shards(spec))]
+    for _, found in sorted(_run(check, tasks, threads, ray_address), key=lambda result: result[0]):
+        findings += found
     return findings
+
+
+_Task = tuple[int, Bucket, Shard, list[Kept]]
+_Result = tuple[int, list[Finding]]
+
+
+def _run(
+    check: Callable[[_Task], _Result], tasks: list[_Task], threads: int, ray_address: str | None
+) -> Iterator[_Result]:
+    if ray_address is None:  # threads are enough: hashing lets them all run
+        with ThreadPoolExecutor(threads) as pool:
+            yield from pool.map(check, tasks)
+    else:
+        with open_engine(threads, ray_address) as engine:
+            yield from engine.run(check, tasks)
+
+
+def _check_task(cache: Path, spec: CacheSpec, every_digest: bool, task: _Task) -> _Result:
+    number, bucket, shard, rows = task
+    check_visible(cache)
+    return number, list(_check_shard(cache, spec, bucket, shard, rows, every_digest=every_digest))
 
 
 def _shards(spec: CacheSpec) -> Iterator[tuple[Bucket, Shard]]:

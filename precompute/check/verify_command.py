@@ -28,6 +28,8 @@ class VerifyRequest:
     """How the corpus lies on the disk, where looking does not tell."""
     columns: str | None = None
     """Or which columns its list has."""
+    ray_address: str | None = None
+    """Where the tasks run: see `open_engine`."""
 
 
 def run_verify(request: VerifyRequest, *, as_json: bool, progress: Progress, echo: Callable[[str], None]) -> int:
@@ -65,14 +67,15 @@ def _refuse_without_corpus(request: VerifyRequest) -> None:
 def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
     against = request.against
     corpora = None if against is None else parse_data(against, layout=request.layout, columns=request.columns)
-    check = partial(verify_cache, request.cache, threads=request.workers, every_digest=corpora is not None)
+    workers, ray_address, every_digest = request.workers, request.ray_address, corpora is not None
+    check = partial(verify_cache, request.cache, threads=workers, every_digest=every_digest, ray_address=ray_address)
     findings = check()
     if request.repair and findings and corpora is not None:
         from xtts.precompute.check.repair import repair_cache
 
         for finding in findings:
             progress.say(str(finding))
-        repair_cache(request.cache, corpora, findings, workers=request.workers, progress=progress)
+        repair_cache(request.cache, corpora, findings, workers=workers, progress=progress, ray_address=ray_address)
         progress.say(f"{len({finding.file for finding in findings})} files repaired")
         findings = check()
     if corpora is None or findings:
@@ -83,8 +86,10 @@ def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
 def _check_against(request: VerifyRequest, corpora: list[CorpusEntry]) -> list[Finding]:
     from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 
+    workers, ray_address = request.workers, request.ray_address
     with ReadLock(request.cache):
-        corpus = cache_request(request.cache, load_spec(request.cache), corpora, workers=request.workers)
+        spec = load_spec(request.cache)
+        corpus = cache_request(request.cache, spec, corpora, workers=workers, ray_address=ray_address)
         findings = check_corpus(request.cache, corpus)
         if request.deep is not None:
             findings += check_features(request.cache, corpus, clips=request.deep or None)

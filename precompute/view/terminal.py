@@ -112,7 +112,7 @@ def build_summary(report: "BuildReport", cache: str) -> str:
     else:
         done = f"nothing to do, {report.kept_shards} shards kept"
     peak = report.peak_bytes
-    memory = f"memory at most {peak / 2**20:.0f} MiB" if peak else "memory not known on this system"
+    memory = f"memory at most {peak / 2**20:.0f} MiB" if peak else "memory not known"
     return "\n".join([*lines, f"{cache}: {_size(spec)}, {done}, {report.wall_seconds:.1f} s, {memory}"])
 
 

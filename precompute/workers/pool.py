@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 from xtts.precompute.workers.arithmetic import worker_environment
+from xtts.precompute.workers.engine import Result, Task, call, pack
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.malloc import keep_freed_memory
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-
 
 class WorkerPool:
-    """Spawned processes; nothing starts before `start` or the first task."""
+    """The local `Engine`: spawned processes; nothing starts before `start` or the first task."""
+
+    spans_machines = False
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
@@ -45,7 +45,7 @@ class WorkerPool:
     def start(self) -> None:
         """Let the workers load the front end while the parent has other things to do."""
         for _ in range(self._workers):
-            self._executor_with_workers().submit(_load_front_end)
+            self._executor_with_workers().submit(load_front_end)
 
     def finish(self) -> None:
         """No task will follow: let the workers end while the parent goes on."""
@@ -55,13 +55,13 @@ class WorkerPool:
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results as they come; at most two tasks a worker wait, so that stopping is quick and memory bounded."""
-        pending: set[Future[Result]] = set()
+        pending, packed = set[Future[Result]](), pack(function)
         try:
             for task in tasks:
                 while len(pending) >= 2 * self._workers:
                     done, pending = wait(pending, return_when=FIRST_COMPLETED)
                     yield from (future.result() for future in done)
-                pending.add(self._executor_with_workers().submit(function, task))
+                pending.add(self._executor_with_workers().submit(call, packed, task))
             while pending:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
@@ -83,7 +83,8 @@ class WorkerPool:
             process.kill()
 
 
-def _load_front_end() -> None:
+def load_front_end() -> None:
+    """Import what the tasks of a build need (runs in a worker)."""
     for module in ("xtts.precompute.build.extract", "xtts.precompute.build.scan", "scipy.fft"):
         importlib.import_module(module)
 

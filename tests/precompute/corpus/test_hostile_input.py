@@ -5,7 +5,7 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -139,25 +139,6 @@ def test_rows_that_point_nowhere_do_not_crash_a_build(cache, tiny_corpus, tiny_c
     assert verify_cache(cache, threads=1) == []
 
 
-class InlinePool:
-    """Runs tasks where they are submitted: hundreds of builds need no hundreds of processes."""
-
-    def __init__(self, workers: int) -> None:
-        pass
-
-    def __enter__(self) -> "InlinePool":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def finish(self) -> None:
-        pass
-
-    def run(self, function: Callable, tasks: Iterable) -> Iterator:
-        return map(function, tasks)
-
-
 def audio_bytes(kind: str, samples: np.ndarray, rate: int) -> bytes:
     out = io.BytesIO()
     soundfile.write(out, samples, rate, format=kind)
@@ -249,8 +230,9 @@ _CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @pytest.fixture
-def inline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xtts.precompute.build.build_cache.WorkerPool", InlinePool)
+def inline(monkeypatch: pytest.MonkeyPatch, in_process) -> None:
+    """Hundreds of builds need no hundreds of processes."""
+    monkeypatch.setattr("xtts.precompute.build.survey.open_engine", lambda *_: in_process)
     monkeypatch.setattr("os.fsync", lambda _: None)
 
 

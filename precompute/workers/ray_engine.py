@@ -1,0 +1,214 @@
+"""The `Engine` on a Ray cluster. What it starts are tasks of one CPU; retries and lost machines are Ray's."""
+
+import importlib
+import os
+import pickle
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, Self
+
+from xtts.precompute.workers.arithmetic import worker_environment
+from xtts.precompute.workers.engine import OWN_CLUSTER, Result, Task, call, pack
+from xtts.precompute.workers.pool import load_front_end
+from xtts.precompute.workers.stopping import CONTINUE
+from xtts.precompute.workers.versions import installed_versions
+from xtts.shared.errors import LockstepError
+from xtts.shared.system.malloc import keep_freed_memory
+
+_ANSWER_SECONDS = 3.0
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""How a client of gRPC begins: the preface of HTTP/2 and no settings of its own."""
+_SETTINGS_FRAME = b"\x04"
+_LOOK_SECONDS = 10.0
+"""How often the size of the cluster is looked up."""
+_LONGEST_WITHOUT_CPU = 60.0
+_OBJECT_STORE_BYTES = 2**28
+"""Of a cluster of our own; tasks and results are small."""
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+"""No report to Ray's makers; no advice on accelerators."""
+
+
+class RayEngine:
+    """A Ray cluster: one of `workers` CPUs on this machine, or the one at an address, with all its CPUs.
+
+    A program that is already connected to a cluster keeps its connection, and its cluster is used.
+    """
+
+    spans_machines = True
+
+    def __init__(self, workers: int, address: str) -> None:
+        self._workers, self._address = workers, address
+        self._ray: Any = None
+        self._is_own = False
+        self._pending = list[Any]()
+        self._cpus, self._looked = 0, -_LOOK_SECONDS
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._ray is None:
+            return
+        if kind is not None:
+            for task in self._pending:
+                self._ray.cancel(task, force=True)
+        if self._is_own:
+            self._ray.shutdown()
+        self._ray, self._pending = None, []
+
+    def start(self) -> None:
+        """Connect, and let the workers load the front end."""
+        self._connect()
+        for _ in range(self._cpus_now()):
+            self._submit(self._ray.put(pack(_load)), None)
+
+    def finish(self) -> None:
+        """Nothing to do before the end."""
+
+    def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """Results as they come; at most two tasks a CPU wait. The function lies in the object store once."""
+        packed, self._pending = None, []
+        for task in tasks:
+            if packed is None:  # without a task there is nothing to start
+                self._connect()
+                packed = self._ray.put(pack(function))
+            while len(self._pending) >= 2 * max(1, self._cpus_now()):
+                yield self._next()
+            self._pending.append(self._submit(packed, task))
+        while self._pending:
+            yield self._next()
+
+    def _submit(self, packed: Any, task: object) -> Any:  # noqa: ANN401 - Ray's references
+        # Ray's own pickling calls Python for each dataclass.
+        return self._remote.remote(packed, pickle.dumps(task, pickle.HIGHEST_PROTOCOL), self._versions)
+
+    def _next(self) -> Any:  # noqa: ANN401 - of any function
+        waited = 0.0
+        while True:
+            done, self._pending = self._ray.wait(self._pending, timeout=_LOOK_SECONDS)
+            if done:
+                return self._result(done[0])
+            waited = 0.0 if self._cpus_now() else waited + _LOOK_SECONDS
+            if waited >= _LONGEST_WITHOUT_CPU:
+                raise self._failed("no machine with a CPU is left")
+
+    def _result(self, done: Any) -> Any:  # noqa: ANN401
+        errors = self._ray.exceptions
+        try:
+            return pickle.loads(self._ray.get(done))
+        except errors.RayTaskError as error:
+            if isinstance(error.cause, (LockstepError, OSError)):
+                raise error.cause from None
+            if "failed to import" in str(error.cause):
+                raise self._failed("a machine of it has no lockstep-tts, or another one") from None
+            raise
+        except errors.RayError as error:
+            raise self._failed(f"a task failed for good ({type(error).__name__})") from None
+
+    def _failed(self, found: str) -> LockstepError:
+        where = "the Ray cluster" if self._address == OWN_CLUSTER else f"the Ray cluster at {self._address}"
+        return LockstepError(where, found=found, fix=f"look at its log, then {CONTINUE}", exit_code=1)
+
+    def _cpus_now(self) -> int:
+        """CPUs of the cluster, which may grow and shrink."""
+        if time.monotonic() - self._looked >= _LOOK_SECONDS:
+            self._looked = time.monotonic()
+            self._cpus = int(self._ray.cluster_resources().get("CPU", 0))
+        return self._cpus
+
+    def _connect(self) -> None:
+        if self._ray is not None:
+            return
+        ray = _import_ray()
+        environment = {"env_vars": worker_environment()}
+        self._is_own = not ray.is_initialized()
+        if self._is_own:
+            _initialise(ray, self._workers, self._address, environment)
+        self._ray, self._versions = ray, installed_versions()
+        self._remote = ray.remote(num_cpus=1, runtime_env=environment)(_run_packed)
+        if not self._cpus_now():
+            raise self._failed("no machine with a CPU")
+
+
+def _import_ray() -> Any:  # noqa: ANN401 - a module
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        return importlib.import_module("ray")
+    except ImportError:
+        raise LockstepError(
+            "--engine ray", found="ray is not installed", fix="pip install 'lockstep-tts[ray]'"
+        ) from None
+
+
+def _initialise(ray: Any, workers: int, address: str, environment: dict[str, Any]) -> None:  # noqa: ANN401
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "runtime_env": environment}
+    if address == OWN_CLUSTER:
+        options |= {"num_cpus": workers, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
+    else:
+        address = _answering(address)
+    handler = signal.getsignal(signal.SIGTERM)  # Ray puts its own there
+    try:
+        ray.init(address=address, **options)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise _unusable(address, str(error).partition("\n")[0]) from None
+    except SystemExit:  # how Ray gives up
+        raise _unusable(address, "no answer") from None
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
+
+
+def _answering(address: str) -> str:
+    """The address, once a server of gRPC answers there: Ray itself would try for two minutes or more."""
+    if address == "auto":
+        address = os.environ.get("RAY_ADDRESS") or address
+    if address == "auto":
+        return address  # Ray looks for its processes on this machine, and says so at once
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or "/" in host:
+        raise LockstepError("--ray-address", found=repr(address), expected="auto or HOST:PORT")
+    try:
+        with socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS) as connection:
+            connection.sendall(_GREETING)
+            answer = connection.recv(4)
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise _unusable(address, str(error)) from None
+    if answer[3:] != _SETTINGS_FRAME and os.environ.get("RAY_USE_TLS") != "1":
+        raise _unusable(address, "something else answers")
+    return address
+
+
+def _unusable(address: str, reason: str) -> LockstepError:
+    fix = "start one there (ray start --head), or leave --ray-address out for one of this machine"
+    where = "--engine ray" if address == OWN_CLUSTER else f"--ray-address {address}"
+    return LockstepError(where, found=f"no Ray cluster ({reason})", fix=fix)
+
+
+def _load(_: None) -> None:
+    load_front_end()
+
+
+def _run_packed(packed: bytes, task: bytes, versions: dict[str, str]) -> bytes:
+    """Do one task (runs in a Ray worker)."""
+    _prepare_process(tuple(versions.items()))
+    return pickle.dumps(call(packed, pickle.loads(task)), pickle.HIGHEST_PROTOCOL)
+
+
+@lru_cache(maxsize=1)
+def _prepare_process(versions: tuple[tuple[str, str], ...]) -> None:
+    """Before the first task: a machine with other packages would write other bytes."""
+    keep_freed_memory()
+    found = installed_versions()
+    other = [f"{name} {found[name]}" for name, wanted in versions if found[name] != wanted]
+    if other:
+        expected = ", ".join(f"{name} {wanted}" for name, wanted in versions if found[name] != wanted)
+        fix = "install the same versions on every machine of the Ray cluster"
+        raise LockstepError(socket.gethostname(), found=", ".join(other), expected=expected, fix=fix, exit_code=1)

@@ -1,0 +1,225 @@
+"""Stage 1 on a Ray cluster of two nodes, of which one dies.
+
+`LOCKSTEP_RAY_CLIPS=2000 pytest tests/precompute/workers/test_ray_engine.py` loses a node in a build of 2,000 clips.
+"""
+
+import errno
+import importlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from operator import add
+from pathlib import Path
+
+import pytest
+
+from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.check.verify_command import VerifyRequest, find_problems
+from xtts.precompute.workers.open_engine import open_engine
+from xtts.precompute.workers.parts import new_part
+from xtts.precompute.workers.progress import NullProgress
+from xtts.shared.config import Config
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+ray = pytest.importorskip("ray")
+cluster_utils = pytest.importorskip("ray.cluster_utils")
+
+CLIPS = int(os.environ.get("LOCKSTEP_RAY_CLIPS", "120"))
+SETTINGS = {"shapes.buckets": 4, "split.validation_fraction": 0.2}
+NODE = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 2**20}
+COMMAND = [sys.executable, "-c", "from xtts.precompute.cli import main; main()"]
+SET = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[object]:
+    """One node for all tests; this process is connected to it, so that they share its workers."""
+    made = cluster_utils.Cluster(initialize_head=True, head_node_args=NODE)
+    ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+@pytest.fixture(scope="module")
+def config() -> Config:
+    return load_config("tiny", flags=SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def corpus(tone_corpus, tmp_path_factory) -> Path:
+    return tone_corpus(tmp_path_factory.mktemp("ray") / "corpus", CLIPS, seconds=(1.0, 3.0), seed=5)
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, config, tmp_path_factory) -> Path:
+    """The cache that one process of this machine builds."""
+    cache = tmp_path_factory.mktemp("local") / "cache"
+    build_cache(corpus, cache, config, workers=1, progress=NullProgress())
+    return cache
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+class NodeLost(NullProgress):
+    """Kills a node while it is writing a shard, once the first shard is done."""
+
+    def __init__(self, cluster: object, cache: Path) -> None:
+        self.cluster, self.cache, self.stage = cluster, cache, ""
+        self.doomed: object | None = cluster.add_node(**NODE)
+        self.lost: set[str] = set()
+        self.caught = 0
+
+    def start(self, stage: str, clips: int, seconds: float) -> None:
+        self.stage = stage
+
+    def advance(self, clips: int, seconds: float) -> None:
+        if self.stage == "features" and self.doomed is not None:
+            wait_for(self.caught_writing)
+            self.cluster.remove_node(self.doomed, allow_graceful=False)
+            os.kill(self.caught, signal.SIGKILL)
+            self.doomed = None
+        parts = (self.cache / ".building" / "parts").glob("*/*.tfrecord")
+        self.lost = {path.name for path in parts}  # at the end: attempts whose shard came of another
+
+    def caught_writing(self) -> bool:
+        """Whether a worker of the node has a part open; it is halted there."""
+        raylet = self.doomed.all_processes["raylet"][0].process.pid
+        for pid in filter(has_part_open, children(raylet)):
+            os.kill(pid, signal.SIGSTOP)
+            if has_part_open(pid):
+                self.caught = pid
+                return True
+            os.kill(pid, signal.SIGCONT)
+        return False
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            if int(path.read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(path.parent.name))
+    return found
+
+
+def has_part_open(pid: int) -> bool:
+    for path in Path(f"/proc/{pid}/fd").glob("*"):
+        with suppress(OSError):
+            if os.readlink(path).endswith(".tfrecord"):
+                return True
+    return False
+
+
+def test_a_node_is_killed_during_a_build(cluster, corpus, config, whole, tmp_path):
+    progress = NodeLost(cluster, tmp_path / "cache")
+    wait_for(lambda: ray.cluster_resources()["CPU"] == 2)
+    report = build_cache(corpus, tmp_path / "cache", config, workers=1, ray_address=cluster.address, progress=progress)
+    assert tree(tmp_path / "cache") == tree(whole)
+    assert progress.doomed is None
+    assert progress.lost, "the node was not writing when it died"
+    assert report.peak_bytes == 0
+
+
+def test_tasks_run_with_the_pins_of_the_local_workers(cluster, monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    with open_engine(1, cluster.address) as engine:
+        assert list(engine.run(os.getenv, ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"])) == ["1", "1"]
+
+
+def test_tasks_are_taken_as_results_come(cluster):
+    taken = []
+    with open_engine(1, cluster.address) as engine:
+        for number, _ in enumerate(engine.run(partial(add, 1), (taken.append(n) or n for n in range(30)))):
+            assert len(taken) <= number + 1 + 2 * ray.cluster_resources()["CPU"]
+    assert len(taken) == 30
+
+
+def test_what_a_task_raises_is_raised_here(cluster, tmp_path):
+    with open_engine(1, cluster.address) as engine, pytest.raises(LockstepError, match="elsewhere: not seen from"):
+        list(engine.run(new_part, [tmp_path / "elsewhere" / "part"]))
+    with open_engine(1, cluster.address) as engine, pytest.raises(OSError, match="No such file") as caught:
+        list(engine.run(os.stat, [str(tmp_path / "nothing")]))
+    assert caught.value.errno == errno.ENOENT
+
+
+def test_a_process_that_always_dies_is_one_line(cluster):
+    with open_engine(1, cluster.address) as engine, pytest.raises(LockstepError, match="a task failed for good"):
+        list(engine.run(os._exit, [1]))
+
+
+def test_a_machine_without_lockstep_is_one_line(cluster, tmp_path, monkeypatch):
+    (tmp_path / "not_on_the_cluster.py").write_text("def run(packed, task, versions):\n    return packed\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    run = importlib.import_module("not_on_the_cluster").run
+    monkeypatch.setattr("xtts.precompute.workers.ray_engine._run_packed", run)
+    with open_engine(1, cluster.address) as engine, pytest.raises(LockstepError, match="has no lockstep-tts") as caught:
+        list(engine.run(os.getenv, ["HOME"]))
+    assert str(caught.value).startswith(f"the Ray cluster at {cluster.address}: ")
+
+
+def test_verification_and_repair(cluster, corpus, whole, tmp_path):
+    cache = Path(shutil.copytree(whole, tmp_path / "cache"))
+    request = {"cache": cache, "against": corpus, "workers": 1, "ray_address": cluster.address}
+    shard = next(cache.glob("train/bucket-00/*.tfrecord"))
+    shard.write_bytes(shard.read_bytes()[:-100] + bytes(100))
+    broken = verify_cache(cache, threads=1, ray_address=cluster.address)
+    assert broken == verify_cache(cache, threads=1) != []
+    assert find_problems(VerifyRequest(**request, deep=8, repair=True), NullProgress()) == []
+    assert tree(cache) == tree(whole)
+
+
+def start(corpus: Path, cache: Path, *options: object) -> subprocess.Popen[str]:
+    command = [*COMMAND, "build", "--data", corpus, "--cache", cache, "--workers", 1, *SET, *options]
+    return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_build_that_is_stopped_is_continued(cluster, corpus, whole, tmp_path, number):
+    cache = tmp_path / "cache"
+    process = start(corpus, cache, "--engine", "ray", "--ray-address", cluster.address)
+    wait_for(lambda: any((cache / ".building").glob("*/bucket-*/*.json")))
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    if number != signal.SIGKILL:
+        assert process.returncode == 128 + number
+        last = errors.splitlines()[-1]
+        assert last.endswith(
+            f"stopped by {number.name}; run the same command again to continue: what is finished is kept"
+        )
+    assert not (cache / "cache.json").exists()
+    again = start(corpus, cache)
+    _, said = again.communicate(timeout=60)
+    assert again.returncode == 0, said
+    assert "an interrupted build left" in said
+    assert tree(cache) == tree(whole)
+    time.sleep(0.5)
+    assert not (cache / ".building").exists(), "a task of the stopped build wrote into the new one"
+
+
+def test_a_cluster_of_its_own_is_silent_and_gone_at_the_end(corpus, whole, tmp_path):
+    process = start(corpus, tmp_path / "cache", "--engine", "ray")
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert tree(tmp_path / "cache") == tree(whole)
+    assert [line.partition(":")[0] for line in errors.splitlines() if ":" in line] == ["scan", "features"]
+    assert len(errors.splitlines()) == 3
+    assert "memory not known" in output
