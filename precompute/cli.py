@@ -69,6 +69,7 @@ def main() -> None:
 @_workers_option
 @click.option("--limit", type=click.IntRange(1), help="Only the first N clips; of several corpora as many of each.")
 @click.option("--fresh", is_flag=True, help="Build everything again, whatever is there.")
+@click.option("--index-only", is_flag=True, help="Store no mels: the trainer reads 16-bit wavs of the profile's rate.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
 def build(
     data: tuple[str, ...],
@@ -81,6 +82,7 @@ def build(
     workers: int,
     limit: int | None,
     fresh: bool,
+    index_only: bool,
     dry_run: bool,
 ) -> None:
     """Build the cache of a corpus, or bring it up to date."""
@@ -99,7 +101,9 @@ def build(
             settings = resolve(config, assignments, flags)
             with Display() as display:
                 corpora = parse_data(data, layout=layout, columns=columns)
-                request = make_request(corpora, cache, settings, workers=workers, limit=limit, fresh=fresh)
+                request = make_request(
+                    corpora, cache, settings, workers=workers, limit=limit, fresh=fresh, index_only=index_only
+                )
                 if dry_run:
                     explain_build(request, display)
                     return

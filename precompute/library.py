@@ -23,6 +23,7 @@ def build_cache(
     workers: int | None = None,
     limit: int | None = None,
     fresh: bool = False,
+    index_only: bool = False,
     layout: str | None = None,
     columns: str | None = None,
     progress: Progress | None = None,
@@ -40,6 +41,7 @@ def build_cache(
         workers: Processes (default: one a core).
         limit: Only the first so many clips of the corpus.
         fresh: Build everything again, whatever is there.
+        index_only: Store no mels: the records name the wavs, which the trainer reads.
         layout: Name of the corpus' layout, such as "piper"; needed only if it cannot be recognised.
         columns: Columns of its CSV or TSV file, as in "id=0,speaker=1,text=2", instead of a layout.
         progress: Receives the progress of the build (default: nothing is shown).
@@ -54,7 +56,7 @@ def build_cache(
     return build.build_cache(
         parse_data(data, layout=layout, columns=columns), Path(cache),
         resolve(config_names(config), (), settings or {}), workers=workers or usable_cores(),
-        progress=progress or NullProgress(), limit=limit, fresh=fresh,
+        progress=progress or NullProgress(), limit=limit, fresh=fresh, index_only=index_only,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from xtts.precompute.build.audio_index import measure_sample
 from xtts.precompute.build.commit import commit, describe
 from xtts.precompute.build.extract import ShardTask, write_shard
 from xtts.precompute.build.fetch import Fetched, fetched_audio, plan_fetch
@@ -59,10 +60,16 @@ def build_cache(
     progress: Progress,
     limit: int | None = None,
     fresh: bool = False,
+    index_only: bool = False,
     pool: WorkerPool | None = None,
 ) -> BuildReport:
-    """Build the cache of a corpus or bring it up to date; `pool` may have been started before."""
-    request = make_request(data, cache, config, workers=workers, limit=limit, fresh=fresh)
+    """Build the cache of a corpus or bring it up to date; `pool` may have been started before.
+
+    index_only: without mels; the records name the wavs.
+    """
+    request = make_request(
+        data, cache, config, workers=workers, limit=limit, fresh=fresh, index_only=index_only
+    )  # fmt: skip
     return run_build(request, progress, pool)
 
 
@@ -78,9 +85,11 @@ def run_build(request: Request, progress: Progress, pool: WorkerPool | None = No
             for line in found.changes:
                 progress.say(line)
             finished = _write_missing(request, found, staging, pool, progress)
-            pool.finish()
             rows = gather(found.rows, finished)
             check_rejects(rows, config, request.corpora.name)
+            if found.front_end.index_only:
+                rows = measure_sample(rows, found.front_end, config.split.seed, pool, progress)
+            pool.finish()
             weights = request.corpora.weights
             spec, index = describe(rows, found.plan, finished, config, found.front_end, weights=weights)
             changed = commit(cache, staging, spec, index, found.front_end.tokenizer)

@@ -3,12 +3,13 @@
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from xtts.precompute.archives.parquet_rows import is_row, release_pages
+from xtts.precompute.build.audio_names import audio_name
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.build.fetch import Fetched, check_unchanged
 from xtts.precompute.build.scan import Scanned
@@ -19,7 +20,7 @@ from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import Shape
 from xtts.shared.cache.clip_index import Audio, Clip, Rejection, Written
-from xtts.shared.cache.records import Record, frame
+from xtts.shared.cache.records import FRAME_BYTES, Record, frame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,32 +50,53 @@ class ShardResult:
     """Of each clip what was measured; None where nothing was decoded."""
     bytes: int
     sha256: str
+    bytes_with_mels: int = 0
+    """Where records name audio: bytes with their mels."""
 
 
 def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
     """Extract and write clip by clip, so that memory does not grow with the shard; the caller syncs the file."""
-    digest, size, records, outcomes = hashlib.sha256(), 0, 0, list[Written | Rejection]()
+    digest, size, records, with_mels, outcomes = hashlib.sha256(), 0, 0, 0, list[Written | Rejection]()
     qualities = list[SignalQuality | None]()
     mels = StoredMels(mel_dtype=front_end.mel_dtype, mel_channels=front_end.profile.mel_channels)
     with task.path.open("wb") as out:
         for row in task.clips:
             try:
-                stored, fetched = task.stored.get(row.clip.id), task.fetched.get(row.clip.id)
-                mel, audio_sha256, sums, quality = mel_of(row, stored, mels, front_end, fetched)
+                record, audio_sha256, sums, quality = _features(row, task, mels, front_end)
             except AudioProblem as problem:
                 outcomes.append(Rejection(problem.reason, problem.detail))
                 qualities.append(None)
                 continue
-            payload = _record(row.clip, mel, task.shape, front_end).to_example()
+            payload = record.to_example()
             framed = frame(payload)
             digest.update(framed)
             out.write(framed)
             outcomes.append(Written(records, hashlib.sha256(payload).hexdigest(), audio_sha256, *sums))
             qualities.append(quality)
             size, records = size + len(framed), records + 1
+            if record.audio is not None:
+                with_mels += FRAME_BYTES + record.bytes_with_mel(_mel_bytes(task.shape, front_end))
     return ShardResult(
-        file=task.file, path=task.path, outcomes=outcomes, qualities=qualities, bytes=size, sha256=digest.hexdigest()
-    )
+        file=task.file, path=task.path, outcomes=outcomes, qualities=qualities, bytes=size, sha256=digest.hexdigest(),
+        bytes_with_mels=with_mels,
+    )  # fmt: skip
+
+
+def _features(
+    row: Scanned, task: ShardTask, mels: StoredMels, front_end: FrontEnd
+) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:
+    """The record of a clip, and the rest of what `mel_of` gives; where records name audio, nothing is decoded."""
+    if front_end.index_only:
+        audio, none = audio_name(row, front_end), np.empty((0, front_end.profile.mel_channels), front_end.mel_dtype)
+        record = _record(row.clip, none, task.shape, front_end)
+        return replace(record, mel=none, mel_length=row.audio.mel_length, audio=audio), "", (0.0, 0.0), None
+    stored, fetched = task.stored.get(row.clip.id), task.fetched.get(row.clip.id)
+    mel, audio_sha256, sums, quality = mel_of(row, stored, mels, front_end, fetched)
+    return _record(row.clip, mel, task.shape, front_end), audio_sha256, sums, quality
+
+
+def _mel_bytes(shape: Shape, front_end: FrontEnd) -> int:
+    return shape.frames * front_end.profile.mel_channels * np.dtype(front_end.mel_dtype).itemsize
 
 
 def mel_of(
@@ -84,12 +106,17 @@ def mel_of(
     if stored is not None:
         was = stored.written
         return mels.read(stored, row.clip.id), was.audio_sha256, (was.mel_sum, was.mel_square_sum), None
-    audio = fetched.read() if fetched is not None else _read_source(row, front_end)
-    mel = extract_mel(front_end.samples(audio.recording), row.audio, front_end)
+    mel, audio = read_mel(row, front_end, fetched)
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
         raise AudioProblem("non-finite mel", "the audio holds samples that are not numbers")
     return mel, audio.sha256, sums, audio.recording.quality
+
+
+def read_mel(row: Scanned, front_end: FrontEnd, fetched: Fetched | None = None) -> tuple[np.ndarray, ClipAudio]:
+    """The mel of a clip in the stored type, and the audio it is of; raises `AudioProblem`."""
+    audio = fetched.read() if fetched is not None else _read_source(row, front_end)
+    return extract_mel(front_end.samples(audio.recording), row.audio, front_end), audio
 
 
 def measure_clips(front_end: FrontEnd, rows: list[tuple[int, Scanned]]) -> list[tuple[int, SignalQuality | None]]:

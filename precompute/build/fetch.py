@@ -19,6 +19,7 @@ from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.cache.clip_index import Kept
 from xtts.shared.errors import LockstepError
 
 
@@ -111,7 +112,7 @@ def _copy_rows(front_end: FrontEnd, task: FetchTask) -> Iterator[tuple[str, Fetc
     check_unchanged(task.clips[0], front_end)
 
 
-def check_unchanged(row: Scanned, front_end: FrontEnd) -> None:
+def check_unchanged(row: Scanned | Kept, front_end: FrontEnd) -> None:
     """A `LockstepError` where a clip's file is not the one that was scanned."""
     path = front_end.path(row.clip)
     if find_audio(path) != row.file:

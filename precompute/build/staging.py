@@ -45,6 +45,8 @@ class Finished:
     sha256: str
     rows: list[IndexRow]
     """Its clips in order, those included that were rejected while it was written."""
+    bytes_with_mels: int = 0
+    """As the cache spec has it."""
 
     def holds(self, plan: ShardPlan, settings: str) -> bool:
         """Whether writing `plan` now would give these very bytes."""
@@ -77,6 +79,7 @@ def shard_settings(
     speakers: Mapping[str, int],
     tokenizer: str,
     front_end: str,
+    index_only: bool,
 ) -> str:
     """Digest of everything but the clips that decides a shard's bytes."""
     fixed = bool(features["shapes"]["pad_to_fixed_length"])
@@ -89,6 +92,7 @@ def shard_settings(
             "mel_dtype": features["shards"]["mel_dtype"],
             "shape": [shape.tokens, shape.frames] if fixed else None,
             "speakers": dict(speakers),
+            **({"index_only": True} if index_only else {}),
         }
     )
 
@@ -148,6 +152,7 @@ def _settings_of(spec: CacheSpec, shape: Shape, clips: list[IndexRow]) -> str:
         speakers={name: spec.speakers.index(name) for name in {row.clip.speaker for row in clips} & set(spec.speakers)},
         tokenizer=spec.tokenizer_sha256,
         front_end=spec.versions.get("front_end", ""),
+        index_only=spec.names_audio,
     )
 
 
@@ -184,8 +189,9 @@ class StagingArea:
         """Make a written shard durable, and only then say so in its sidecar."""
         records = sum(isinstance(row, Kept) for row in rows)
         done = Finished(
-            file=result.file, settings=settings, records=records, bytes=result.bytes, sha256=result.sha256, rows=rows
-        )
+            file=result.file, settings=settings, records=records, bytes=result.bytes, sha256=result.sha256, rows=rows,
+            bytes_with_mels=result.bytes_with_mels,
+        )  # fmt: skip
         target = self.staged(done.file)
         target.with_suffix(".json").unlink(missing_ok=True)
         atomic_files.sync_file(result.path)

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from xtts.precompute.build.audio_index import refuse_unsuited
 from xtts.precompute.build.cached_mels import StoredMel
 from xtts.precompute.build.changes import corpus_changes, setting_changes, weight_changes, work_ahead
 from xtts.precompute.build.commit import tokenizer_bytes
@@ -56,18 +57,22 @@ class Request:
 
 
 def make_request(
-    data: Data, cache: Path, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False
-) -> Request:
+    data: Data, cache: Path, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
+    index_only: bool = False,
+) -> Request:  # fmt: skip
     """Check what was asked for, before anything is created."""
     refuse_foreign_folder(cache)
     corpora = read_corpora(parse_data(data), limit=limit)
     if config.text.expand_numbers:
         corpora = replace(corpora, clips=with_numbers_in_words(corpora.clips, config.text.language))
+    if index_only:
+        refuse_unsuited(corpora.clips, config)
+    front_end = _front_end(corpora.roots, config, _tokenizer(corpora.clips, config, None if fresh else cache))
     return Request(
         corpora=corpora,
         cache=cache,
         config=config,
-        front_end=_front_end(corpora.roots, config, _tokenizer(corpora.clips, config, None if fresh else cache)),
+        front_end=replace(front_end, index_only=index_only),
         workers=workers,
         fresh=fresh,
     )
@@ -266,6 +271,7 @@ def _settings(shard: ShardPlan, plan: Plan, front_end: FrontEnd, features: Mappi
         speakers={row.clip.speaker: front_end.speaker_id(row.clip.speaker) for row in shard.clips if row.clip.speaker},
         tokenizer=hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest(),
         front_end=str(FRONT_END),
+        index_only=front_end.index_only,
     )
 
 
@@ -276,9 +282,10 @@ def _is_ready(shard: ShardPlan, shards: Mapping[str, Finished], settings: Mappin
 
 def _stored(missing: list[ShardPlan], existing: _Existing, cache: Path, front_end: FrontEnd) -> dict[str, StoredMel]:
     """Mels of the finished cache that are what decoding the audio again would give."""
-    if existing.prior is None or existing.prior.spec.mel_dtype != front_end.mel_dtype:
+    prior = existing.prior.spec if existing.prior is not None else None
+    if prior is None or prior.names_audio or front_end.index_only or prior.mel_dtype != front_end.mel_dtype:
         return {}
-    files = shard_places(existing.prior.spec)
+    files = shard_places(prior)
     found = {}
     for row in (row for shard in missing for row in shard.clips):
         cached = existing.cached.get(row.clip.id)

@@ -29,6 +29,8 @@ class FrontEnd:
     loudness_lufs: float | None
     mel_dtype: str
     fixed_length: bool
+    index_only: bool = False
+    """Records name the audio instead of holding its mel."""
 
     def path(self, clip: Clip) -> Path:
         """Where a clip's audio file lies."""

@@ -7,7 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
 from xtts.shared.cache.clip_index import Place
@@ -47,6 +55,19 @@ class Shard(_Part):
     records: Count
     bytes: Count
     sha256: Digest
+    bytes_with_mels: Count = 0
+    """Where records name audio: bytes of the same shard with mels, which decide the order of the clips; else not
+    written."""
+
+    @model_serializer(mode="wrap")
+    def _stored(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = serialize(self)
+        return fields if self.bytes_with_mels else {k: v for k, v in fields.items() if k != "bytes_with_mels"}
+
+    @property
+    def block_bytes(self) -> int:
+        """What counts for the memory of shuffled blocks: the same whether its records hold mels or name audio."""
+        return self.bytes_with_mels or self.bytes
 
 
 class Bucket(_Part):
@@ -112,6 +133,9 @@ class CacheSpec(_Part):
     """ISO codes, in the order of their numbers; not written where it is English alone."""
     weights: dict[str, Weight] = {}
     """Corpus to its weight of sampling; not written where all are 1."""
+    audio_folders: dict[str, str] = {}
+    """Of a cache without mels, whose records name audio: corpus to its absolute folder, an empty name for the corpus
+    without one; else not written."""
     buckets: Annotated[list[Bucket], Field(max_length=100)]
     statistics: Statistics
     versions: dict[str, str]
@@ -137,7 +161,12 @@ class CacheSpec(_Part):
     @property
     def identity(self) -> str:
         """Digest of all that training depends on, shard digests included; not of file times or versions."""
-        return digest_of(_fields(self, {"index_sha256", "versions"}))
+        return digest_of(_fields(self, {"index_sha256", "versions", "audio_folders"}))
+
+    @property
+    def names_audio(self) -> bool:
+        """True for a cache without mels (`xtts-precompute build --index-only`): the trainer reads the wavs."""
+        return bool(self.audio_folders)
 
     @property
     def text_language(self) -> str:
@@ -158,9 +187,12 @@ class CacheSpec(_Part):
         return max(1, round(weight * clips))
 
     def record_bytes_limit(self, bucket: Bucket) -> int:
-        """No record of the bucket is larger: mel, tokens of at most 10 bytes each, and 4 KiB for the rest."""
+        """No record of the bucket is larger: mel, tokens of at most 10 bytes each, and 4 KiB for the rest.
+
+        A path of audio takes as much as the rest.
+        """
         item = 2 if self.mel_dtype == "float16" else 4
-        return bucket.frames * self.mel_channels * item + 10 * bucket.tokens + 4096
+        return bucket.frames * self.mel_channels * item + 10 * bucket.tokens + 4096 * (1 + self.names_audio)
 
 
 def shard_file(place: Place, shards: int) -> str:
@@ -202,7 +234,7 @@ def digest_of(value: Mapping[str, Any]) -> str:
 def _fields(spec: CacheSpec, exclude: Collection[str] = ()) -> dict[str, Any]:
     """What is stored of a spec; a cache of English, or without weights, has the bytes of before there were any."""
     unsaid = {"languages"} if spec.languages == [ENGLISH] else set()
-    unsaid |= set() if spec.weights else {"weights"}
+    unsaid |= {name for name in ("weights", "audio_folders") if not getattr(spec, name)}
     return spec.model_dump(mode="json", exclude={*exclude, *unsaid})
 
 
