@@ -9,9 +9,9 @@ from xtts.precompute.build.build_cache import BuildReport
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
-from xtts.precompute.workers.cores import usable_cores
 from xtts.precompute.workers.progress import NullProgress, Progress
 from xtts.shared.config_flags import config_names, resolve
+from xtts.shared.system.cores import usable_cores
 
 
 def build_cache(

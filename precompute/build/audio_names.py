@@ -17,7 +17,7 @@ WITH_MELS = "build a cache with mels: the same command without --index-only"
 def audio_name(row: Scanned | Kept, front_end: FrontEnd) -> AudioName:
     """The name of a clip's wav, from its header alone.
 
-    Raises `AudioProblem` for a broken file, `LockstepError` with the command that converts it for one of another format.
+    Raises `AudioProblem` for a broken file, `LockstepError` with the command that converts it for another format.
     """
     path, rate = front_end.path(row.clip), front_end.profile.sample_rate
     samples = round(row.audio.seconds * rate)

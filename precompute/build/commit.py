@@ -87,7 +87,7 @@ def _buckets(plan: Plan, finished: Mapping[str, Finished]) -> list[Bucket]:
                 bytes=done.bytes,
                 sha256=done.sha256,
                 bytes_with_mels=done.bytes_with_mels,
-            )  # fmt: skip
+            )
             for file in sorted(files)
             if (done := finished[file]).records
         ]

@@ -50,7 +50,7 @@ def _log_mel_frames(frames: np.ndarray, profile: MelProfile) -> np.ndarray:
     """frames: [T, n_fft] of the precision to compute in. Returns [T, M] of the same precision."""
     import scipy.fft  # a tenth of a second that only the workers need
 
-    magnitude = np.abs(scipy.fft.rfft(frames * _window(profile, frames.dtype), axis=1))
+    magnitude = np.abs(scipy.fft.rfft(frames * hann_window(profile, frames.dtype), axis=1))
     if profile.magnitude_floor:
         np.square(magnitude, out=magnitude)
         magnitude += profile.magnitude_floor
@@ -63,7 +63,7 @@ def _log_mel_frames(frames: np.ndarray, profile: MelProfile) -> np.ndarray:
 
 
 @lru_cache
-def _window(profile: MelProfile, dtype: np.dtype) -> np.ndarray:
+def hann_window(profile: MelProfile, dtype: np.dtype) -> np.ndarray:
     """Periodic Hann, centred in the FFT frame: [n_fft]."""
     n = np.arange(profile.window_samples)
     hann = 0.5 - 0.5 * np.cos(2.0 * np.pi * n / profile.window_samples)

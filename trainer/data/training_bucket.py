@@ -7,6 +7,7 @@ from pathlib import Path
 
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Split
 from xtts.shared.config import Config
+from xtts.trainer.data.audio_mel import reflected_samples
 from xtts.trainer.data.batch import Batch, batch_signature
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.data.clip_order import BucketOrder
@@ -29,6 +30,8 @@ class TrainingBucket:
     """B."""
     order: BucketOrder | CorpusMixture
     """Order of the training clips."""
+    mel_on_device: bool = False
+    """Batches hold samples, and the step computes their mels; only where the records name audio."""
 
     @property
     def stored(self) -> Bucket:
@@ -38,7 +41,13 @@ class TrainingBucket:
     @cached_property
     def signature(self) -> Batch:
         """The `tf.TensorSpec` of every part of a batch."""
-        return batch_signature(self.spec, self.stored, self.batch_size)
+        return self.signature_of(self.batch_size)
+
+    def signature_of(self, batch_size: int | None) -> Batch:
+        """The signature of batches of another size; None leaves it open."""
+        frames, profile = self.stored.frames, self.spec.mel_profile
+        samples = reflected_samples(profile, frames) if self.mel_on_device else None
+        return batch_signature(self.spec, self.stored, batch_size, samples=samples)
 
     @property
     def trains(self) -> bool:
@@ -63,6 +72,7 @@ def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[Train
         TrainingBucket(
             cache=cache, spec=spec, number=number, batch_size=size,
             order=bucket_order(spec, number, seed=seed, memory_mb=memory_mb),
+            mel_on_device=spec.names_audio and config.data.mel_on == "device",
         )
         for number, size in sizes.items()
     ]  # fmt: skip
@@ -71,7 +81,7 @@ def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[Train
 def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> BucketOrder | CorpusMixture:
     """The stream of one bucket's training clips; two blocks of every bucket take at most `memory_mb` MiB together."""
     bucket, buckets = spec.buckets[number], len(spec.buckets)
-    stored, records = sum(shard.bytes for shard in bucket.train), bucket.clips("train")
+    stored, records = sum(shard.block_bytes for shard in bucket.train), bucket.clips("train")
     block_records = (memory_mb << 20) * records // (2 * buckets * max(stored, 1))
     corpora, clips = bucket.corpora(), spec.epoch_clips(bucket)
     parts = []
