@@ -39,8 +39,8 @@ def build_engine(
     a new and a resumed run, comes after the traces.
     """
     state = TrainState(config, buckets[0].spec)
-    with_mel = mel_in_step(buckets[0].spec)
-    steps = Steps(state.model, state.optimizer, config.training, state.step, with_mel=with_mel)
+    steps = Steps(state.model, state.optimizer, config.training, state.step)
+    steps.with_mel = mel_in_step(buckets[0].spec)
     steps.trace(
         {bucket.number: bucket.signature for bucket in buckets if bucket.trains},
         {bucket.number: bucket.signature for bucket in buckets if bucket.validates},
