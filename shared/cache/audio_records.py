@@ -68,12 +68,6 @@ def _data_bytes(file: IO[bytes]) -> int:
     raise AudioProblem("unreadable audio", "a wav without audio")
 
 
-def audio_path(record: Record, spec: CacheSpec) -> Path:
-    """Where the audio of a record lies."""
-    assert record.audio is not None
-    return Path(spec.audio_folders.get(record.audio.corpus, ""), record.audio.source)
-
-
 def with_mel(record: Record, spec: CacheSpec, frames: int | None = None) -> Record:
     """The record with the mel of the audio that it names, as a cache with mels holds it; one with a mel as it is.
 
@@ -81,7 +75,7 @@ def with_mel(record: Record, spec: CacheSpec, frames: int | None = None) -> Reco
     """
     if record.audio is None:
         return record
-    path, profile = audio_path(record, spec), spec.mel_profile
+    path, profile = spec.audio_file(record.audio.corpus, record.audio.source), spec.mel_profile
     try:
         recording = read_recording(path)
     except (OSError, AudioProblem) as error:

@@ -168,6 +168,10 @@ class CacheSpec(_Part):
         """True for a cache without mels (`xtts-precompute build --index-only`): the trainer reads the wavs."""
         return bool(self.audio_folders)
 
+    def audio_file(self, corpus: str, source: str) -> Path:
+        """Where the audio of a clip lies, if this cache names audio."""
+        return Path(self.audio_folders.get(corpus, ""), source)
+
     @property
     def text_language(self) -> str:
         """ISO 639 code of the clips that do not name theirs."""
