@@ -38,9 +38,8 @@ def log_mel(samples: tf.Tensor, profile: MelProfile) -> tf.Tensor:
     frames = tf.concat(shifted, axis=-1)
     filters = mel_filterbank(profile)
     bins = int(np.flatnonzero(filters.any(axis=0)).max()) + 1
-    spectrum = tf.signal.rfft(frames * tf.constant(hann_window(profile, np.dtype(np.float64)), frames.dtype))[
-        ..., :bins
-    ]
+    window = tf.constant(hann_window(profile, np.dtype(np.float64)), frames.dtype)
+    spectrum = tf.signal.rfft(frames * window)[..., :bins]
     real, imaginary = (tf.cast(part, tf.float32) for part in (tf.math.real(spectrum), tf.math.imag(spectrum)))
     magnitude = tf.sqrt(tf.square(real) + tf.square(imaginary) + profile.magnitude_floor)
     mel = tf.linalg.matmul(magnitude, tf.constant(filters[:, :bins].T, tf.float32))
