@@ -82,12 +82,13 @@ def damage(wav, how):
 
 
 @pytest.fixture
-def trainer(make_plan, indexed, tmp_path):
-    """A run of one call a step, compiled, before its first step; three clips in a batch."""
+def trainer(make_plan, indexed, tmp_path, compiled_here):
+    """A run of one call a step before its first step; three clips in a batch."""
     settings = (*ASSIGNED, "training.steps=40", "training.steps_per_call=1", "data.max_unreadable_fraction=0.1")
     screen = Console(file=(tmp_path / "screen.txt").open("w"), width=200)
-    with Compiler() as compiler:
-        yield Trainer(make_plan(tmp_path / "run", *settings, cache=indexed), screen, compiler)
+    plan = make_plan(tmp_path / "run", *settings, cache=indexed)
+    with plan.folder.exclusive(), Compiler() as compiler:
+        yield Trainer(plan, screen, compiler)
 
 
 @pytest.mark.parametrize("how", ["corrupted", "deleted", "swapped"])
