@@ -6,13 +6,12 @@ from functools import partial
 from itertools import islice
 
 from xtts.precompute.build.audio_names import WITH_MELS
-from xtts.precompute.build.extract import mel_sums, read_mel
+from xtts.precompute.build.extract import Sums, sums_of_clips
 from xtts.precompute.build.scan import Scanned
 from xtts.precompute.build.shard_plan import clip_digest
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import Progress
-from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import Clip, IndexRow, Kept
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
@@ -20,9 +19,6 @@ from xtts.shared.errors import LockstepError
 SAMPLE_CLIPS = 1024
 """Training clips whose mels give the mean and deviation: of LJSpeech a second's work, and exact up to so many."""
 _CHUNK = 16
-
-Sums = tuple[str, float, float]
-"""Digest of a clip's audio, sum and sum of squares of its mel."""
 
 
 def refuse_unsuited(clips: Iterable[Clip], config: Config) -> None:
@@ -52,7 +48,7 @@ def measure_sample(
     sample = train[:SAMPLE_CLIPS]
     progress.start("statistics", len(sample), sum(row.audio.seconds for row in sample))
     measured = dict[str, Sums]()
-    for part in pool.run(partial(_measure, front_end), _chunks(sample)):
+    for part in pool.run(partial(sums_of_clips, front_end), _chunks(sample)):
         measured.update(part)
         progress.advance(len(part), 0.0)
     return [_with_sums(row, measured) for row in rows]
@@ -61,18 +57,6 @@ def measure_sample(
 def _chunks(rows: list[Kept]) -> Iterator[list[Scanned]]:
     scanned = (Scanned(clip=row.clip, file=row.file, tokens=row.tokens, audio=row.audio) for row in rows)
     return iter(lambda: list(islice(scanned, _CHUNK)), [])
-
-
-def _measure(front_end: FrontEnd, rows: list[Scanned]) -> dict[str, Sums]:
-    """Sums of some clips by id (runs in a worker); a `LockstepError` for audio that cannot be decoded."""
-    found = dict[str, Sums]()
-    for row in rows:
-        try:
-            mel, audio = read_mel(row, front_end)
-        except AudioProblem as problem:
-            raise LockstepError(str(front_end.path(row.clip)), found=str(problem), exit_code=1) from None
-        found[row.clip.id] = (audio.sha256, *mel_sums(mel))
-    return found
 
 
 def _with_sums(row: IndexRow, measured: dict[str, Sums]) -> IndexRow:

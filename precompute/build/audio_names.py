@@ -6,7 +6,7 @@ from xtts.precompute.build.fetch import check_unchanged
 from xtts.precompute.build.scan import Scanned
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.shared.audio.decode import AudioProblem
-from xtts.shared.cache.audio_records import OtherFormat, read_wav_header
+from xtts.shared.audio.wav_header import OtherFormat, read_wav_header
 from xtts.shared.cache.clip_index import Kept
 from xtts.shared.cache.records import AudioName
 from xtts.shared.errors import LockstepError

@@ -21,6 +21,10 @@ from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import Shape
 from xtts.shared.cache.clip_index import Audio, Clip, Rejection, Written
 from xtts.shared.cache.records import FRAME_BYTES, Record, frame
+from xtts.shared.errors import LockstepError
+
+Sums = tuple[str, float, float]
+"""Digest of a clip's audio, sum and sum of squares of its mel."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +121,18 @@ def read_mel(row: Scanned, front_end: FrontEnd, fetched: Fetched | None = None) 
     """The mel of a clip in the stored type, and the audio it is of; raises `AudioProblem`."""
     audio = fetched.read() if fetched is not None else _read_source(row, front_end)
     return extract_mel(front_end.samples(audio.recording), row.audio, front_end), audio
+
+
+def sums_of_clips(front_end: FrontEnd, rows: list[Scanned]) -> dict[str, Sums]:
+    """`Sums` of some clips by id (runs in a worker); a `LockstepError` for audio that cannot be decoded."""
+    found = dict[str, Sums]()
+    for row in rows:
+        try:
+            mel, audio = read_mel(row, front_end)
+        except AudioProblem as problem:
+            raise LockstepError(str(front_end.path(row.clip)), found=str(problem), exit_code=1) from None
+        found[row.clip.id] = (audio.sha256, *mel_sums(mel))
+    return found
 
 
 def measure_clips(front_end: FrontEnd, rows: list[tuple[int, Scanned]]) -> list[tuple[int, SignalQuality | None]]:
