@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from xtts.precompute.workers.cores import usable_cores
 from xtts.shared.config_flags import DEFAULT_CACHE, config_options, resolve
 from xtts.shared.errors import reported
+from xtts.shared.system.cores import usable_cores
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -83,6 +83,7 @@ def main() -> None:
 @_ray_address_option
 @click.option("--limit", type=click.IntRange(1), help="Only the first N clips; of several corpora as many of each.")
 @click.option("--fresh", is_flag=True, help="Build everything again, whatever is there.")
+@click.option("--index-only", is_flag=True, help="Store no mels: the trainer reads 16-bit wavs of the profile's rate.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
 def build(
     data: tuple[str, ...],
@@ -97,6 +98,7 @@ def build(
     ray_address: str | None,
     limit: int | None,
     fresh: bool,
+    index_only: bool,
     dry_run: bool,
 ) -> None:
     """Build the cache of a corpus, or bring it up to date."""
@@ -109,7 +111,7 @@ def build(
             if not dry_run and (fresh or not (cache / "cache.json").exists()):
                 pool.start()  # there is work for them; they load what they need while this process loads the rest
             from xtts.precompute.build.build_cache import explain_build, run_build
-            from xtts.precompute.build.survey import make_request
+            from xtts.precompute.build.build_request import make_request
             from xtts.precompute.corpus.corpus_entries import parse_data
             from xtts.precompute.view.terminal import Display, build_summary
 
@@ -117,7 +119,14 @@ def build(
             with Display() as display:
                 corpora = parse_data(data, layout=layout, columns=columns)
                 request = make_request(
-                    corpora, cache, settings, workers=workers, limit=limit, fresh=fresh, ray_address=address
+                    corpora,
+                    cache,
+                    settings,
+                    workers=workers,
+                    limit=limit,
+                    fresh=fresh,
+                    index_only=index_only,
+                    ray_address=address,
                 )
                 if dry_run:
                     explain_build(request, display)

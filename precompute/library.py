@@ -9,10 +9,10 @@ from xtts.precompute.build.build_cache import BuildReport
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
-from xtts.precompute.workers.cores import usable_cores
 from xtts.precompute.workers.open_engine import ray_address_of
 from xtts.precompute.workers.progress import NullProgress, Progress
 from xtts.shared.config_flags import config_names, resolve
+from xtts.shared.system.cores import usable_cores
 
 
 def build_cache(
@@ -24,6 +24,7 @@ def build_cache(
     workers: int | None = None,
     limit: int | None = None,
     fresh: bool = False,
+    index_only: bool = False,
     layout: str | None = None,
     columns: str | None = None,
     engine: str = "local",
@@ -43,6 +44,7 @@ def build_cache(
         workers: Processes (default: one a core).
         limit: Only the first so many clips of the corpus.
         fresh: Build everything again, whatever is there.
+        index_only: Store no mels: the records name the wavs, which the trainer reads.
         layout: Name of the corpus' layout, such as "piper"; needed only if it cannot be recognised.
         columns: Columns of its CSV or TSV file, as in "id=0,speaker=1,text=2", instead of a layout.
         engine: "local" for processes of this machine, "ray" for a Ray cluster.
@@ -59,7 +61,8 @@ def build_cache(
     return build.build_cache(
         parse_data(data, layout=layout, columns=columns), Path(cache),
         resolve(config_names(config), (), settings or {}), workers=workers or usable_cores(),
-        progress=progress or NullProgress(), limit=limit, fresh=fresh, ray_address=ray_address_of(engine, ray_address),
+        progress=progress or NullProgress(), limit=limit, fresh=fresh, index_only=index_only,
+        ray_address=ray_address_of(engine, ray_address),
     )  # fmt: skip
 
 

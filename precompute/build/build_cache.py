@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from xtts.precompute.build.audio_index import measure_sample
+from xtts.precompute.build.build_request import Request, make_request
 from xtts.precompute.build.commit import commit, describe, sweep
 from xtts.precompute.build.extract import ShardTask, write_shard
 from xtts.precompute.build.fetch import Fetched, fetched_audio, plan_fetch
@@ -15,7 +17,7 @@ from xtts.precompute.build.finished_shard import Finished
 from xtts.precompute.build.ledger import check_rejects, gather
 from xtts.precompute.build.shard_plan import ShardPlan, stored_bytes
 from xtts.precompute.build.staging import StagingArea
-from xtts.precompute.build.survey import Request, Survey, make_request, survey
+from xtts.precompute.build.survey import Survey, survey
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
@@ -60,11 +62,17 @@ def build_cache(
     progress: Progress,
     limit: int | None = None,
     fresh: bool = False,
+    index_only: bool = False,
     ray_address: str | None = None,
     pool: Engine | None = None,
 ) -> BuildReport:
-    """Build the cache of a corpus or bring it up to date; `pool` may have been started before."""
-    request = make_request(data, cache, config, workers=workers, limit=limit, fresh=fresh, ray_address=ray_address)
+    """Build the cache of a corpus or bring it up to date; `pool` may have been started before.
+
+    index_only: without mels; the records name the wavs.
+    """
+    request = make_request(
+        data, cache, config, workers=workers, limit=limit, fresh=fresh, index_only=index_only, ray_address=ray_address
+    )
     return run_build(request, progress, pool)
 
 
@@ -80,9 +88,11 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
             for line in found.changes:
                 progress.say(line)
             finished = _write_missing(request, found, staging, pool, progress)
-            pool.finish()
             rows = gather(found.rows, finished)
             check_rejects(rows, config, request.corpora.name)
+            if found.front_end.index_only:
+                rows = measure_sample(rows, found.front_end, config.split.seed, pool, progress)
+            pool.finish()
             weights = request.corpora.weights
             spec, index = describe(rows, found.plan, finished, config, found.front_end, weights=weights)
             changed = commit(cache, staging, spec, index, found.front_end.tokenizer)

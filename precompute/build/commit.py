@@ -66,12 +66,22 @@ def describe(
         speakers=plan.speakers,
         languages=list(front_end.tokenizer.languages),
         weights=dict(weights),
+        audio_folders=_audio_folders(front_end),
         buckets=_buckets(plan, finished),
-        statistics=_statistics(rows, plan, fixed=config.shapes.pad_to_fixed_length, mel_channels=profile.mel_channels),
+        statistics=_statistics(
+            rows, plan, fixed=config.shapes.pad_to_fixed_length, mel_channels=profile.mel_channels,
+            sampled=front_end.index_only,
+        ),
         versions={"front_end": str(FRONT_END), **installed_versions()},
         canary=front_end.canary,
     )  # fmt: skip
     return spec, index
+
+
+def _audio_folders(front_end: FrontEnd) -> dict[str, str]:
+    if not front_end.index_only:
+        return {}
+    return {name: str(root.resolve()) for name, root in sorted(front_end.roots.items())}
 
 
 def tokenizer_bytes(tokenizer: Tokenizer) -> bytes:
@@ -83,7 +93,13 @@ def _buckets(plan: Plan, finished: Mapping[str, Finished]) -> list[Bucket]:
     def shards(split: str, bucket: int) -> list[Shard]:
         files = [shard.file for shard in plan.shards if (shard.place.split, shard.place.bucket) == (split, bucket)]
         return [
-            Shard(file=done.file, records=done.records, bytes=done.bytes, sha256=done.sha256)
+            Shard(
+                file=done.file,
+                records=done.records,
+                bytes=done.bytes,
+                sha256=done.sha256,
+                bytes_with_mels=done.bytes_with_mels,
+            )
             for file in sorted(files)
             if (done := finished[file]).records
         ]
@@ -94,12 +110,16 @@ def _buckets(plan: Plan, finished: Mapping[str, Finished]) -> list[Bucket]:
     ]
 
 
-def _statistics(rows: list[IndexRow], plan: Plan, *, fixed: bool, mel_channels: int) -> Statistics:
-    """Corpus figures, by math.fsum, which is exact: neither the order of clips nor the number of workers can show."""
+def _statistics(rows: list[IndexRow], plan: Plan, *, fixed: bool, mel_channels: int, sampled: bool) -> Statistics:
+    """Corpus figures, by math.fsum, which is exact: neither the order of clips nor the number of workers can show.
+
+    sampled: only some clips have mel sums.
+    """
     kept = [row for row in rows if isinstance(row, Kept)]
     frames = sum(row.audio.mel_length for row in kept)
     stored = sum(plan.shapes[row.place.bucket].frames for row in kept) if fixed else frames
     train = [row for row in kept if row.place.split == "train"]
+    train = [row for row in train if row.written.audio_sha256] if sampled else train
     values = max(1, sum(row.audio.mel_length for row in train) * mel_channels)
     mean = math.fsum(row.written.mel_sum for row in train) / values
     variance = math.fsum(row.written.mel_square_sum for row in train) / values - mean**2

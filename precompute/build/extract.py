@@ -3,12 +3,13 @@
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from xtts.precompute.archives.parquet_rows import is_row, release_pages
+from xtts.precompute.build.audio_names import audio_name
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.build.canary import prove_canary
 from xtts.precompute.build.fetch import Fetched
@@ -23,8 +24,12 @@ from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import Shape
 from xtts.shared.cache.cache_spec import with_digest
 from xtts.shared.cache.clip_index import Audio, Clip, IndexRow, Place, Rejection, Written
-from xtts.shared.cache.records import Record, frame
+from xtts.shared.cache.records import FRAME_BYTES, Record, frame
+from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
+
+Sums = tuple[str, float, float]
+"""Digest of a clip's audio, sum and sum of squares of its mel."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +63,8 @@ class ShardResult:
     path: Path
     bytes: int
     sha256: str
+    bytes_with_mels: int = 0
+    """Where records name audio: bytes with their mels."""
 
 
 def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
@@ -65,34 +72,52 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
 
     A `LockstepError` where the folder of `task.path` is not there.
     """
-    path, digest, records, rows = new_part(task.path), hashlib.sha256(), 0, list[IndexRow]()
-    if len(task.stored) < len(task.clips):
+    path, digest, records, rows, with_mels = new_part(task.path), hashlib.sha256(), 0, list[IndexRow](), 0
+    if len(task.stored) < len(task.clips) and not front_end.index_only:
         prove_canary(front_end)
     mels = StoredMels(mel_dtype=front_end.mel_dtype, mel_channels=front_end.profile.mel_channels)
     with path.open("wb") as out:
         for row in task.clips:
             try:
-                stored, fetched = task.stored.get(row.clip.id), task.fetched.get(row.clip.id)
-                mel, audio_sha256, sums, quality = mel_of(row, stored, mels, front_end, fetched)
+                record, audio_sha256, sums, quality = _features(row, task, mels, front_end)
             except AudioProblem as problem:
                 rows.append(row.rejected(Rejection(problem.reason, problem.detail), task.place))
                 continue
-            payload = _record(row.clip, mel, task, front_end).to_example()
+            payload = record.to_example()
             framed = frame(payload)
             digest.update(framed)
             out.write(framed)
-            record = Written(records, hashlib.sha256(payload).hexdigest(), audio_sha256, *sums)
-            rows.append(written_row(row, task.place, record, quality))
+            written = Written(records, hashlib.sha256(payload).hexdigest(), audio_sha256, *sums)
+            rows.append(written_row(row, task.place, written, quality))
             records += 1
+            if record.audio is not None:
+                with_mels += FRAME_BYTES + record.bytes_with_mel(_mel_bytes(task.shape, front_end))
         size = out.tell()
     done = Finished(
         file=with_digest(task.file, digest.hexdigest()), settings=task.settings, records=records, bytes=size,
-        sha256=digest.hexdigest(), rows=rows,
+        sha256=digest.hexdigest(), rows=rows, bytes_with_mels=with_mels,
     )  # fmt: skip
     write_sidecar(path, done)
-    for written in (path, sidecar_of(path)) if task.sync else ():
-        atomic_files.sync_file(written)
+    for file in (path, sidecar_of(path)) if task.sync else ():
+        atomic_files.sync_file(file)
     return ShardResult(file=task.file, path=path, bytes=size, sha256=done.sha256)
+
+
+def _features(
+    row: Scanned, task: ShardTask, mels: StoredMels, front_end: FrontEnd
+) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:
+    """The record of a clip, and the rest of what `mel_of` gives; where records name audio, nothing is decoded."""
+    if front_end.index_only:
+        audio, none = audio_name(row, front_end), np.empty((0, front_end.profile.mel_channels), front_end.mel_dtype)
+        record = _record(row.clip, none, task, front_end)
+        return replace(record, mel=none, mel_length=row.audio.mel_length, audio=audio), "", (0.0, 0.0), None
+    stored, fetched = task.stored.get(row.clip.id), task.fetched.get(row.clip.id)
+    mel, audio_sha256, sums, quality = mel_of(row, stored, mels, front_end, fetched)
+    return _record(row.clip, mel, task, front_end), audio_sha256, sums, quality
+
+
+def _mel_bytes(shape: Shape, front_end: FrontEnd) -> int:
+    return shape.frames * front_end.profile.mel_channels * np.dtype(front_end.mel_dtype).itemsize
 
 
 def mel_of(
@@ -102,12 +127,29 @@ def mel_of(
     if stored is not None:
         was = stored.written
         return mels.read(stored, row.clip.id), was.audio_sha256, (was.mel_sum, was.mel_square_sum), None
-    audio = fetched.read() if fetched is not None else _read_source(row, front_end)
-    mel = extract_mel(front_end.samples(audio.recording), row.audio, front_end)
+    mel, audio = read_mel(row, front_end, fetched)
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
         raise AudioProblem("non-finite mel", "the audio holds samples that are not numbers")
     return mel, audio.sha256, sums, audio.recording.quality
+
+
+def read_mel(row: Scanned, front_end: FrontEnd, fetched: Fetched | None = None) -> tuple[np.ndarray, ClipAudio]:
+    """The mel of a clip in the stored type, and the audio it is of; raises `AudioProblem`."""
+    audio = fetched.read() if fetched is not None else _read_source(row, front_end)
+    return extract_mel(front_end.samples(audio.recording), row.audio, front_end), audio
+
+
+def sums_of_clips(front_end: FrontEnd, rows: list[Scanned]) -> dict[str, Sums]:
+    """`Sums` of some clips by id (runs in a worker); a `LockstepError` for audio that cannot be decoded."""
+    found = dict[str, Sums]()
+    for row in rows:
+        try:
+            mel, audio = read_mel(row, front_end)
+        except AudioProblem as problem:
+            raise LockstepError(str(front_end.path(row.clip)), found=str(problem), exit_code=1) from None
+        found[row.clip.id] = (audio.sha256, *mel_sums(mel))
+    return found
 
 
 def measure_clips(front_end: FrontEnd, rows: list[tuple[int, Scanned]]) -> list[tuple[int, SignalQuality | None]]:

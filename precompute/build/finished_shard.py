@@ -22,6 +22,8 @@ class Finished:
     sha256: str
     rows: list[IndexRow]
     """Its clips in order, those included that were rejected while it was written."""
+    bytes_with_mels: int = 0
+    """As the cache spec has it."""
 
     def holds(self, clips: Sequence[Scanned], settings: str) -> bool:
         """Whether writing these clips now would give these very bytes."""

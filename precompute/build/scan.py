@@ -188,7 +188,7 @@ def _scan_audio(found: Found, front_end: FrontEnd) -> Audio | Rejection:
     return Audio(profile.frames(samples), samples / profile.sample_rate, "; ".join(filter(None, notes)))
 
 
-def check_unchanged(row: Found | Scanned, front_end: FrontEnd) -> None:
+def check_unchanged(row: Found | Scanned | Kept, front_end: FrontEnd) -> None:
     """A `LockstepError` where a clip's file is not the one that the build found, or is not seen from this machine."""
     path = front_end.path(row.clip)
     there = find_audio(path)

@@ -34,6 +34,7 @@ def shard_settings(
     tokenizer: str,
     front_end: str,
     canary: str | None,
+    index_only: bool,
 ) -> str:
     """Digest of everything but the clips that decides a shard's bytes."""
     fixed = bool(features["shapes"]["pad_to_fixed_length"])
@@ -47,6 +48,7 @@ def shard_settings(
             "mel_dtype": features["shards"]["mel_dtype"],
             "shape": [shape.tokens, shape.frames] if fixed else None,
             "speakers": dict(speakers),
+            **({"index_only": True} if index_only else {}),
         }
     )
 
@@ -115,6 +117,7 @@ def _finished_shards(spec: CacheSpec, rows: Iterable[IndexRow]) -> dict[str, Fin
                 tokenizer=spec.tokenizer_sha256,
                 front_end=spec.versions.get("front_end", ""),
                 canary=spec.canary,
+                index_only=spec.names_audio,
             )
             found[without_digest(shard.file)] = Finished(**shard.model_dump(), settings=settings, rows=clips)
     return found

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from xtts.precompute.build.build_request import Request
 from xtts.precompute.build.cached_mels import StoredMel
 from xtts.precompute.build.canary import compute_canary
 from xtts.precompute.build.changes import corpus_changes, setting_changes, weight_changes, work_ahead
@@ -16,64 +17,17 @@ from xtts.precompute.build.ledger import check_rejects
 from xtts.precompute.build.quality_filters import Earlier, filter_clips
 from xtts.precompute.build.scan import Found, ScannedRow, find_file, in_chunks, judge, recall, same_file, scan_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, previous_plan
-from xtts.precompute.build.staging import Prior, StagingArea, load_prior, refuse_foreign_folder, shard_settings
-from xtts.precompute.corpus.corpora import Corpora, read_corpora
-from xtts.precompute.corpus.corpus_entries import Data, parse_data
+from xtts.precompute.build.staging import Prior, StagingArea, load_prior, shard_settings
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.listing import with_numbers_in_words
 from xtts.precompute.workers.engine import Engine
-from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FRONT_END
-from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.cache.cache_spec import ENGLISH, SPEC_FILE, load_spec, shard_places
-from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, iter_index
+from xtts.shared.cache.cache_spec import SPEC_FILE, shard_places
+from xtts.shared.cache.clip_index import IndexRow, Kept
 from xtts.shared.cache.stats import letters_of
-from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import FILTERS, feature_config, feature_differences, filter_config
+from xtts.shared.feature_settings import FILTERS, feature_config, filter_config
 from xtts.shared.text.letter_counts import LetterCounts, check_letters
-from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What to build from what, and how."""
-
-    corpora: Corpora
-    cache: Path
-    config: Config
-    front_end: FrontEnd
-    workers: int
-    fresh: bool
-    ray_address: str | None = None
-    """Where the tasks run: see `open_engine`."""
-    exclude: frozenset[str] = frozenset()
-    """Shards that must not be used, whatever they look like."""
-
-    def open_engine(self) -> Engine:
-        """What its tasks run on."""
-        return open_engine(self.workers, self.ray_address)
-
-
-def make_request(
-    data: Data, cache: Path, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
-    ray_address: str | None = None,
-) -> Request:  # fmt: skip
-    """Check what was asked for, before anything is created."""
-    refuse_foreign_folder(cache)
-    corpora = read_corpora(parse_data(data), limit=limit)
-    if config.text.expand_numbers:
-        corpora = replace(corpora, clips=with_numbers_in_words(corpora.clips, config.text.language))
-    return Request(
-        corpora=corpora,
-        cache=cache,
-        config=config,
-        front_end=_front_end(corpora.roots, config, _tokenizer(corpora.clips, config, None if fresh else cache)),
-        workers=workers,
-        fresh=fresh,
-        ray_address=ray_address,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,61 +115,6 @@ def _filter(
     return rows
 
 
-def _tokenizer(clips: list[Clip], config: Config, cache: Path | None) -> Tokenizer:
-    """The tokenizer of `config`; what is learned from a corpus is kept while the text settings are the same.
-
-    A clip more or less would otherwise give other tokens to all clips.
-    """
-    text, stored = config.text, _stored_tokenizer(cache, config) if cache is not None else None
-    said = [clip for clip in clips if clip.text and not clip.duplicate]
-    fixed = text.tokenizer != "bpe" and all((clip.language or text.language) == ENGLISH for clip in said)
-    known = _known_texts(cache, text.language) if cache is not None and stored and not fixed else set()
-    texts = {clip.language or text.language: list[str]() for clip in said} or {text.language: []}
-    if text.language in texts:  # the main language comes first
-        texts = {text.language: [], **texts}
-    for clip in [] if fixed else said:
-        code = clip.language or text.language
-        if (code, clip.text) not in known:
-            texts[code].append(clip.text)
-    return learn_tokenizer(
-        text.tokenizer, texts, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank, previous=stored
-    )  # fmt: skip
-
-
-def _known_texts(cache: Path, language: str) -> set[tuple[str, str]]:
-    """(language, text) of every clip that the stored tokenizer was learned from; none where the index is broken."""
-    try:
-        path = cache / load_spec(cache).index_file
-        return {(row.clip.language or language, row.clip.text) for row in iter_index(path)}
-    except LockstepError:
-        return set()  # the survey says so
-
-
-def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:
-    """That of a finished cache with the same text settings, unless it is broken."""
-    try:
-        spec = load_spec(cache)
-        tokenizer = load_tokenizer(cache / spec.tokenizer_file)
-    except LockstepError:
-        return None  # the survey says so
-    same = not feature_differences(spec.features, {"text": feature_config(config)["text"]})
-    sound = hashlib.sha256(tokenizer_bytes(tokenizer)).hexdigest() == spec.tokenizer_sha256
-    return tokenizer if same and sound else None
-
-
-def _front_end(roots: Mapping[str, Path], config: Config, tokenizer: Tokenizer) -> FrontEnd:
-    return FrontEnd(
-        roots=roots,
-        profile=mel_profile(config.audio.profile),
-        tokenizer=tokenizer,
-        language=config.text.language,
-        trim_silence_db=config.audio.trim_silence_db,
-        loudness_lufs=config.audio.loudness_lufs,
-        mel_dtype=config.shards.mel_dtype,
-        fixed_length=config.shapes.pad_to_fixed_length,
-    )
-
-
 def _look_back(request: Request, staging: StagingArea, features: Mapping[str, Any]) -> _Existing:
     """Collect what a finished cache and an interrupted build can save us."""
     cache, prior, lines = request.cache, None, []
@@ -274,6 +173,7 @@ def _settings(plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> d
             tokenizer=tokenizer,
             front_end=str(FRONT_END),
             canary=front_end.canary,
+            index_only=front_end.index_only,
         )
         for shard in plan.shards
     }
@@ -281,9 +181,10 @@ def _settings(plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> d
 
 def _stored(missing: list[ShardPlan], existing: _Existing, cache: Path, front_end: FrontEnd) -> dict[str, StoredMel]:
     """Mels of the finished cache that are what decoding the audio again would give."""
-    if existing.prior is None or existing.prior.spec.mel_dtype != front_end.mel_dtype:
+    prior = existing.prior.spec if existing.prior is not None else None
+    if prior is None or prior.names_audio or front_end.index_only or prior.mel_dtype != front_end.mel_dtype:
         return {}
-    files, reusable = shard_places(existing.prior.spec), {shard.file for shard in existing.reusable.values()}
+    files, reusable = shard_places(prior), {shard.file for shard in existing.reusable.values()}
     found = {}
     for row in (row for shard in missing for row in shard.clips):
         cached = existing.cached.get(row.clip.id)

@@ -9,25 +9,28 @@ from typing import Any
 import numpy as np
 
 from xtts.precompute.archives.parquet_rows import reading_order
+from xtts.precompute.build.audio_names import audio_name
+from xtts.precompute.build.build_request import Request, make_request
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.build.extract import extract_mel
 from xtts.precompute.build.scan import Found, file_digest, find_file, may_be_same_file
-from xtts.precompute.build.survey import Request, make_request
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.clip_audio import read_audio
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.workers.parts import check_visible
 from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.audio.mel import MEL_TOLERANCE
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
 from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, read_index
+from xtts.shared.cache.records import Record
 from xtts.shared.config import Config
 from xtts.shared.config_files import validate_config
 from xtts.shared.errors import LockstepError, build_command
 
 _DEEP_CHUNK = 16
-_TOLERANCE = 0.02
-"""In log-mel: two steps of float16 at the quiet end, which another FFT library may cause; a real fault is larger."""
+_TOLERANCE = {"float32": MEL_TOLERANCE, "float16": 0.02}
+"""In log-mel, by stored type: of float16 two steps at the quiet end, which another FFT library may cause."""
 
 
 def cache_request(
@@ -36,7 +39,9 @@ def cache_request(
     """The request that would build this cache again, with its own weights."""
     settings = [("the default size", {"model": {"size": "tiny"}}), (str(cache), dict(spec.features))]
     config: Config = validate_config(settings)
-    request = make_request(data, cache, config, workers=workers, limit=limit, ray_address=ray_address)
+    request = make_request(
+        data, cache, config, workers=workers, limit=limit, index_only=spec.names_audio, ray_address=ray_address
+    )
     return replace(request, corpora=replace(request.corpora, weights=spec.weights))
 
 
@@ -110,17 +115,31 @@ def _compare_clip(job: _Deep, mels: StoredMels, front_end: FrontEnd) -> Iterator
     about["where"] = f"{about['file']} record {row.written.position} ({row.clip.id})"
     try:
         audio = read_audio(front_end.path(row.clip), row.clip)
-        if audio.sha256 != row.written.audio_sha256:
+        if row.written.audio_sha256 not in ("", audio.sha256):
             return  # `check_corpus` says so
         mel = extract_mel(front_end.samples(audio.recording), row.audio, front_end)
         stored = mels.read_record(job.stored, row.clip.id)
     except (OSError, AudioProblem, LockstepError) as error:
         yield Finding(**about, found=f"cannot be compared: {error}")
         return
-    error_of_mel = np.abs(mel.astype(np.float32) - stored.mel[: stored.mel_length].astype(np.float32))
-    if error_of_mel.max() > _TOLERANCE:
-        frame, channel = np.unravel_index(int(error_of_mel.argmax()), error_of_mel.shape)
-        found = f"mel differs by {error_of_mel.max():.3f} at frame {frame}, channel {channel}"
-        yield Finding(**about, found=found, expected=f"at most {_TOLERANCE}")
+    if stored.audio is not None:
+        try:
+            same = audio_name(row, front_end) == stored.audio
+        except (AudioProblem, LockstepError):
+            same = False
+        if not same:
+            yield Finding(**about, found="other audio than was indexed", expected=f"{stored.audio.samples} samples")
+    elif (finding := _compare_mel(mel, stored, front_end, about)) is not None:
+        yield finding
     if front_end.encode(row.clip).ids != stored.tokens[: stored.token_length].tolist():
         yield Finding(**about, found="other tokens than its transcript gives")
+
+
+def _compare_mel(mel: np.ndarray, stored: Record, front_end: FrontEnd, about: dict[str, Any]) -> Finding | None:
+    error = np.abs(mel.astype(np.float32) - stored.mel[: stored.mel_length].astype(np.float32))
+    most = _TOLERANCE[front_end.mel_dtype]
+    if error.max() <= most:
+        return None
+    frame, channel = np.unravel_index(int(error.argmax()), error.shape)
+    found = f"mel differs by {error.max():.3f} at frame {frame}, channel {channel}"
+    return Finding(**about, found=found, expected=f"at most {most}")

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from xtts.precompute.archives.parquet_rows import reading_order
 from xtts.precompute.build.build_cache import run_build
+from xtts.precompute.build.build_request import Request
 from xtts.precompute.build.cached_mels import StoredMels
 from xtts.precompute.build.extract import measure_clips, mel_of, mel_sums
 from xtts.precompute.build.finished_shard import written_row
 from xtts.precompute.build.scan import file_digest
 from xtts.precompute.build.shard_plan import ShardPlan, previous_plan
-from xtts.precompute.build.survey import Request, scan_and_plan
+from xtts.precompute.build.survey import scan_and_plan
 from xtts.precompute.check.against_corpus import cache_request, check_corpus
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.corpus_entries import Data
@@ -48,6 +49,9 @@ def repair_cache(
 
 def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Progress) -> None:
     """Write the index again from a scan of the corpus and the records themselves."""
+    if spec.names_audio:  # a build from nothing takes seconds
+        fix = f"{build_command(cache, fresh=True)} --index-only"
+        raise LockstepError(str(cache / spec.index_file), found="damaged", fix=fix, exit_code=1)
     with request.open_engine() as pool:
         rows, plan = scan_and_plan(request, previous_plan(spec), pool, progress)
         # In workers, as when they were written: a sum by several threads has other last digits.

@@ -29,6 +29,8 @@ class FrontEnd:
     fixed_length: bool
     canary: str = ""
     """What a worker must compute for a known signal before it computes a mel; empty before a build has decided."""
+    index_only: bool = False
+    """Records name the audio instead of holding its mel."""
 
     def path(self, clip: Clip) -> Path:
         """Where a clip's audio file lies."""

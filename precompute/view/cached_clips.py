@@ -10,10 +10,11 @@ import numpy as np
 
 from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.corpus.plain_names import name_problem
+from xtts.shared.cache.audio_records import with_mel
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
 from xtts.shared.cache.clip_index import IndexRow, Kept, read_index
 from xtts.shared.cache.quick_check import shard_problem
-from xtts.shared.cache.records import Record
+from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.scripts import JOINERS
@@ -63,8 +64,14 @@ class CachedClips:
             raise self._broken(file, row, problem[0], problem[1])
         record = self._mels.read_record(StoredMel(path=self.cache / file, written=row.written), row.clip.id)
         lengths = (record.mel_length, record.token_length)
-        if lengths != (row.audio.mel_length, row.tokens.token_length) or not 0 < lengths[0] <= len(record.mel):
+        if lengths != (row.audio.mel_length, row.tokens.token_length) or lengths[0] <= 0:
             raise self._broken(file, row, f"{lengths[0]} frames and {lengths[1]} tokens", "the figures of the index")
+        try:
+            record = with_mel(record, self.spec)
+        except CorruptRecord as error:
+            raise self._broken(file, row, str(error)) from None
+        if len(record.mel) < record.mel_length:
+            raise self._broken(file, row, f"{len(record.mel)} frames", "the figures of the index")
         if not np.isfinite(np.exp(record.mel[: record.mel_length].astype(np.float32))).all():
             raise self._broken(file, row, "values that are no log-mel")
         return CachedClip(row=row, record=record)

@@ -8,7 +8,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
 from xtts.shared.cache.clip_index import Place
@@ -56,6 +64,19 @@ class Shard(_Part):
     records: Count
     bytes: Count
     sha256: Digest
+    bytes_with_mels: Count = 0
+    """Where records name audio: bytes of the same shard with mels, which decide the order of the clips; else not
+    written."""
+
+    @model_serializer(mode="wrap")
+    def _stored(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = serialize(self)
+        return fields if self.bytes_with_mels else {k: v for k, v in fields.items() if k != "bytes_with_mels"}
+
+    @property
+    def block_bytes(self) -> int:
+        """What counts for the memory of shuffled blocks: the same whether its records hold mels or name audio."""
+        return self.bytes_with_mels or self.bytes
 
 
 class Bucket(_Part):
@@ -124,6 +145,9 @@ class CacheSpec(_Part):
     """ISO codes, in the order of their numbers; not written where it is English alone."""
     weights: dict[str, Weight] = {}
     """Corpus to its weight of sampling; not written where all are 1."""
+    audio_folders: dict[str, str] = {}
+    """Of a cache without mels, whose records name audio: corpus to its absolute folder, an empty name for the corpus
+    without one; else not written."""
     buckets: Annotated[list[Bucket], Field(max_length=100)]
     statistics: Statistics
     versions: dict[str, str]
@@ -152,10 +176,19 @@ class CacheSpec(_Part):
     @property
     def identity(self) -> str:
         """Digest of all that training depends on, shard digests included; not of file names, file times or versions."""
-        fields = _fields(self, {"index_sha256", "versions", "index_file", "tokenizer_file", "canary"})
+        fields = _fields(self, {"index_sha256", "versions", "index_file", "tokenizer_file", "canary", "audio_folders"})
         for shard in (shard for bucket in fields["buckets"] for split in SPLITS for shard in bucket[split]):
             shard["file"] = without_digest(shard["file"])
         return digest_of(fields)
+
+    @property
+    def names_audio(self) -> bool:
+        """True for a cache without mels (`xtts-precompute build --index-only`): the trainer reads the wavs."""
+        return bool(self.audio_folders)
+
+    def audio_file(self, corpus: str, source: str) -> Path:
+        """Where the audio of a clip lies, if this cache names audio."""
+        return Path(self.audio_folders.get(corpus, ""), source)
 
     @property
     def text_language(self) -> str:
@@ -176,9 +209,12 @@ class CacheSpec(_Part):
         return max(1, round(weight * clips))
 
     def record_bytes_limit(self, bucket: Bucket) -> int:
-        """No record of the bucket is larger: mel, tokens of at most 10 bytes each, and 4 KiB for the rest."""
+        """No record of the bucket is larger: mel, tokens of at most 10 bytes each, and 4 KiB for the rest.
+
+        A path of audio takes as much as the rest.
+        """
         item = 2 if self.mel_dtype == "float16" else 4
-        return bucket.frames * self.mel_channels * item + 10 * bucket.tokens + 4096
+        return bucket.frames * self.mel_channels * item + 10 * bucket.tokens + 4096 * (1 + self.names_audio)
 
 
 def with_digest(file: str, sha256: str) -> str:
@@ -236,6 +272,7 @@ def _fields(spec: CacheSpec, exclude: Collection[str] = ()) -> dict[str, Any]:
     usual: dict[str, object] = {
         "languages": [ENGLISH],
         "weights": {},
+        "audio_folders": {},
         "canary": None,
         "index_file": INDEX_FILE,
         "tokenizer_file": TOKENIZER_FILE,

@@ -4,6 +4,7 @@ Framing (tensorflow/core/lib/io/record_writer.h): uint64 length, masked CRC-32C 
 masked CRC-32C of the payload, little endian. Stock `tf.data.TFRecordDataset` and `tf.io.parse_example` read it.
 """
 
+import os
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -70,12 +71,36 @@ def _field(number: int, data: bytes) -> bytes:
     return _varint(number << 3 | 2) + _varint(len(data)) + data
 
 
+def _size(data_bytes: int) -> int:
+    """Bytes of a field of so many bytes."""
+    return 1 + len(_varint(data_bytes)) + data_bytes
+
+
+def _entry(key: bytes, value: bytes) -> bytes:
+    return _field(1, _field(1, key) + _field(2, value))
+
+
 def _int64s(values: Sequence[int]) -> bytes:
     if values and 0 <= min(values) and max(values) < 0x80:  # one byte each, as nearly always
         packed = bytes(values)
     else:
         packed = b"".join(_varint(value & 0xFFFFFFFFFFFFFFFF) for value in values)
     return _field(3, _field(1, packed))
+
+
+def _bytes(value: bytes) -> bytes:
+    return _field(1, _field(1, value))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AudioName:
+    """What a record holds in the place of a mel: the wav that the trainer reads."""
+
+    source: str
+    """Path relative to the folder of its corpus, or absolute."""
+    samples: int
+    corpus: str = ""
+    """Empty for the corpus without a name; not written then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,27 +110,39 @@ class Record:
     clip_id: str
     tokens: np.ndarray
     mel: np.ndarray
-    """float16 or float32, little endian."""
+    """float16 or float32, little endian; no frames where the record names audio."""
     token_length: int
     mel_length: int
     speaker: int
     language: int = 0
     """Place in the cache's languages; the first one is not written."""
+    audio: AudioName | None = None
 
-    def to_example(self) -> bytes:
-        """Serialised `tf.train.Example`, features in key order so that equal clips give equal bytes."""
+    def _features(self) -> dict[bytes, bytes]:
+        """What records with a mel and those that name audio have in common."""
         features = {
-            b"id": _field(1, _field(1, self.clip_id.encode())),
-            b"mel": _field(1, _field(1, self.mel.tobytes())),
+            b"id": _bytes(self.clip_id.encode()),
             b"mel_length": _int64s([self.mel_length]),
             b"speaker": _int64s([self.speaker]),
             b"token_length": _int64s([self.token_length]),
             b"tokens": _int64s(self.tokens.tolist()),
         }
-        if self.language:
-            features[b"language"] = _int64s([self.language])
-        entries = (_field(1, _field(1, key) + _field(2, value)) for key, value in sorted(features.items()))
-        return _field(1, b"".join(entries))
+        return features | ({b"language": _int64s([self.language])} if self.language else {})
+
+    def to_example(self) -> bytes:
+        """Serialised `tf.train.Example`, features in key order so that equal clips give equal bytes."""
+        sound = {b"mel": _bytes(self.mel.tobytes())} if self.audio is None else _audio_features(self.audio)
+        return _field(1, b"".join(_entry(key, value) for key, value in sorted({**self._features(), **sound}.items())))
+
+    def bytes_with_mel(self, mel_bytes: int) -> int:
+        """Bytes of the example, had it a mel of so many bytes instead of the audio that it names."""
+        mel = _size(_size(len(b"mel")) + _size(_size(_size(mel_bytes))))
+        return _size(mel + sum(len(_entry(key, value)) for key, value in self._features().items()))
+
+
+def _audio_features(audio: AudioName) -> dict[bytes, bytes]:
+    features = {b"audio": _bytes(os.fsencode(audio.source)), b"samples": _int64s([audio.samples])}
+    return features | ({b"corpus": _bytes(audio.corpus.encode())} if audio.corpus else {})
 
 
 def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
@@ -178,7 +215,11 @@ def _record_from(features: dict[str, bytes | list[int]], *, mel_dtype: str, mel_
             raise CorruptRecord(f"feature {key!r} is missing or not bytes")
         return value
 
-    mel = blob("mel")
+    audio = None
+    if "audio" in features:
+        corpus = blob("corpus").decode(errors="replace") if "corpus" in features else ""
+        audio = AudioName(source=os.fsdecode(blob("audio")), samples=integers("samples")[0], corpus=corpus)
+    mel = b"" if audio else blob("mel")
     row_bytes = mel_channels * np.dtype(mel_dtype).itemsize
     if len(mel) % row_bytes:
         raise CorruptRecord(f"mel has {len(mel)} bytes, not a multiple of {row_bytes}")
@@ -190,4 +231,5 @@ def _record_from(features: dict[str, bytes | list[int]], *, mel_dtype: str, mel_
         mel_length=integers("mel_length")[0],
         speaker=integers("speaker")[0],
         language=integers("language")[0] if "language" in features else 0,
+        audio=audio,
     )

@@ -58,7 +58,7 @@ class Kept:
     def state(self, config, spec):
         """The state of the first run of such steps, every variable as it was before; a new one for a first run."""
         training = config.training.model_dump(exclude=SCHEDULE)
-        key = repr((config.model.model_dump(), training, spec.model_dump()))
+        key = repr((config.model.model_dump(), training, spec.model_dump(), config.data.mel_on))
         if not spec.fixed_length:  # shapes are traced as they come, and counted: nothing to share
             return TrainState(config, spec)
         if key not in self._runs:

@@ -16,7 +16,8 @@ class Batch(NamedTuple):
     tokens: tf.Tensor
     """int32[B, L]."""
     mel: tf.Tensor
-    """[B, T, M] of the stored type, natural-log magnitude."""
+    """[B, T, M] of the stored type, natural-log magnitude. With `data.mel_on: device` a part `samples` stands in its
+    place, int16[B, S] with the reflection at both ends, of which the step computes the mel."""
     token_length: tf.Tensor
     """int32[B]."""
     mel_length: tf.Tensor
@@ -51,10 +52,16 @@ def padded_signature(spec: CacheSpec, bucket: Bucket, batch_size: int) -> Batch:
     )  # fmt: skip
 
 
-def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int | None) -> Batch:
-    """The signature of a bucket's batches: locked, or open where clips are stored unpadded."""
+def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int | None, *, samples: int | None = None) -> Batch:
+    """The signature of a bucket's batches: locked, or open where clips are stored unpadded.
+
+    samples: S where a batch holds samples and the step computes the mel.
+    """
     tokens, frames = (bucket.tokens, bucket.frames) if spec.fixed_length else (None, None)
-    return make_signature(tokens, frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels)
+    signature = make_signature(tokens, frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels)
+    if samples is None:
+        return signature
+    return signature._replace(mel=tf.TensorSpec([batch_size, samples], tf.int16, "samples"))
 
 
 def blank_batch(signature: Batch) -> Batch:

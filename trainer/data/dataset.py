@@ -6,7 +6,9 @@ from typing import Any, TypeVar, cast
 import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.trainer.data.batch import Batch, batch_signature, blank_batch
+from xtts.shared.system.cores import usable_cores
+from xtts.trainer.data.audio_source import clip_reader
+from xtts.trainer.data.batch import Batch, blank_batch
 from xtts.trainer.data.clip_order import BucketOrder, part_size
 from xtts.trainer.data.training_bucket import TrainingBucket
 
@@ -20,7 +22,7 @@ def without_autograph(function: F) -> F:
 
 def parser(bucket: TrainingBucket, batch_size: int | None) -> Callable[[tf.Tensor], Batch]:
     """Function from serialized string[B] to a `Batch` of the bucket's shape."""
-    spec, signature = bucket.spec, batch_signature(bucket.spec, bucket.stored, batch_size)
+    spec, signature = bucket.spec, bucket.signature_of(batch_size)
     padded_length, number = signature.tokens.shape[1], tf.io.FixedLenFeature([], tf.int64)
     # Unpadded clips are padded with 0 to the longest of the batch.
     unpadded = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
@@ -143,9 +145,19 @@ def training_batches(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
     One thread reads blocks and one parses batches: more threads, or autotuning them, gave no measurable gain
     (benchmarks/training_parts/input.py).
     """
-    batches = clip_stream(bucket, consumed).batch(bucket.batch_size, drop_remainder=True)
-    parsed = batches.map(parser(bucket, bucket.batch_size), synchronous=True)
+    clips = clip_stream(bucket, consumed)
+    if bucket.spec.names_audio:
+        parsed = _read_audio(clips, bucket).batch(bucket.batch_size, drop_remainder=True)
+    else:
+        batches = clips.batch(bucket.batch_size, drop_remainder=True)
+        parsed = batches.map(parser(bucket, bucket.batch_size), synchronous=True)
     return _options(parsed.prefetch(2), autotune=False)
+
+
+def _read_audio(clips: tf.data.Dataset, bucket: TrainingBucket) -> tf.data.Dataset:
+    """Serialized clips that name audio to `Batch`es without a batch dimension, on all cores and in order."""
+    read = without_autograph(clip_reader(bucket.spec, bucket.signature_of(1)))
+    return clips.map(read, num_parallel_calls=usable_cores(), deterministic=True)
 
 
 def ahead_on(batches: tf.data.Dataset, device: str | None) -> tf.data.Dataset:
@@ -165,7 +177,10 @@ def validation_batches(bucket: TrainingBucket) -> tf.data.Dataset:
         batches = clips.batch(bucket.batch_size).map(parser(bucket, None))
         return _options(batches.prefetch(1), autotune=True)
     parse, blanks = parser(bucket, 1), -sum(records) % bucket.batch_size
-    blank = tf.data.Dataset.from_tensors(blank_batch(batch_signature(bucket.spec, bucket.stored, 1))).repeat(blanks)
-    parsed = clips.map(without_autograph(lambda clip: parse(clip[tf.newaxis])))
+    blank = tf.data.Dataset.from_tensors(blank_batch(bucket.signature_of(1))).repeat(blanks)
+    if bucket.spec.names_audio:
+        parsed = _read_audio(clips, bucket).batch(1)
+    else:
+        parsed = clips.map(without_autograph(lambda clip: parse(clip[tf.newaxis])))
     batches = parsed.concatenate(blank).rebatch(bucket.batch_size, drop_remainder=True)
     return _options(batches.prefetch(tf.data.AUTOTUNE), autotune=True)

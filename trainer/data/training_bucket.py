@@ -7,6 +7,7 @@ from pathlib import Path
 
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Split
 from xtts.shared.config import Config
+from xtts.trainer.data.audio_mel import reflected_samples
 from xtts.trainer.data.batch import Batch, batch_signature
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.data.clip_order import BucketOrder
@@ -32,6 +33,8 @@ class TrainingBucket:
     """Order of the training clips."""
     validation_clips: int | None = None
     """Most validation clips read of all buckets together; None for all."""
+    mel_on_device: bool = False
+    """Batches hold samples, and the step computes their mels; only where the records name audio."""
 
     @property
     def stored(self) -> Bucket:
@@ -41,7 +44,13 @@ class TrainingBucket:
     @cached_property
     def signature(self) -> Batch:
         """The `tf.TensorSpec` of every part of a batch."""
-        return batch_signature(self.spec, self.stored, self.batch_size)
+        return self.signature_of(self.batch_size)
+
+    def signature_of(self, batch_size: int | None) -> Batch:
+        """The signature of batches of another size; None leaves it open."""
+        frames, profile = self.stored.frames, self.spec.mel_profile
+        samples = reflected_samples(profile, frames) if self.mel_on_device else None
+        return batch_signature(self.spec, self.stored, batch_size, samples=samples)
 
     @property
     def trains(self) -> bool:
@@ -72,6 +81,7 @@ def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[Train
             cache=cache, spec=spec, number=number, batch_size=size,
             order=bucket_order(spec, number, seed=seed, memory_mb=memory_mb),
             validation_clips=config.training.validation_clips,
+            mel_on_device=spec.names_audio and config.data.mel_on == "device",
         )
         for number, size in sizes.items()
     ]  # fmt: skip
@@ -80,7 +90,7 @@ def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[Train
 def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> BucketOrder | CorpusMixture:
     """The stream of one bucket's training clips; two blocks of every bucket take at most `memory_mb` MiB together."""
     bucket, buckets = spec.buckets[number], len(spec.buckets)
-    stored, records = sum(shard.bytes for shard in bucket.train), bucket.clips("train")
+    stored, records = sum(shard.block_bytes for shard in bucket.train), bucket.clips("train")
     block_records = (memory_mb << 20) * records // (2 * buckets * max(stored, 1))
     corpora, clips = bucket.corpora(), spec.epoch_clips(bucket)
     parts = []

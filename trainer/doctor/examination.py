@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.doctor.checks import settings
+from xtts.trainer.doctor.checks.audio import mel_parity
 from xtts.trainer.doctor.checks.environment import ReadSpeed, environment, read_speed
 from xtts.trainer.doctor.checks.graph import data_set_check, function_check, graph_of
 from xtts.trainer.doctor.checks.loading import data, disk_demand, load_times
@@ -61,7 +62,9 @@ def examine(subject: Subject, *, count: int, search: bool, progress: Progress) -
     # Memory comes first: of two findings on one setting the overlay takes the first.
     report.add("config", *measured.fit, *_settings(subject, figures, measured.most, free))
     report.add("shapes", read)
-    report.add("data", data(loads, step_seconds=times.mean if times else None), *_supply(subject, times, speed))
+    mel_on = subject.config.data.mel_on if subject.spec.names_audio else ""
+    loading = data(loads, step_seconds=times.mean if times else None, mel_on=mel_on)
+    report.add("data", loading, *_supply(subject, times, speed), *([mel_parity(subject)] if mel_on else []))
     if times and figures:
         calls = host_entry(times, subject.config.training)
         stops = pauses(measured.pause_seconds, subject.config.training, step_seconds=float(times.whole.mean()))
@@ -120,6 +123,8 @@ def _settings(subject: Subject, figures: Arithmetic | None, most: int | None, fr
 def _supply(subject: Subject, times: StepTimes | None, speed: ReadSpeed) -> list[Result]:
     if not times:
         return []
+    if subject.spec.names_audio:  # the load times have read the wavs
+        return [input_wait(times)]
     buckets = [subject.spec.buckets[n] for n in subject.bucket_numbers("train")]
     stored = sum(shard.bytes for bucket in buckets for shard in bucket.train)
     batches = sum(bucket.clips("train") / subject.sizes[n] for n, bucket in enumerate(subject.spec.buckets)

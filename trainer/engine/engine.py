@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import tensorflow as tf
 
 from xtts.shared.config import Config
+from xtts.trainer.data.audio_mel import mel_in_step
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.compiler import Compiler
 from xtts.trainer.engine.dynamic_baseline import loop_kinds
@@ -39,6 +40,7 @@ def build_engine(
     """
     state = TrainState(config, buckets[0].spec)
     steps = Steps(state.model, state.optimizer, config.training, state.step)
+    steps.with_mel = mel_in_step(buckets[0].spec)
     steps.trace(
         {bucket.number: bucket.signature for bucket in buckets if bucket.trains},
         {bucket.number: bucket.signature for bucket in buckets if bucket.validates},

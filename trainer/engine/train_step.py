@@ -93,6 +93,8 @@ class Steps:
 
     def __init__(self, model: AcousticModel, optimizer: AdamW, training: TrainingConfig, step: tf.Variable) -> None:
         self.model, self.optimizer, self.training, self.step = model, optimizer, training, step
+        self.with_mel: Callable[[Batch], Batch] = lambda batch: batch
+        """Computes the mel of a batch that holds samples, inside the step; set it before `trace`."""
         self.seed = tf.Variable(training.seed, dtype=tf.int64, trainable=False)
         self.rate = tf.Variable(0.0, trainable=False)
         """Learning rate of the next step; the loop sets it."""
@@ -154,7 +156,7 @@ class Steps:
         def gradient_step(*parts: tf.Tensor) -> list[tf.Tensor]:
             batch = Batch(*parts)
             self.guard.note(training_step(bucket), batch)
-            losses, gradients = self._accumulate(batch)
+            losses, gradients = self._accumulate(self.with_mel(batch))
             return [losses, *gradients]
 
         return locked(gradient_step, signature) if signature.is_locked else relaxed(gradient_step)
@@ -164,6 +166,7 @@ class Steps:
             *parts, first = inputs
             batch = Batch(*parts)
             self.guard.note(validation_step(bucket), batch)
+            batch = self.with_mel(batch)
             sums = self._validation_sums(bucket, batch, first)
             # The model's counts are at least 1; an entirely blank batch must count as 0.
             present = tf.cast(tf.reduce_any(batch.mel_length > 0), tf.float32)

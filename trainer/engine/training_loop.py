@@ -33,6 +33,8 @@ class CallResult(NamedTuple):
     """int64[n]: clips of that bucket consumed before the step."""
     wall: float
     """Seconds of the whole call, measured on the host."""
+    unread: np.ndarray | None = None
+    """bool[n, most clips of a batch]: clips whose audio could not be read; None where the cache holds mels."""
 
     @property
     def step_seconds(self) -> np.ndarray:
@@ -102,6 +104,7 @@ class TrainingLoop:
             self.stop = tf.Variable(False, trainable=False)
             """Set it from another thread to end the current call after the current step."""
         self._batch_sizes = [bucket.batch_size for bucket in self.buckets]
+        self._names_audio = self.buckets[0].spec.names_audio
         self._schedule = Schedule(
             seed=self.buckets[0].order.seed,
             clips=tuple(bucket.order.clips for bucket in self.buckets),
@@ -131,8 +134,8 @@ class TrainingLoop:
         self.host_calls += 1
         self.stop.assign(False)
         began = time.perf_counter()
-        metrics, seconds, places, offsets = (part.numpy() for part in self._run(tf.constant(count)))
-        return CallResult(metrics, seconds, places, offsets, time.perf_counter() - began)
+        metrics, seconds, places, offsets, *unread = (part.numpy() for part in self._run(tf.constant(count)))
+        return CallResult(metrics, seconds, places, offsets, time.perf_counter() - began, *unread)
 
     @property
     def graph(self) -> tf.Graph:
@@ -155,8 +158,11 @@ class TrainingLoop:
         return place, offset
 
     @without_autograph
-    def _branch(self, place: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Run one bucket's step: (metrics, time its batch arrived, time the host had the metrics); times float64[]."""
+    def _branch(self, place: int) -> tuple[tf.Tensor, ...]:
+        """Run one bucket's step: (metrics, time its batch arrived, time the host had the metrics); times float64[].
+
+        Where records name audio also bool[most clips of a batch]: clips that could not be read.
+        """
         batch = self._iterators[place].get_next()
         # A clock has no inputs: only control dependencies place it after the batch and before the step.
         with tf.control_dependencies(batch):
@@ -166,7 +172,12 @@ class TrainingLoop:
         with tf.device("CPU:0"):  # waits until the GPU has finished the step, not just queued it
             arrived = tf.identity(metrics)
         with tf.control_dependencies([arrived]):
-            return arrived, ready, tf.timestamp()
+            done = tf.timestamp()
+        if not self._names_audio:
+            return arrived, ready, done
+        with tf.device("CPU:0"):
+            unread = tf.equal(batch.mel_length, 0)
+            return arrived, ready, done, tf.pad(unread, [[0, max(self._batch_sizes) - self._batch_sizes[place]]])
 
     @without_autograph
     def _goes_on(self, end: tf.Tensor) -> tf.Tensor:
@@ -180,6 +191,7 @@ class TrainingLoop:
         seconds = tf.TensorArray(tf.float64, count, element_shape=[3])
         places = tf.TensorArray(tf.int32, count, element_shape=[])
         offsets = tf.TensorArray(tf.int64, count, element_shape=[])
+        unread = tf.TensorArray(tf.bool, count, element_shape=[max(self._batch_sizes)])
         i, end = tf.constant(0), tf.timestamp()
         while tf.logical_and(i < count, self._goes_on(end)):
             place, offset = self._next()
@@ -188,9 +200,11 @@ class TrainingLoop:
                 drawn = tf.timestamp()
             branches = [lambda k=k: self._branch(k) for k in range(len(self.buckets))]
             with tf.control_dependencies([drawn]):
-                values, ready, done = tf.switch_case(place, branches)
+                values, ready, done, *flags = tf.switch_case(place, branches)
             spent = tf.stack([drawn - end, ready - drawn, done - ready])
             metrics, seconds = metrics.write(i, values), seconds.write(i, spent)
             places, offsets = places.write(i, place), offsets.write(i, offset)
+            unread = unread.write(i, flags[0]) if self._names_audio else unread
             i, end = i + 1, done
-        return metrics.stack()[:i], seconds.stack()[:i], places.stack()[:i], offsets.stack()[:i]
+        found = (metrics, seconds, places, offsets, *((unread,) if self._names_audio else ()))
+        return tuple(part.stack()[:i] for part in found)

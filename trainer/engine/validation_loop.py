@@ -1,9 +1,10 @@
 """The validation loop: the whole split in one host call."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
 import tensorflow as tf
 
 from xtts.trainer.data.dataset import validation_batches
@@ -39,6 +40,10 @@ class ValidationLoop:
             starts = range(0, len(stored), bucket.batch_size)
             self._parts.append((starts, batches, steps.validation_steps[bucket.number]))
             self.batches += [(bucket.number, stored[start : start + bucket.batch_size]) for start in starts]
+        self.unread: list[HeldOut] = []
+        """Clips whose audio the last pass could not read."""
+        self._names_audio = any(bucket.spec.names_audio for bucket in buckets)
+        self._most = max((len(places) for _, places in self.batches), default=0)
         self._run = tf.function(self._sums, input_signature=[])
 
     @property
@@ -52,22 +57,39 @@ class ValidationLoop:
         None where `stop` ended it before the last batch; do not call it again then.
         """
         self._stop.assign(False)
-        sums, finite, done = (part.numpy() for part in self._run())
+        sums, finite, done, *blank = (part.numpy() for part in self._run())
         if done < len(self.batches):
             return None
+        self.unread = list(_flagged(self.batches, blank[0])) if blank else []
         losses = {name: float(sums[i, 0] / sums[i, 1]) if sums[i, 1] else math.nan for i, name in enumerate(LOSSES)}
         return losses, [batch for batch, good in zip(self.batches, finite, strict=True) if not good]
 
-    def _sums(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """(sums and counts of the finite batches float64[len(LOSSES), 2], which are finite bool[n], batches done)."""
+    def _sums(self) -> tuple[tf.Tensor, ...]:
+        """(sums and counts of the finite batches float64[len(LOSSES), 2], which are finite bool[n], batches done).
+
+        Where records name audio also the blank clips, bool[n, most clips of a batch].
+        """
         total, done = tf.zeros([len(LOSSES), 2], tf.float64), tf.constant(0)
         finite = tf.TensorArray(tf.bool, len(self.batches), element_shape=[])
+        blank = tf.TensorArray(tf.bool, len(self.batches), element_shape=[self._most])
         for starts, iterator, step in self._parts:
             for first in tf.range(starts.start, starts.stop, starts.step):
                 if self._stop:
                     break
-                sums = tf.cast(step(*iterator.get_next(), first), tf.float64)
+                batch = iterator.get_next()
+                sums = tf.cast(step(*batch, first), tf.float64)
+                if self._names_audio:
+                    length = batch.mel_length[: self._most]
+                    blank = blank.write(done, tf.pad(tf.equal(length, 0), [[0, self._most - tf.size(length)]]))
                 good = tf.reduce_all(tf.math.is_finite(sums))
                 total += tf.where(good, sums, 0.0)
                 finite, done = finite.write(done, good), done + 1
-        return total, finite.stack(), done
+        return total, finite.stack(), done, *([blank.stack()] if self._names_audio else [])
+
+
+def _flagged(batches: list[HeldOut], flags: np.ndarray) -> Iterator[HeldOut]:
+    """The clips of each batch that have a flag, bool[n, most clips of a batch]; blanks that fill a batch are none."""
+    for (bucket, places), marked in zip(batches, flags, strict=True):
+        found = [place for place, mark in zip(places, marked, strict=False) if mark]
+        if found:
+            yield bucket, found

@@ -1,17 +1,18 @@
 """The clips of one split of a cache, read without TensorFlow."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
+from xtts.shared.cache.audio_records import with_mel
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Shard, Split, load_spec
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.cache.shard_reader import read_shard
-from xtts.shared.errors import LockstepError, repair_command
+from xtts.shared.errors import LockstepError, repair_command, warn
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
 from xtts.trainer.evaluation.voice_description import Voice
@@ -72,9 +73,19 @@ def shard_clips(cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard, most
     if problem:
         raise LockstepError(where, found=problem[0], expected=problem[1], fix=fix, exit_code=1)
     try:
-        return [_clip(record) for _, record in islice(read_shard(cache / shard.file, spec, bucket), most)]
+        records = [record for _, record in islice(read_shard(cache / shard.file, spec, bucket), most)]
+        return [_clip(record) for record in (_with_mels(records, spec) if spec.names_audio else records)]
     except (OSError, CorruptRecord) as error:
         raise LockstepError(where, found=str(error), fix=fix, exit_code=1) from None
+
+
+def _with_mels(records: Sequence[Record], spec: CacheSpec) -> Iterator[Record]:
+    """The records with the mels of their audio; what cannot be read is left out with a warning, as in training."""
+    for record in records:
+        try:
+            yield with_mel(record, spec)
+        except CorruptRecord as error:
+            warn(f"clip {record.clip_id} is left out: {error}")
 
 
 def _clip(record: Record) -> Clip:

@@ -54,6 +54,7 @@ class StepRows:
                 **{name: float(value) for name, value in zip(TRAIN_METRICS, values, strict=True)},
                 **{name: float(column[i]) for name, column in columns.items()},
                 "traces": self.traces,
+                **({} if self.result.unread is None else {"unread_clips": float(self.result.unread[i].sum())}),
             }
             for i, values in enumerate(self.result.metrics)
         ]

@@ -19,6 +19,7 @@ from xtts.trainer.evaluation.voice_description import voice_of
 from xtts.trainer.reporting.not_finite import SkippedUpdates, clip_names
 from xtts.trainer.reporting.reporter import Reporter, StepRows
 from xtts.trainer.reporting.spoken_samples import Samples
+from xtts.trainer.reporting.unread_clips import UnreadClips
 from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.checkpoint import (
     describe,
@@ -71,7 +72,9 @@ class Trainer:
         self._graph = GraphThread(self._pass_on_signals)
         self._unreported: StepRows | None = None
         self._left_loop = math.nan
-        self._skipped = SkippedUpdates(plan.cache, plan.spec, self.loop.buckets, self.training.max_bad_steps)
+        self._unread = UnreadClips(plan.cache, plan.spec, self.loop.buckets, plan.config.data.max_unreadable_fraction)
+        skipped = SkippedUpdates(plan.cache, plan.spec, self.loop.buckets, self.training.max_bad_steps)
+        self._watches = (skipped, self._unread)
 
     def _restore(self, state: TrainState) -> None:
         if self.plan.resume:
@@ -155,6 +158,8 @@ class Trainer:
         if found is None:
             return
         losses, bad = found
+        for line in self._unread.held_out(f"validation at step {self.step}", self.validation.unread):
+            self.reporter.say(line)
         if bad:
             (clips,) = clip_names(self.plan.cache, self.plan.spec, "validation", bad[:1])
             self.reporter.say(
@@ -207,8 +212,9 @@ class Trainer:
 
     def _watch_numbers(self, rows: StepRows) -> None:
         try:
-            for line in self._skipped.lines(rows):
-                self.reporter.say(line)
+            for watch in self._watches:
+                for line in watch.lines(rows):
+                    self.reporter.say(line)
         except LockstepError:
             self.save()
             raise

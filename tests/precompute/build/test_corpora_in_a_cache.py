@@ -9,7 +9,7 @@ from cache_files import index_path
 from click.testing import CliRunner
 
 from xtts.precompute.build.build_cache import build_cache, explain_build
-from xtts.precompute.build.survey import make_request
+from xtts.precompute.build.build_request import make_request
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.cli import main
 from xtts.precompute.workers.progress import NullProgress

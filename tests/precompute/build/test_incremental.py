@@ -11,8 +11,8 @@ import soundfile
 from cache_files import index_path
 
 from xtts.precompute.build.build_cache import BuildReport, build_cache, explain_build
+from xtts.precompute.build.build_request import make_request
 from xtts.precompute.build.staging import load_prior
-from xtts.precompute.build.survey import make_request
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.corpus.listing import read_corpus
 from xtts.precompute.workers.progress import NullProgress

@@ -9,7 +9,7 @@ import numpy as np
 import soundfile
 
 from xtts.precompute.build.build_cache import build_cache, explain_build
-from xtts.precompute.build.survey import make_request
+from xtts.precompute.build.build_request import make_request
 from xtts.precompute.check.against_corpus import cache_request, check_corpus
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from xtts.precompute.build.build_cache import build_cache, explain_build
-from xtts.precompute.build.survey import make_request
+from xtts.precompute.build.build_request import make_request
 from xtts.precompute.corpus.clip_audio import audio_digest
 from xtts.precompute.corpus.listing import read_corpus
 from xtts.precompute.workers.progress import NullProgress

@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import tensorflow as tf
@@ -66,8 +66,11 @@ def _wait(iterator: Iterator[object]) -> float:
     return time.perf_counter() - began
 
 
-def data(times: LoadTimes, *, step_seconds: float | None) -> Result:
-    """The verdict on loading, relative to the mean step time where that is known."""
+def data(times: LoadTimes, *, step_seconds: float | None, mel_on: str = "") -> Result:
+    """The verdict on loading, relative to the mean step time where that is known.
+
+    mel_on: `data.mel_on` of a cache that names audio, else empty.
+    """
     spread = times.unevenness
     steadiness = "steady" if spread < _STEADY else "uneven" if spread < _UNEVEN else "swings"
     against = hidden = ""
@@ -84,7 +87,23 @@ def data(times: LoadTimes, *, step_seconds: float | None) -> Result:
     slow = times.mean > step_seconds if step_seconds else times.verdict == "slow"
     if not slow:
         return facts, []
-    return facts, [_slow_loading(times, steadiness, step_seconds)]
+    slow_loading = _slow_loading(times, steadiness, step_seconds)
+    return facts, [_slow_audio(slow_loading, mel_on) if mel_on else slow_loading]
+
+
+def _slow_audio(finding: Finding, mel_on: str) -> Finding:
+    """The two ways out where the host computes mels: a cache, or the device."""
+    cache = "build a cache with mels: run xtts-precompute build without --index-only"
+    return replace(
+        finding,
+        name="slow-audio",
+        what=f"the host cannot keep up: {finding.what}",
+        cause="reading and decoding the wavs" + ("" if mel_on == "device" else ", and computing their mels")
+        + ", takes the processor longer than a step",
+        setting="" if mel_on == "device" else "data.mel_on",
+        value=None if mel_on == "device" else "device",
+        fix=cache if mel_on == "device" else f"or {cache}",
+    )  # fmt: skip
 
 
 def _slow_loading(times: LoadTimes, steadiness: str, step_seconds: float | None) -> Finding:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.batch import Batch, batch_signature, blank_batch
+from xtts.trainer.data.batch import Batch, blank_batch
 from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 from xtts.trainer.doctor.workload import Workload
@@ -222,8 +222,10 @@ def _largest_of(workload: Workload, batch_size: int) -> tuple[Steps, int, Batch]
     spec, steps = workload.subject.spec, workload.steps
     sizes = batch_sizes(spec, steps.training.model_copy(update={"batch_size": batch_size}))
     number = largest_step(spec, sizes)
-    signature = batch_signature(spec, spec.buckets[number], sizes[number])
+    locked = workload.buckets[number].signature
+    signature = Batch(*(tf.TensorSpec([sizes[number], *part.shape[1:]], part.dtype, part.name) for part in locked))
     alone = Steps(steps.model, steps.optimizer, steps.training, steps.step)
+    alone.with_mel = steps.with_mel
     alone.trace({number: signature})
     return alone, number, signature
 

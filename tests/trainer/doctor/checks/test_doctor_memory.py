@@ -69,7 +69,7 @@ def workload_of(monkeypatch, subject, configured):
         monkeypatch.setattr(memory_module, "Steps", lambda *_: alone)
         return SimpleNamespace(
             subject=SimpleNamespace(spec=spec, config=config, sizes=sizes),
-            steps=SimpleNamespace(training=config.training, model=None, optimizer=None, step=None),
+            steps=SimpleNamespace(training=config.training, model=None, optimizer=None, step=None, with_mel=None),
             buckets={
                 number: SimpleNamespace(signature=batch_signature(spec, spec.buckets[number], size))
                 for number, size in sizes.items()

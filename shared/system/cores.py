@@ -1,4 +1,4 @@
-"""How many processes are worth starting."""
+"""How many processes and threads are worth starting."""
 
 import os
 

@@ -1,0 +1,181 @@
+"""Caches without mels: the same plan and figures as with them, and what cannot be trained from directly is refused."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import soundfile
+
+from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.check.verify_command import VerifyRequest, find_problems
+from xtts.precompute.view.inspect_clip import inspect_clip
+from xtts.precompute.workers.progress import NullProgress
+from xtts.shared.cache.cache_spec import load_spec, spec_bytes
+from xtts.shared.cache.clip_index import Kept, Rejected, read_index
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+
+
+def build(corpus, cache, config, **options):
+    return build_cache(
+        corpus, cache, config, **{"workers": 1, "progress": NullProgress(), "index_only": True, **options}
+    )
+
+
+def contents(cache):
+    return {path.relative_to(cache).as_posix(): path.read_bytes() for path in cache.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory, tiny_corpus, tiny_config):
+    """`tiny_corpus` without mels: do not change it."""
+    cache = tmp_path_factory.mktemp("indexed") / "features"
+    build(tiny_corpus, cache, tiny_config)
+    return cache
+
+
+def problems(cache, corpus, deep=None):
+    return find_problems(VerifyRequest(cache=cache, against=corpus, deep=deep, repair=False, workers=1), NullProgress())
+
+
+def test_plan_statistics_and_order_are_those_of_the_cache_with_mels(indexed, tiny_cache):
+    ours, with_mels = load_spec(indexed), load_spec(tiny_cache)
+    assert ours.names_audio
+    assert not with_mels.names_audio
+    assert ours.statistics == with_mels.statistics
+    for bucket, other in zip(ours.buckets, with_mels.buckets, strict=True):
+        assert (bucket.tokens, bucket.frames) == (other.tokens, other.frames)
+        for split in ("train", "validation"):
+            pairs = list(zip(bucket.shards(split), other.shards(split), strict=True))
+            assert all(a.records == b.records and a.block_bytes == b.bytes for a, b in pairs)
+            assert all(a.bytes < 400 * a.records for a, _ in pairs)
+    for row, other in zip(read_index(indexed / "index.parquet"), read_index(tiny_cache / "index.parquet"), strict=True):
+        assert (row.clip, row.tokens, row.audio, row.place) == (other.clip, other.tokens, other.audio, other.place)
+
+
+def test_a_cache_with_mels_has_no_byte_of_it(tiny_cache):
+    text = (tiny_cache / "cache.json").read_text()
+    assert "audio_folders" not in text
+    assert "bytes_with_mels" not in text
+
+
+def test_the_folder_of_the_corpus_is_not_of_its_identity(indexed):
+    spec = load_spec(indexed)
+    moved = spec.model_copy(update={"audio_folders": {"": "/elsewhere"}})
+    assert moved.identity == spec.identity
+    assert spec_bytes(moved) != spec_bytes(spec)
+
+
+def test_two_workers_give_the_same_bytes_and_a_second_build_changes_nothing(
+    indexed, tiny_corpus, tiny_config, tmp_path
+):
+    build(tiny_corpus, tmp_path / "two", tiny_config, workers=2)
+    assert contents(tmp_path / "two") == contents(indexed)
+    assert not build(tiny_corpus, tmp_path / "two", tiny_config).changed
+
+
+def test_either_kind_becomes_the_other(indexed, tiny_cache, tiny_corpus, tiny_config, tmp_path):
+    cache = shutil.copytree(indexed, tmp_path / "features")
+    build(tiny_corpus, cache, tiny_config, index_only=False)
+    assert contents(cache) == contents(tiny_cache)
+    build(tiny_corpus, cache, tiny_config)
+    assert contents(cache) == contents(indexed)
+
+
+def test_statistics_of_many_clips_are_those_of_a_sample(indexed, tiny_corpus, tiny_config, tmp_path, monkeypatch):
+    monkeypatch.setattr("xtts.precompute.build.audio_index.SAMPLE_CLIPS", 4)
+    build(tiny_corpus, tmp_path / "features", tiny_config)
+    rows = [row for row in read_index(tmp_path / "features" / "index.parquet") if isinstance(row, Kept)]
+    measured = [row for row in rows if row.written.mel_square_sum]
+    assert len(measured) == 4
+    assert all(row.written.audio_sha256 for row in measured)
+    values = sum(row.audio.mel_length for row in measured) * 80
+    found = load_spec(tmp_path / "features").statistics
+    assert found.mel_mean == pytest.approx(sum(row.written.mel_sum for row in measured) / values)
+    assert 0 < abs(found.mel_mean - load_spec(indexed).statistics.mel_mean) < 0.5
+
+
+def test_verify_knows_the_kind_and_finds_other_audio(tiny_corpus, tiny_config, tmp_path):
+    corpus = shutil.copytree(tiny_corpus, tmp_path / "corpus")
+    cache = tmp_path / "features"
+    build(corpus, cache, tiny_config)
+    assert problems(cache, corpus, deep=0) == []
+    wav = corpus / "wavs" / "tone-0003.wav"
+    samples, rate = soundfile.read(wav, dtype="int16")
+    soundfile.write(wav, samples[:-400], rate)
+    (corpus / "wavs" / "tone-0004.wav").unlink()
+    found = {finding.where: finding.found for finding in problems(cache, corpus)}
+    assert found == {
+        "wavs/tone-0003.wav (tone-0003)": "audio changed",
+        "wavs/tone-0004.wav (tone-0004)": "audio missing",
+    }
+    spec = json.loads((cache / "cache.json").read_text())
+    file = cache / spec["buckets"][0]["train"][0]["file"]
+    file.write_bytes(file.read_bytes()[:-1] + b"\0")
+    assert "checksum" in problems(cache, None)[0].found
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("audio.trim_silence_db", 30.0), ("audio.loudness_lufs", -23.0), ("shapes.pad_to_fixed_length", False)],
+)
+def test_settings_that_change_the_audio_are_refused(tiny_corpus, tmp_path, setting, value):
+    with pytest.raises(LockstepError, match=setting):
+        build(tiny_corpus, tmp_path / "features", load_config("tiny", flags={setting: value}))
+    assert not (tmp_path / "features").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "channels", "options", "found"),
+    [
+        ("other rate", 44_100, 1, {"subtype": "PCM_16"}, "1 channels at 44100 Hz"),
+        ("stereo", 22_050, 2, {"subtype": "PCM_16"}, "2 channels at 22050 Hz"),
+        ("24 bits", 22_050, 1, {"subtype": "PCM_24"}, "24-bit wav of format 1"),
+        ("float", 22_050, 1, {"subtype": "FLOAT"}, "32-bit wav of format 3"),
+        ("extensible", 22_050, 1, {"subtype": "PCM_16", "format": "WAVEX"}, "an extensible wav"),
+        ("flac", 22_050, 1, {"format": "FLAC"}, "no wav file"),
+    ],
+)
+def test_other_formats_are_refused_with_the_command_that_converts(
+    tone_corpus, tiny_config, tmp_path, name, rate, channels, options, found
+):
+    corpus = tone_corpus(tmp_path / "corpus", 4)
+    wav = corpus / "wavs" / "tone-0002.wav"
+    soundfile.write(wav, np.zeros((rate, channels)), rate, **{"format": "WAV", **options})
+    with pytest.raises(LockstepError) as error:
+        build(corpus, tmp_path / "features", tiny_config)
+    assert error.value.where == str(wav)
+    assert error.value.found == found
+    assert "ffmpeg -i tone-0002.wav -ac 1 -ar 22050 -c:a pcm_s16le tone-0002.new.wav" in error.value.fix
+    assert "without --index-only" in error.value.fix
+
+
+def test_segments_and_archives_are_refused(tiny_corpus, tiny_config, tmp_path):
+    from xtts.precompute.build import audio_index
+    from xtts.precompute.build.build_request import make_request
+
+    clips = make_request(tiny_corpus, tmp_path / "x", tiny_config, workers=1).corpora.clips
+    for part, found in (({"start": 0.0, "duration": 1.0}, "segment"), ({"member": "0+10"}, "archive")):
+        with pytest.raises(LockstepError, match=found):
+            audio_index.refuse_unsuited([*clips, replace(clips[0], **part)], tiny_config)
+
+
+def test_a_wav_that_is_cut_off_goes_into_the_ledger(tone_corpus, tmp_path):
+    corpus = tone_corpus(tmp_path / "corpus", 4)
+    wav = corpus / "wavs" / "tone-0002.wav"
+    wav.write_bytes(wav.read_bytes()[:-1000])
+    config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.5, "shapes.buckets": 1})
+    report = build(corpus, tmp_path / "features", config)
+    assert report.rejected == {"unreadable audio": 1}
+    row = next(row for row in read_index(tmp_path / "features" / "index.parquet") if isinstance(row, Rejected))
+    assert row.clip.id == "tone-0002"
+    assert "the header says" in row.rejection.detail
+
+
+def test_a_clip_can_be_looked_at(indexed, tiny_cache, tmp_path):
+    for cache, folder in ((indexed, "ours"), (tiny_cache, "with_mels")):
+        (tmp_path / folder).mkdir()
+        inspect_clip(cache, "tone-0001", tmp_path / folder)
+    assert (tmp_path / "ours/tone-0001.wav").read_bytes() == (tmp_path / "with_mels/tone-0001.wav").read_bytes()

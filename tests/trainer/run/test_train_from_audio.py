@@ -1,0 +1,155 @@
+"""Runs straight from audio: the losses of the cache, the same after kill -9, and wavs that break in mid-run."""
+
+import json
+import re
+import shutil
+import time
+
+import numpy as np
+import pytest
+import soundfile
+from rich.console import Console
+
+from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.workers.progress import NullProgress
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+from xtts.trainer.engine.compiler import Compiler
+from xtts.trainer.run.checkpoint import list_checkpoints
+from xtts.trainer.run.trainer import Trainer, train
+
+SHAPE = {"shapes.buckets": 1, "split.validation_fraction": 0.1, "shards.mel_dtype": "float32"}
+ASSIGNED = ("shapes.buckets=1", "shards.mel_dtype=float32", "training.validate_every=1000")
+
+
+def build(corpus, cache, **options):
+    config = load_config("tiny", flags=SHAPE)
+    build_cache(corpus, cache, config, workers=1, progress=NullProgress(), **options)
+    return cache
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory, tiny_corpus):
+    """A copy whose wavs tests break and put back."""
+    return shutil.copytree(tiny_corpus, tmp_path_factory.mktemp("broken") / "corpus")
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory, corpus):
+    """Its cache without mels, one shape, a tenth held out."""
+    return build(corpus, tmp_path_factory.mktemp("indexed") / "features", index_only=True)
+
+
+def losses(folder):
+    lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [line["loss"] for line in lines if line["split"] == "train"]
+
+
+def run(make_plan, folder, cache, *assignments):
+    assert train(make_plan(folder, *ASSIGNED, *assignments, cache=cache), Console(quiet=True))
+    return np.array(losses(folder))
+
+
+def assert_close(make_plan, tmp_path, corpus, steps):
+    more = [f"training.steps={steps}", "training.steps_per_call=25", "training.checkpoint_every=1000"]
+    cached, audio = build(corpus, tmp_path / "cached"), build(corpus, tmp_path / "audio", index_only=True)
+    expected = run(make_plan, tmp_path / "a", cached, *more)
+    assert len(expected) == steps
+    for folder, where in (("b", "host"), ("c", "device")):
+        found = run(make_plan, tmp_path / folder, audio, *more, f"data.mel_on={where}")
+        np.testing.assert_allclose(found, expected, rtol=1e-3)
+        assert not np.array_equal(found, expected), "float32 mels of two FFTs are not the same to the bit"
+
+
+def test_a_hundred_steps_have_the_losses_of_the_cache(make_plan, tiny_corpus, tmp_path):
+    assert_close(make_plan, tmp_path, tiny_corpus, 100)
+
+
+@pytest.mark.slow
+def test_a_hundred_steps_on_real_clips_have_the_losses_of_the_cache(make_plan, real_clips, tmp_path):
+    assert_close(make_plan, tmp_path, real_clips, 100)
+
+
+def damage(wav, how):
+    samples, rate = soundfile.read(wav, dtype="int16")
+    if how == "corrupted":
+        wav.write_bytes(b"\x07" * wav.stat().st_size)
+    elif how == "deleted":
+        wav.unlink()
+    else:
+        soundfile.write(wav, samples[: len(samples) // 2], rate)
+
+
+@pytest.fixture
+def trainer(make_plan, indexed, tmp_path, compiled_here):
+    """A run of one call a step before its first step; three clips in a batch."""
+    settings = (*ASSIGNED, "training.steps=40", "training.steps_per_call=1", "data.max_unreadable_fraction=0.1")
+    screen = Console(file=(tmp_path / "screen.txt").open("w"), width=200)
+    plan = make_plan(tmp_path / "run", *settings, cache=indexed)
+    with plan.folder.exclusive(), Compiler() as compiler:
+        yield Trainer(plan, screen, compiler)
+
+
+@pytest.mark.parametrize("how", ["corrupted", "deleted", "swapped"])
+def test_a_wav_that_breaks_in_mid_run_is_blank_counted_and_named(trainer, corpus, tmp_path, how):
+    wav = corpus / "wavs" / "tone-0005.wav"
+    before, advance, clips = wav.read_bytes(), trainer.advance, load_spec(trainer.plan.cache).statistics.clips
+
+    def then_break():
+        advance()
+        if trainer.step == 6:
+            damage(wav, how)
+
+    trainer.advance = then_break
+    try:
+        assert not trainer.run()
+    finally:
+        wav.write_bytes(before)
+        trainer.reporter.close()
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    counts = [row["unread_clips"] for row in rows if row["split"] == "train"]
+    assert len(counts) == 40
+    assert sum(counts[:6]) == 0 < sum(counts) <= 3 * 40 / clips + 2
+    assert set(counts) == {0.0, 1.0}
+    assert all(np.isfinite(row["loss"]) for row in rows)
+    said = re.findall(r"step (\d+): the audio of (\S+) is missing, broken", (tmp_path / "screen.txt").read_text())
+    assert [name for _, name in said] == ["tone-0005"]
+    assert int(said[0][0]) == 1 + counts.index(1.0)
+
+
+def test_too_many_broken_wavs_end_the_run_with_their_list(trainer, corpus, tmp_path):
+    wavs = [corpus / "wavs" / f"tone-{number:04d}.wav" for number in (1, 2, 3, 4, 6, 7)]
+    before = {wav: wav.read_bytes() for wav in wavs}
+    for wav in wavs:
+        wav.unlink()
+    try:
+        with pytest.raises(LockstepError) as error:
+            trainer.run()
+    finally:
+        for wav, data in before.items():
+            wav.write_bytes(data)
+        trainer.reporter.close()
+    assert "3 of 2" in error.value.found
+    assert re.search(r"clips could not be read: tone-000\d, tone-000\d, tone-000\d$", error.value.found)
+    assert error.value.expected == "at most 10.0% (data.max_unreadable_fraction)"
+    assert list_checkpoints(tmp_path / "run" / "checkpoints")  # it can be resumed
+
+
+@pytest.mark.slow
+def test_kill_9_then_resume_gives_the_same_losses(fork_train, indexed, read_steps, tmp_path):
+    settings = (*ASSIGNED, "training.steps=60", "training.steps_per_call=1", "training.checkpoint_every=2")
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    _, err = fork_train(whole, *settings, cache=indexed, more=["--resume"]).communicate(timeout=500)
+    assert len(read_steps(whole)) == 60, err
+    for goal in (8, 30):
+        process = fork_train(killed, *settings, cache=indexed, more=["--resume"])
+        deadline = time.monotonic() + 300
+        while not any(int(path.name[5:]) >= goal for path in list_checkpoints(killed / "checkpoints")):
+            assert process.poll() is None, process.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+    _, err = fork_train(killed, *settings, cache=indexed, more=["--resume"]).communicate(timeout=500)
+    assert read_steps(killed) == read_steps(whole), err
