@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 import tensorflow as tf
@@ -98,6 +98,7 @@ class TrainingLoop:
         self.buckets = [bucket for bucket in buckets if bucket.trains]
         """Buckets with training clips; a place is an index into this list."""
         self.position, self.host_calls, self._steps = position, 0, steps
+        self._device = accelerator() if data.prefetch_to_device else None
         with tf.device("CPU:0"):
             self.stop = tf.Variable(False, trainable=False)
             """Set it from another thread to end the current call after the current step."""
@@ -108,14 +109,14 @@ class TrainingLoop:
             batches=tuple(self._batch_sizes),
         )
         consumed = position.consumed.numpy().tolist()
-        device = accelerator() if data.prefetch_to_device else None
-        self._iterators = [
-            iter(ahead_on(training_batches(bucket, done), device))
-            for bucket, done in zip(self.buckets, consumed, strict=True)
-        ]
-        for iterator, bucket in zip(self._iterators, self.buckets, strict=True):
-            check_specs(bucket.number, iterator.element_spec, bucket.signature)
+        self._iterators = [self._open(bucket, done) for bucket, done in zip(self.buckets, consumed, strict=True)]
         self._run = tf.function(self._run_batches, input_signature=[tf.TensorSpec([], tf.int32)])
+
+    def _open(self, bucket: TrainingBucket, consumed: int) -> tf.data.Iterator:
+        """The batches of one bucket from a position on."""
+        batches = iter(ahead_on(training_batches(bucket, consumed), self._device))
+        check_specs(bucket.number, batches.element_spec, bucket.signature)
+        return batches
 
     @property
     def closed_set(self) -> list[TrainingBucket]:
@@ -155,6 +156,14 @@ class TrainingLoop:
         return place, offset
 
     @without_autograph
+    def _train(self, place: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """`_branch` of the bucket drawn."""
+        return cast(
+            tuple[tf.Tensor, tf.Tensor, tf.Tensor],
+            tf.switch_case(place, [lambda k=k: self._branch(k) for k in range(len(self.buckets))]),
+        )
+
+    @without_autograph
     def _branch(self, place: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Run one bucket's step: (metrics, time its batch arrived, time the host had the metrics); times float64[]."""
         batch = self._iterators[place].get_next()
@@ -186,9 +195,8 @@ class TrainingLoop:
             rate = self._set_rate()
             with tf.control_dependencies([end, place, rate]):
                 drawn = tf.timestamp()
-            branches = [lambda k=k: self._branch(k) for k in range(len(self.buckets))]
             with tf.control_dependencies([drawn]):
-                values, ready, done = tf.switch_case(place, branches)
+                values, ready, done = self._train(place)
             spent = tf.stack([drawn - end, ready - drawn, done - ready])
             metrics, seconds = metrics.write(i, values), seconds.write(i, spent)
             places, offsets = places.write(i, place), offsets.write(i, offset)

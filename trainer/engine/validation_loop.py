@@ -22,6 +22,36 @@ class LossSteps(Protocol):
         """By bucket: `Batch`, number int32[] of its first clip in the split -> float32[len(LOSSES), 2]."""
 
 
+Part = tuple[range, tf.data.Iterator, Callable[..., tf.Tensor]]
+"""The batches of one bucket: the number of each one's first clip in the bucket, their iterator and their step."""
+
+
+def held_out(buckets: Sequence[TrainingBucket]) -> list[HeldOut]:
+    """The batches of the validation split, in order."""
+    batches: list[HeldOut] = []
+    for bucket in (bucket for bucket in buckets if bucket.validates):
+        stored = [(s, r) for s, shard in enumerate(bucket.stored.validation) for r in range(shard.records)]
+        starts = range(0, len(stored), bucket.batch_size)
+        batches += [(bucket.number, stored[start : start + bucket.batch_size]) for start in starts]
+    return batches
+
+
+def validation_parts(
+    buckets: Sequence[TrainingBucket], steps: LossSteps, *, device: int = 0, devices: int = 1
+) -> list[Part]:
+    """The batches of one device: of those of `held_out` each `devices`-th, from number `device` on."""
+    parts, before = list[Part](), 0
+    for bucket in (bucket for bucket in buckets if bucket.validates):
+        clips, own = bucket.stored.clips("validation"), (device - before) % devices
+        starts = range(own * bucket.batch_size, clips, devices * bucket.batch_size)
+        if starts:
+            # One endless iterator, read in whole passes.
+            batches = iter(validation_batches(bucket).shard(devices, own).repeat())
+            parts.append((starts, batches, steps.validation_steps[bucket.number]))
+        before += -(-clips // bucket.batch_size)
+    return parts
+
+
 class ValidationLoop:
     """`run()` is one call from the host for the whole validation split.
 
@@ -30,21 +60,14 @@ class ValidationLoop:
 
     def __init__(self, buckets: Sequence[TrainingBucket], steps: LossSteps, stop: tf.Variable) -> None:
         self._stop = stop
-        self._parts: list[tuple[range, tf.data.Iterator, Callable[..., tf.Tensor]]] = []
-        self.batches: list[HeldOut] = []
-        for bucket in (bucket for bucket in buckets if bucket.validates):
-            stored = [(s, r) for s, shard in enumerate(bucket.stored.validation) for r in range(shard.records)]
-            # One endless iterator, read in whole passes.
-            batches = iter(validation_batches(bucket).repeat())
-            starts = range(0, len(stored), bucket.batch_size)
-            self._parts.append((starts, batches, steps.validation_steps[bucket.number]))
-            self.batches += [(bucket.number, stored[start : start + bucket.batch_size]) for start in starts]
+        self.batches = held_out(buckets)
+        self._parts = validation_parts(buckets, steps)
         self._run = tf.function(self._sums, input_signature=[])
 
     @property
     def empty(self) -> bool:
         """True when the cache holds no validation clips."""
-        return not self._parts
+        return not self.batches
 
     def run(self) -> tuple[dict[str, float], list[HeldOut]] | None:
         """(mean losses over the split by name, batches excluded because their losses are not finite).
@@ -60,9 +83,13 @@ class ValidationLoop:
 
     def _sums(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(sums and counts of the finite batches float64[len(LOSSES), 2], which are finite bool[n], batches done)."""
+        return self._sums_over(self._parts)
+
+    def _sums_over(self, parts: Sequence[Part]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """`_sums` of the batches of some parts."""
         total, done = tf.zeros([len(LOSSES), 2], tf.float64), tf.constant(0)
-        finite = tf.TensorArray(tf.bool, len(self.batches), element_shape=[])
-        for starts, iterator, step in self._parts:
+        finite = tf.TensorArray(tf.bool, sum(len(starts) for starts, _, _ in parts), element_shape=[])
+        for starts, iterator, step in parts:
             for first in tf.range(starts.start, starts.stop, starts.step):
                 if self._stop:
                     break
