@@ -14,7 +14,7 @@ from xtts.trainer.engine.devices import Devices
 from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.optimizer import learning_rate
 from xtts.trainer.engine.train_state import TrainState
-from xtts.trainer.engine.training_loop import CallResult, TrainingLoop, check_specs
+from xtts.trainer.engine.training_loop import TrainingLoop, check_specs
 from xtts.trainer.engine.validation_loop import ValidationLoop, held_out, validation_parts
 
 ORDER_DIFFERS = "the devices drew different buckets, or batches of different sizes"
@@ -49,10 +49,9 @@ class DeviceLoop(TrainingLoop):
         """True if the last call was ended by `stop` in any process."""
         return bool(self._stopped.numpy())
 
-    def run(self, count: int) -> CallResult:
-        """Run `count` batches in one graph call; setting `stop` in any process ends it early in all."""
+    def _forget_stop(self) -> None:
+        """Keep `stop`: a call too short to pass it on must not lose it."""
         self._stopped.assign(False)
-        return super().run(count)
 
     def _rows(self, bucket: TrainingBucket) -> int:
         """Clips of a batch for each device."""
@@ -149,8 +148,11 @@ class DeviceValidation(ValidationLoop):
             validation_parts(buckets, replica.steps, device=number, devices=devices.count)
             for number, replica in zip(numbers, replicas, strict=True)
         ]
-        self._numbers = [range(number, len(self.batches), devices.count) for number in numbers]
+        self._numbers = [[*range(number, len(self.batches), devices.count)] for number in numbers]
         self._run = tf.function(self._all_sums, input_signature=[])
+
+    def _forget_stop(self) -> None:
+        """Keep `stop`, as `DeviceLoop` does."""
 
     def _all_sums(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """`_sums` of all devices."""

@@ -23,12 +23,14 @@ def explained(where: str, fix: str) -> Iterator[None]:
         raise LockstepError(where, found=first_line(error), fix=fix, exit_code=1) from None
 
 
-_WORKER_LOST = re.compile(r"[Cc]ollective ops is aborted|heartbeat|Socket closed|Connection reset|Broken pipe")
+_WORKER_LOST = re.compile(
+    r"heartbeat|Socket closed|Connection re(set|fused)|Broken pipe|failed to connect", re.IGNORECASE
+)
 
 
 def _lost_worker(where: str, error: tf.errors.OpError) -> LockstepError:
     """The error of a worker that waited for one that has ended."""
-    named = re.search(r"/job:worker(?:/replica:0)?/task:(\d+)", error.message)
+    named = re.search(r"/job:worker/replica:0/task:(\d+)", error.message)
     return LockstepError(
         where, found=f"worker {named[1]} has ended" if named else "a worker has ended",
         fix="see its output, then start all workers again with --resume, as many as you like", exit_code=1,

@@ -130,10 +130,14 @@ class TrainingLoop:
     def run(self, count: int) -> CallResult:
         """Run `count` batches in one graph call; setting `stop` ends it early."""
         self.host_calls += 1
-        self.stop.assign(False)
+        self._forget_stop()
         began = time.perf_counter()
         metrics, seconds, places, offsets = (part.numpy() for part in self._run(tf.constant(count)))
         return CallResult(metrics, seconds, places, offsets, time.perf_counter() - began)
+
+    def _forget_stop(self) -> None:
+        """Before a call: a stop was for the one before."""
+        self.stop.assign(False)
 
     @property
     def graph(self) -> tf.Graph:

@@ -74,12 +74,16 @@ class ValidationLoop:
 
         None where `stop` ended it before the last batch; do not call it again then.
         """
-        self._stop.assign(False)
+        self._forget_stop()
         sums, finite, done = (part.numpy() for part in self._run())
         if done < len(self.batches):
             return None
         losses = {name: float(sums[i, 0] / sums[i, 1]) if sums[i, 1] else math.nan for i, name in enumerate(LOSSES)}
         return losses, [batch for batch, good in zip(self.batches, finite, strict=True) if not good]
+
+    def _forget_stop(self) -> None:
+        """Before a call: a stop was for the one before."""
+        self._stop.assign(False)
 
     def _sums(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(sums and counts of the finite batches float64[len(LOSSES), 2], which are finite bool[n], batches done)."""

@@ -109,7 +109,11 @@ def test_validation_batches_are_dealt_out_by_number(make_plan, tmp_path, devices
 @pytest.mark.parametrize(
     ("message", "found"),
     [
-        ("Collective ops is aborted by: Error reported from /job:worker/task:1: stopped", "worker 1 has ended"),
+        (
+            "Collective ops is aborted by: Error reported from /job:worker/task:0: The following tasks are unhealthy "
+            "(stopped sending heartbeats):\n/job:worker/replica:0/task:1",
+            "worker 1 has ended",
+        ),
         ("Socket closed\nfrom remote target /job:worker/replica:0/task:12 while", "worker 12 has ended"),
         ("Connection reset by peer", "a worker has ended"),
     ],
