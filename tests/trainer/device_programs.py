@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-import traceback
 
 import numpy as np
 from forked_train import _SERVER
@@ -37,11 +36,7 @@ def _main(plan, left, config, logical_cpus):
     from xtts.shared.errors import reported
 
     with reported():
-        try:
-            _train(plan, left, logical_cpus)
-        except Exception:
-            traceback.print_exc()
-            raise
+        _train(plan, left, logical_cpus)
 
 
 def _train(plan, left, logical_cpus):
