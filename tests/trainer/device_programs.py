@@ -8,6 +8,8 @@ import numpy as np
 from forked_train import _SERVER
 
 STATE, FIGURES, SCREEN = "state.npz", "figures.json", "screen.txt"
+POSITION = ("epoch", "consumed")
+"""Kept once in a process."""
 
 
 def free_ports(count):
@@ -61,13 +63,12 @@ def _train(plan, left, logical_cpus):
     loop, state = made[0].loop, made[0].state
     replicas = loop._replicas if isinstance(loop, device_loop.DeviceLoop) else []
     np.savez(left / STATE, **state.arrays())
-    same = [
-        all(np.array_equal(a, b) for a, b in zip(state.arrays().values(), one.state.arrays().values(), strict=True))
-        for one in replicas[1:]
-    ]
+    here = [{name: array for name, array in one.state.arrays().items() if name not in POSITION} for one in replicas]
+    same = [all(np.array_equal(array, other[name]) for name, array in here[0].items()) for other in here[1:]]
     figures = {
         "complete": complete, "step": made[0].step, "host_calls": loop.host_calls,
         "traces": [one.steps.guard.traces for one in replicas], "same_replicas": same,
+        "update_traces": [one.steps.update.experimental_get_tracing_count() for one in replicas],
         "loop_traces": loop._run.experimental_get_tracing_count(), "best": made[0].best.as_json(),
     }  # fmt: skip
     (left / FIGURES).write_text(json.dumps(figures))

@@ -39,6 +39,7 @@ class DeviceSteps(Steps):
         Concrete functions: TensorFlow would trace a `tf.function` again inside `strategy.run`.
         """
         super().trace(training, validation, traced=traced)
+        self._concrete_update = cast(Callable[..., tf.Tensor], self.update.get_concrete_function())
         self.gradient_steps = {n: step.get_concrete_function() for n, step in self.gradient_steps.items()}  # type: ignore[attr-defined]
         self.validation_steps = {n: step.get_concrete_function() for n, step in self.validation_steps.items()}  # type: ignore[attr-defined]
 
@@ -58,10 +59,6 @@ class DeviceSteps(Steps):
     def apply(self, total: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
         """Update by the sum of all devices' `gradients`; frames int32[], useful ones -> float32[len(TRAIN_METRICS)]."""
         return cast(tf.Tensor, self._concrete_update(total, frames))
-
-    @cached_property
-    def _concrete_update(self) -> Callable[..., tf.Tensor]:
-        return cast(Callable[..., tf.Tensor], self.update.get_concrete_function())
 
     @cached_property
     def update(self) -> tf.types.experimental.PolymorphicFunction:

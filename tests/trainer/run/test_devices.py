@@ -81,6 +81,7 @@ def test_workers_train_as_one_device_does(alone, together, read_steps):
     for program in programs:
         assert program.figures == figures
     assert figures["loop_traces"] == 1
+    assert figures["update_traces"] == [1]
     assert sum(trace.startswith("training") for trace in figures["traces"][0]) == 2
     assert figures["host_calls"] <= 1 + figures["step"] // 2  # marks at multiples of 4 and 6
     assert "loss" in programs[0].screen
@@ -101,6 +102,7 @@ def test_two_devices_of_one_process_train_as_one_does(alone, plan_of, read_steps
     assert_same_run(tmp_path / "run", alone[1], read_steps)
     figures = program.figures
     assert figures["same_replicas"] == [True]
+    assert figures["update_traces"] == [1, 1]
     assert figures["loop_traces"] == 1
     assert figures["host_calls"] == 3
     assert [sum(trace.startswith("training") for trace in traces) for traces in figures["traces"]] == [2, 2]
