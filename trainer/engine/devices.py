@@ -1,8 +1,10 @@
 """The devices that share every step, and what they tell each other."""
 
 import hashlib
+import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -15,8 +17,6 @@ from xtts.trainer.engine.failures import explained
 from xtts.trainer.system.cluster import VARIABLE, Cluster, find_cluster
 
 T = TypeVar("T")
-_WAIT_SECONDS = 30
-"""Seconds without the other workers after which a worker says what it waits for."""
 _CHUNKS = 8
 """Numbers of 16 bits that a digest is told as: float32 sums them exactly."""
 
@@ -138,21 +138,26 @@ def _mirrored_devices(strategy: str) -> list[str]:
 
 def _join(cluster: Cluster) -> tf.distribute.Strategy:
     """TensorFlow's strategy for the cluster, once all workers are there."""
-    waiting = threading.Timer(_WAIT_SECONDS, _say_waiting, [cluster])
-    waiting.daemon = True
-    waiting.start()
+    print(f"{cluster.name}: waiting for all of {', '.join(cluster.addresses)}", flush=True)
     kinds = tf.distribute.experimental.CommunicationImplementation
     kind = kinds.AUTO if tf.config.list_physical_devices("GPU") else kinds.RING
     options = tf.distribute.experimental.CommunicationOptions(implementation=kind)
+    fix = f"check the addresses in {VARIABLE}, and that their ports are free"
+    with _ends_at_interrupt(), explained(cluster.name, fix):
+        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+
+
+@contextmanager
+def _ends_at_interrupt() -> Iterator[None]:
+    """Let Ctrl-C end the process at once: Python would notice it only after the wait inside TensorFlow."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        with explained(cluster.name, f"check the addresses in {VARIABLE}, and that their ports are free"):
-            return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+        yield
     finally:
-        waiting.cancel()
-
-
-def _say_waiting(cluster: Cluster) -> None:
-    print(f"{cluster.name}: waiting for the others of {VARIABLE}: {', '.join(cluster.addresses)}", flush=True)
+        signal.signal(signal.SIGINT, before)
 
 
 def check_parts(training: TrainingConfig, devices: int) -> None:
