@@ -197,7 +197,10 @@ class TrainingConfig(Section):
     constant_frames_per_batch: bool = True
     """Give buckets of fewer frames more clips per step, so that every step sees about as many frames."""
     gradient_accumulation_steps: PositiveInt = 1
-    """Micro-batches per update; each divides the bucket's batch."""
+    """Micro-batches per update; each divides the bucket's batch. Several devices share them evenly."""
+    strategy: Literal["auto", "single", "mirrored", "multiworker"] = "auto"
+    """Devices that share every step: `single` one, `mirrored` all GPUs of this machine, `multiworker` those of the
+    workers in TF_CONFIG; `auto` takes the last that applies (docs/devices.md)."""
     mixed_precision: Literal["float32", "bfloat16"] = "float32"
     """Type of activations; weights, losses and the optimizer stay float32."""
     steps: PositiveInt = 1000

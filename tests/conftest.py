@@ -38,7 +38,8 @@ enable_compile_cache()
 gc.set_threshold(20_000, 10, 10)
 
 LONGEST = (
-    "test_ray_engine.py", "test_interruptions.py", "test_serve_speech.py", "test_serve_limits.py", "test_serve_page.py",
+    "test_ray_engine.py", "test_interruptions.py", "test_devices.py", "test_serve_speech.py", "test_serve_limits.py",
+    "test_serve_page.py",
     "test_trainer.py", "test_training_benchmark.py", "test_spoken_samples.py",
     "test_dynamic_baseline.py", "test_speaker_wav.py", "test_doctor_memory.py", "test_synth.py",
     "test_acoustic_model.py", "test_training_loop.py", "test_golden_losses.py", "test_doctor.py",

@@ -67,11 +67,11 @@ def run(plan: "RunPlan") -> None:
             f"xtts-train --resume {folder} --steps {done + total}", highlight=False, soft_wrap=True,
         )  # fmt: skip
         return
-    console.print("starting TensorFlow", highlight=False)
+    console.print(f"starting TensorFlow{f', {plan.cluster.name}' if plan.cluster else ''}", highlight=False)
     with tensorflow_import():
         from xtts.trainer.run.trainer import train
 
-    if not train(plan, console):
+    if not train(plan, console) or (plan.cluster and not plan.cluster.chief):
         return
     console.print(
         f"checkpoints: {plan.folder.checkpoints}\n"

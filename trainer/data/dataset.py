@@ -139,18 +139,22 @@ def _order_stream(order: BucketOrder, paths: list[str], consumed: int) -> tf.dat
     return groups.prefetch(1).flat_map(visit)  # read one block ahead
 
 
-def training_batches(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
+def training_batches(bucket: TrainingBucket, consumed: int, rows: range | None = None) -> tf.data.Dataset:
     """Endless data set of `Batch`es of one bucket, from the stream's position `consumed` on; two are prefetched.
+
+    rows: the clips of each batch to parse, without a gap; None for all.
 
     One thread reads blocks and one parses batches: more threads, or autotuning them, gave no measurable gain
     (benchmarks/training_parts/input.py).
     """
-    clips = clip_stream(bucket, consumed)
+    clips, size = clip_stream(bucket, consumed), bucket.batch_size if rows is None else len(rows)
     if bucket.spec.names_audio:
-        parsed = _read_audio(clips, bucket).batch(bucket.batch_size, drop_remainder=True)
+        parsed = _read_audio(clips, bucket).batch(size, drop_remainder=True)
     else:
         batches = clips.batch(bucket.batch_size, drop_remainder=True)
-        parsed = batches.map(parser(bucket, bucket.batch_size), synchronous=True)
+        if rows is not None:
+            batches = batches.map(without_autograph(lambda clips: clips[rows.start : rows.stop]), synchronous=True)
+        parsed = batches.map(parser(bucket, size), synchronous=True)
     return _options(parsed.prefetch(2), autotune=False)
 
 

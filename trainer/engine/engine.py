@@ -1,7 +1,10 @@
 """Model, optimizer, steps and loops, built in the one order that the trainer and the doctor share."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import cast
 
 import tensorflow as tf
 
@@ -9,6 +12,9 @@ from xtts.shared.config import Config
 from xtts.trainer.data.audio_mel import mel_in_step
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.compiler import Compiler
+from xtts.trainer.engine.device_loop import DeviceLoop, DeviceValidation, Replica
+from xtts.trainer.engine.device_steps import DeviceSteps
+from xtts.trainer.engine.devices import Devices
 from xtts.trainer.engine.dynamic_baseline import loop_kinds
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.train_step import UPDATE, Steps
@@ -24,20 +30,24 @@ class Engine:
     steps: Steps
     loop: TrainingLoop
     validation: ValidationLoop
-    exchange_averages: tf.types.experimental.PolymorphicFunction
+    exchange_averages: Callable[[], object]
     """Swaps the weights and their averages."""
 
 
 def build_engine(
     buckets: Sequence[TrainingBucket], config: Config, *,
     restore: Callable[[TrainState], None] = lambda state: None, compiler: Compiler | None = None,
+    devices: Devices | None = None,
 ) -> Engine:  # fmt: skip
     """Trace every step, restore the checkpoint, open the input pipelines.
 
+    devices: those that share the steps, None for a single one.
     compiler: compiles steps while the next ones are traced; without one nothing is compiled yet. XLA's cache identifies
     a step by the number of its trace. So every process builds in the same order, and `restore`, which differs between
     a new and a resumed run, comes after the traces.
     """
+    if devices:
+        return _build_shared(buckets, config, devices, restore, compiler)
     state = TrainState(config, buckets[0].spec)
     steps = Steps(state.model, state.optimizer, config.training, state.step)
     steps.with_mel = mel_in_step(buckets[0].spec)
@@ -46,8 +56,7 @@ def build_engine(
         {bucket.number: bucket.signature for bucket in buckets if bucket.validates},
         traced=compiler.submit if compiler else lambda name, call: None,
     )
-    exchange = tf.function(state.optimizer.exchange_averages, input_signature=[], jit_compile=True, autograph=False)
-    exchange.get_concrete_function()
+    exchange = _exchange(state)
     restore(state)
     if compiler and UPDATE in steps.compile_calls:  # it writes the weights, so it waits for the restore
         compiler.submit(UPDATE, steps.compile_calls[UPDATE])
@@ -57,3 +66,61 @@ def build_engine(
         state=state, steps=steps, loop=loop, validation=validation(buckets, steps, loop.stop),
         exchange_averages=exchange,
     )  # fmt: skip
+
+
+def _exchange(state: TrainState) -> Callable[[], object]:
+    exchange = tf.function(state.optimizer.exchange_averages, input_signature=[], jit_compile=True, autograph=False)
+    exchange.get_concrete_function()
+    return cast(Callable[[], object], exchange)
+
+
+def _build_shared(
+    buckets: Sequence[TrainingBucket], config: Config, devices: Devices, restore: Callable[[TrainState], None],
+    compiler: Compiler | None,
+) -> Engine:  # fmt: skip
+    """The engine of several devices: in each process one whole model for each of its devices."""
+    calls: dict[str, list[Callable[[], None]]] = defaultdict(list)
+    replicas, exchanges = [], []
+    for number, device in enumerate(devices.local):
+        with tf.device(device):
+            replicas.append(_replica(buckets, config, devices, number))
+            exchanges.append(partial(_on_device, device, _exchange(replicas[-1].state)))
+        for name, call in replicas[-1].steps.compile_calls.items():
+            calls[name].append(partial(_on_device, device, call))
+    for name, together in calls.items():
+        if compiler and name != UPDATE:
+            compiler.submit(name, partial(_call_all, together))
+    restore(replicas[0].state)
+    for replica in replicas[1:]:
+        replica.state.restore(replicas[0].state.arrays())
+    if compiler:
+        compiler.submit(UPDATE, partial(_call_all, calls[UPDATE]))
+    loop = DeviceLoop(buckets, config.data, replicas, devices)
+    return Engine(
+        state=replicas[0].state, steps=replicas[0].steps, loop=loop,
+        validation=DeviceValidation(buckets, replicas, devices, loop.stop),
+        exchange_averages=partial(_call_all, exchanges),
+    )  # fmt: skip
+
+
+def _replica(buckets: Sequence[TrainingBucket], config: Config, devices: Devices, number: int) -> Replica:
+    """The model and the traced steps of one device; number: the device in this process."""
+    state = TrainState(config, buckets[0].spec)
+    steps = DeviceSteps(
+        state.model, state.optimizer, config.training, state.step, device=devices.first + number, devices=devices.count
+    )
+    steps.trace(
+        {b.number: replace(b, batch_size=b.batch_size // devices.count).signature for b in buckets if b.trains},
+        {b.number: b.signature for b in buckets if b.validates},
+    )
+    return Replica(device=devices.local[number], state=state, steps=steps)
+
+
+def _on_device(device: str, call: Callable[[], object]) -> None:
+    with tf.device(device):
+        call()
+
+
+def _call_all(calls: Sequence[Callable[[], object]]) -> None:
+    for call in calls:
+        call()

@@ -72,16 +72,21 @@ class TraceGuard:
         self.traces.append(f"{name} ({found})")
 
 
-def random_inputs(batch: Batch, seed: tf.Tensor | int, step: tf.Tensor) -> RandomInputs:
-    """The random numbers of a training step, keyed by (seed, step)."""
+def random_inputs(
+    batch: Batch, seed: tf.Tensor | int, step: tf.Tensor, *, device: int = 0, devices: int = 1
+) -> RandomInputs:
+    """The random numbers of a training step, keyed by (seed, step).
+
+    device: whose equal part of the step's clips the batch is; if there are several devices no clip may be blank.
+    """
     mel, mel_length = batch.mel, batch.mel_length
-    key = _seed_of(fold(seed, _STEP, step))
-    rows = tf.range(mel.shape[0])
+    key, first = _seed_of(fold(seed, _STEP, step)), device * mel.shape[0]
+    rows = tf.range(first, first + mel.shape[0])
     noise = random_normal(fold_seed(key, _NOISE), rows, *mel.shape[1:])
     # Stratified times: one in each of n equal parts of [0, 1) for n non-blank clips, so that they cover the path.
     present = tf.cast(mel_length > 0, tf.float32)
-    part = tf.cumsum(present, exclusive=True) + random_uniform(fold_seed(key, _TIME), rows)
-    time = present * part / tf.maximum(tf.reduce_sum(present), 1.0)
+    part = tf.cumsum(present, exclusive=True) + float(first) + random_uniform(fold_seed(key, _TIME), rows)
+    time = present * part / tf.maximum(tf.reduce_sum(present) * devices, 1.0)
     return RandomInputs(noise, time, fold_seed(key, _DROPOUT))
 
 
@@ -209,7 +214,12 @@ class Steps:
         """(losses, gradients) of the whole batch, in `gradient_accumulation_steps` micro-batches."""
         parts = self.training.gradient_accumulation_steps
         counts = self.model.loss_counts(*batch[2:5], micro_batches=parts)
-        random = random_inputs(batch, self.seed, self.step)
+        return self._add_parts(batch, random_inputs(batch, self.seed, self.step), counts, parts)
+
+    def _add_parts(
+        self, batch: Batch, random: RandomInputs, counts: dict[str, tf.Tensor], parts: int
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """(losses, gradients) of the batch, computed in `parts` equal micro-batches and divided by `counts`."""
         if parts == 1:
             return self._gradients(batch, random, counts)
         first, second = tf.unstack(random.dropout)

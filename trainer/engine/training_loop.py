@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 import tensorflow as tf
@@ -100,6 +100,7 @@ class TrainingLoop:
         self.buckets = [bucket for bucket in buckets if bucket.trains]
         """Buckets with training clips; a place is an index into this list."""
         self.position, self.host_calls, self._steps = position, 0, steps
+        self._device = accelerator() if data.prefetch_to_device else None
         with tf.device("CPU:0"):
             self.stop = tf.Variable(False, trainable=False)
             """Set it from another thread to end the current call after the current step."""
@@ -111,14 +112,14 @@ class TrainingLoop:
             batches=tuple(self._batch_sizes),
         )
         consumed = position.consumed.numpy().tolist()
-        device = accelerator() if data.prefetch_to_device else None
-        self._iterators = [
-            iter(ahead_on(training_batches(bucket, done), device))
-            for bucket, done in zip(self.buckets, consumed, strict=True)
-        ]
-        for iterator, bucket in zip(self._iterators, self.buckets, strict=True):
-            check_specs(bucket.number, iterator.element_spec, bucket.signature)
+        self._iterators = [self._open(bucket, done) for bucket, done in zip(self.buckets, consumed, strict=True)]
         self._run = tf.function(self._run_batches, input_signature=[tf.TensorSpec([], tf.int32)])
+
+    def _open(self, bucket: TrainingBucket, consumed: int) -> tf.data.Iterator:
+        """The batches of one bucket from a position on."""
+        batches = iter(ahead_on(training_batches(bucket, consumed), self._device))
+        check_specs(bucket.number, batches.element_spec, bucket.signature)
+        return batches
 
     @property
     def closed_set(self) -> list[TrainingBucket]:
@@ -132,10 +133,14 @@ class TrainingLoop:
     def run(self, count: int) -> CallResult:
         """Run `count` batches in one graph call; setting `stop` ends it early."""
         self.host_calls += 1
-        self.stop.assign(False)
+        self._forget_stop()
         began = time.perf_counter()
         metrics, seconds, places, offsets, *unread = (part.numpy() for part in self._run(tf.constant(count)))
         return CallResult(metrics, seconds, places, offsets, time.perf_counter() - began, *unread)
+
+    def _forget_stop(self) -> None:
+        """Before a call: a stop was for the one before."""
+        self.stop.assign(False)
 
     @property
     def graph(self) -> tf.Graph:
@@ -156,6 +161,12 @@ class TrainingLoop:
             batches = tf.constant(self._batch_sizes, tf.int64)
             self.position.consumed.scatter_nd_add([[place]], [batches[place]])
         return place, offset
+
+    @without_autograph
+    def _train(self, place: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """`_branch` of the bucket drawn."""
+        branches = [lambda k=k: self._branch(k) for k in range(len(self.buckets))]
+        return cast(tuple[tf.Tensor, ...], tf.switch_case(place, branches))
 
     @without_autograph
     def _branch(self, place: int) -> tuple[tf.Tensor, ...]:
@@ -198,9 +209,8 @@ class TrainingLoop:
             rate = self._set_rate()
             with tf.control_dependencies([end, place, rate]):
                 drawn = tf.timestamp()
-            branches = [lambda k=k: self._branch(k) for k in range(len(self.buckets))]
             with tf.control_dependencies([drawn]):
-                values, ready, done, *flags = tf.switch_case(place, branches)
+                values, ready, done, *flags = self._train(place)
             spent = tf.stack([drawn - end, ready - drawn, done - ready])
             metrics, seconds = metrics.write(i, values), seconds.write(i, spent)
             places, offsets = places.write(i, place), offsets.write(i, offset)

@@ -23,25 +23,50 @@ class LossSteps(Protocol):
         """By bucket: `Batch`, number int32[] of its first clip in the split -> float32[len(LOSSES), 2]."""
 
 
+Part = tuple[range, tf.data.Iterator, Callable[..., tf.Tensor]]
+"""The batches of one bucket: the number of each one's first clip in the bucket, their iterator and their step."""
+
+
+def held_out(buckets: Sequence[TrainingBucket]) -> list[HeldOut]:
+    """The batches of the validation split, in order."""
+    batches: list[HeldOut] = []
+    for bucket in (bucket for bucket in buckets if bucket.validates):
+        stored = [(s, r) for s, records in enumerate(bucket.validation_records) for r in range(records)]
+        starts = range(0, len(stored), bucket.batch_size)
+        batches += [(bucket.number, stored[start : start + bucket.batch_size]) for start in starts]
+    return batches
+
+
+def validation_parts(
+    buckets: Sequence[TrainingBucket], steps: LossSteps, *, device: int = 0, devices: int = 1
+) -> list[Part]:
+    """The batches of one device: of those of `held_out` each `devices`-th, from number `device` on."""
+    parts, before = list[Part](), 0
+    for bucket in (bucket for bucket in buckets if bucket.validates):
+        clips, own = sum(bucket.validation_records), (device - before) % devices
+        starts = range(own * bucket.batch_size, clips, devices * bucket.batch_size)
+        if starts:
+            # One endless iterator, read in whole passes.
+            batches = iter(validation_batches(bucket).shard(devices, own).repeat())
+            parts.append((starts, batches, steps.validation_steps[bucket.number]))
+        before += -(-clips // bucket.batch_size)
+    return parts
+
+
 class ValidationLoop:
     """`run()` is one call from the host for the whole validation split.
 
     stop: bool[]; set from another thread, it ends the current call after the current batch.
     """
 
+    unread: Sequence[HeldOut] = ()
+    """Clips whose audio the last pass could not read."""
+    _names_audio, _most = False, 0
+
     def __init__(self, buckets: Sequence[TrainingBucket], steps: LossSteps, stop: tf.Variable) -> None:
         self._stop = stop
-        self._parts: list[tuple[range, tf.data.Iterator, Callable[..., tf.Tensor]]] = []
-        self.batches: list[HeldOut] = []
-        for bucket in (bucket for bucket in buckets if bucket.validates):
-            stored = [(s, r) for s, records in enumerate(bucket.validation_records) for r in range(records)]
-            # One endless iterator, read in whole passes.
-            batches = iter(validation_batches(bucket).repeat())
-            starts = range(0, len(stored), bucket.batch_size)
-            self._parts.append((starts, batches, steps.validation_steps[bucket.number]))
-            self.batches += [(bucket.number, stored[start : start + bucket.batch_size]) for start in starts]
-        self.unread: list[HeldOut] = []
-        """Clips whose audio the last pass could not read."""
+        self.batches = held_out(buckets)
+        self._parts = validation_parts(buckets, steps)
         self._names_audio = any(bucket.spec.names_audio for bucket in buckets)
         self._most = max((len(places) for _, places in self.batches), default=0)
         self._run = tf.function(self._sums, input_signature=[])
@@ -49,14 +74,14 @@ class ValidationLoop:
     @property
     def empty(self) -> bool:
         """True when the cache holds no validation clips."""
-        return not self._parts
+        return not self.batches
 
     def run(self) -> tuple[dict[str, float], list[HeldOut]] | None:
         """(mean losses over the split by name, batches excluded because their losses are not finite).
 
         None where `stop` ended it before the last batch; do not call it again then.
         """
-        self._stop.assign(False)
+        self._forget_stop()
         sums, finite, done, *blank = (part.numpy() for part in self._run())
         if done < len(self.batches):
             return None
@@ -64,15 +89,24 @@ class ValidationLoop:
         losses = {name: float(sums[i, 0] / sums[i, 1]) if sums[i, 1] else math.nan for i, name in enumerate(LOSSES)}
         return losses, [batch for batch, good in zip(self.batches, finite, strict=True) if not good]
 
+    def _forget_stop(self) -> None:
+        """Before a call: a stop was for the one before."""
+        self._stop.assign(False)
+
     def _sums(self) -> tuple[tf.Tensor, ...]:
         """(sums and counts of the finite batches float64[len(LOSSES), 2], which are finite bool[n], batches done).
 
         Where records name audio also the blank clips, bool[n, most clips of a batch].
         """
+        return self._sums_over(self._parts)
+
+    def _sums_over(self, parts: Sequence[Part]) -> tuple[tf.Tensor, ...]:
+        """`_sums` of the batches of some parts."""
         total, done = tf.zeros([len(LOSSES), 2], tf.float64), tf.constant(0)
-        finite = tf.TensorArray(tf.bool, len(self.batches), element_shape=[])
-        blank = tf.TensorArray(tf.bool, len(self.batches), element_shape=[self._most])
-        for starts, iterator, step in self._parts:
+        batches = sum(len(starts) for starts, _, _ in parts)
+        finite = tf.TensorArray(tf.bool, batches, element_shape=[])
+        blank = tf.TensorArray(tf.bool, batches, element_shape=[self._most])
+        for starts, iterator, step in parts:
             for first in tf.range(starts.start, starts.stop, starts.step):
                 if self._stop:
                     break

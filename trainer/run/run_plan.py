@@ -27,6 +27,7 @@ from xtts.trainer.run.checkpoint import (
     step_of,
 )
 from xtts.trainer.run.stored_model import open_model
+from xtts.trainer.system.cluster import Cluster, find_cluster
 
 RUNS = Path("runs")
 
@@ -50,6 +51,11 @@ class RunPlan:
     def steps_done(self) -> int:
         """Updates in the checkpoint that the run continues; 0 for a new run."""
         return int(read_meta(self.resume)["step"]) if self.resume else 0
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The workers that train together; None where this process trains alone."""
+        return find_cluster(self.config.training.strategy)
 
 
 def make_plan(
@@ -75,6 +81,7 @@ def make_plan(
         raise LockstepError(
             str(folder.path), found="already holds a run", fix="continue it with --resume, or give another --out"
         )
+    find_cluster(resolved.training.strategy)  # a malformed one is refused here
     sizes = batch_sizes(spec, resolved.training)
     weights = open_model(init_from) if init_from else None
     if checkpoint:

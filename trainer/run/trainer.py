@@ -2,12 +2,14 @@
 
 import math
 import time
+from contextlib import nullcontext
 
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.compiler import Compiled, Compiler
+from xtts.trainer.engine.devices import Devices, open_devices
 from xtts.trainer.engine.dynamic_baseline import WARNING as DYNAMIC_WARNING
 from xtts.trainer.engine.engine import build_engine
 from xtts.trainer.engine.failures import compile_fix, explained
@@ -17,7 +19,7 @@ from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.train_step import UPDATE, loss_weights, training_step, validation_step
 from xtts.trainer.evaluation.voice_description import voice_of
 from xtts.trainer.reporting.not_finite import SkippedUpdates, clip_names
-from xtts.trainer.reporting.reporter import Reporter, StepRows
+from xtts.trainer.reporting.reporter import StepRows
 from xtts.trainer.reporting.spoken_samples import Samples
 from xtts.trainer.reporting.unread_clips import UnreadClips
 from xtts.trainer.run.best_validation import Best
@@ -35,6 +37,7 @@ from xtts.trainer.run.initial_weights import shared_names, take_rows
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.signals import stop_requests
 from xtts.trainer.run.stored_model import open_model
+from xtts.trainer.run.team import Team
 from xtts.trainer.system.device import device_name
 
 
@@ -44,31 +47,29 @@ class Trainer:
     The graph runs in its own thread; meanwhile this one reports the previous call and handles signals.
     """
 
-    def __init__(self, plan: RunPlan, console: Console, compiler: Compiler) -> None:
+    def __init__(self, plan: RunPlan, console: Console, compiler: Compiler, devices: Devices | None = None) -> None:
         self.plan, self.training, self._compiler = plan, plan.config.training, compiler
+        self.team = Team(plan, devices)
         self._shared_names = ""
         buckets = training_buckets(plan.cache, plan.spec, plan.config)
         self.shapes = len(buckets)
-        engine = build_engine(buckets, plan.config, restore=self._restore, compiler=compiler)
+        engine = build_engine(buckets, plan.config, restore=self._restore, compiler=compiler, devices=devices)
+        self.team.check_state(engine.state)
         self.state, self.steps, self.loop, self.validation = engine.state, engine.steps, engine.loop, engine.validation
         self._exchange = engine.exchange_averages
         self.identity = describe(plan.config, plan.spec)
         self.best = Best()
         if plan.resume:
             self.best = Best.from_json(read_meta(plan.resume)["progress"]["best_validation"])
-        self.samples = Samples(self.state.model, plan.cache, plan.spec, self.training)
+        self.samples = Samples(self.state.model, plan.cache, plan.spec, self.team.sampling(self.training))
         self.step = int(self.state.step.numpy())
-        self._prepare_folder(console)
-        self.reporter = Reporter(
-            plan.folder,
-            console,
-            total_steps=self.training.steps,
-            log_every=self.training.log_every,
-            buckets=len(self.loop.closed_set),
-        )
+        if self.team.chief:
+            self._prepare_folder(console)
+        self.reporter = self.team.reporter(console, buckets=len(self.loop.closed_set))
         self.saved_step = self.step if plan.resume else -1
         self.stop: list[str] = []
-        """Names of received stop signals."""
+        """Names of received stop signals; on several processes one that all of them know of."""
+        self._signals = self.stop
         self._graph = GraphThread(self._pass_on_signals)
         self._unreported: StepRows | None = None
         self._left_loop = math.nan
@@ -117,7 +118,8 @@ class Trainer:
         self._prepare_samples()
         # A run that was stopped before a due validation does it now.
         due = self._due(self.training.validate_every)
-        self.validate(record=due and not self.plan.folder.has_metrics("validation", self.step))
+        recorded = self.team.chief and self.plan.folder.has_metrics("validation", self.step)
+        self.validate(record=self.team.chief_says(due and not recorded))
         if not self.stop:
             self.reporter.say("training begins")
         self._left_loop = time.perf_counter()
@@ -143,8 +145,13 @@ class Trainer:
         return f"run xtts-precompute verify --cache {self.plan.cache}, then xtts-train --resume {self.plan.folder.path}"
 
     def _pass_on_signals(self) -> None:
-        if self.stop:
+        if self._signals:
             self.loop.stop.assign(True)
+
+    def _note_stop(self) -> None:
+        """Record a stop that all processes know of by now."""
+        if not self.stop:
+            self.stop.append(self._signals[0] if self._signals else "a signal to another worker")
 
     def validate(self, *, record: bool = True) -> None:
         """Validate with the averaged weights; records nothing if a signal comes before the end."""
@@ -156,6 +163,7 @@ class Trainer:
             found = self._graph.run(self.validation.run)
         self._exchange()
         if found is None:
+            self._note_stop()
             return
         losses, bad = found
         for line in self._unread.held_out(f"validation at step {self.step}", self.validation.unread):
@@ -201,6 +209,8 @@ class Trainer:
             epoch=int(self.state.position.epoch.numpy()),
         )
         self.step += len(result.metrics)  # fewer than `count` after a signal, and in the dynamic baseline
+        if self.team.stopped(self.loop):
+            self._note_stop()
         self._unreported = rows
         self._watch_numbers(rows)
 
@@ -222,7 +232,8 @@ class Trainer:
     def run(self) -> list[str]:
         """Train to the last step, a signal, `patience` or the last memory map; returns why, except for patience."""
         training = self.training
-        with self._graph, stop_requests() as self.stop:
+        with self._graph, stop_requests() as self._signals:
+            self.stop = [] if self.team.several else self._signals
             self.compile()
             while self.step < training.steps and not (self.stop or self.stale or self.loop.exhausted):
                 self.advance()
@@ -233,6 +244,7 @@ class Trainer:
                 if self.stop or self._due(training.checkpoint_every) or self.step == decay_start(training):
                     self.save()
             self.save()
+            self.team.chief_says(False)  # the others wait for the last checkpoint
         if self.loop.exhausted:
             self.stop.append(
                 f"{self.steps.guard.count('training')} steps are compiled: the kernel has no memory maps for more"
@@ -251,7 +263,7 @@ class Trainer:
     def save(self) -> None:
         """Save a checkpoint of this step, unless there is one."""
         self.report()
-        if self.saved_step == self.step:
+        if self.saved_step == self.step or not self.team.chief:
             return
         folder, training = self.plan.folder.checkpoints, self.training
         progress = {"best_validation": self.best.as_json(), "schedule": schedule_of(training)}
@@ -263,8 +275,10 @@ class Trainer:
 
 def train(plan: RunPlan, console: Console) -> bool:
     """Run to the last step, or until asked to stop (then False); always leaves a checkpoint."""
-    with plan.lock, plan.folder.exclusive(), Compiler() as compiler:
-        return _train(Trainer(plan, console, compiler))
+    devices = open_devices(plan.config.training, names_audio=plan.spec.names_audio)
+    folder = plan.folder.exclusive() if devices is None or devices.chief else nullcontext()
+    with plan.lock, folder, Compiler() as compiler:
+        return _train(Trainer(plan, console, compiler, devices))
 
 
 def _train(trainer: Trainer) -> bool:
@@ -275,7 +289,7 @@ def _train(trainer: Trainer) -> bool:
         f"{folder}: model {plan.config.model.size}, {model.parameter_count:,} parameters, "
         f"{plan.spec.statistics.clips} clips in {trainer.shapes} shapes; step {trainer.step} of {training.steps}"
     )
-    trainer.reporter.say(f"device: {device_name()}")
+    trainer.reporter.say(f"device: {device_name()}{trainer.team.described}")
     try:
         stop = trainer.run()
     finally:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import soundfile
+from cache_files import index_path
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
@@ -51,7 +52,7 @@ def test_plan_statistics_and_order_are_those_of_the_cache_with_mels(indexed, tin
             pairs = list(zip(bucket.shards(split), other.shards(split), strict=True))
             assert all(a.records == b.records and a.block_bytes == b.bytes for a, b in pairs)
             assert all(a.bytes < 400 * a.records for a, _ in pairs)
-    for row, other in zip(read_index(indexed / "index.parquet"), read_index(tiny_cache / "index.parquet"), strict=True):
+    for row, other in zip(read_index(index_path(indexed)), read_index(index_path(tiny_cache)), strict=True):
         assert (row.clip, row.tokens, row.audio, row.place) == (other.clip, other.tokens, other.audio, other.place)
 
 
@@ -87,7 +88,7 @@ def test_either_kind_becomes_the_other(indexed, tiny_cache, tiny_corpus, tiny_co
 def test_statistics_of_many_clips_are_those_of_a_sample(indexed, tiny_corpus, tiny_config, tmp_path, monkeypatch):
     monkeypatch.setattr("xtts.precompute.build.audio_index.SAMPLE_CLIPS", 4)
     build(tiny_corpus, tmp_path / "features", tiny_config)
-    rows = [row for row in read_index(tmp_path / "features" / "index.parquet") if isinstance(row, Kept)]
+    rows = [row for row in read_index(index_path(tmp_path / "features")) if isinstance(row, Kept)]
     measured = [row for row in rows if row.written.mel_square_sum]
     assert len(measured) == 4
     assert all(row.written.audio_sha256 for row in measured)
@@ -169,7 +170,7 @@ def test_a_wav_that_is_cut_off_goes_into_the_ledger(tone_corpus, tmp_path):
     config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.5, "shapes.buckets": 1})
     report = build(corpus, tmp_path / "features", config)
     assert report.rejected == {"unreadable audio": 1}
-    row = next(row for row in read_index(tmp_path / "features" / "index.parquet") if isinstance(row, Rejected))
+    row = next(row for row in read_index(index_path(tmp_path / "features")) if isinstance(row, Rejected))
     assert row.clip.id == "tone-0002"
     assert "the header says" in row.rejection.detail
 

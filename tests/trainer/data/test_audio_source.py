@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 import tensorflow as tf
+from cache_files import index_path
 from one_bucket import one_bucket
 
 from xtts.precompute.build.build_cache import build_cache
@@ -146,7 +147,7 @@ def test_a_broken_wav_is_a_blank_clip_and_the_others_stay(alone, how, on_device)
 
 def sources(cache, bucket):
     """(shard, record) of the training clips of a bucket to their wavs."""
-    rows = read_index(cache / "index.parquet")
+    rows = read_index(index_path(cache))
     ours = [row for row in rows if (row.place.split, row.place.bucket) == ("train", bucket.number)]
     return {(row.place.shard, row.written.position): row.clip.source for row in ours}
 

@@ -25,7 +25,7 @@ def test_the_clips_of_a_batch_are_named_without_an_index_of_a_million_rows_in_me
     columns |= {"status": pa.array(status), "split": pa.array(np.where(numbers >= 999_000, "validation", "train"))}
     pq.write_table(pa.table(columns, table.schema), tmp_path / "index.parquet", row_group_size=2**16)
     shards = [SimpleNamespace(file=shard_file(Place("train", 1, shard), 2000)) for shard in range(2000)]
-    spec = SimpleNamespace(buckets=[None, SimpleNamespace(shards=lambda split: shards)])
+    spec = SimpleNamespace(index_file="index.parquet", buckets=[None, SimpleNamespace(shards=lambda split: shards)])
     tracemalloc.start()
     found = clip_names(tmp_path, spec, "train", [(1, [(1234, 56), (0, 0)]), (1, [(7, 3), (1999, 249)])])
     peak = tracemalloc.get_traced_memory()[1]

@@ -1,0 +1,126 @@
+"""Runs on several devices, as tests start them: workers as processes of their own, or one with several logical CPUs."""
+
+import json
+import os
+import socket
+
+import numpy as np
+from forked_train import _SERVER
+
+STATE, FIGURES, SCREEN = "state.npz", "figures.json", "screen.txt"
+POSITION = ("epoch", "consumed")
+"""Kept once in a process."""
+
+
+def free_ports(count):
+    """Ports that nothing listens on."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def tf_config(ports, index):
+    """TF_CONFIG of one worker on this machine."""
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    return json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}})
+
+
+def _main(plan, left, config, logical_cpus):
+    """One run; it leaves in the folder `left` its last state, its figures, and what it said."""
+    os.environ.pop("TF_CONFIG", None)
+    if config:
+        os.environ["TF_CONFIG"] = config
+    screen = os.open(left / SCREEN, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(screen, 1)
+    os.dup2(screen, 2)
+    from xtts.shared.errors import reported
+
+    with reported():
+        _train(plan, left, logical_cpus)
+
+
+def _train(plan, left, logical_cpus):
+    import tensorflow as tf
+    from rich.console import Console
+
+    from xtts.trainer.engine import device_loop
+    from xtts.trainer.run import trainer
+
+    if logical_cpus:
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * logical_cpus)
+    made = []
+
+    class Watched(trainer.Trainer):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            made.append(self)
+
+    trainer.Trainer = Watched
+    complete = trainer.train(plan, Console(width=200))
+    loop, state = made[0].loop, made[0].state
+    replicas = loop._replicas if isinstance(loop, device_loop.DeviceLoop) else []
+    np.savez(left / STATE, **state.arrays())
+    here = [{name: array for name, array in one.state.arrays().items() if name not in POSITION} for one in replicas]
+    same = [all(np.array_equal(array, other[name]) for name, array in here[0].items()) for other in here[1:]]
+    figures = {
+        "complete": complete, "step": made[0].step, "host_calls": loop.host_calls,
+        "traces": [one.steps.guard.traces for one in replicas], "same_replicas": same,
+        "update_traces": [one.steps.update.experimental_get_tracing_count() for one in replicas],
+        "loop_traces": loop._run.experimental_get_tracing_count(), "best": made[0].best.as_json(),
+    }  # fmt: skip
+    (left / FIGURES).write_text(json.dumps(figures))
+
+
+class Program:
+    """One started run."""
+
+    def __init__(self, plan, left, *, config="", logical_cpus=0):
+        left.mkdir(parents=True, exist_ok=True)
+        self._left = left
+        self._process = _SERVER.Process(target=_main, args=(plan, left, config, logical_cpus), daemon=True)
+        self._process.start()
+
+    @property
+    def screen(self):
+        """What it said so far."""
+        path = self._left / SCREEN
+        return path.read_text() if path.exists() else ""
+
+    @property
+    def figures(self):
+        """Figures of a run that has ended."""
+        return json.loads((self._left / FIGURES).read_text())
+
+    @property
+    def state(self):
+        """Arrays of a run that has ended."""
+        with np.load(self._left / STATE) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+
+    @property
+    def running(self):
+        """True until it ends."""
+        return self._process.exitcode is None
+
+    def kill(self):
+        """As `kill -9` does."""
+        self._process.kill()
+
+    def terminate(self):
+        """As `kill` does."""
+        self._process.terminate()
+
+    def wait(self, seconds=400):
+        """Its exit code; an error if it runs on for so long."""
+        self._process.join(seconds)
+        assert not self.running, f"still at work: {self.screen}"
+        return self._process.exitcode
+
+
+def start_workers(plans, left):
+    """Workers of one run on this machine, one for each plan."""
+    ports = free_ports(len(plans))
+    return [Program(plan, left / f"worker-{i}", config=tf_config(ports, i)) for i, plan in enumerate(plans)]

@@ -1,0 +1,127 @@
+"""How the work of a step is dealt out, and what is refused before it begins."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+from xtts.trainer.data.batch import Batch
+from xtts.trainer.data.dataset import training_batches
+from xtts.trainer.data.training_bucket import training_buckets
+from xtts.trainer.engine.device_loop import ORDER_DIFFERS, check_places
+from xtts.trainer.engine.devices import check_parts, open_devices
+from xtts.trainer.engine.failures import explained
+from xtts.trainer.engine.train_step import random_inputs
+from xtts.trainer.engine.validation_loop import held_out, validation_parts
+
+
+def training(*assignments):
+    return load_config("tiny", assignments=[*assignments]).training
+
+
+@pytest.mark.parametrize(("parts", "devices", "nearest"), [(1, 2, 2), (3, 2, 4), (4, 3, 3), (8, 3, 9), (2, 8, 8)])
+def test_devices_that_cannot_share_the_micro_batches_are_refused(parts, devices, nearest):
+    chosen = training(f"training.gradient_accumulation_steps={parts}", f"training.batch_size={parts}")
+    with pytest.raises(LockstepError, match=f"{parts}, which {devices} devices cannot .*set it to {nearest};"):
+        check_parts(chosen, devices)
+    check_parts(chosen, parts)
+    check_parts(chosen, 1)
+
+
+def test_mirrored_needs_several_devices(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(LockstepError, match=r"mirrored, but there is one device \(.*CPU:0\)"):
+        open_devices(training("training.strategy=mirrored"))
+    with pytest.raises(LockstepError, match="several devices, but the cache holds no mels"):
+        open_devices(training("training.strategy=mirrored"), names_audio=True)
+    assert open_devices(training("training.strategy=single")) is None
+    assert open_devices(training()) is None
+
+
+@pytest.mark.parametrize(
+    ("visible", "strategy", "found"),
+    [(["GPU:0", "GPU:1"], "auto", 2), (["GPU:0"], "auto", 0), (["GPU:0", "GPU:1"], "single", 0)],
+)
+def test_auto_takes_all_gpus_of_a_machine_with_several(monkeypatch, visible, strategy, found):
+    named = {"GPU": [SimpleNamespace(name=name) for name in visible], "CPU": [SimpleNamespace(name="CPU:0")]}
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: named[kind])
+    taken = []
+    monkeypatch.setattr(
+        tf.distribute, "MirroredStrategy",
+        lambda names: taken.extend(names) or SimpleNamespace(num_replicas_in_sync=len(names)),
+    )  # fmt: skip
+    chosen = training(f"training.strategy={strategy}", "training.gradient_accumulation_steps=2")
+    assert bool(open_devices(chosen)) == bool(found)
+    assert taken == visible[:found]
+
+
+def test_devices_that_drew_different_buckets_are_an_error():
+    check_places(tf.constant([0.0, 2.0]), tf.constant([0.0, 2.0]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=ORDER_DIFFERS):
+        check_places(tf.constant([1.0, 1.0]), tf.constant([0.0, 2.0]))
+
+
+def test_a_part_of_a_batch_has_the_random_numbers_of_its_rows():
+    lengths = tf.constant([7, 5, 8, 6, 3, 8])
+    step = tf.constant(11, tf.int64)
+    whole = random_inputs(Batch(None, tf.zeros([6, 8, 2]), None, lengths, None, None), 5, step)
+    for device in range(3):
+        rows = slice(2 * device, 2 * device + 2)
+        batch = Batch(None, tf.zeros([2, 8, 2]), None, lengths[rows], None, None)
+        part = random_inputs(batch, 5, step, device=device, devices=3)
+        np.testing.assert_array_equal(part.noise, whole.noise[rows])
+        np.testing.assert_array_equal(part.time, whole.time[rows])
+        np.testing.assert_array_equal(part.dropout, whole.dropout)
+
+
+def test_rows_of_the_stream_are_those_of_the_whole_batch(make_plan, tmp_path):
+    plan = make_plan(tmp_path / "run", "training.batch_size=4")
+    bucket = training_buckets(plan.cache, plan.spec, plan.config)[0]
+    size = bucket.batch_size
+    assert size > 2
+    whole, part = iter(training_batches(bucket, 3)), iter(training_batches(bucket, 3, range(1, size - 1)))
+    for _ in range(3):
+        for found, expected in zip(next(part), next(whole), strict=True):
+            np.testing.assert_array_equal(found, expected[1 : size - 1])
+
+
+@pytest.mark.parametrize("devices", [2, 3])
+def test_validation_batches_are_dealt_out_by_number(make_plan, tmp_path, devices):
+    plan = make_plan(tmp_path / "run", "training.batch_size=1", "training.constant_frames_per_batch=false")
+    buckets = training_buckets(plan.cache, plan.spec, plan.config)
+    steps = SimpleNamespace(validation_steps={bucket.number: bucket.number for bucket in buckets})
+
+    def batches(**share):
+        return [
+            (number, start, next(iterator).mel_length.numpy().tolist())
+            for starts, iterator, number in validation_parts(buckets, steps, **share)
+            for start in starts
+        ]
+
+    whole = batches()
+    assert [number for number, _, _ in whole] == [number for number, _ in held_out(buckets)]
+    assert len(whole) > 1
+    for device in range(devices):
+        assert batches(device=device, devices=devices) == whole[device::devices]
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        (
+            "Collective ops is aborted by: Error reported from /job:worker/task:0: The following tasks are unhealthy "
+            "(stopped sending heartbeats):\n/job:worker/replica:0/task:1",
+            "worker 1 has ended",
+        ),
+        ("Socket closed\nfrom remote target /job:worker/replica:0/task:12 while", "worker 12 has ended"),
+        ("Connection reset by peer", "a worker has ended"),
+    ],
+)
+def test_a_lost_worker_is_named(message, found):
+    with pytest.raises(LockstepError) as raised, explained("steps after 3", "look at the data"):
+        raise tf.errors.UnavailableError(None, None, message)
+    assert raised.value.found == found
+    assert "--resume" in raised.value.fix

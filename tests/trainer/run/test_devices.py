@@ -1,0 +1,156 @@
+"""Several devices train as one does: two workers, or two logical CPUs. The least model, few steps.
+
+With LOCKSTEP_WORKERS=4 four workers take the place of the two.
+"""
+
+import os
+import shutil
+import time
+
+import numpy as np
+import pytest
+from device_programs import Program, start_workers
+
+from xtts.trainer.run.checkpoint import list_checkpoints
+
+WORKERS = int(os.environ.get("LOCKSTEP_WORKERS", "2"))
+STEPS = 8
+LEAST = (
+    "model.text_expansion=1", "model.duration_layers=1", "model.decoder_expansion=1", "training.batch_size=4",
+    "training.gradient_accumulation_steps=4", f"training.steps={STEPS}", "training.decay_fraction=0",
+)  # fmt: skip
+ENDLESS = "training.steps=100000"
+TOLERANCE = 1e-5
+"""Relative, of a loss on several devices to that on one."""
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def plan_of(make_plan):
+    """`plan_of(folder, strategy, *more, ...)`: the same run in another folder."""
+    return lambda folder, strategy, *more, **paths: make_plan(
+        folder, *LEAST, f"training.strategy={strategy}", *more, **paths
+    )
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory, plan_of):
+    """The run on one device, and its folder."""
+    folder = tmp_path_factory.mktemp("alone")
+    program = Program(plan_of(folder / "run", "single"), folder)
+    assert program.wait() == 0, program.screen
+    return program, folder / "run"
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory, plan_of, read_steps):
+    """A longer run of several workers, of which the last got a signal after a while, and its folder."""
+    folder = tmp_path_factory.mktemp("together")
+    programs = start_workers([plan_of(folder / "run", "multiworker", ENDLESS)] * WORKERS, folder)
+    wait_for_steps(programs, folder / "run", read_steps, 2 * STEPS)
+    programs[-1].terminate()
+    assert [program.wait(60) for program in programs] == [0] * WORKERS, "\n".join(one.screen for one in programs)
+    return programs, folder / "run"
+
+
+def wait_for_steps(programs, folder, read_steps, step):
+    deadline = time.monotonic() + 400
+    while not (folder / "metrics.jsonl").exists() or not any(line["step"] >= step for line in read_steps(folder)):
+        assert all(program.running for program in programs), "\n".join(one.screen for one in programs)
+        assert time.monotonic() < deadline, "the run did not get that far"
+        time.sleep(0.1)
+
+
+def assert_same_run(found, expected, read_steps):
+    """The steps and validations that both runs have are the same; the found one may go on."""
+    for split, most in (("train", STEPS), ("validation", STEPS - 1)):
+        theirs = [line for line in read_steps(expected, split) if line["step"] <= most]
+        ours = [line for line in read_steps(found, split) if line["step"] <= most]
+        assert len(ours) == len(theirs) > 1
+        for line, other in zip(ours, theirs, strict=True):
+            assert line.keys() == other.keys()
+            for name in other.keys() - {"split", "traces"}:
+                assert line[name] == pytest.approx(other[name], rel=TOLERANCE), (split, line["step"], name)
+
+
+def test_workers_train_as_one_device_does(alone, together, read_steps):
+    programs, folder = together
+    assert_same_run(folder, alone[1], read_steps)
+    first, figures = programs[0].state, programs[0].figures
+    assert all(np.array_equal(first[name], value) for one in programs for name, value in one.state.items())
+    for program in programs:
+        assert program.figures == figures
+    assert figures["loop_traces"] == 1
+    assert figures["update_traces"] == [1]
+    assert sum(trace.startswith("training") for trace in figures["traces"][0]) == 2
+    assert figures["host_calls"] <= 1 + figures["step"] // 2  # marks at multiples of 4 and 6
+    assert "loss" in programs[0].screen
+    assert "loss" not in programs[1].screen  # only the chief reports
+
+
+def test_a_signal_to_one_worker_stops_all_of_them_with_a_checkpoint(together):
+    programs, folder = together
+    step = programs[0].figures["step"]
+    assert not any(program.figures["complete"] for program in programs)
+    assert f"a signal to another worker: saved step {step}; continue with: xtts-train --resume" in programs[0].screen
+    assert list_checkpoints(folder / "checkpoints")[-1].name == f"step-{step}"
+
+
+def test_two_devices_of_one_process_train_as_one_does(alone, plan_of, read_steps, tmp_path):
+    program = Program(plan_of(tmp_path / "run", "mirrored"), tmp_path, logical_cpus=2)
+    assert program.wait() == 0, program.screen
+    assert_same_run(tmp_path / "run", alone[1], read_steps)
+    figures = program.figures
+    assert figures["same_replicas"] == [True]
+    assert figures["update_traces"] == [1, 1]
+    assert figures["loop_traces"] == 1
+    assert figures["host_calls"] == 3
+    assert [sum(trace.startswith("training") for trace in traces) for traces in figures["traces"]] == [2, 2]
+    assert "2 devices, each with 50% of every batch" in program.screen
+
+
+def resumed(together, plan_of, folder, strategy, *more):
+    """A copy of the workers' run, and the plan that continues it from its middle."""
+    run = shutil.copytree(together[1], folder / "run")
+    return run, plan_of(run, strategy, *more, resume=run / "checkpoints" / "step-4")
+
+
+def test_a_worker_that_is_killed_ends_the_others_with_a_clear_word(together, plan_of, read_steps, tmp_path):
+    run, plan = resumed(together, plan_of, tmp_path, "multiworker", ENDLESS)
+    (run / "metrics.jsonl").unlink()  # it has the steps waited for
+    programs = start_workers([plan] * WORKERS, tmp_path)
+    wait_for_steps(programs, run, read_steps, STEPS)
+    programs[-1].kill()
+    began = time.monotonic()
+    for program in programs[:-1]:
+        assert program.wait(60) == 1
+        assert f"worker {WORKERS - 1} has ended; see its output, then start all workers again" in program.screen
+        assert "Traceback" not in program.screen
+    assert time.monotonic() - began < 60
+
+
+def test_a_run_continues_with_another_number_of_workers(alone, together, plan_of, read_steps, tmp_path):
+    run, plan = resumed(together, plan_of, tmp_path, "single")
+    program = Program(plan, tmp_path)
+    assert program.wait() == 0, program.screen
+    assert_same_run(run, alone[1], read_steps)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("training.learning_rate=0.5", "worker 1: its training.learning_rate is not that of worker 0"),
+        ("cache", "worker 1: its cache is not that of worker 0"),
+    ],
+)
+def test_workers_that_differ_are_refused(plan_of, one_shape_cache, tmp_path, change, said):
+    other = {"cache": one_shape_cache} if change == "cache" else {}
+    plans = [
+        plan_of(tmp_path / "run", "multiworker"),
+        plan_of(tmp_path / "run", "multiworker", *([] if other else [change]), **other),
+    ]
+    programs = start_workers(plans, tmp_path)
+    for program in programs:
+        assert program.wait(200) == 2
+        assert said in program.screen
+        assert "Traceback" not in program.screen

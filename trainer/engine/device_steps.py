@@ -1,0 +1,92 @@
+"""The steps of one device among several: the gradients of its rows, and an update by their sum over all devices."""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import cast
+
+import tensorflow as tf
+
+from xtts.shared.config import TrainingConfig
+from xtts.trainer.data.batch import Batch
+from xtts.trainer.engine.metrics import LOSSES
+from xtts.trainer.engine.optimizer import AdamW
+from xtts.trainer.engine.train_step import Steps, locked, random_inputs, training_step
+from xtts.trainer.model.acoustic_model import AcousticModel
+
+
+class DeviceSteps(Steps):
+    """Steps of device `device` of `devices`; they compute what `Steps` does on the whole batch.
+
+    No collective is inside a compiled function: the loop adds up counts and gradients between them.
+    """
+
+    def __init__(
+        self, model: AcousticModel, optimizer: AdamW, training: TrainingConfig, step: tf.Variable, *,
+        device: int, devices: int,
+    ) -> None:  # fmt: skip
+        super().__init__(model, optimizer, training, step)
+        self._device, self._devices = device, devices
+        self._parts = training.gradient_accumulation_steps // devices
+        self._sizes = [weight.shape.num_elements() for weight in optimizer.weights]
+
+    def trace(
+        self, training: Mapping[int, Batch], validation: Mapping[int, Batch] = MappingProxyType({}), *,
+        traced: Callable[[str, Callable[[], None]], None] = lambda name, call: None,
+    ) -> None:  # fmt: skip
+        """As `Steps.trace`; training: signatures of this device's rows.
+
+        Concrete functions: TensorFlow would trace a `tf.function` again inside `strategy.run`.
+        """
+        super().trace(training, validation, traced=traced)
+        self._concrete_update = cast(Callable[..., tf.Tensor], self.update.get_concrete_function())
+        self.gradient_steps = {n: step.get_concrete_function() for n, step in self.gradient_steps.items()}  # type: ignore[attr-defined]
+        self.validation_steps = {n: step.get_concrete_function() for n, step in self.validation_steps.items()}  # type: ignore[attr-defined]
+
+    def counts(self, batch: Batch) -> tf.Tensor:
+        """Of this device's rows: the counts of `LOSSES`, then useful frames, float32[len(LOSSES) + 1]."""
+        counts = self.model.loss_counts(*batch[2:5], micro_batches=self._parts)
+        frames = tf.cast(tf.reduce_sum(batch.mel_length), tf.float32)
+        return tf.stack([*(counts[name] for name in LOSSES), frames])
+
+    def gradients(self, bucket: int, batch: Batch, counts: tf.Tensor) -> tf.Tensor:
+        """Gradients of this device's rows, one after another, then its losses: float32[N].
+
+        counts: float32[len(LOSSES)], of the whole batch, by which both are divided.
+        """
+        return cast(tf.Tensor, self.gradient_steps[bucket](*batch, counts)[0])
+
+    def apply(self, total: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
+        """Update by the sum of all devices' `gradients`; frames int32[], useful ones -> float32[len(TRAIN_METRICS)]."""
+        return cast(tf.Tensor, self._concrete_update(total, frames))
+
+    @cached_property
+    def update(self) -> tf.types.experimental.PolymorphicFunction:
+        """(sum of all devices' `gradients` float32[N], useful frames int32[]) -> float32[len(TRAIN_METRICS)]."""
+
+        def update(total: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
+            *gradients, losses = tf.split(total, [*self._sizes, len(LOSSES)])
+            weights = self.optimizer.weights
+            shaped = [tf.reshape(part, weight.shape) for part, weight in zip(gradients, weights, strict=True)]
+            return self._update(losses, frames, *shaped)
+
+        signature = [tf.TensorSpec([sum(self._sizes) + len(LOSSES)], tf.float32), tf.TensorSpec([], tf.int32)]
+        return tf.function(update, input_signature=signature, jit_compile=True, autograph=False)
+
+    def _gradient_step(self, bucket: int, signature: Batch) -> Callable[..., list[tf.Tensor]]:
+        def gradient_step(*inputs: tf.Tensor) -> list[tf.Tensor]:
+            *rows, counts = inputs
+            batch = Batch(*rows)
+            self.guard.note(training_step(bucket), batch)
+            losses, gradients = self._own_part(batch, dict(zip(LOSSES, tf.unstack(counts), strict=True)))
+            return [tf.concat([*(tf.reshape(gradient, [-1]) for gradient in gradients), losses], axis=0)]
+
+        counts = tf.TensorSpec([len(LOSSES)], tf.float32, "counts")
+        return cast(Callable[..., list[tf.Tensor]], locked(gradient_step, (*signature, counts)))
+
+    def _own_part(self, batch: Batch, counts: dict[str, tf.Tensor]) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """What `_accumulate` adds for these rows of the whole batch."""
+        random = random_inputs(batch, self.seed, self.step, device=self._device, devices=self._devices)
+        first, second = tf.unstack(random.dropout)
+        random = random._replace(dropout=tf.stack([first + self._device * self._parts, second]))
+        return self._add_parts(batch, random, counts, self._parts)

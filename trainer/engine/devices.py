@@ -1,0 +1,182 @@
+"""The devices that share every step, and what they tell each other."""
+
+import hashlib
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import tensorflow as tf
+
+from xtts.shared.config import TrainingConfig
+from xtts.shared.errors import LockstepError
+from xtts.trainer.engine.failures import explained
+from xtts.trainer.system.cluster import VARIABLE, Cluster, find_cluster
+
+T = TypeVar("T")
+_CHUNKS = 8
+"""Numbers of 16 bits that a digest is told as: float32 sums them exactly."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Devices:
+    """Several devices of one or more processes; each holds the whole model and computes its rows of every batch."""
+
+    strategy: tf.distribute.Strategy
+    cluster: Cluster | None
+    """None for one process."""
+
+    @property
+    def count(self) -> int:
+        """R: devices of all processes."""
+        return int(self.strategy.num_replicas_in_sync)
+
+    @property
+    def local(self) -> tuple[str, ...]:
+        """TensorFlow's names of the devices of this process."""
+        return tuple(self.strategy.extended.worker_devices)
+
+    @property
+    def first(self) -> int:
+        """Number of this process' first device among all."""
+        return self.cluster.index * len(self.local) if self.cluster else 0
+
+    @property
+    def chief(self) -> bool:
+        """True for the process that owns the run folder."""
+        return self.cluster is None or self.cluster.chief
+
+    @property
+    def described(self) -> str:
+        """How many devices and processes, in words."""
+        workers = f" of {len(self.cluster.addresses)} workers" if self.cluster else ""
+        return f"{self.count} devices{workers}, each with {1 / self.count:.0%} of every batch"
+
+    def run(self, body: Callable[[int], T]) -> list[T]:
+        """Results of `body(place)` on each device of this process, inside a graph; place: index into `local`."""
+
+        def replica() -> T:
+            number = tf.distribute.get_replica_context().replica_id_in_sync_group
+            return body(int(tf.get_static_value(number)) - self.first)
+
+        return list(self.strategy.experimental_local_results(self.strategy.run(replica)))
+
+    @staticmethod
+    def sum(vector: tf.Tensor) -> tf.Tensor:
+        """The sum over all devices, in `body` of `run`; never inside a compiled function."""
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, vector)
+
+    def sum_of_processes(self, vector: np.ndarray) -> np.ndarray:
+        """Sum over the processes of float32[n], called from Python by all of them in the same order."""
+
+        def add() -> tf.Tensor:
+            return self.run(lambda place: self.sum(tf.constant(vector * (place == 0), tf.float32)))[0]
+
+        with explained("all workers", "look at their output"):
+            return np.asarray(tf.function(add, autograph=False)())
+
+    def chief_says(self, flag: bool) -> bool:
+        """The chief's flag, told to all processes; also a barrier."""
+        if self.cluster is None:
+            return flag
+        return bool(self.sum_of_processes(np.array([flag and self.chief], np.float32))[0])
+
+    def check_same(self, facts: Mapping[str, str], *, fix: str) -> None:
+        """Raise `LockstepError` in every process if a fact differs between them; facts: value by name."""
+        if self.cluster is None:
+            return
+        told = np.zeros([len(self.cluster.addresses), len(facts), _CHUNKS], np.float32)
+        told[self.cluster.index] = [_digest(f"{name}={value}") for name, value in facts.items()]
+        heard = self.sum_of_processes(told.ravel()).reshape(told.shape)
+        for number, values in enumerate(heard):
+            for place, name in enumerate(facts):
+                if (values[place] != heard[0, place]).any():
+                    raise LockstepError(
+                        f"worker {number}", found=f"its {name} is not that of worker 0",
+                        expected=f"the same in all workers; here, in worker {self.cluster.index}: {facts[name]}",
+                        fix=fix,
+                    )  # fmt: skip
+
+
+def _digest(text: str) -> list[int]:
+    data = hashlib.sha256(text.encode()).digest()[: 2 * _CHUNKS]
+    return [int(number) for number in np.frombuffer(data, np.uint16)]
+
+
+def open_devices(training: TrainingConfig, *, names_audio: bool = False) -> Devices | None:
+    """The devices of `training.strategy`, waiting for the other workers; None for a single one.
+
+    names_audio: the cache holds no mels; one device trains, since a blank clip of one would change the times of others.
+    Call it before TensorFlow does anything else. Raises `LockstepError` for a strategy that this machine or the
+    settings do not allow.
+    """
+    cluster = find_cluster(training.strategy)
+    if names_audio and (cluster or training.strategy == "mirrored"):
+        raise LockstepError(
+            "training.strategy", found="several devices, but the cache holds no mels (--index-only)",
+            expected="single", fix="build a cache with mels, or train on one device",
+        )  # fmt: skip
+    if names_audio:
+        return None
+    if cluster is None:
+        names = _mirrored_devices(training.strategy)
+        devices = Devices(strategy=tf.distribute.MirroredStrategy(names), cluster=None) if names else None
+    else:
+        devices = Devices(strategy=_join(cluster), cluster=cluster)
+    if devices:
+        check_parts(training, devices.count)
+    return devices
+
+
+def _mirrored_devices(strategy: str) -> list[str]:
+    """Names of the devices of this process that train together; none for a single one."""
+    gpus = tf.config.list_logical_devices("GPU")
+    found = gpus or tf.config.list_logical_devices("CPU")
+    if strategy == "mirrored" and len(found) < 2:
+        raise LockstepError(
+            "training.strategy", found=f"mirrored, but there is one device ({found[0].name})",
+            expected="several GPUs", fix="train with --set training.strategy=auto",
+        )  # fmt: skip
+    wanted = strategy == "mirrored" or (strategy == "auto" and len(gpus) > 1)
+    return [device.name for device in found] if wanted else []
+
+
+def _join(cluster: Cluster) -> tf.distribute.Strategy:
+    """TensorFlow's strategy for the cluster, once all workers are there."""
+    print(f"{cluster.name}: waiting for all of {', '.join(cluster.addresses)}", flush=True)
+    kinds = tf.distribute.experimental.CommunicationImplementation
+    kind = kinds.AUTO if tf.config.list_physical_devices("GPU") else kinds.RING
+    options = tf.distribute.experimental.CommunicationOptions(implementation=kind)
+    fix = f"check the addresses in {VARIABLE}, and that their ports are free"
+    with _ends_at_interrupt(), explained(cluster.name, fix):
+        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+
+
+@contextmanager
+def _ends_at_interrupt() -> Iterator[None]:
+    """Let Ctrl-C end the process at once: Python would notice it only after the wait inside TensorFlow."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def check_parts(training: TrainingConfig, devices: int) -> None:
+    """Raise `LockstepError` unless R devices get the same number of micro-batches."""
+    parts = training.gradient_accumulation_steps
+    if parts % devices == 0:
+        return
+    nearest = max(devices, round(parts / devices) * devices)
+    raise LockstepError(
+        "training.gradient_accumulation_steps",
+        found=f"{parts}, which {devices} devices cannot share evenly",
+        expected=f"a multiple of {devices}",
+        fix=f"set it to {nearest}; the losses depend on it, not on the number of devices",
+    )
