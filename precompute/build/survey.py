@@ -69,13 +69,9 @@ def make_request(
         refuse_unsuited(corpora.clips, config)
     front_end = _front_end(corpora.roots, config, _tokenizer(corpora.clips, config, None if fresh else cache))
     return Request(
-        corpora=corpora,
-        cache=cache,
-        config=config,
-        front_end=replace(front_end, index_only=index_only),
-        workers=workers,
-        fresh=fresh,
-    )
+        corpora=corpora, cache=cache, config=config, front_end=replace(front_end, index_only=index_only),
+        workers=workers, fresh=fresh,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,8 +278,8 @@ def _is_ready(shard: ShardPlan, shards: Mapping[str, Finished], settings: Mappin
 
 def _stored(missing: list[ShardPlan], existing: _Existing, cache: Path, front_end: FrontEnd) -> dict[str, StoredMel]:
     """Mels of the finished cache that are what decoding the audio again would give."""
-    prior = existing.prior.spec if existing.prior is not None else None
-    if prior is None or prior.names_audio or front_end.index_only or prior.mel_dtype != front_end.mel_dtype:
+    prior = existing.prior.spec if existing.prior is not None and not front_end.index_only else None
+    if prior is None or prior.names_audio or prior.mel_dtype != front_end.mel_dtype:
         return {}
     files = shard_places(prior)
     found = {}
