@@ -43,7 +43,8 @@ TOPS = ["cli", "library", "__init__"]
 ROOMS = {
     "shared": [["system", "audio", "text"], ["cache"]],
     "precompute": [
-        ["workers", "archives"], ["corpus"], ["build"], ["check", "view", "sample"], ["cli", "library"], ["__init__"],
+        ["workers", "archives"], ["corpus"], ["features"], ["build"], ["check", "view", "sample"], ["cli", "library"],
+        ["__init__"],
     ],
     "trainer": [
         ["system", "data", "model"], ["engine"], ["evaluation"], ["reporting"], ["run"], ["synth", "doctor"], ["serve"],

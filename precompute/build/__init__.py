@@ -1,1 +1,1 @@
-"""From corpus to cache: survey, plan, scan and extract, stage, commit."""
+"""From corpus to cache: survey, plan, stage, commit."""

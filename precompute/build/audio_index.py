@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 
-from xtts.precompute.build.audio_names import WITH_MELS
-from xtts.precompute.build.extract import Sums, sums_of_clips
-from xtts.precompute.build.scan import Scanned
 from xtts.precompute.build.shard_plan import clip_digest
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.features.audio_names import WITH_MELS
+from xtts.precompute.features.extract import Sums, sums_of_clips
+from xtts.precompute.features.scan import Scanned
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.clip_index import Clip, IndexRow, Kept

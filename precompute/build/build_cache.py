@@ -11,14 +11,14 @@ from pathlib import Path
 from xtts.precompute.build.audio_index import measure_sample
 from xtts.precompute.build.build_request import Request, make_request
 from xtts.precompute.build.commit import commit, describe, sweep
-from xtts.precompute.build.extract import ShardTask, write_shard
-from xtts.precompute.build.fetch import Fetched, fetched_audio, plan_fetch
-from xtts.precompute.build.finished_shard import Finished
 from xtts.precompute.build.ledger import check_rejects, gather
 from xtts.precompute.build.shard_plan import ShardPlan, stored_bytes
 from xtts.precompute.build.staging import StagingArea
 from xtts.precompute.build.survey import Survey, survey
 from xtts.precompute.corpus.corpus_entries import Data
+from xtts.precompute.features.extract import ShardTask, write_shard
+from xtts.precompute.features.fetch import Fetched, fetched_audio, plan_fetch
+from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained

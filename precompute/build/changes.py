@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from xtts.precompute.build.scan import ScannedRow, may_be_same_file
 from xtts.precompute.build.staging import Prior
 from xtts.precompute.corpus.corpora import Corpora
+from xtts.precompute.features.scan import ScannedRow, may_be_same_file
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.feature_settings import NO_FEATURES, setting_differences

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from xtts.precompute.build.finished_shard import Finished
 from xtts.precompute.build.shard_plan import Plan
 from xtts.precompute.build.staging import StagingArea
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.workers.versions import installed_versions
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.cache_spec import (

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from xtts.precompute.build.finished_shard import Finished
-from xtts.precompute.build.scan import Scanned, ScannedRow
+from xtts.precompute.features.finished_shard import Finished
+from xtts.precompute.features.scan import Scanned, ScannedRow
 from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError

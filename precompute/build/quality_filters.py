@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from xtts.precompute.build.extract import measure_clips
-from xtts.precompute.build.scan import Scanned, ScannedRow, in_chunks, same_file
 from xtts.precompute.build.shard_plan import apply_filters
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.features.extract import measure_clips
+from xtts.precompute.features.scan import Scanned, ScannedRow, in_chunks, same_file
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import source_rate

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from xtts.precompute.build.scan import Scanned, ScannedRow
+from xtts.precompute.features.scan import Scanned, ScannedRow
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fitting_bucket, padding_efficiency, round_up
 from xtts.shared.cache.cache_spec import (

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from xtts.precompute.build.extract import ShardResult
-from xtts.precompute.build.finished_shard import Finished, read_sidecar, sidecar_of, written_row
-from xtts.precompute.build.scan import Scanned
 from xtts.precompute.build.shard_plan import ShardPlan, clip_digest
+from xtts.precompute.features.extract import ShardResult
+from xtts.precompute.features.finished_shard import Finished, read_sidecar, sidecar_of, written_row
+from xtts.precompute.features.scan import Scanned
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.bucket_shapes import Shape

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from xtts.precompute.build.build_request import Request
-from xtts.precompute.build.cached_mels import StoredMel
-from xtts.precompute.build.canary import compute_canary
 from xtts.precompute.build.changes import corpus_changes, setting_changes, weight_changes, work_ahead
 from xtts.precompute.build.commit import tokenizer_bytes
-from xtts.precompute.build.finished_shard import Finished
 from xtts.precompute.build.ledger import check_rejects
 from xtts.precompute.build.quality_filters import Earlier, filter_clips
-from xtts.precompute.build.scan import Found, ScannedRow, find_file, in_chunks, judge, recall, same_file, scan_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, previous_plan
 from xtts.precompute.build.staging import Prior, StagingArea, load_prior, shard_settings
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.features.cached_mels import StoredMel
+from xtts.precompute.features.canary import compute_canary
+from xtts.precompute.features.finished_shard import Finished
+from xtts.precompute.features.scan import Found, ScannedRow, find_file, in_chunks, judge, recall, same_file, scan_clips
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FRONT_END

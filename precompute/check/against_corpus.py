@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from xtts.precompute.archives.parquet_rows import reading_order
-from xtts.precompute.build.audio_names import audio_name
 from xtts.precompute.build.build_request import Request, make_request
-from xtts.precompute.build.cached_mels import StoredMel, StoredMels
-from xtts.precompute.build.extract import extract_mel
-from xtts.precompute.build.scan import Found, file_digest, find_file, may_be_same_file
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.clip_audio import read_audio
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.features.audio_names import audio_name
+from xtts.precompute.features.cached_mels import StoredMel, StoredMels
+from xtts.precompute.features.extract import extract_mel
+from xtts.precompute.features.scan import Found, file_digest, find_file, may_be_same_file
 from xtts.precompute.workers.parts import check_visible
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import MEL_TOLERANCE

@@ -9,16 +9,16 @@ from pathlib import Path
 from xtts.precompute.archives.parquet_rows import reading_order
 from xtts.precompute.build.build_cache import run_build
 from xtts.precompute.build.build_request import Request
-from xtts.precompute.build.cached_mels import StoredMels
-from xtts.precompute.build.extract import measure_clips, mel_of, mel_sums
-from xtts.precompute.build.finished_shard import written_row
-from xtts.precompute.build.scan import file_digest
 from xtts.precompute.build.shard_plan import ShardPlan, previous_plan
 from xtts.precompute.build.survey import scan_and_plan
 from xtts.precompute.check.against_corpus import cache_request, check_corpus
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.features.cached_mels import StoredMels
+from xtts.precompute.features.extract import measure_clips, mel_of, mel_sums
+from xtts.precompute.features.finished_shard import written_row
+from xtts.precompute.features.scan import file_digest
 from xtts.precompute.workers.parts import check_visible
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.precompute.build.cached_mels import StoredMel, StoredMels
 from xtts.precompute.corpus.plain_names import name_problem
+from xtts.precompute.features.cached_mels import StoredMel, StoredMels
 from xtts.shared.cache.audio_records import with_mel
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
 from xtts.shared.cache.clip_index import IndexRow, Kept, read_index

@@ -85,7 +85,7 @@ class WorkerPool:
 
 def load_front_end() -> None:
     """Import what the tasks of a build need (runs in a worker)."""
-    for module in ("xtts.precompute.build.extract", "xtts.precompute.build.scan", "scipy.fft"):
+    for module in ("xtts.precompute.features.extract", "xtts.precompute.features.scan", "scipy.fft"):
         importlib.import_module(module)
 
 

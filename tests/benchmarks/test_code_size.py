@@ -52,5 +52,5 @@ def test_the_longest_chain_of_imports_is_found(measures, tree):
 def test_the_functions_that_a_clip_passes_in_the_build(measures, tmp_path):
     _, _, hops = measures
     passed = hops.build_hops(ROOT, tmp_path)
-    assert {"precompute/build/extract.py write_shard", "shared/audio/mel.py log_mel"} <= passed
+    assert {"precompute/features/extract.py write_shard", "shared/audio/mel.py log_mel"} <= passed
     assert "precompute/build/commit.py commit" not in passed, "it moves files and sees no clip"

@@ -3,7 +3,6 @@ from dataclasses import replace
 
 import pytest
 
-from xtts.precompute.build.scan import Scanned
 from xtts.precompute.build.shard_plan import (
     PreviousPlan,
     apply_filters,
@@ -12,6 +11,7 @@ from xtts.precompute.build.shard_plan import (
     plan_cache,
     validation_ids,
 )
+from xtts.precompute.features.scan import Scanned
 from xtts.shared.cache.bucket_shapes import Shape
 from xtts.shared.cache.cache_spec import (
     _LARGEST_SPEC_BYTES,

@@ -10,9 +10,9 @@ import pytest
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.build.build_request import make_request
-from xtts.precompute.build.extract import ShardResult
-from xtts.precompute.build.fetch import FetchTask
-from xtts.precompute.build.scan import Found, scan_clips
+from xtts.precompute.features.extract import ShardResult
+from xtts.precompute.features.fetch import FetchTask
+from xtts.precompute.features.scan import Found, scan_clips
 from xtts.precompute.workers.open_engine import open_engine, ray_address_of
 from xtts.precompute.workers.parts import new_part
 from xtts.precompute.workers.progress import NullProgress

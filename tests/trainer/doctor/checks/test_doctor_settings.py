@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.build.scan import Scanned
 from xtts.precompute.build.shard_plan import plan_cache, stored_bytes
+from xtts.precompute.features.scan import Scanned
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import Bucket, Shard
 from xtts.shared.cache.stats import corpus_stats

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from xtts.precompute.archives.parquet_rows import is_row, release_pages
-from xtts.precompute.build.audio_names import audio_name
-from xtts.precompute.build.cached_mels import StoredMel, StoredMels
-from xtts.precompute.build.canary import prove_canary
-from xtts.precompute.build.fetch import Fetched
-from xtts.precompute.build.finished_shard import Finished, sidecar_of, write_sidecar, written_row
-from xtts.precompute.build.scan import Scanned, check_unchanged
 from xtts.precompute.corpus.clip_audio import ClipAudio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.features.audio_names import audio_name
+from xtts.precompute.features.cached_mels import StoredMel, StoredMels
+from xtts.precompute.features.canary import prove_canary
+from xtts.precompute.features.fetch import Fetched
+from xtts.precompute.features.finished_shard import Finished, sidecar_of, write_sidecar, written_row
+from xtts.precompute.features.scan import Scanned, check_unchanged
 from xtts.precompute.workers.parts import new_part
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel

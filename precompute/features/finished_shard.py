@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from xtts.precompute.build.scan import Scanned, same_file
+from xtts.precompute.features.scan import Scanned, same_file
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.clip_index import IndexRow, Kept, Place, Rejection, Written, from_columns, to_columns
 

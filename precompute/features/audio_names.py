@@ -2,8 +2,8 @@
 
 import shlex
 
-from xtts.precompute.build.scan import Scanned, check_unchanged
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.features.scan import Scanned, check_unchanged
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.wav_header import OtherFormat, read_wav_header
 from xtts.shared.cache.clip_index import Kept

@@ -13,9 +13,9 @@ import pytest
 import soundfile
 
 from xtts.precompute.build.build_cache import BuildReport, build_cache
-from xtts.precompute.build.canary import compute_canary, prove_canary, signal
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.features.canary import compute_canary, prove_canary, signal
 from xtts.precompute.workers.arithmetic import worker_environment
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.audio.decode import Header, Recording
@@ -34,7 +34,7 @@ needs_openblas = pytest.mark.skipif(
     reason=f"no choice of kernels: {blas} on {platform.machine()}",
 )
 COMPUTE = """
-from xtts.precompute.build.canary import compute_canary
+from xtts.precompute.features.canary import compute_canary
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.shared.audio.mel_profiles import MEL_PROFILES
 for profile in MEL_PROFILES.values():

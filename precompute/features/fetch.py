@@ -14,9 +14,9 @@ from itertools import groupby
 from pathlib import Path
 
 from xtts.precompute.archives.parquet_rows import average_bytes, is_row, read_row, reading_order, release_pages
-from xtts.precompute.build.scan import Scanned, check_unchanged, row_group
 from xtts.precompute.corpus.clip_audio import ClipAudio, whole_audio
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.features.scan import Scanned, check_unchanged, row_group
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.parts import new_part
 from xtts.precompute.workers.progress import Progress
