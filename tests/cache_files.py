@@ -3,7 +3,8 @@
 import hashlib
 from pathlib import Path
 
-from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec, spec_bytes, with_digest
+from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec, spec_bytes
+from xtts.shared.cache.file_names import with_digest
 
 
 def index_path(cache: Path) -> Path:

@@ -20,20 +20,18 @@ from xtts.precompute.workers.versions import installed_versions
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.cache_spec import (
     INDEX_FILE,
-    INDEX_PATTERN,
     SPEC_FILE,
     SPLITS,
     TOKENIZER_FILE,
-    TOKENIZER_PATTERN,
     Bucket,
     CacheSpec,
     Shard,
     Statistics,
     digest_of,
     spec_bytes,
-    with_digest,
 )
 from xtts.shared.cache.clip_index import IndexRow, Kept, index_bytes
+from xtts.shared.cache.file_names import INDEX_PATTERN, TOKENIZER_PATTERN, with_digest
 from xtts.shared.config import Config
 from xtts.shared.feature_settings import stored_features
 from xtts.shared.system import atomic_files

@@ -9,17 +9,9 @@ from functools import cached_property
 from xtts.precompute.features.scan import Scanned, ScannedRow
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fitting_bucket, padding_efficiency, round_up
-from xtts.shared.cache.cache_spec import (
-    MAX_TOKENS,
-    MOST_SHARDS,
-    MOST_SPEAKER_BYTES,
-    SPLITS,
-    CacheSpec,
-    shard_corpus,
-    shard_count,
-    shard_file,
-)
+from xtts.shared.cache.cache_spec import MAX_TOKENS, MOST_SHARDS, MOST_SPEAKER_BYTES, SPLITS, CacheSpec
 from xtts.shared.cache.clip_index import Place, Rejected, Rejection
+from xtts.shared.cache.file_names import shard_corpus, shard_count, shard_file
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 

@@ -16,8 +16,9 @@ from xtts.precompute.features.scan import Scanned
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, digest_of, load_spec, shard_places, without_digest
+from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, digest_of, load_spec, shard_places
 from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, Place, iter_index
+from xtts.shared.cache.file_names import without_digest
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_differences, with_defaults
 from xtts.shared.system import atomic_files

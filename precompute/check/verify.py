@@ -13,17 +13,9 @@ import numpy as np
 
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.parts import check_visible
-from xtts.shared.cache.cache_spec import (
-    SPEC_FILE,
-    SPLITS,
-    Bucket,
-    CacheSpec,
-    Shard,
-    load_spec,
-    shard_places,
-    without_digest,
-)
+from xtts.shared.cache.cache_spec import SPEC_FILE, SPLITS, Bucket, CacheSpec, Shard, load_spec, shard_places
 from xtts.shared.cache.clip_index import IndexRow, Kept, read_index
+from xtts.shared.cache.file_names import without_digest
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command

@@ -11,8 +11,8 @@ from pathlib import Path
 from xtts.precompute.corpus.corpus_entries import CorpusEntry
 from xtts.precompute.corpus.listing import Corpus, read_corpus
 from xtts.precompute.corpus.plain_names import check_name
-from xtts.shared.cache.cache_spec import CORPUS_NAME
 from xtts.shared.cache.clip_index import Clip
+from xtts.shared.cache.file_names import CORPUS_NAME
 from xtts.shared.errors import LockstepError
 
 _FIX = "give it a name with --data NAME={}"

@@ -22,8 +22,8 @@ from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.cache_spec import with_digest
 from xtts.shared.cache.clip_index import Audio, Clip, IndexRow, Place, Rejection, Written
+from xtts.shared.cache.file_names import with_digest
 from xtts.shared.cache.records import FRAME_BYTES, Record, frame
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files

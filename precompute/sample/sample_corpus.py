@@ -90,10 +90,12 @@ def make_sample_corpus(
     lines = [replace(line, voice=str(said_by["voice"]), speaker=speaker) for line in lines]
     if out.exists() and not out.is_dir():
         raise LockstepError(str(out), found="not a folder", expected="a new folder or a sample corpus")
+    arguments = {**said_by, **source, "clips": len(lines)}
     with disk_errors_explained(out):
+        _check_folder(out, arguments)  # before the lock, which leaves a file
         out.mkdir(parents=True, exist_ok=True)
         with exclusive(out):
-            _claim(out, {**said_by, **source, "clips": len(lines)})
+            _claim(out, arguments)
             return _fill(out, lines, workers, on_progress or (lambda done, total, seconds: None))
 
 
@@ -163,18 +165,23 @@ def _metadata_text(lines: list[_Line]) -> bytes:
 
 def _claim(out: Path, arguments: dict[str, object]) -> None:
     """Record the arguments, or refuse a folder that holds something else."""
+    if _check_folder(out, arguments) != arguments:
+        atomic_files.write(out / ARGUMENTS_FILE, (json.dumps(arguments, indent=2) + "\n").encode())
+
+
+def _check_folder(out: Path, arguments: dict[str, object]) -> dict[str, object]:
+    """The arguments of the corpus that is there, or of none; refuse a folder that holds something else."""
     path = out / ARGUMENTS_FILE
     if path.exists():
         before = _read_arguments(path)
-        if before == arguments:
-            return
-        _refuse_other(out, before, arguments)
-    else:
-        for name in (METADATA_FILE, AUDIO_FOLDER):
-            if (out / name).exists():
-                found = f"holds {name} but no {ARGUMENTS_FILE}"
-                raise LockstepError(str(out), found=found, expected="a corpus made by this command", fix=_FIX_FOLDER)
-    atomic_files.write(path, (json.dumps(arguments, indent=2) + "\n").encode())
+        if before != arguments:
+            _refuse_other(out, before, arguments)
+        return before
+    for name in (METADATA_FILE, AUDIO_FOLDER):
+        if (out / name).exists():
+            found = f"holds {name} but no {ARGUMENTS_FILE}"
+            raise LockstepError(str(out), found=found, expected="a corpus made by this command", fix=_FIX_FOLDER)
+    return {}
 
 
 def _read_arguments(path: Path) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +19,14 @@ from pydantic import (
 
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
 from xtts.shared.cache.clip_index import Place
+from xtts.shared.cache.file_names import (
+    INDEX_PATTERN,
+    SHARD_PATTERN,
+    TOKENIZER_PATTERN,
+    shard_corpus,
+    shard_place,
+    without_digest,
+)
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import check_features
 
@@ -38,14 +45,6 @@ MOST_SHARDS, MOST_SPEAKER_BYTES = 2**18, 2**25
 """What a cache may have of both, so that `cache.json` and what a run repeats of it stay readable."""
 
 MOST_WEIGHT = 100.0
-CORPUS_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
-"""What a corpus may be called: its name is part of file names."""
-_NAME_DIGITS = 12
-_DIGEST_PART = rf"(-[0-9a-f]{{{_NAME_DIGITS}}})"
-SHARD_PATTERN = (
-    rf"^(train|validation)/bucket-\d{{2}}/shard-({CORPUS_NAME}-)?\d{{5,7}}-of-\d{{5,7}}{_DIGEST_PART}?\.tfrecord$"
-)
-INDEX_PATTERN, TOKENIZER_PATTERN = rf"^index{_DIGEST_PART}?\.parquet$", rf"^tokenizer{_DIGEST_PART}?\.json$"
 Count = Annotated[int, Field(ge=0, le=2**40)]
 Weight = Annotated[float, Field(gt=0.0, le=MOST_WEIGHT, allow_inf_nan=False)]
 """Of a corpus: how often training draws its clips, where 1 is once an epoch."""
@@ -217,48 +216,10 @@ class CacheSpec(_Part):
         return bucket.frames * self.mel_channels * item + 10 * bucket.tokens + 4096 * (1 + self.names_audio)
 
 
-def with_digest(file: str, sha256: str) -> str:
-    """The name of a file of this content: other content has another name, so that no file is ever overwritten."""
-    name, _, ending = file.rpartition(".")
-    return f"{name}-{sha256[:_NAME_DIGITS]}.{ending}"
-
-
-def without_digest(file: str) -> str:
-    """The name that `with_digest` was given; files of earlier versions have no digest in theirs."""
-    return re.sub(rf"{_DIGEST_PART}(?=\.[a-z]+$)", "", file)
-
-
-def shard_file(place: Place, shards: int) -> str:
-    """Path inside the cache of one of `shards` shards of a corpus, without the digest of its content."""
-    corpus = f"{place.corpus}-" if place.corpus else ""
-    return f"{place.split}/bucket-{place.bucket:02d}/shard-{corpus}{place.shard:05d}-of-{shards:05d}.tfrecord"
-
-
 def shard_places(spec: CacheSpec) -> dict[Place, str]:
     """A shard as rows of the index name it, to its file."""
     files = (shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation))
     return {shard_place(file): file for file in files}
-
-
-def shard_place(file: str) -> Place:
-    """The shard of a path inside the cache; the opposite of `shard_file`."""
-    split, bucket, _ = file.split("/")
-    return Place(split, int(bucket.removeprefix("bucket-")), _numbers(file)[0], shard_corpus(file))
-
-
-def shard_corpus(file: str) -> str:
-    """The VCTK of train/bucket-00/shard-VCTK-00003-of-00004.tfrecord; empty for a corpus without a name."""
-    return "-".join(Path(without_digest(file)).stem.split("-")[1:-3])
-
-
-def shard_count(file: str) -> int:
-    """The 4 of train/bucket-00/shard-VCTK-00003-of-00004.tfrecord."""
-    return _numbers(file)[1]
-
-
-def _numbers(file: str) -> tuple[int, int]:
-    number, _, count = Path(without_digest(file)).stem.split("-")[-3:]
-    return int(number), int(count)
 
 
 def digest_of(value: Mapping[str, Any]) -> str:

@@ -107,7 +107,7 @@ def test_neither_tensorflow_nor_librosa_is_imported(tiny_corpus, tmp_path):
 
 def test_workers_import_neither_rich_nor_pydantic():
     code = (
-        "import sys; from xtts.precompute.build import extract, scan; from xtts.precompute.workers import pool;"
+        "import sys; from xtts.precompute.features import extract, scan; from xtts.precompute.workers import pool;"
         "print([m for m in ('tensorflow', 'librosa', 'rich', 'pydantic', 'pyarrow') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

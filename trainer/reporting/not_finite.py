@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from xtts.shared.cache.cache_spec import CacheSpec, Split, shard_place
+from xtts.shared.cache.cache_spec import CacheSpec, Split
 from xtts.shared.cache.clip_index import KEPT, Place, index_schema
+from xtts.shared.cache.file_names import shard_place
 from xtts.shared.cache.index_file import readable_index
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.training_bucket import TrainingBucket

@@ -13,8 +13,9 @@ from xtts.precompute.build.build_request import make_request
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.cli import main
 from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.cache.cache_spec import load_spec, shard_corpus
+from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
+from xtts.shared.cache.file_names import shard_corpus
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 

@@ -16,8 +16,9 @@ from xtts.precompute.build.staging import load_prior
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.corpus.listing import read_corpus
 from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.cache.cache_spec import load_spec, spec_bytes, without_digest
+from xtts.shared.cache.cache_spec import load_spec, spec_bytes
 from xtts.shared.cache.clip_index import read_index
+from xtts.shared.cache.file_names import without_digest
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError

@@ -4,8 +4,9 @@ import time
 from dataclasses import replace
 
 from xtts.precompute.build.staging import _finished_shards
-from xtts.shared.cache.cache_spec import Shard, load_spec, shard_file
+from xtts.shared.cache.cache_spec import Shard, load_spec
 from xtts.shared.cache.clip_index import Place
+from xtts.shared.cache.file_names import shard_file
 
 SHARDS = 3000
 

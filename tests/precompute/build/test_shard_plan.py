@@ -19,12 +19,10 @@ from xtts.shared.cache.cache_spec import (
     MOST_SPEAKER_BYTES,
     Shard,
     load_spec,
-    shard_count,
-    shard_file,
-    shard_place,
     spec_bytes,
 )
 from xtts.shared.cache.clip_index import Audio, AudioFile, Clip, Place, Rejected, Rejection, TokenCount
+from xtts.shared.cache.file_names import shard_count, shard_file, shard_place
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError

@@ -232,7 +232,7 @@ _CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 @pytest.fixture
 def inline(monkeypatch: pytest.MonkeyPatch, in_process) -> None:
     """Hundreds of builds need no hundreds of processes."""
-    monkeypatch.setattr("xtts.precompute.build.survey.open_engine", lambda *_: in_process)
+    monkeypatch.setattr("xtts.precompute.build.build_request.open_engine", lambda *_: in_process)
     monkeypatch.setattr("os.fsync", lambda _: None)
 
 

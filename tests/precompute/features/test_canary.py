@@ -21,7 +21,8 @@ from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.audio.decode import Header, Recording
 from xtts.shared.audio.mel import FRONT_END, log_mel
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile
-from xtts.shared.cache.cache_spec import load_spec, spec_bytes, without_digest
+from xtts.shared.cache.cache_spec import load_spec, spec_bytes
+from xtts.shared.cache.file_names import without_digest
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 

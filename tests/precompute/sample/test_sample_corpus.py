@@ -107,7 +107,7 @@ def test_the_corpus_has_the_layout_of_ljspeech(corpus):
     assert {len(row) for row in rows} == {3}
     wanted = list(islice(sentences(SEED), CLIPS))
     assert [row[1:] for row in rows] == [[sentence.raw, sentence.normalised] for sentence in wanted]
-    assert {path.name for path in corpus.iterdir()} == {"metadata.csv", "sample-corpus.json", "wavs"}
+    assert {path.name for path in corpus.iterdir()} == {".lock", "metadata.csv", "sample-corpus.json", "wavs"}
     assert {path.stem for path in (corpus / "wavs").iterdir()} == {row[0] for row in rows}
     assert [clip.text for clip in read_corpus(corpus).clips] == [row[2] for row in rows]
 
@@ -133,6 +133,7 @@ def test_two_workers_and_fewer_clips_give_the_same_bytes(corpus, tmp_path):
     assert summary.clips == summary.spoken == 20
     assert whole["metadata.csv"].startswith(fewer.pop("metadata.csv"))
     assert json.loads(fewer.pop("sample-corpus.json"))["clips"] == 20
+    assert fewer.pop(".lock") == b""
     assert len(fewer) == 20
     assert fewer == {name: whole[name] for name in fewer}
 

@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
@@ -94,12 +94,13 @@ def data(times: LoadTimes, *, step_seconds: float | None, mel_on: str = "") -> R
 def _slow_audio(finding: Finding, mel_on: str) -> Finding:
     """The two ways out where the host computes mels: a cache, or the device."""
     cache = "build a cache with mels: run xtts-precompute build without --index-only"
-    return replace(
-        finding,
+    return Finding(
         name="slow-audio",
+        section=finding.section,
         what=f"the host cannot keep up: {finding.what}",
         cause="reading and decoding the wavs" + ("" if mel_on == "device" else ", and computing their mels")
         + ", takes the processor longer than a step",
+        gain=finding.gain,
         setting="" if mel_on == "device" else "data.mel_on",
         value=None if mel_on == "device" else "device",
         fix=cache if mel_on == "device" else f"or {cache}",
