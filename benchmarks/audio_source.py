@@ -43,7 +43,8 @@ TARGET = 3.0
 def main() -> None:
     options = parse_arguments()
     if options.turn:
-        return print(json.dumps(turn(options)))
+        print(json.dumps(turn(options)), flush=True)
+        os._exit(0)  # to delete an iterator over a numpy_function waits, with Python's lock, for a call that needs it
     corpus = options.data or write_corpus(options.work / f"noise-{options.clips}-whole", read_lengths(options.clips))
     for cache, kind in ((options.work / "cached", ()), (options.work / "indexed", ("--index-only",))):
         command("precompute", "build", "--data", corpus, "--cache", cache, "--config", options.config, *kind)
@@ -123,7 +124,8 @@ def turn(options: argparse.Namespace) -> dict[str, float]:
     buckets = training_buckets(cache, spec, config)
     counts = np.zeros(sum(bucket.trains for bucket in buckets), np.int64)
     place = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(counts))
-    alone = run(TrainingLoop(buckets, config.data, NoSteps(config.training), place), options.batches)
+    reading = TrainingLoop(buckets, config.data, NoSteps(config.training), place)  # kept: see `main`
+    alone = run(reading, options.batches)
     engine = build_engine(buckets, config)
     engine.steps.compile()
     trained = run(engine.loop, options.batches)

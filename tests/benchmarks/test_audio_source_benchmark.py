@@ -11,6 +11,12 @@ from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MEL_PROFILES
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+MICRO = """
+model: {size: tiny, text_width: 16, text_blocks: 1, text_heads: 2, prenet_layers: 1, duration_width: 16,
+  decoder_width: 16, decoder_blocks: 1}
+shapes: {buckets: 2}
+training: {batch_size: 3}
+"""
 
 
 @pytest.fixture
@@ -32,21 +38,12 @@ def test_librosa_is_asked_for_the_same_mel(benchmark, tiny_corpus, tiny_cache):
 
 @pytest.mark.slow
 def test_the_four_sources_are_measured(benchmark, tiny_corpus, tmp_path, monkeypatch):
-    line = [
-        "audio_source.py",
-        "--quick",
-        "--data",
-        tiny_corpus,
-        "--batches",
-        8,
-        "--work",
-        tmp_path,
-        "--out",
-        tmp_path / "f",
-    ]
-    monkeypatch.setattr("sys.argv", [str(part) for part in line])
+    config, out = tmp_path / "micro.yaml", tmp_path / "figures.json"
+    config.write_text(MICRO)
+    line = ["audio_source.py", "--quick", "--data", tiny_corpus, "--batches", 4, "--work", tmp_path, "--out", out]
+    monkeypatch.setattr("sys.argv", [*map(str, line), "--config", str(config)])
     benchmark.main()
-    figures = json.loads((tmp_path / "f").read_text())
+    figures = json.loads(out.read_text())
     assert [row["source"] for row in figures["table"]] == list(benchmark.SOURCES)
     assert all(value >= 0 for row in figures["table"] for value in row.values() if not isinstance(value, str))
     assert figures["times_numpy_function"] > 0
