@@ -22,7 +22,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 from reporting.report import cpu_seconds, machine, table_lines, write_json
-from setup.amounts import fill_defaults
+from setup.amounts import corpus_parser, fill_defaults
 from setup.commands import command, script
 from setup.ljspeech_corpus import read_lengths, write_corpus
 
@@ -73,15 +73,10 @@ def main() -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="less of everything: indicative")
+    parser = corpus_parser(__doc__, QUICK)
     parser.add_argument("--data", type=Path, metavar="DIR", help="a corpus of 16-bit wavs at the profile's rate")
-    parser.add_argument("--clips", type=int)
-    parser.add_argument("--rounds", type=int)
     parser.add_argument("--batches", type=int, help="batches of a turn")
     parser.add_argument("--config", default="tiny")
-    parser.add_argument("--work", type=Path, default=Path("build/benchmark"))
-    parser.add_argument("--out", type=Path, help="the JSON file")
     parser.add_argument("--turn", choices=SOURCES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     fill_defaults(options, full=FULL, quick=QUICK)

@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from reporting.report import machine, table_lines, write_json
-from setup.amounts import fill_defaults
+from setup.amounts import corpus_parser, fill_defaults
 from setup.builds import build_in_turn, in_another_process, median, table_row
 from setup.ljspeech_corpus import read_lengths, write_corpus
 
@@ -54,14 +54,9 @@ def main() -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help=f"less of everything: {QUICK}")
-    parser.add_argument("--clips", type=int)
-    parser.add_argument("--rounds", type=int)
+    parser = corpus_parser(__doc__, QUICK)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--large-bytes", type=int, default=LARGE_BYTES, help="of the corpus with a single row group")
-    parser.add_argument("--work", type=Path, default=Path("build/benchmark"), help="folder of the corpora")
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
     fill_defaults(options, full=FULL, quick=QUICK)
     return options

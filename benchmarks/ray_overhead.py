@@ -14,10 +14,9 @@ import shutil
 import statistics
 import sys
 import time
-from pathlib import Path
 
 from reporting.report import machine, table_lines, write_json
-from setup.amounts import fill_defaults
+from setup.amounts import corpus_parser, fill_defaults
 from setup.builds import shard_digest
 from setup.commands import command, script
 from setup.ljspeech_corpus import read_lengths, write_corpus
@@ -61,14 +60,9 @@ def main() -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help=f"less of everything: {QUICK}")
-    parser.add_argument("--clips", type=int)
-    parser.add_argument("--rounds", type=int)
+    parser = corpus_parser(__doc__, QUICK)
     parser.add_argument("--config", default="normal")
     parser.add_argument("--workers", type=int, default=2, help="processes of the one, CPUs of the other")
-    parser.add_argument("--work", type=Path, default=Path("build/benchmark"), help="folder of the corpus and the cache")
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
     fill_defaults(options, full=FULL, quick=QUICK)
     return options

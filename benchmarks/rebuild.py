@@ -16,7 +16,7 @@ from pathlib import Path
 import soundfile
 from reporting.readme import rebuild_lines
 from reporting.report import machine, write_json
-from setup.amounts import fill_defaults
+from setup.amounts import corpus_parser, fill_defaults
 from setup.commands import command
 from setup.ljspeech_corpus import PROFILE, read_lengths, write_corpus
 
@@ -60,13 +60,8 @@ def main() -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help=f"less of everything: {QUICK}")
-    parser.add_argument("--clips", type=int)
-    parser.add_argument("--rounds", type=int)
+    parser = corpus_parser(__doc__, QUICK)
     parser.add_argument("--config", default="normal")
-    parser.add_argument("--work", type=Path, default=Path("build/benchmark"), help="folder of the corpus and the cache")
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
     fill_defaults(options, full=FULL, quick=QUICK)
     return options

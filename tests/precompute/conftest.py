@@ -1,5 +1,8 @@
 """Fixtures of the tests of stage 1."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 
@@ -25,3 +28,11 @@ class InProcess:
 def in_process() -> InProcess:
     """A pool that runs its tasks where the test is."""
     return InProcess()
+
+
+@pytest.fixture
+def place(tiny_corpus: Path, tiny_cache: Path, tmp_path: Path) -> Path:
+    """A folder with copies of the small corpus and its cache, times included."""
+    shutil.copytree(tiny_corpus, tmp_path / "corpus")
+    shutil.copytree(tiny_cache, tmp_path / "cache")
+    return tmp_path

@@ -47,14 +47,6 @@ print(reads, len(seen))
 
 
 @pytest.fixture
-def place(tiny_corpus: Path, tiny_cache: Path, tmp_path: Path) -> Path:
-    """Copies of the small corpus and its cache, times included."""
-    shutil.copytree(tiny_corpus, tmp_path / "corpus")
-    shutil.copytree(tiny_cache, tmp_path / "cache")
-    return tmp_path
-
-
-@pytest.fixture
 def blanks(tiny_config: Config) -> Config:
     """Other settings, for which every shard, the index and the tokenizer are other files."""
     return tiny_config.model_copy(update={"text": tiny_config.text.model_copy(update={"add_blank": True})})

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -54,14 +53,6 @@ class Listener(NullProgress):
 
     def say(self, text: str) -> None:
         self.lines.append(text)
-
-
-@pytest.fixture
-def place(tiny_corpus: Path, tiny_cache: Path, tmp_path: Path) -> Path:
-    """Copies of the small corpus and its cache, times included."""
-    shutil.copytree(tiny_corpus, tmp_path / "corpus")
-    shutil.copytree(tiny_cache, tmp_path / "cache")
-    return tmp_path
 
 
 @pytest.fixture

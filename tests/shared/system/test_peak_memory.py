@@ -19,7 +19,8 @@ assert peak_resident_bytes() > size
 
 def test_memory_that_was_used_once_counts_for_good():
     """In a process of its own: as much again as one of the tests has used may be more than there is."""
-    subprocess.run([sys.executable, "-c", USED_ONCE], check=True)
+    done = subprocess.run([sys.executable, "-c", USED_ONCE], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_without_the_module_resource_it_is_not_known(monkeypatch):
