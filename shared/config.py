@@ -72,10 +72,11 @@ class AudioConfig(Section):
 class TextConfig(Section):
     """From transcript to tokens."""
 
-    tokenizer: Literal["characters", "phonemes", "bpe"] = "characters"
+    tokenizer: Literal["auto", "characters", "phonemes", "bpe"] = "characters"
     """Symbol table, see shared/text/tokenizer.py; `phonemes` is IPA by the language's voice of espeak-ng, extra
     `phonemes` (`en` is American English); `bpe` is learned from the corpus by Hugging Face tokenizers, extra `bpe`, and
-    stays while clips come and go.
+    stays while clips come and go. `auto` is decided when a cache is built: what the cache has already, else `phonemes`
+    where the extra is installed and espeak-ng has a voice, else `characters`.
     """
     language: str = "en"
     """ISO 639 code of the corpus' language, such as `de`, `fa` or `cmn`: its alphabet is learned from the corpus, `en`
@@ -211,6 +212,9 @@ class TrainingConfig(Section):
     """Validations in a row without a new best loss after which the run stops early."""
     learning_rate: PositiveFloat = 1e-3
     """Peak, reached after warm-up."""
+    learning_rate_batch_size: PositiveInt | None = None
+    """The batch_size that learning_rate is meant for; at another one the peak is multiplied by the square root of the
+    ratio (Malladi et al., 2205.10287). null: it is not."""
     warmup_steps: int = Field(default=100, ge=0)
     """Linear warm-up from 0."""
     decay_fraction: Fraction = 0.2

@@ -128,13 +128,19 @@ def _with_current_keys(layer: Layer) -> Layer:
 
 
 def _merge(layers: Iterable[Layer]) -> Tree:
-    """Later layers win, key by key; a layer that names `model.size` brings all fields of that size first."""
+    """Later layers win, key by key.
+
+    A layer that names `model.size` brings all fields of that size first; one that names `training.steps` alone takes
+    back the epochs of the layers before it, which would decide the steps.
+    """
     merged: Tree = {}
     for where, sections in layers:
         for section, values in sections.items():
             target = merged.setdefault(section, {})
             if section == "model" and "size" in values:
                 target.update(_model_fields(values["size"], where))
+            if section == "training" and "steps" in values:
+                target.pop("epochs", None)
             for field, value in values.items():  # a section in a section is merged by its own keys
                 inner = isinstance(value, dict) and isinstance(target.get(field), dict)
                 target[field] = {**target[field], **value} if inner else value

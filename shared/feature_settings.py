@@ -94,8 +94,15 @@ def feature_config(config: Config) -> dict[str, dict[str, object]]:
 
 
 def follow_text(config: Config, stored: Mapping[str, object]) -> Config:
-    """The configuration with a cache's text settings where its own are the defaults: training meets tokens alone."""
+    """The configuration with a cache's text settings where its own are the defaults: training meets tokens alone.
+
+    A tokenizer of `auto` is the cache's.
+    """
     usual = TextConfig().model_dump(mode="json")
     built = with_defaults(stored)["text"]
-    taken = {name: built[name] for name, value in config.text.model_dump(mode="json").items() if value == usual[name]}
+    taken = {
+        name: built[name]
+        for name, value in config.text.model_dump(mode="json").items()
+        if value == usual[name] or (name, value) == ("tokenizer", "auto")
+    }
     return config.model_copy(update={"text": config.text.model_copy(update=taken)})

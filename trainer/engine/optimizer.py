@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from xtts.shared.config import TrainingConfig
-from xtts.trainer.engine.schedule import decay_start
+from xtts.trainer.engine.schedule import decay_start, peak_learning_rate
 
 
 def learning_rate(training: TrainingConfig, step: tf.Tensor) -> tf.Tensor:
@@ -23,7 +23,7 @@ def learning_rate(training: TrainingConfig, step: tf.Tensor) -> tf.Tensor:
     progress = tf.clip_by_value((done - start) / max(training.steps - start, 1), 0.0, 1.0)
     floor = training.final_learning_rate_share
     cosine = floor + (1.0 - floor) * 0.5 * (1.0 + tf.cos(math.pi * progress))
-    return training.learning_rate * warmup * cosine
+    return peak_learning_rate(training) * warmup * cosine
 
 
 class AdamW:

@@ -1,4 +1,4 @@
-"""At which steps the learning rate decays and the host takes over from the graph."""
+"""The peak of the learning rate, at which steps the learning rate it decays, and the host takes over from the graph."""
 
 from xtts.shared.config import TrainingConfig
 
@@ -6,6 +6,12 @@ from xtts.shared.config import TrainingConfig
 def decay_start(training: TrainingConfig) -> int:
     """Step after which the learning rate decays."""
     return training.steps - round(training.decay_fraction * max(training.steps - training.warmup_steps, 0))
+
+
+def peak_learning_rate(training: TrainingConfig) -> float:
+    """The learning rate after warm-up, at this batch size."""
+    meant_for = training.learning_rate_batch_size or training.batch_size
+    return float(training.learning_rate * (training.batch_size / meant_for) ** 0.5)
 
 
 def host_marks(training: TrainingConfig) -> dict[str, int]:

@@ -175,3 +175,28 @@ def test_a_language_that_is_no_code_is_an_error_with_its_line(corpus, tmp_path):
     root = corpus("Plain words.|Plain words.|Ann|English please")
     with pytest.raises(LockstepError, match=r"metadata.csv:1: language 'English please', expected an ISO 639"):
         build(root, tmp_path / "features")
+
+
+def test_a_tokenizer_that_is_left_open_is_decided_once(corpus, tmp_path, monkeypatch):
+    pytest.importorskip("espeakng_loader")
+    root, cache = corpus("A sentence of some length."), tmp_path / "cache"
+    lines = explain(root, cache)
+    assert "text.tokenizer auto: phonemes (espeak-ng is installed)" in lines
+    build(root, cache, "text.tokenizer=auto")
+    assert load_tokenizer(tokenizer_path(cache)).kind == "phonemes"
+    assert load_spec(cache).features["text"]["tokenizer"] == "phonemes"
+    monkeypatch.setattr("xtts.precompute.build.build_request.can_phonemise", lambda language: False)
+    other = tmp_path / "other"
+    build(root, other, "text.tokenizer=auto")
+    assert load_tokenizer(tokenizer_path(other)).kind == "characters"
+    assert "text.tokenizer auto: phonemes (as in the cache)" in explain(root, cache)
+    assert not build(root, cache, "text.tokenizer=auto").changed
+    monkeypatch.undo()
+    assert not build(root, other, "text.tokenizer=auto").changed  # espeak-ng is there now; the cache stays as it is
+
+
+def explain(root, cache):
+    set_auto = ["--set", "shapes.buckets=1", "--set", "text.tokenizer=auto"]
+    done = CliRunner().invoke(main, ["build", "--data", str(root), "--cache", str(cache), "--dry-run", *set_auto])
+    assert done.exit_code == 0, done.output
+    return done.output

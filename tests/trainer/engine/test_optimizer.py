@@ -8,6 +8,7 @@ from four_clips import small_model
 
 from xtts.shared.config import TrainingConfig
 from xtts.trainer.engine.optimizer import AdamW, clip_by_group, learning_rate
+from xtts.trainer.engine.schedule import peak_learning_rate
 from xtts.trainer.model.acoustic_model import clip_group
 
 TRAINING = TrainingConfig(
@@ -42,6 +43,17 @@ def test_updates_equal_those_of_keras():
         reference.apply(gradients(step), kept)
     for weight, expected in zip(ours.weights, kept, strict=True):
         np.testing.assert_allclose(weight, expected.numpy(), rtol=1e-5)
+
+
+def test_a_larger_batch_raises_the_whole_schedule():
+    at_32 = TRAINING.model_copy(update={"batch_size": 32, "learning_rate_batch_size": 32})
+    at_128 = at_32.model_copy(update={"batch_size": 128})
+    for step in (0, 10, 50, 109):
+        assert float(learning_rate(at_128, tf.constant(step))) == pytest.approx(
+            2 * float(learning_rate(at_32, tf.constant(step)))
+        )
+    alone = at_128.model_copy(update={"learning_rate_batch_size": None})
+    assert peak_learning_rate(alone) == TRAINING.learning_rate
 
 
 def test_a_refused_update_changes_nothing_at_all():
