@@ -13,6 +13,7 @@ import before_numpy  # noqa: F401 - first
 import numpy as np
 import pytest
 import soundfile
+from in_process import builds_with_one_worker_stay_here  # noqa: F401 - for all tests
 from wheel_check import build_wheel
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
