@@ -44,3 +44,9 @@ def builds_with_one_worker_stay_here():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engines, "WorkerPool", lambda workers: OneWorker() if workers == 1 else WorkerPool(workers))
         yield
+
+
+@pytest.fixture
+def real_workers(monkeypatch):
+    """One worker is a process in this test, too."""
+    monkeypatch.setattr(engines, "WorkerPool", WorkerPool)
