@@ -47,12 +47,14 @@ help:
 	@echo "make bench      the benchmarks       make doctor  will this machine train this at full speed"
 	@echo "make clean      remove the environment, the sample corpus and the cache (runs/ stays)"
 
+# pip would compile the packages on one core, their tests too: half of the time that it takes.
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
 		{ echo "error: $(PYTHON) is not Python 3.11 to 3.13; fix: make PYTHON=python3.11"; exit 2; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]'
+	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' "$$($(BIN)/python -c '$(SITE)')" || true
 	@mkdir -p .venv/links/xtts
 	@for folder in $(PACKAGES); do ln -sfn ../../../$$folder .venv/links/xtts/$$folder; done
 	@printf '%s\n' '../../../links' '$(FINDER_FIRST)' > "$$($(BIN)/python -c '$(SITE)')/lockstep-links.pth"

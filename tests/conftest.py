@@ -13,6 +13,7 @@ import before_numpy  # noqa: F401 - first
 import numpy as np
 import pytest
 import soundfile
+from in_process import builds_with_one_worker_stay_here, real_workers  # noqa: F401 - for all tests
 from wheel_check import build_wheel
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
@@ -40,17 +41,20 @@ gc.set_threshold(20_000, 10, 10)
 LONGEST = (
     "test_ray_engine.py", "test_interruptions.py", "test_devices.py", "test_serve_speech.py", "test_serve_limits.py",
     "test_serve_page.py",
-    "test_trainer.py", "test_training_benchmark.py", "test_spoken_samples.py",
+    "test_trainer.py", "test_model_card.py", "test_train_from_audio.py", "test_training_benchmark.py",
+    "test_spoken_samples.py", "test_audio_source_benchmark.py",
     "test_dynamic_baseline.py", "test_speaker_wav.py", "test_doctor_memory.py", "test_synth.py",
     "test_acoustic_model.py", "test_training_loop.py", "test_golden_losses.py", "test_doctor.py",
     "test_crash_safety.py", "test_speech_benchmarks.py", "test_saved_model.py", "test_onnx_graph.py",
-    "test_model_card.py", "test_training_loop_times.py", "test_train_cli.py", "test_evaluate.py",
-    "test_installed_wheel.py", "test_examples.py", "test_validation_loop.py",
+    "test_training_loop_times.py", "test_train_cli.py", "test_evaluate.py",
+    "test_installed_wheel.py", "test_examples.py", "test_validation_loop.py", "test_compiler.py", "test_engines.py",
+    "test_audio_source.py", "test_corpus_mixture.py", "test_ray_overhead.py", "test_export_step.py",
+    "test_hostile_input.py", "test_padding.py",
 )  # fmt: skip
 """These files begin, so that no long one is left to one of the two processes of `make test` at the end."""
 SHARE_STEPS = {
     "test_trainer.py", "test_spoken_samples.py", "test_training_loop.py", "test_training_loop_times.py",
-    "test_validation_loop.py", "test_doctor.py",
+    "test_validation_loop.py", "test_doctor.py", "test_model_card.py",
     "test_serve_speech.py", "test_serve_limits.py", "test_serve_page.py",
 }  # fmt: skip
 """These files take over each other's compiled steps (trainer/shared_steps.py), and some talk to one server, of the run

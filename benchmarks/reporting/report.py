@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def processor() -> str:
 def cpu_seconds() -> float:
     """CPU time of this process and of the children it has waited for."""
     times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    return time.process_time() + times.children_user + times.children_system
 
 
 def write_json(path: Path, figures: Mapping[str, object]) -> None:

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import forked_program
 import numpy as np
 import pytest
 
@@ -19,7 +20,7 @@ MICRO = [
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory):
-    """(figures, Markdown) of a run with one shape: two compiles in all, each in a process of its own."""
+    """(figures, Markdown) of a run with one shape: two compiles in all, in two parts, both in this process."""
     folder, screen = tmp_path_factory.mktemp("benchmark"), io.StringIO()
     command = ["training.py", "--only", *"abcde", "--buckets", 1, "--clips", 12]
     command += ["--longest", 96, "--steps", 4, "--dynamic-batches", 1, "--rounds", 1, "--seconds", 0.1]
@@ -31,6 +32,13 @@ def outcome(tmp_path_factory):
         patch.setattr(sys, "argv", [*map(str, command)])
         import training
 
+        def part(_, *arguments, shown):
+            patch.setattr(sys, "argv", ["training.py", *map(str, arguments)])
+            training.main()
+            patch.setattr(sys, "argv", [*map(str, command)])
+
+        patch.setattr(training, "script", part)
+        patch.setattr("setup.commands.subprocess", forked_program)  # of the input pipelines
         training.main()
     return json.loads((folder / "figures.json").read_text()), screen.getvalue()
 

@@ -4,24 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-
-
-class InProcess:
-    """An engine whose workers are this process, so that a test sees what they read."""
-
-    spans_machines = False
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def run(self, function, tasks):
-        return map(function, tasks)
-
-    def finish(self):
-        return None
+from in_process import InProcess
 
 
 @pytest.fixture

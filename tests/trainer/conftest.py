@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from forked_program import Forked
 from rich.console import Console
 
 from xtts.precompute.build.build_cache import build_cache
@@ -133,11 +134,10 @@ def start_train(tiny_cache):
 @pytest.fixture(scope="session")
 def fork_train(tiny_cache):
     """The same as `start_train`, forked from a process that has imported TensorFlow."""
-    from forked_train import ForkedTrain
 
     def start(folder, *assignments, cache=tiny_cache, more=(), **limits):
-        arguments = train_arguments(folder, assignments, cache, more)
-        return ForkedTrain(arguments, folder.with_suffix(".screen"), **limits)
+        line = [XTTS_TRAIN, *train_arguments(folder, assignments, cache, more)]
+        return Forked(line, folder.with_suffix(".screen"), **limits)
 
     return start
 

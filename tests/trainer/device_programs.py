@@ -5,7 +5,7 @@ import os
 import socket
 
 import numpy as np
-from forked_train import _SERVER
+from forked_program import SERVER
 
 STATE, FIGURES, SCREEN = "state.npz", "figures.json", "screen.txt"
 POSITION = ("epoch", "consumed")
@@ -80,7 +80,7 @@ class Program:
     def __init__(self, plan, left, *, config="", logical_cpus=0):
         left.mkdir(parents=True, exist_ok=True)
         self._left = left
-        self._process = _SERVER.Process(target=_main, args=(plan, left, config, logical_cpus), daemon=True)
+        self._process = SERVER.Process(target=_main, args=(plan, left, config, logical_cpus), daemon=True)
         self._process.start()
 
     @property

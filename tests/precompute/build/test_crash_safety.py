@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.quick_check import full_check
@@ -175,7 +176,7 @@ def interrupted(corpus: Path, cache: Path, config: Config, call: int) -> bool:
     with pytest.MonkeyPatch.context() as patch:
         crash_at(patch, call)
         try:
-            build_cache(corpus, cache, config, workers=1, progress=NullProgress())
+            build_cache(corpus, cache, config, workers=1, progress=NullProgress(), pool=WorkerPool(1))
         except Crash:
             return True
     return False

@@ -127,7 +127,7 @@ def test_verify_lets_go_before_it_repairs(place):
     assert not path.with_name("shard-00007-of-00009.tfrecord").exists()
 
 
-def test_a_reader_in_a_loop_sees_only_whole_caches(place, tiny_config, blanks):
+def test_a_reader_in_a_loop_sees_only_whole_caches(place, tiny_config, blanks, real_workers):
     watching = reader(place)
     for number in range(6):
         build(place, tiny_config if number % 2 else blanks)

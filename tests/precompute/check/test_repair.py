@@ -144,7 +144,7 @@ def test_repair_makes_small_files_again(place, name, breakage):
     assert tree(place / "cache") == whole
 
 
-def test_a_lost_index_is_summed_by_workers(place, monkeypatch):
+def test_a_lost_index_is_summed_by_workers(place, monkeypatch, real_workers):
     """Each has one thread, as when the cache was built; a sum by several threads has other last digits."""
     whole = tree(place / "cache")
     index_path(place / "cache").unlink()

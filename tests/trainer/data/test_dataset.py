@@ -1,8 +1,7 @@
 import shutil
-import subprocess
-import sys
 import time
 
+import forked_program
 import numpy as np
 import pytest
 from one_bucket import one_bucket
@@ -172,6 +171,6 @@ print(next(ahead[0]).mel.device)
 
 def test_batches_are_read_ahead_into_the_memory_of_a_device(tiny_cache):
     """A second logical CPU stands for the GPU: devices are fixed at the start of a process, hence another one."""
-    done = subprocess.run([sys.executable, "-c", TWO_DEVICES, str(tiny_cache)], capture_output=True, text=True)
+    done = forked_program.run(["-c", TWO_DEVICES, tiny_cache])
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().endswith("CPU:1")

@@ -1,21 +1,17 @@
 """Whole runs on the shared cache: resume, patience, epochs, bad numbers."""
 
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from steps_without_model import StepsWithoutModel
 
 from xtts.shared.system.folder_lock import exclusive
+from xtts.trainer.cli import main
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.engine import engine
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
-
-XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
 
 
 def test_a_run_leaves_what_the_design_names(finished_run, read_steps):
@@ -161,12 +157,12 @@ def test_a_folder_that_holds_a_run_is_not_overwritten(finished_run, run_train):
     assert "already holds a run; continue it with --resume, or give another --out" in err
 
 
-def test_out_with_resume_goes_on_with_the_runs_own_settings_and_cache(finished_run, tmp_path):
+def test_out_with_resume_goes_on_with_the_runs_own_settings_and_cache(finished_run, call, tmp_path, monkeypatch):
     folder, _ = finished_run
-    command = [str(XTTS_TRAIN), "--out", str(folder), "--resume"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert "is complete: step 12 of 12" in result.stdout
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call(main, "--out", folder, "--resume")
+    assert code == 0, err
+    assert "is complete: step 12 of 12" in out
 
 
 def test_a_resumed_run_does_not_take_over_the_folder_of_another(finished_run, run_train, tmp_path):

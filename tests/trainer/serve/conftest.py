@@ -1,8 +1,8 @@
 """One server for all tests of this folder."""
 
 import os
-import subprocess
 
+import forked_program
 import pytest
 from server_process import XTTS_SYNTH, running_server
 
@@ -45,7 +45,7 @@ def command(finished_run, compile_cache):
         line = [XTTS_SYNTH, "--ckpt", finished_run[0].resolve(), "--steps", 2, "--engine", engine, *arguments]
         inherited = {name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"}
         environment = inherited | {"XDG_CACHE_HOME": str(compile_cache)}
-        subprocess.run([*map(str, line)], check=True, capture_output=True, cwd=folder, env=environment)
+        forked_program.run(line, check=True, cwd=folder, env=environment)
 
     return run
 

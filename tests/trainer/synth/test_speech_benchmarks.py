@@ -2,10 +2,9 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
+import forked_program
 import matplotlib.image
 import numpy as np
 import pytest
@@ -68,10 +67,7 @@ def test_only_letters_digits_and_blanks_are_compared(overtrain):
 def test_a_small_run_is_spoken_back_and_heard(finished_run, tiny_corpus, tmp_path):
     (tmp_path / "pocketsphinx.py").write_text(DEAF_RECOGNISER)
     arguments = [tiny_corpus, "--run", finished_run[0], "--out", tmp_path / "f.json", "--heard", tmp_path / "played"]
-    done = subprocess.run(
-        [sys.executable, BENCHMARKS / "overtrain.py", *arguments],
-        capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(tmp_path)},
-    )  # fmt: skip
+    done = forked_program.run([BENCHMARKS / "overtrain.py", *arguments], env=os.environ | {"PYTHONPATH": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / "f.json").read_text())
     assert result["step"] == 12
@@ -90,8 +86,8 @@ def test_a_small_run_is_spoken_back_and_heard(finished_run, tiny_corpus, tmp_pat
 
 def test_the_held_out_sentences_become_a_table_and_a_picture(finished_run, tmp_path):
     picture, figures = tmp_path / "docs" / "held-out.png", tmp_path / "figures.json"
-    command = [sys.executable, BENCHMARKS / "speech.py", finished_run[0], "--picture", picture, "--out", figures]
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    command = [BENCHMARKS / "speech.py", finished_run[0], "--picture", picture, "--out", figures]
+    done = forked_program.run(command)
     assert done.returncode == 0, done.stderr
     found = json.loads(figures.read_text())
     assert (found["size"], found["step"], found["sentences"]) == ("tiny", 12, found["recordings"])

@@ -1,0 +1,89 @@
+"""Python programs in processes forked from one that has imported TensorFlow, which is a third of what a start costs."""
+
+import multiprocessing
+import os
+import resource
+import runpy
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(["xtts.trainer.cli", "xtts.trainer.run.trainer"])
+
+
+def _main(line, screens, folder, environment, largest_file_bytes):
+    """The program, as the process of its own that it is; what it says goes into the files `screens`."""
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    if largest_file_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file_bytes,) * 2)
+    for number, screen in enumerate(screens, 1):
+        os.dup2(os.open(screen, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+    if line[0] == "-m":
+        sys.argv = line[1:]
+        runpy.run_module(line[1], run_name="__main__", alter_sys=True)
+    elif line[0] == "-c":
+        sys.argv = ["-c", *line[2:]]
+        exec(compile(line[1], "<string>", "exec"), {"__name__": "__main__"})
+    else:
+        sys.argv = line
+        sys.path.insert(0, str(Path(line[0]).parent))
+        runpy.run_path(line[0], run_name="__main__")
+
+
+class Forked:
+    """A started program, with what the tests use of `subprocess.Popen`; it ends with the tests.
+
+    line: a Python program and its arguments; `sys.executable` before it is left out. screen: the file for all it says.
+    """
+
+    def __init__(self, line, screen, err=None, *, cwd=".", env=None, largest_file_bytes=None, daemon=True):
+        line = [*map(str, line)]
+        line = line[1:] if line[0] == sys.executable else line
+        environment, screens = dict(os.environ if env is None else env), (str(screen), str(err or screen))
+        details = (line, screens, str(Path(cwd).absolute()), environment, largest_file_bytes)
+        self._screen = Path(screen)
+        self._process = SERVER.Process(target=_main, args=details, daemon=daemon)
+        self._process.start()
+
+    @property
+    def returncode(self):
+        """The exit code, or None while it runs."""
+        return self._process.exitcode
+
+    def poll(self):
+        """The exit code, or None while it runs."""
+        return self.returncode
+
+    def send_signal(self, number):
+        """As `kill -NUMBER` does."""
+        os.kill(self._process.pid, number)
+
+    def kill(self):
+        """As `kill -9` does."""
+        self._process.kill()
+
+    def communicate(self, timeout=None):
+        """Wait for its end: ("", what it said)."""
+        self._process.join(timeout)
+        return "", self._screen.read_text() if self._screen.exists() else ""
+
+
+def run(line, *, cwd=".", env=None, stdout=None, check=False, **_):
+    """`subprocess.run(line, text=True, capture_output=True)`; what goes to sys.stderr there is lost here."""
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        process = Forked(line, out, err, cwd=cwd, env=env, daemon=False)
+        process.communicate(500)
+        if process.returncode is None:
+            process.kill()
+            process.communicate()
+        said = [file.read_text() if file.exists() else "" for file in (out, err)]
+    done = subprocess.CompletedProcess(line, process.returncode, *said)
+    if check:
+        done.check_returncode()
+    return done
