@@ -9,15 +9,18 @@ import tensorflow as tf
 
 from xtts.shared.config_files import load_config
 from xtts.shared.text.tokenizer import CHARACTERS
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
+from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.synth.export.onnx_graph import convert_model
 from xtts.trainer.synth.export.onnx_tokens import metadata
 from xtts.trainer.synth.voice_source import Source
 
-STEPS, FRAMES = 2, 96
+FRAMES = 96
+OPTIONS = SynthesisOptions(steps=2)
 IDS = [5, 9, 20, 14, 8, 2, 11]
 NOISE = np.random.default_rng(0).standard_normal((1, FRAMES, 80)).astype(np.float32)
 
@@ -44,9 +47,9 @@ def several(micro):
     return make
 
 
-def expected(model, **conditioning):
+def expected(model, sampling=Sampling(tf.constant(OPTIONS.schedule)), **conditioning):
     mel, frames, _ = model.generate(
-        tf.constant([IDS]), tf.constant([len(IDS)]), noise=tf.constant(NOISE), steps=STEPS,
+        tf.constant([IDS]), tf.constant([len(IDS)]), noise=tf.constant(NOISE), sampling=sampling,
         temperature=0.5, speed=1.0, conditioning=Conditioning(**conditioning),
     )  # fmt: skip
     assert frames[0] <= FRAMES
@@ -65,7 +68,7 @@ def spoken(graph, names, **more):
 
 def test_speaker_and_language_are_inputs(several):
     model, source = several(0)
-    graph = convert_model(model, source, steps=STEPS, language=None, reference=None)
+    graph = convert_model(model, source, options=OPTIONS, language=None, reference=None)
     heard = set()
     for speaker, language in ((0, 0), (2, 0), (2, 1)):
         mel = spoken(graph, ["sid", "language"], sid=speaker, language=language)
@@ -78,7 +81,7 @@ def test_speaker_and_language_are_inputs(several):
 def test_a_voice_and_a_language_are_fixed_in_the_graph(several):
     model, source = several(4)
     reference = np.random.default_rng(2).normal(-5.0, 2.0, (100, 80)).astype(np.float32)
-    graph = convert_model(model, source, steps=STEPS, language="fa", reference=reference)
+    graph = convert_model(model, source, options=OPTIONS, language="fa", reference=reference)
     crops = [reference[:40], reference[40:80], reference[80:]]
     padded = [np.pad(crop, ((0, 40 - len(crop)), (0, 0)))[np.newaxis] for crop in crops]
     latents = [model.encode_reference(mel, tf.constant([len(crop)])) for mel, crop in zip(padded, crops, strict=True)]
@@ -91,7 +94,7 @@ def test_a_voice_and_a_language_are_fixed_in_the_graph(several):
 
 def test_metadata_of_several(several):
     _, source = several(0)
-    described = metadata(source.voice, language="fa", steps=STEPS)
+    described = metadata(source.voice, language="fa", steps=OPTIONS.steps)
     assert described["n_speakers"] == "3"
     assert described["speakers"] == '["ann", "bo", "cy"]'
     assert (described["language"], described["voice"]) == ("Persian", "fa")
