@@ -25,7 +25,7 @@ class Sampling(NamedTuple):
 
     def repeat(self, x: tf.Tensor) -> tf.Tensor:
         """[B, ...] -> [copies B, ...]."""
-        return x if self.guidance is None else tf.tile(x, [self.copies, *[1] * (x.shape.rank - 1)])
+        return x if self.guidance is None else tf.tile(x, [self.copies, *[1] * (len(x.shape) - 1)])
 
     def with_null(
         self, tokens: tf.Tensor, token_length: tf.Tensor, conditioning: Conditioning

@@ -14,6 +14,7 @@ from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.sampling import Sampling
+from xtts.trainer.model.sampling_schedule import SOLVERS
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.synth.export.onnx_graph import convert_model
 from xtts.trainer.synth.export.onnx_tokens import metadata
@@ -47,10 +48,10 @@ def several(micro):
     return make
 
 
-def expected(model, sampling=Sampling(tf.constant(OPTIONS.schedule)), **conditioning):
+def expected(model, sampling=None, **conditioning):
     mel, frames, _ = model.generate(
-        tf.constant([IDS]), tf.constant([len(IDS)]), noise=tf.constant(NOISE), sampling=sampling,
-        temperature=0.5, speed=1.0, conditioning=Conditioning(**conditioning),
+        tf.constant([IDS]), tf.constant([len(IDS)]), noise=tf.constant(NOISE), temperature=0.5, speed=1.0,
+        sampling=sampling or Sampling(tf.constant(OPTIONS.schedule)), conditioning=Conditioning(**conditioning),
     )  # fmt: skip
     assert frames[0] <= FRAMES
     return mel[0, : int(frames[0])].numpy().T
@@ -63,7 +64,7 @@ def spoken(graph, names, **more):
         "x": np.array([IDS]), "x_length": np.array([len(IDS)]), "noise_scale": np.array([0.5], np.float32),
         "length_scale": np.ones([1], np.float32), "noise": NOISE,
     }  # fmt: skip
-    return session.run(None, given | {name: np.array([value]) for name, value in more.items()})[0][0]
+    return session.run(None, given | {name: np.array(value) for name, value in more.items()})[0][0]
 
 
 def test_speaker_and_language_are_inputs(several):
@@ -71,11 +72,30 @@ def test_speaker_and_language_are_inputs(several):
     graph = convert_model(model, source, options=OPTIONS, language=None, reference=None)
     heard = set()
     for speaker, language in ((0, 0), (2, 0), (2, 1)):
-        mel = spoken(graph, ["sid", "language"], sid=speaker, language=language)
+        mel = spoken(graph, ["sid", "language"], sid=[speaker], language=[language])
         ids = {"speaker": tf.constant([speaker]), "language": tf.constant([language])}
         np.testing.assert_allclose(mel, expected(model, **ids), atol=1e-3)
         heard.add(mel.tobytes())
     assert len(heard) == 3
+
+
+def test_schedule_and_guidance_are_inputs_and_guidance_zero_is_the_graph_without(several):
+    model, source = several(0)
+    graph = convert_model(model, source, options=OPTIONS, language=None, reference=None)
+    rows, heard = {"sid": [2], "language": [1]}, []
+    for solver, guidance in [*((solver, 0.0) for solver in SOLVERS), ("midpoint", 1.5)]:
+        schedule = SynthesisOptions(steps=6, solver=solver, sway=-0.8).schedule
+        asked = {"schedule": schedule, "guidance": np.array([guidance], np.float32)}
+        heard.append(spoken(graph, ["sid", "language"], **rows, **asked))
+        sampling = Sampling(tf.constant(schedule), *((tf.constant(guidance), 2) if guidance else ()))
+        wanted = expected(model, sampling, speaker=tf.constant([2]), language=tf.constant([1]))
+        np.testing.assert_allclose(heard[-1], wanted, atol=1e-3)
+    assert len({mel.tobytes() for mel in heard}) == 4
+    model.condition_dropout = 0.0
+    plain = convert_model(model, source, options=OPTIONS, language=None, reference=None)
+    assert "guidance" not in {part.name for part in plain.graph.initializer}
+    mels = [spoken(made, ["sid", "language"], **rows) for made in (graph, plain)]
+    np.testing.assert_array_equal(*mels)
 
 
 def test_a_voice_and_a_language_are_fixed_in_the_graph(several):

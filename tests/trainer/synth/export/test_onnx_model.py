@@ -122,8 +122,8 @@ def spoken_by_tensorflow(model, ladder, ids, noise, conditioning, speed=1.0):
             tokens = np.zeros([1, shape.tokens], np.int32)
             tokens[0, : len(ids)] = ids
             mel, frames, _ = model.generate(
-                tf.constant(tokens), tf.constant([len(ids)]), noise=noise[:, : shape.frames],
-                sampling=Sampling(tf.constant(OPTIONS.schedule)), temperature=0.667, speed=speed, conditioning=conditioning,
+                tf.constant(tokens), tf.constant([len(ids)]), noise=noise[:, : shape.frames], temperature=0.667,
+                sampling=Sampling(tf.constant(OPTIONS.schedule)), speed=speed, conditioning=conditioning,
             )  # fmt: skip
             if frames[0] <= shape.frames:
                 return mel[0, : int(frames[0])].numpy()
