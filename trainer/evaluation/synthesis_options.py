@@ -25,9 +25,9 @@ class SynthesisOptions:
         LockstepError: Solver, steps, sway or guidance cannot be used, or not together.
     """
 
-    steps: int = 10
+    steps: int = 4
     """Evaluations of the vector field from noise to mel (NFE): one for a step of euler, two of midpoint or heun."""
-    solver: Solver = "euler"
+    solver: Solver = "midpoint"
     """Of the differential equation from noise to mel."""
     sway: float = 0.0
     """Strength of the warped times, see `warp_times`: below 0 for more steps near the noise, 0 for equal ones."""

@@ -39,7 +39,7 @@ class ServerSettings:
     host: str = "127.0.0.1"
     port: int = 8000
     token: str | None = None
-    steps: tuple[int, ...] = (10, 4, 20)
+    steps: tuple[int, ...] = (4, 10, 20)
     """Numbers of evaluations that a request may ask for, the default first."""
     solver: Solver = SynthesisOptions.solver
     sway: float = SynthesisOptions.sway

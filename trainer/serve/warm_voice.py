@@ -53,6 +53,8 @@ class WarmVoice:
         """Load the voice; `warn` gets what may be wrong with it, `tell` the engine's choice and long work."""
         check_vocoder(settings.vocoder)
         self.source = open_source(settings.checkpoint)
+        options = settings.synthesis(settings.steps[0])
+        self.source.check_guidance(guided=options.guided)
         self._mel_profile = self.source.voice.mel_profile
         self._recordings = _recordings(settings.recordings, self.source)
         self.offer = Offer(
@@ -60,7 +62,7 @@ class WarmVoice:
             voices=list(self._recordings) or self.source.speakers or [_ONLY_VOICE],
             languages=self.source.languages,
             steps=list(settings.steps),
-            synthesis=settings.synthesis(settings.steps[0]),
+            synthesis=options,
             formats=available_formats(),
             sample_rate=self._mel_profile.sample_rate,
             mel_channels=self._mel_profile.mel_channels,
@@ -69,7 +71,6 @@ class WarmVoice:
         self._vocoder = make_vocoder(settings.vocoder, self._mel_profile, warn)
         self._narrators: dict[tuple[str, str], Narrator] = {}
         self._reference: str | None = None
-        options = self.offer.synthesis
         if settings.engine == "auto":
             self.speaker = make_fastest_speaker(self.source, options, tell)
         else:

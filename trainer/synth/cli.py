@@ -33,7 +33,7 @@ checkpoint_option = click.option(
     help="A run folder, one checkpoint, or an exported folder.",
 )
 solver_option = click.option(
-    "--solver", type=click.Choice(["euler", "midpoint", "heun"]), default="euler",
+    "--solver", type=click.Choice(["euler", "midpoint", "heun"]), default="midpoint",
     help="From noise to mel; a step of midpoint or heun is two evaluations.",
 )  # fmt: skip
 sway_option = click.option(
@@ -45,7 +45,7 @@ guidance_option = click.option(
 )  # fmt: skip
 _SAMPLING = (
     click.option(
-        "--steps", type=click.IntRange(1, 1000), default=10, help="Evaluations of the decoder, from noise to mel."
+        "--steps", type=click.IntRange(1, 1000), default=4, help="Evaluations of the decoder, from noise to mel."
     ),
     solver_option,
     sway_option,

@@ -1,5 +1,6 @@
 """Solvers, warped times, and classifier-free guidance from training to synthesis."""
 
+import inspect
 import math
 
 import numpy as np
@@ -20,6 +21,8 @@ from xtts.trainer.model.sampling_schedule import (
     sampling_schedule,
     warp_times,
 )
+from xtts.trainer.serve.cli import main
+from xtts.trainer.synth import evaluate_checkpoint, load_voice
 
 MOST_CLIPS = tf.zeros([4000], tf.int32)
 SPEAKERS = {"speaker": tf.constant([0, 2, 1, 2]), "language": tf.constant([1, 0, 0, 1])}
@@ -98,6 +101,18 @@ def test_options_that_cannot_be_are_refused_in_one_line(options, told):
     with pytest.raises(LockstepError) as caught:
         SynthesisOptions(**options)
     assert str(caught.value).startswith(told)
+
+
+@pytest.mark.parametrize("name", ["speak", "evaluate", "export", "serve"])
+def test_the_commands_and_the_library_have_the_same_defaults(name):
+    fields = vars(SynthesisOptions())
+    for option in main.commands[name].params:
+        if option.name in fields:
+            default = option.default[0] if option.multiple else option.default
+            assert default == fields[option.name], option.name
+    for function in (load_voice, evaluate_checkpoint):
+        for field, value in inspect.signature(function).parameters.items():
+            assert field not in fields or value.default == fields[field], field
 
 
 # Guidance at synthesis
