@@ -43,7 +43,9 @@ class Sampling(NamedTuple):
             return field
         # One copy in an exported graph is both: the difference is exactly 0.
         conditioned, null = field[:batch], field[-batch:]
-        return conditioned + self.guidance * (conditioned - null)
+        guided = conditioned + self.guidance * (conditioned - null)
+        guided.set_shape([batch, *field.shape[1:]])  # a loop keeps its shapes, and the number of copies may be unknown
+        return guided
 
 
 def solve(field: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], start: tf.Tensor, schedule: tf.Tensor) -> tf.Tensor:

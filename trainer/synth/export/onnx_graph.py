@@ -96,7 +96,7 @@ def _speak(
         timed = model.time_tokens(
             tokens, token_length, longest=longest, speed=1.0 / given["length_scale"][0], conditioning=conditioning
         )
-        mel_length = tf.reduce_sum(timed.durations[:1], axis=1)
+        mel_length = tf.reduce_sum(timed.durations[0])[tf.newaxis]
         noise = _noise(given[NOISE], mel_length[0]) * given["noise_scale"][0]
         mel = model.speak_tokens(timed, mel_length, noise, sampling=sampling, conditioning=conditioning)
         return {MEL: tf.transpose(mel, [0, 2, 1])}
