@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="a run folder or one checkpoint")
     parser.add_argument("--quick", action="store_true", help="two rounds")
     parser.add_argument("--rounds", type=int, default=10, help="repetitions of each sentence")
-    parser.add_argument("--steps", type=int, default=10, help="Euler steps of the decoder")
+    parser.add_argument("--steps", type=int, default=SynthesisOptions.steps, help="evaluations of the decoder")
     parser.add_argument("--work", type=Path, default=Path("build/exported-speech"), help="folder of the exports")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)  # a child's own
@@ -66,7 +66,8 @@ def compare(options: argparse.Namespace) -> None:
     for kind in (SAVED_MODEL, ONNX):
         shutil.rmtree(options.work / kind, ignore_errors=True)
         options.work.mkdir(parents=True, exist_ok=True)
-        export(ExportRequest(checkpoint=options.run, out=options.work / kind, steps=options.steps, format=kind))
+        synthesis = SynthesisOptions(steps=options.steps)
+        export(ExportRequest(checkpoint=options.run, out=options.work / kind, synthesis=synthesis, format=kind))
     rows = []
     for way in WAYS:
         given = ("--rounds", options.rounds, "--steps", options.steps, "--work", options.work, "--way", way)

@@ -158,6 +158,9 @@ class ModelConfig(Section):
     """Hidden width of a decoder block as a multiple of decoder_width."""
     dropout: Fraction
     """Share of activations dropped in training, in all parts but the decoder."""
+    condition_dropout: Decay
+    """Share of the clips trained without their speaker, voice and language, the text stays: what `--guidance` needs.
+    Nothing in a model of one voice and one language."""
     voice_latents: Annotated[int, Field(ge=0, le=1024)]
     """Latents that carry the voice of a reference recording; 0: no such encoder, a speaker table distinguishes voices.
     Above 0 the recording alone decides the voice, and there is no speaker table."""

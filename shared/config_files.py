@@ -20,6 +20,10 @@ Layer = tuple[str, Tree]
 
 RENAMED_KEYS = {"training.level_batches": "constant_frames_per_batch"}
 """Old `section.key` to the field's name of today."""
+ADDED_MODEL_KEYS = {"condition_dropout": 0.0}
+"""Fields of `model` that runs of earlier versions lack in their complete configuration, and what those runs did."""
+_COMPLETE = {"size", "text_width", "duration_width", "decoder_width", "dropout"}
+"""A `model` section with these was written by `dump_config`: it has every field of its version."""
 OVERLAYS = "gpu/"
 """Folder in configs/ of what to lay over a size for one kind of GPU."""
 
@@ -139,6 +143,7 @@ def _merge(layers: Iterable[Layer]) -> Tree:
             target = merged.setdefault(section, {})
             if section == "model" and "size" in values:
                 target.update(_model_fields(values["size"], where))
+                target.update(ADDED_MODEL_KEYS if values.keys() >= _COMPLETE else {})
             if section == "training" and "steps" in values:
                 target.pop("epochs", None)
             for field, value in values.items():  # a section in a section is merged by its own keys

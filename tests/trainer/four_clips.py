@@ -9,8 +9,11 @@ from xtts.shared.config_files import load_config
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.random_numbers import RandomInputs
+from xtts.trainer.model.sampling import Sampling
+from xtts.trainer.model.sampling_schedule import sampling_schedule
 
 VOCABULARY, CHANNELS = 20, 16
+EULER = Sampling(tf.constant(sampling_schedule(3, "euler", 0.0)))
 KEYS = ("prior", "flow", "duration")
 TOKEN_LENGTH, MEL_LENGTH = (9, 5, 0, 7), (40, 21, 0, 33)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
-STEPS = ["--steps", "2", "--steps", "1"]
+STEPS = ["--steps", "2", "--steps", "4"]
 LONG = "many small words make one long text, " * 6
 """Some thirteen pieces."""
 

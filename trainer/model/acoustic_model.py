@@ -14,12 +14,13 @@ import tensorflow as tf
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import ModelConfig
 from xtts.trainer.model.alignment import gaussian_scores, round_durations, search_durations
-from xtts.trainer.model.conditioning import Conditioning, Vocabularies
+from xtts.trainer.model.conditioning import Conditioning, Vocabularies, drop_conditions
 from xtts.trainer.model.layers import apply_mask, axis_size, glorot, length_mask
 from xtts.trainer.model.losses import duration_deviance, sum_of_squares
 from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder
 from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
 from xtts.trainer.model.reference_encoder import ReferenceEncoder, leaked_frame_count
+from xtts.trainer.model.sampling import Sampling
 
 NOBODY = Conditioning()
 """For a model of one voice and one language."""
@@ -94,6 +95,8 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         self.mel_mean, self.mel_deviation, self.silence = mel.mean, mel.deviation, mel.silence
         if config.voice_latents:  # next to a table of all speakers the reference would carry no information
             vocabularies = vocabularies._replace(speakers=1)
+        conditioned = config.voice_latents or vocabularies.speakers > 1 or vocabularies.languages > 1
+        self.condition_dropout = config.condition_dropout if conditioned else 0.0
         self.encoder = TextEncoder(config, vocabularies, seeds, dtype=dtype)
         self.mean_projection = keras.layers.Dense(
             mel.channels, kernel_initializer=glorot(seeds), dtype="float32", name="mean_projection"
@@ -151,14 +154,9 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return apply_mask((tf.cast(mel, tf.float32) - self.mel_mean) / self.mel_deviation, frame_mask)
 
     def align(
-        self,
-        tokens: tf.Tensor,
-        mel: tf.Tensor,
-        token_length: tf.Tensor,
-        mel_length: tf.Tensor,
-        *,
+        self, tokens: tf.Tensor, mel: tf.Tensor, token_length: tf.Tensor, mel_length: tf.Tensor, *,
         conditioning: Conditioning = NOBODY,
-    ) -> tf.Tensor:
+    ) -> tf.Tensor:  # fmt: skip
         """Duration of each token of a recording in frames: int32[B, L]; arguments as in `align_clips`."""
         target = self.normalise(mel, length_mask(mel_length, mel.shape[1]))
         if self.reference is not None:
@@ -167,13 +165,9 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return search_durations(gaussian_scores(mean, target), token_length, mel_length)
 
     def loss_counts(
-        self,
-        token_length: tf.Tensor,
-        mel_length: tf.Tensor,
-        speaker: tf.Tensor | None = None,
-        *,
+        self, token_length: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None = None, *,
         micro_batches: int | None = 1,
-    ) -> dict[str, tf.Tensor]:
+    ) -> dict[str, tf.Tensor]:  # fmt: skip
         """Number of values in each sum of `loss_sums` over a batch, at least 1: float32[] each.
 
         token_length, mel_length and speaker: int32[B], micro_batches: how many equal parts `loss_sums` gets the batch
@@ -222,9 +216,10 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
 
         tokens: int32[B, L], mel: [B, T, M] as stored, natural-log magnitude, token_length and mel_length: int32[B],
         dropout_seed: int32[2] | None.
-        The dropout seed also draws which crop gives a clip its voice, and where it is cut; without a seed it is the
-        middle of the clip itself. Frames inside a clip's own crop leak through the latents, so prior and flow, which
-        train the latents, exclude them. Durations count for all tokens: their gradient never reaches the latents.
+        The dropout seed also draws which clips get the null condition, which crop gives a clip its voice, and where it
+        is cut; without a seed it is the middle of the clip itself. Frames inside a clip's own crop leak through the
+        latents, so prior and flow, which train the latents, exclude them. Durations count for all tokens: their
+        gradient never reaches the latents.
         """
         valid = length_mask(token_length, tokens.shape[1])
         frame_mask = length_mask(mel_length, mel.shape[1])
@@ -233,6 +228,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         if self.reference is not None:
             conditioning, leaked = self._with_voice(target, mel_length, conditioning, fold_seed(dropout_seed, 2))
             scored = frame_mask & ~leaked
+        conditioning = drop_conditions(conditioning, self.condition_dropout, mel_length, fold_seed(dropout_seed, 3))
         encodings, mean = self.encode(tokens, valid, conditioning, fold_seed(dropout_seed, 0))
         durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
         expected, text = self.decoder.regulate_length(encodings, mean, durations, mel.shape[1])
@@ -257,20 +253,22 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.scored)
 
     def generate(
-        self, tokens: tf.Tensor, token_length: tf.Tensor, *, noise: tf.Tensor, steps: int, temperature: tf.Tensor,
-        speed: tf.Tensor, conditioning: Conditioning = NOBODY,
+        self, tokens: tf.Tensor, token_length: tf.Tensor, *, noise: tf.Tensor, sampling: Sampling,
+        temperature: tf.Tensor, speed: tf.Tensor, conditioning: Conditioning = NOBODY,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:  # fmt: skip
         """Synthesise: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
 
         tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal,
-        temperature: float32[], scale of the noise, speed: float32[], 2.0 speaks twice as fast, steps: Euler steps.
+        temperature: float32[], scale of the noise, speed: float32[], 2.0 speaks twice as fast.
         The voice of `conditioning` comes from `encode_reference`. A clip longer than T frames is cut off there;
         mel_length and durations still give its full length.
         """
+        batch = tokens.shape[0]
+        tokens, token_length, conditioning = sampling.with_null(tokens, token_length, conditioning)
         timed = self.time_tokens(tokens, token_length, longest=noise.shape[1], speed=speed, conditioning=conditioning)
-        mel_length = tf.reduce_sum(timed.durations, axis=1)
-        mel = self.speak_tokens(timed, mel_length, noise * temperature, steps=steps, conditioning=conditioning)
-        return mel, mel_length, timed.durations
+        mel_length = tf.reduce_sum(timed.durations[:batch], axis=1)
+        mel = self.speak_tokens(timed, mel_length, noise * temperature, sampling=sampling, conditioning=conditioning)
+        return mel, mel_length, timed.durations[:batch]
 
     def time_tokens(
         self, tokens: tf.Tensor, token_length: tf.Tensor, *, longest: int, speed: tf.Tensor, conditioning: Conditioning
@@ -284,15 +282,17 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return TimedTokens(encodings, mean, round_durations(exact))
 
     def speak_tokens(
-        self, timed: TimedTokens, mel_length: tf.Tensor, noise: tf.Tensor, *, steps: int | tf.Tensor,
+        self, timed: TimedTokens, mel_length: tf.Tensor, noise: tf.Tensor, *, sampling: Sampling,
         conditioning: Conditioning,
     ) -> tf.Tensor:  # fmt: skip
         """Mel of timed tokens: float32[B, T, M], T the frames of the noise, which is already scaled by the temperature.
 
-        mel_length: int32[B], sums of the durations, steps: as in `FlowDecoder.solve`; the others as in `generate`.
+        timed: of all copies of `sampling.with_null`, the null condition takes the durations of the other;
+        mel_length: int32[B], sums of the durations; conditioning: that of the copies.
         """
         frames = axis_size(noise, 1)
         frame_mask = length_mask(mel_length, frames)
-        _, text = self.decoder.regulate_length(timed.encodings, timed.mean, timed.durations, frames)
-        mel = self.decoder.solve(apply_mask(noise, frame_mask), text, frame_mask, conditioning, steps)
+        durations = sampling.repeat(timed.durations[: noise.shape[0]])
+        _, text = self.decoder.regulate_length(timed.encodings, timed.mean, durations, frames)
+        mel = self.decoder.solve(apply_mask(noise, frame_mask), text, frame_mask, conditioning, sampling)
         return tf.where(frame_mask, mel * self.mel_deviation + self.mel_mean, self.silence)

@@ -92,7 +92,7 @@ class SelfAttention(keras.layers.Layer):  # type: ignore[misc]
 
     def call(self, x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
         """x: [B, L, D], valid: bool[B, L, 1] -> [B, L, D]."""
-        batch, tokens, width = x.shape[0], axis_size(x, 1), self.width
+        batch, tokens, width = axis_size(x, 0), axis_size(x, 1), self.width
         head_width = width // self.heads
         heads = tf.reshape(self.qkv(x), [batch, tokens, 3, self.heads, head_width])
         query, key, value = tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))

@@ -26,6 +26,7 @@ from xtts.trainer.model.layers import (
 )
 from xtts.trainer.model.random_numbers import fold_seed
 from xtts.trainer.model.reference_encoder import CrossAttention
+from xtts.trainer.model.sampling import Sampling, solve
 
 
 class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
@@ -83,9 +84,9 @@ class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
         # Replace padding before the look-up: an id outside the table is an error on a CPU.
         x = self.embedding(tf.where(valid[..., 0], tokens, 0))
         if self.speaker is not None:
-            x += self.speaker(conditioning.speaker)[:, tf.newaxis]
+            x += conditioning.kept(self.speaker(conditioning.speaker))[:, tf.newaxis]
         if self.language is not None:
-            x += self.language(conditioning.language)[:, tf.newaxis]
+            x += conditioning.kept(self.language(conditioning.language))[:, tf.newaxis]
         for i, block in enumerate(self.prenet):
             x = block(x, valid, fold_seed(seed, i))
         if self.voice is not None:
@@ -216,9 +217,9 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         """Condition of the adaptive norms: time float32[B] in 0..1 -> [B, D]."""
         condition = self.time_embedding(time)
         if self.speaker is not None:
-            condition += self.speaker(conditioning.speaker)
+            condition += conditioning.kept(self.speaker(conditioning.speaker))
         if self.language is not None:
-            condition += self.language(conditioning.language)
+            condition += conditioning.kept(self.language(conditioning.language))
         if self.voice is not None:
             condition += self.voice(tf.reduce_mean(conditioning.voice, axis=1))
         return tf.nn.silu(condition)
@@ -232,20 +233,17 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         return self.output_projection(self.norm(x, condition)[0])
 
     def solve(
-        self, start: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, conditioning: Conditioning,
-        steps: int | tf.Tensor,
-    ) -> tf.Tensor:  # fmt: skip
-        """Follow the vector field from noise at time 0 to a normalised mel at time 1, in Euler steps: float32[B, T, M].
+        self, start: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, conditioning: Conditioning, sampling: Sampling
+    ) -> tf.Tensor:
+        """Follow the vector field from noise at time 0 to a normalised mel at time 1: float32[B, T, M].
 
-        start: float32[B, T, M], the noise, zero outside the clip, steps: a number, or int32[] in an exported graph;
-        the others as in `call` and `condition`.
+        start: float32[B, T, M], the noise, zero outside the clip, valid: bool[B, T, 1]; text and conditioning, as in
+        `call` and `condition`, are those of all copies of `sampling.with_null`.
         """
-        count = steps if isinstance(steps, int) else tf.cast(steps, tf.float32)
+        rows, valid = axis_size(text, 0), sampling.repeat(valid)
 
-        def advance(step: tf.Tensor, mel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            time = tf.fill([start.shape[0]], tf.cast(step, tf.float32) / count)
-            field = self(mel, text, valid, self.condition(time, conditioning))
-            return step + 1, mel + field / count
+        def field(mel: tf.Tensor, time: tf.Tensor) -> tf.Tensor:
+            condition = self.condition(tf.fill([rows], time), conditioning)
+            return sampling.guide(self(sampling.repeat(mel), text, valid, condition), start.shape[0])
 
-        _, mel = tf.while_loop(lambda step, _: step < steps, advance, (0, start), maximum_iterations=steps)
-        return mel
+        return solve(field, start, sampling.schedule)

@@ -25,7 +25,7 @@ _RENAMED = (
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
 _META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progress")
-_VOICE = "model.voice_latents"
+_VOICE, _CONDITION_DROPOUT = "model.voice_latents", "model.condition_dropout"
 PROFILE_SETTING = "cache.profile"
 ORDER_KEYS = ("training.seed", "data.shuffle_memory_mb")
 """Settings besides the model's that a resumed run must share, since they decide the order of the clips."""
@@ -166,7 +166,8 @@ def read_meta(checkpoint: Path) -> dict[str, Any]:
     missing = [key for key in _META_KEYS if key not in meta]
     if missing:
         raise LockstepError(str(checkpoint / META_FILE), found=f"no {missing[0]!r}", expected="a complete description")
-    meta["settings"].setdefault(_VOICE, 0)  # missing in checkpoints older than voice latents
+    for setting in (_VOICE, _CONDITION_DROPOUT):
+        meta["settings"].setdefault(setting, 0)  # missing in checkpoints that are older
     return meta
 
 
@@ -198,12 +199,12 @@ def _differences(saved: Mapping[str, Any], identity: Mapping[str, Any]) -> list[
 
 
 def check_weights(checkpoint: Path, settings: Mapping[str, Any], identity: dict[str, Any]) -> None:
-    """Raise `LockstepError` for weights of another model or mel profile; embedding tables may differ.
+    """Raise `LockstepError` for weights of another model or mel profile; tables and condition dropout may differ.
 
     settings: those that the weights were made with.
     """
     for key, saved, wanted in _differences(settings, identity):
-        if key.startswith("model.") or key == PROFILE_SETTING:
+        if (key.startswith("model.") and key != _CONDITION_DROPOUT) or key == PROFILE_SETTING:
             raise LockstepError(str(checkpoint), found=f"weights of {key} = {saved!r}", expected=repr(wanted))
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from xtts.shared.errors import reported
-from xtts.trainer.synth.cli import checkpoint_option, main
+from xtts.trainer.synth.cli import checkpoint_option, guidance_option, main, solver_option, sway_option
 
 if TYPE_CHECKING:
+    from xtts.trainer.model.sampling_schedule import Solver
     from xtts.trainer.synth.speaker import Engine
 
 _PATH = click.Path(path_type=Path)
@@ -19,8 +20,11 @@ _PATH = click.Path(path_type=Path)
 @click.option("--host", default="127.0.0.1", help="Where to listen; beyond this machine only with a token.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, help="0 takes a free one.")
 @click.option("--token", envvar="XTTS_TOKEN", show_envvar=True, help="What clients send as Authorization: Bearer.")
-@click.option("--steps", type=click.IntRange(1, 1000), multiple=True, default=(10, 4, 20),
-              help="Euler steps that may be asked for, the default first; repeat it.")  # fmt: skip
+@click.option("--steps", type=click.IntRange(1, 1000), multiple=True, default=(4, 10, 20),
+              help="Evaluations that may be asked for, the default first; repeat it.")  # fmt: skip
+@solver_option
+@sway_option
+@guidance_option
 @click.option("--engine", type=click.Choice(["auto", "onnx", "tensorflow"]), default="auto",
               help="What makes the mel; auto: onnx where it can, if there is no GPU.")  # fmt: skip
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
@@ -31,8 +35,9 @@ _PATH = click.Path(path_type=Path)
 @click.option("--timeout", type=click.FloatRange(1.0, 3600.0), default=60.0, help="Most seconds for a request.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser, where there is a display.")
 def serve(checkpoint: Path, host: str, port: int, token: str | None, steps: tuple[int, ...],
-          engine: 'Engine | Literal["auto"]', vocoder: str, speaker_wav: tuple[Path, ...], max_letters: int,
-          max_requests: int, timeout: float, open_page: bool) -> None:  # fmt: skip
+          solver: "Solver", sway: float, guidance: float, engine: 'Engine | Literal["auto"]', vocoder: str,
+          speaker_wav: tuple[Path, ...], max_letters: int, max_requests: int, timeout: float,
+          open_page: bool) -> None:  # fmt: skip
     """Speak over HTTP as OpenAI's speech API does, with a page to try it."""
     with reported():
         from xtts.trainer.serve.server import serve as run_server
@@ -40,8 +45,9 @@ def serve(checkpoint: Path, host: str, port: int, token: str | None, steps: tupl
 
         run_server(
             ServerSettings(
-                checkpoint=checkpoint, host=host, port=port, token=token, steps=steps, engine=engine, vocoder=vocoder,
-                recordings=speaker_wav, limits=Limits(letters=max_letters, requests=max_requests, seconds=timeout),
+                checkpoint=checkpoint, host=host, port=port, token=token, steps=steps, solver=solver, sway=sway,
+                guidance=guidance, engine=engine, vocoder=vocoder, recordings=speaker_wav,
+                limits=Limits(letters=max_letters, requests=max_requests, seconds=timeout),
                 open_page=open_page,
             )
         )  # fmt: skip

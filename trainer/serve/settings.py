@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.model.sampling_schedule import Solver
 from xtts.trainer.synth.speaker import Engine
 
 _SHORTEST_TOKEN = 16
@@ -37,14 +39,23 @@ class ServerSettings:
     host: str = "127.0.0.1"
     port: int = 8000
     token: str | None = None
-    steps: tuple[int, ...] = (10, 4, 20)
-    """Numbers of Euler steps that a request may ask for, the default first."""
+    steps: tuple[int, ...] = (4, 10, 20)
+    """Numbers of evaluations that a request may ask for, the default first."""
+    solver: Solver = SynthesisOptions.solver
+    sway: float = SynthesisOptions.sway
+    """Solver and sway of requests that name none."""
+    guidance: float = 0.0
+    """Strength of guidance of every request."""
     engine: Engine | Literal["auto"] = "auto"
     vocoder: str = "griffinlim"
     recordings: tuple[Path, ...] = ()
     """Reference recordings, one per voice, for a model with voice latents."""
     limits: Limits = Limits()
     open_page: bool = False
+
+    def synthesis(self, steps: int) -> SynthesisOptions:
+        """Options for a number of evaluations; `LockstepError` if they do not go together."""
+        return SynthesisOptions(steps=steps, solver=self.solver, sway=self.sway, guidance=self.guidance)
 
 
 def is_loopback(host: str) -> bool:
@@ -57,7 +68,10 @@ def is_loopback(host: str) -> bool:
 
 
 def check_settings(settings: ServerSettings) -> None:
-    """Raise `LockstepError` for an address beyond this machine without a token, or a token that is easily guessed."""
+    """Raise `LockstepError` for what the server must not start with.
+
+    An address beyond this machine without a token, a token that is easily guessed, steps that the solver cannot take.
+    """
     token = settings.token
     if token is not None and (len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable())):
         raise LockstepError("--token", found=f"{len(token)} characters", expected=f"{_SHORTEST_TOKEN} or more of ASCII")
@@ -68,6 +82,8 @@ def check_settings(settings: ServerSettings) -> None:
         )  # fmt: skip
     if len(set(settings.steps)) < len(settings.steps):
         raise LockstepError("--steps", found="a number twice", expected="each once, the default first")
+    for steps in settings.steps:
+        settings.synthesis(steps)
 
 
 def listening_socket(settings: ServerSettings) -> socket.socket:

@@ -1,11 +1,13 @@
 """What a client sends to `/v1/audio/speech`, checked field by field, and how a refusal is told."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.model.sampling_schedule import Solver
 
 _MOST_SEED = 2**31 - 1
 _Choice = TypeVar("_Choice", str, int)
@@ -34,6 +36,8 @@ class Offer:
     voices: list[str]
     languages: list[str]
     steps: list[int]
+    synthesis: SynthesisOptions
+    """Of a request that asks for nothing else."""
     formats: list[str]
     sample_rate: int
     mel_channels: int
@@ -56,8 +60,19 @@ class SpeechRequest(BaseModel):
 
     language: str | None = None
     steps: Annotated[int, Field(ge=1, le=1000)] | None = None
+    solver: Solver | None = None
+    sway: Annotated[float, Field(ge=-1.0, le=1.75)] | None = None
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = SynthesisOptions.temperature
     seed: Annotated[int, Field(ge=0, le=_MOST_SEED)] = SynthesisOptions.seed
+
+    def options(self, offer: Offer) -> SynthesisOptions:
+        """What it is spoken with; `LockstepError` if its options do not go together."""
+        default = offer.synthesis
+        return replace(
+            default, steps=self.steps or default.steps, solver=self.solver or default.solver,
+            sway=default.sway if self.sway is None else self.sway,
+            temperature=self.temperature, speed=self.speed, seed=self.seed,
+        )  # fmt: skip
 
     @property
     def streams(self) -> bool:
@@ -76,7 +91,7 @@ def read_request(body: bytes, offer: Offer) -> SpeechRequest:
         raise RequestError(400, f"{_printable(param)}: {said}" if param else said, param=_printable(param)) from None
     if len(asked.input) > offer.letters:
         raise RequestError(400, f"input: {len(asked.input)} characters, at most {offer.letters}", param="input")
-    return asked.model_copy(
+    chosen = asked.model_copy(
         update={
             "voice": _chosen("voice", asked.voice, offer.voices),
             "language": _chosen("language", asked.language, offer.languages),
@@ -84,6 +99,11 @@ def read_request(body: bytes, offer: Offer) -> SpeechRequest:
             "response_format": _chosen("response_format", asked.response_format, offer.formats),
         }
     )
+    try:
+        chosen.options(offer)
+    except LockstepError as error:
+        raise RequestError(400, str(error).removeprefix("--"), param=error.where.removeprefix("--")) from None
+    return chosen
 
 
 def _chosen(param: str, asked: _Choice | None, offered: list[_Choice]) -> _Choice:

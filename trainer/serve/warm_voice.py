@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +53,8 @@ class WarmVoice:
         """Load the voice; `warn` gets what may be wrong with it, `tell` the engine's choice and long work."""
         check_vocoder(settings.vocoder)
         self.source = open_source(settings.checkpoint)
+        options = settings.synthesis(settings.steps[0])
+        self.source.check_guidance(guided=options.guided)
         self._mel_profile = self.source.voice.mel_profile
         self._recordings = _recordings(settings.recordings, self.source)
         self.offer = Offer(
@@ -60,6 +62,7 @@ class WarmVoice:
             voices=list(self._recordings) or self.source.speakers or [_ONLY_VOICE],
             languages=self.source.languages,
             steps=list(settings.steps),
+            synthesis=options,
             formats=available_formats(),
             sample_rate=self._mel_profile.sample_rate,
             mel_channels=self._mel_profile.mel_channels,
@@ -68,7 +71,6 @@ class WarmVoice:
         self._vocoder = make_vocoder(settings.vocoder, self._mel_profile, warn)
         self._narrators: dict[tuple[str, str], Narrator] = {}
         self._reference: str | None = None
-        options = SynthesisOptions(steps=settings.steps[0])
         if settings.engine == "auto":
             self.speaker = make_fastest_speaker(self.source, options, tell)
         else:
@@ -89,11 +91,11 @@ class WarmVoice:
 
     def _prepare_all(self) -> Iterator[Part]:
         for steps in self.offer.steps:
-            self.speaker.options = SynthesisOptions(steps=steps)
+            self.speaker.options = replace(self.offer.synthesis, steps=steps)
             self.speaker.trace(self.source.voice.ladder[-1])
         for steps in self.offer.steps:
             for place, shape in enumerate(ladder := self.source.voice.ladder):
-                self.speaker.options = SynthesisOptions(steps=steps)
+                self.speaker.options = replace(self.offer.synthesis, steps=steps)
                 self.speaker.prepare(shape)
                 if place == len(ladder) - 1:
                     self._prepared.append(steps)
@@ -108,9 +110,7 @@ class WarmVoice:
         assert request.language is not None
         assert request.steps is not None
         yield from self.prepare(request.steps)
-        options = SynthesisOptions(
-            steps=request.steps, temperature=request.temperature, speed=request.speed, seed=request.seed
-        )
+        options = request.options(self.offer)
         narrator = self._narrator(request.voice, request.language)
         encoder = make_encoder(request.response_format, self.offer.sample_rate, streams=request.streams)
         pieces, last = narrator.pieces(self._text(request, narrator, spoken)), False

@@ -1,7 +1,9 @@
 """`xtts-synth`: speech from a checkpoint. Heavy imports happen inside the commands."""
 
+from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 _MOST_SEED = 2**31 - 1
+_Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 class _Synth(DefaultCommandGroup):
@@ -29,11 +32,34 @@ checkpoint_option = click.option(
     metavar="DIR",
     help="A run folder, one checkpoint, or an exported folder.",
 )
-_steps_option = click.option("--steps", type=click.IntRange(1, 1000), default=10, help="Euler steps of the decoder.")
-_temperature_option = click.option(
-    "--temperature", type=click.FloatRange(0.0, 2.0), default=0.667, help="Deviation of the decoder's noise."
+solver_option = click.option(
+    "--solver", type=click.Choice(["euler", "midpoint", "heun"]), default="midpoint",
+    help="From noise to mel; a step of midpoint or heun is two evaluations.",
+)  # fmt: skip
+sway_option = click.option(
+    "--sway", type=click.FloatRange(-1.0, 1.75), default=0.0, help="Below 0: more of the steps near the noise."
 )
-_seed_option = click.option("--seed", type=click.IntRange(0, _MOST_SEED), default=0, help="Key of that noise.")
+guidance_option = click.option(
+    "--guidance", type=click.FloatRange(0.0, 20.0), default=0.0,
+    help="Emphasis on speaker, voice and language; above 0 an evaluation costs double.",
+)  # fmt: skip
+_SAMPLING = (
+    click.option(
+        "--steps", type=click.IntRange(1, 1000), default=4, help="Evaluations of the decoder, from noise to mel."
+    ),
+    solver_option,
+    sway_option,
+    guidance_option,
+)
+_NOISE = (
+    click.option("--temperature", type=click.FloatRange(0.0, 2.0), default=0.667, help="Deviation of the noise."),
+    click.option("--seed", type=click.IntRange(0, _MOST_SEED), default=0, help="Key of that noise."),
+)
+
+
+def _with_options(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    """Adds options of synthesis in this order; their names are the fields of `SynthesisOptions`."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
 @click.group(cls=_Synth)
@@ -48,10 +74,8 @@ def main() -> None:
 @click.option(
     "-o", "--out", type=_PATH, help="The wav, or the folder of --file for 0001.wav and so on.  [default: out.wav]"
 )
-@_steps_option
-@_temperature_option
+@_with_options(*_SAMPLING, *_NOISE)
 @click.option("--speed", type=click.FloatRange(0.25, 4.0), default=1.0, help="2 speaks twice as fast.")
-@_seed_option
 @click.option("--mel-out", type=_PATH, metavar="FILE.npy", help="The log-mel too, float32[T, M].")
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
 @click.option("--speaker", metavar="NAME", help="Of a corpus of several; the first where none is named.")
@@ -59,9 +83,9 @@ def main() -> None:
 @click.option("--speaker-wav", type=_PATH, metavar="REF", help="Whose voice, for a model with voice latents.")
 @click.option("--engine", type=click.Choice(["tensorflow", "onnx"]),
               help="What makes the mel.  [default: tensorflow; onnx for an ONNX folder]")  # fmt: skip
-def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | None, steps: int, temperature: float,
-          speed: float, seed: int, mel_out: Path | None, vocoder: str, speaker: str | None,
-          language: str | None, speaker_wav: Path | None, engine: "Engine | None") -> None:  # fmt: skip
+def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | None, mel_out: Path | None,
+          vocoder: str, speaker: str | None, language: str | None, speaker_wav: Path | None,
+          engine: "Engine | None", **synthesis: Any) -> None:  # fmt: skip  # noqa: ANN401 - by `_with_options`
     """Speak TEXT; this command needs no name."""
     with reported():
         from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -70,7 +94,7 @@ def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | Non
 
         if file is not None and out is None:
             raise LockstepError("--file", found="no -o", expected="-o FOLDER for 0001.wav and so on")
-        options = SynthesisOptions(steps=steps, temperature=temperature, speed=speed, seed=seed)
+        options = SynthesisOptions(**synthesis)
         speak_request(
             Request(
                 checkpoint=checkpoint, words=text, file=file, out=out or Path("out.wav"), mel_out=mel_out,
@@ -86,18 +110,16 @@ def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | Non
 @click.option("--split", type=click.Choice(["validation", "train"]), default="validation", help="Which of them.")
 @click.option("--limit", type=click.IntRange(1), default=100, help="Most sentences to speak; all recordings compete.")
 @click.option("--json", "json_file", type=_PATH, metavar="FILE.json", help="The figures of every sentence.")
-@_steps_option
-@_temperature_option
-@_seed_option
-def evaluate(checkpoint: Path, cache: Path | None, split: "Split", limit: int, json_file: Path | None, steps: int,
-             temperature: float, seed: int) -> None:  # fmt: skip
+@_with_options(*_SAMPLING, *_NOISE)
+def evaluate(checkpoint: Path, cache: Path | None, split: "Split", limit: int, json_file: Path | None,
+             **synthesis: Any) -> None:  # fmt: skip  # noqa: ANN401
     """Compare held-out sentences, spoken, with the recordings of all of them."""
     with reported():
         from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
         from xtts.trainer.synth.evaluate import EvaluationRequest
         from xtts.trainer.synth.evaluate import evaluate as run_evaluation
 
-        options = SynthesisOptions(steps=steps, temperature=temperature, seed=seed)
+        options = SynthesisOptions(**synthesis)
         run_evaluation(
             EvaluationRequest(
                 checkpoint=checkpoint, cache=cache, split=split, limit=limit, json_file=json_file, options=options
@@ -106,9 +128,9 @@ def evaluate(checkpoint: Path, cache: Path | None, split: "Split", limit: int, j
 
 
 _FORMAT_OPTIONS = {
-    "saved-model": ("steps",),
+    "saved-model": ("steps", "solver", "sway", "guidance"),
     "safetensors": ("license_name", "evaluation"),
-    "onnx": ("steps", "vocoder", "language", "speaker_wav"),
+    "onnx": ("steps", "solver", "sway", "guidance", "vocoder", "language", "speaker_wav"),
 }
 """The options of `export` that belong to each format."""
 
@@ -120,17 +142,18 @@ _FORMAT_OPTIONS = {
     "--format", "kind", type=click.Choice(list(_FORMAT_OPTIONS)), default="saved-model",
     help="For stock TensorFlow; for --ckpt and --init-from elsewhere, with a model card; for onnxruntime.",
 )  # fmt: skip
-@_steps_option
+@_with_options(*_SAMPLING)
 @click.option("--license", "license_name", metavar="ID", help="safetensors: for the card.  [default: not stated]")
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="safetensors: of evaluate --json.")
 @click.option("--vocoder", type=_PATH, metavar="FILE.onnx", help="onnx: to join, so that the graph gives samples.")
 @click.option("--language", metavar="CODE", help="onnx: the one that is spoken, of a model of several.")
 @click.option("--speaker-wav", type=_PATH, metavar="REF", help="onnx: its voice, of a model with voice latents.")
-def export(checkpoint: Path, out: Path, kind: str, steps: int, license_name: str | None, evaluation: Path | None,
-           vocoder: Path | None, language: str | None, speaker_wav: Path | None) -> None:  # fmt: skip
+def export(checkpoint: Path, out: Path, kind: str, license_name: str | None, evaluation: Path | None,
+           vocoder: Path | None, language: str | None, speaker_wav: Path | None, **synthesis: Any) -> None:  # fmt: skip  # noqa: ANN401
     """Write the model as a SavedModel, as a folder to pass on, or as an ONNX graph."""
     with reported():
         _refuse_options_of_other_formats(kind)
+        from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
         from xtts.trainer.synth.export.export_command import ExportRequest
         from xtts.trainer.synth.export.export_command import export as run_export
         from xtts.trainer.synth.export.model_card import CardOptions
@@ -138,7 +161,8 @@ def export(checkpoint: Path, out: Path, kind: str, steps: int, license_name: str
 
         card = CardOptions(license=license_name, evaluation=evaluation)
         onnx = OnnxOptions(vocoder=vocoder, language=language, speaker_wav=speaker_wav)
-        run_export(ExportRequest(checkpoint=checkpoint, out=out, format=kind, steps=steps, card=card, onnx=onnx))
+        options = SynthesisOptions(**synthesis)
+        run_export(ExportRequest(checkpoint=checkpoint, out=out, format=kind, synthesis=options, card=card, onnx=onnx))
 
 
 def _refuse_options_of_other_formats(kind: str) -> None:

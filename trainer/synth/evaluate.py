@@ -66,6 +66,7 @@ def evaluate(request: EvaluationRequest, console: Console | None = None) -> Eval
     if request.json_file is not None:
         check_file(request.json_file, ".json", "--json")
     source = open_source(request.checkpoint)
+    source.check_guidance(guided=request.options.guided)
     cache = request.cache or source.cache or Path(DEFAULT_CACHE)
     clips = competing_clips(cache, source.voice, request.split)
     console, began = console or Console(width=None if os.isatty(1) else 120), time.perf_counter()

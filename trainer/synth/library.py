@@ -10,6 +10,7 @@ from xtts.shared.cache.cache_spec import Split
 from xtts.shared.text.text_normalization import expand
 from xtts.trainer.evaluation.figures import Figures, mean_figures
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.model.sampling_schedule import Solver
 from xtts.trainer.synth.engines import make_speaker
 from xtts.trainer.synth.evaluate import EvaluationRequest, evaluate
 from xtts.trainer.synth.input_texts import Text, check_speakable
@@ -59,7 +60,10 @@ def load_voice(
     language: str | None = None,
     speaker_wav: str | PathLike[str] | None = None,
     vocoder: str = GRIFFIN_LIM,
-    steps: int = 10,
+    steps: int = SynthesisOptions.steps,
+    solver: Solver = SynthesisOptions.solver,
+    sway: float = SynthesisOptions.sway,
+    guidance: float = 0.0,
     temperature: float = 0.667,
     speed: float = 1.0,
     seed: int = 0,
@@ -76,7 +80,11 @@ def load_voice(
         speaker_wav: Recording of the voice to imitate; required for a model with voice latents. At least one second
             of one speaker, as wav, flac, ogg or mp3.
         vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples.
-        steps: Euler steps of the decoder.
+        steps: Evaluations of the decoder's vector field (NFE): one a step of "euler", two of "midpoint" or "heun".
+        solver: "euler", "midpoint" or "heun".
+        sway: -1 to 1.75; below 0 for more of the steps near the noise.
+        guidance: Emphasis on speaker, voice and language, 0 to 20; above 0 an evaluation costs double. For a model of
+            several, trained with `model.condition_dropout`.
         temperature: Standard deviation of the decoder's noise, 0 to 2.
         speed: 2 speaks twice as fast.
         seed: Key of the noise.
@@ -91,7 +99,9 @@ def load_voice(
     source.speaker_number(speaker)  # raises for an unknown name
     source.language(language)
     recording = read_recording(None if speaker_wav is None else Path(speaker_wav), source)
-    options = SynthesisOptions(steps=steps, temperature=temperature, speed=speed, seed=seed)
+    options = SynthesisOptions(
+        steps=steps, solver=solver, sway=sway, guidance=guidance, temperature=temperature, speed=speed, seed=seed
+    )
     to_sound = make_vocoder(vocoder, source.voice.mel_profile, warnings.warn)
     model = make_speaker(source, options, engine, tell=lambda _: None)
     narrator = make_narrator(source, model, vocoder=to_sound, name=speaker, language=language, recording=recording)
@@ -104,7 +114,10 @@ def evaluate_checkpoint(
     cache: str | PathLike[str] | None = None,
     split: Split = "validation",
     limit: int = 100,
-    steps: int = 10,
+    steps: int = SynthesisOptions.steps,
+    solver: Solver = SynthesisOptions.solver,
+    sway: float = SynthesisOptions.sway,
+    guidance: float = 0.0,
     temperature: float = 0.667,
     seed: int = 0,
     quiet: bool = True,
@@ -116,7 +129,11 @@ def evaluate_checkpoint(
         cache: Cache with the sentences (default: the cache of the run).
         split: Split of the cache.
         limit: Most sentences to speak; they are compared with all recordings.
-        steps: Euler steps of the decoder.
+        steps: Evaluations of the decoder's vector field (NFE): one a step of "euler", two of "midpoint" or "heun".
+        solver: "euler", "midpoint" or "heun".
+        sway: -1 to 1.75; below 0 for more of the steps near the noise.
+        guidance: Emphasis on speaker, voice and language, 0 to 20; above 0 an evaluation costs double. For a model of
+            several, trained with `model.condition_dropout`.
         temperature: Standard deviation of the decoder's noise, 0 to 2.
         seed: Key of the noise.
         quiet: Print no table.
@@ -128,9 +145,12 @@ def evaluate_checkpoint(
     Raises:
         LockstepError: The checkpoint or the cache cannot be used, or the split has fewer than two sentences.
     """
+    options = SynthesisOptions(
+        steps=steps, solver=solver, sway=sway, guidance=guidance, temperature=temperature, seed=seed
+    )
     request = EvaluationRequest(
         checkpoint=Path(checkpoint), cache=None if cache is None else Path(cache), split=split, limit=limit,
-        json_file=None, options=SynthesisOptions(steps=steps, temperature=temperature, seed=seed),
+        json_file=None, options=options,
     )  # fmt: skip
     done = evaluate(request, Console(quiet=True) if quiet else None)
     return {name: mean_figures(sentences) for name, sentences in done.systems.items()}

@@ -8,7 +8,7 @@ import numpy as np
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
-from xtts.trainer.synth.onnx_names import MEL, NOISE, STEPS
+from xtts.trainer.synth.onnx_names import GUIDANCE, MEL, NOISE, SCHEDULE
 from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
 from xtts.trainer.synth.speaker import Clock, Engine, Utterance
 from xtts.trainer.synth.voice_source import Source
@@ -35,6 +35,7 @@ class OnnxSpeaker:
         began = time.perf_counter()
         self._session = open_session(graph, where, threads=_THREADS)
         self._tables = self._check_inputs()
+        self._takes_guidance = GUIDANCE in self._optional_inputs()
         self._run([1], 0, 0, 0)
         self.clock.compile_seconds = time.perf_counter() - began
 
@@ -70,9 +71,13 @@ class OnnxSpeaker:
             "x_length": np.array([len(ids)], np.int64),
             "noise_scale": np.array([self.options.temperature], np.float32),
             "length_scale": np.array([1.0 / self.options.speed], np.float32),
-            STEPS: np.array([self.options.steps], np.int64),
+            SCHEDULE: self.options.schedule,
             NOISE: noise,
         }
+        if self._takes_guidance:
+            given[GUIDANCE] = np.array([self.options.guidance], np.float32)
+        else:
+            self.source.check_guidance(guided=self.options.guided)
         rows = {"sid": np.array([speaker], np.int64), "language": np.array([language], np.int64)}
         try:
             mel: np.ndarray = self._session.run([MEL], given | {name: rows[name] for name in self._tables})[0]
@@ -91,13 +96,16 @@ class OnnxSpeaker:
                 fix="export it without --vocoder, and name the vocoder when you speak: --vocoder onnx:FILE",
             )  # fmt: skip
         inputs = {part.name for part in self._session.get_inputs()}
-        optional = {part.name for part in self._session.get_overridable_initializers()}
-        if not (_REQUIRED <= inputs <= _REQUIRED | _TABLES and {STEPS, NOISE} <= optional):
+        optional = self._optional_inputs()
+        if not (_REQUIRED <= inputs <= _REQUIRED | _TABLES and {SCHEDULE, NOISE} <= optional):
             raise LockstepError(
                 self.where, found=f"a graph of {', '.join(sorted(inputs | optional))}",
                 expected="one that xtts-synth export --format onnx has written", fix="export it again",
             )  # fmt: skip
         return inputs & _TABLES
+
+    def _optional_inputs(self) -> set[str]:
+        return {part.name for part in self._session.get_overridable_initializers()}
 
     def _check_mel(self, mel: np.ndarray) -> None:
         shape = list(mel.shape)

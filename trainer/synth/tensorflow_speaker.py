@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -11,6 +12,7 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
+from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.synth.reference_recording import split_crops
 from xtts.trainer.synth.speaker import Clock, Engine, Utterance
 from xtts.trainer.synth.voice_source import Source
@@ -40,6 +42,11 @@ def load_model(source: Source) -> AcousticModel:
     return model
 
 
+def sampling_signature(steps: int) -> list[tf.TensorSpec]:
+    """The locked signature of a number of evaluations: schedule float32[steps, 3], guidance float32[]."""
+    return [tf.TensorSpec([steps, 3], tf.float32, "schedule"), tf.TensorSpec([], tf.float32, "guidance")]
+
+
 def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
     """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, the conditioning.
 
@@ -64,13 +71,17 @@ def reference_signature(source: Source) -> list[tf.TensorSpec]:
     return [tf.TensorSpec(shape, tf.float32, "reference"), tf.TensorSpec([1], tf.int32, "reference_length")]
 
 
-def generator(model: AcousticModel, frames: int, steps: int, conditioning: Sequence[str]) -> Callable[..., Generated]:
-    """Function of the tensors of `generate_signature` that generates T = `frames` frames in `steps` Euler steps.
+def generator(
+    model: AcousticModel, frames: int, conditioning: Sequence[str], *, guided: bool
+) -> Callable[..., Generated]:
+    """Function of the tensors of `sampling_signature` and `generate_signature` that generates T = `frames` frames.
 
-    conditioning: the inputs after the scalars, as in `Source.conditioning`.
+    conditioning: the inputs after the scalars, as in `Source.conditioning`; guided: whether guidance has an effect.
     """
 
     def generate(
+        schedule: tf.Tensor,
+        guidance: tf.Tensor,
         tokens: tf.Tensor,
         token_length: tf.Tensor,
         temperature: tf.Tensor,
@@ -79,9 +90,9 @@ def generator(model: AcousticModel, frames: int, steps: int, conditioning: Seque
         *given: tf.Tensor,
     ) -> Generated:
         noise = tf.random.stateless_normal([1, frames, model.mel_channels], seed)
+        sampling = Sampling(schedule, guidance, copies=2) if guided else Sampling(schedule)
         mel, mel_length, _ = model.generate(
-            tokens, token_length, noise=noise, steps=steps,
-            temperature=temperature, speed=speed,
+            tokens, token_length, noise=noise, sampling=sampling, temperature=temperature, speed=speed,
             conditioning=Conditioning(**dict(zip(conditioning, given, strict=True))),
         )  # fmt: skip
         return mel, mel_length
@@ -103,8 +114,19 @@ def mean_latents(encode: Callable[..., tf.Tensor], mel: np.ndarray, frames: int,
     return mean
 
 
+class _Program(NamedTuple):
+    """What decides a compiled function."""
+
+    steps: int
+    guided: bool
+    shape: Shape
+
+
 class TensorFlowSpeaker:
-    """Speaks with a checkpoint or a folder of safetensors; another number of steps has its own compiled functions."""
+    """Speaks with a checkpoint or a folder of safetensors.
+
+    Another number of steps has its own compiled functions, and so has guidance.
+    """
 
     engine: Engine = "tensorflow"
 
@@ -112,16 +134,16 @@ class TensorFlowSpeaker:
         self.source, self.voice, self.options = source, source.voice, options
         self.model = load_model(source)
         self.clock = Clock()
-        self._traced: dict[tuple[int, Shape], Callable[..., Generated]] = {}
-        self._ready: dict[tuple[int, Shape], Callable[..., Generated]] = {}
+        self._traced: dict[_Program, Callable[..., Generated]] = {}
+        self._ready: dict[_Program, Callable[..., Generated]] = {}
         self._latents: tf.Tensor | None = None
         # Traced first: XLA's cache identifies a function by its trace order.
         self._encode_reference = self._trace_reference_encoder() if source.model.voice_latents else None
 
     @property
     def compiled_shapes(self) -> list[Shape]:
-        """The shapes in use so far, each compiled or loaded once for a number of steps."""
-        return [shape for _, shape in self._ready]
+        """The shapes in use so far, each compiled or loaded once for a number of steps, with or without guidance."""
+        return [program.shape for program in self._ready]
 
     def trace(self, largest: Shape) -> None:
         """Trace the shapes up to `largest` for the steps of `options`, if that has not been done (0.3 s each).
@@ -129,12 +151,12 @@ class TensorFlowSpeaker:
         XLA's cache identifies a function by its trace order, so smaller shapes are always traced.
         """
         for shape in self.voice.ladder[: self.voice.ladder.index(largest) + 1]:
-            if (self.options.steps, shape) not in self._traced:
-                self._traced[self.options.steps, shape] = self._trace(shape)
+            if (program := self._program(shape)) not in self._traced:
+                self._traced[program] = self._trace(program)
 
     def prepare(self, shape: Shape) -> None:
         """Compile or load the function of a shape for the steps of `options`, if that has not been done."""
-        if (self.options.steps, shape) not in self._ready:
+        if self._program(shape) not in self._ready:
             self._compile(shape)
 
     def readiness(self) -> str:
@@ -165,7 +187,7 @@ class TensorFlowSpeaker:
             shape = next((larger for larger in longer if larger.frames >= frames), longer[-1])
 
     def _run(self, shape: Shape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, int]:
-        function = self._ready.get((self.options.steps, shape)) or self._compile(shape)
+        function = self._ready.get(self._program(shape)) or self._compile(shape)
         began = time.perf_counter()
         mel, mel_length = function(*arguments)
         found = mel[0].numpy(), int(mel_length[0].numpy())
@@ -176,16 +198,21 @@ class TensorFlowSpeaker:
         """The compiled function of a shape; an empty text is spoken once, so that no real one waits."""
         began = time.perf_counter()
         self.trace(shape)
-        function = self._traced[self.options.steps, shape]
+        function = self._traced[self._program(shape)]
         function(*self._arguments(shape, [], 0, 0, 0))
         self.clock.compile_seconds += time.perf_counter() - began
-        self._ready[self.options.steps, shape] = function
+        self._ready[self._program(shape)] = function
         return function
 
-    def _trace(self, shape: Shape) -> Callable[..., Generated]:
+    def _program(self, shape: Shape) -> _Program:
+        return _Program(self.options.steps, self.options.guided, shape)
+
+    def _trace(self, program: _Program) -> Callable[..., Generated]:
+        self.source.check_guidance(guided=program.guided)
+        shape = program.shape
         function = tf.function(
-            generator(self.model, shape.frames, self.options.steps, self.source.conditioning),
-            input_signature=generate_signature(self.source, shape.tokens),
+            generator(self.model, shape.frames, self.source.conditioning, guided=program.guided),
+            input_signature=[*sampling_signature(program.steps), *generate_signature(self.source, shape.tokens)],
             jit_compile=True,
         )
         traced: Callable[..., Generated] = function.get_concrete_function()
@@ -202,6 +229,8 @@ class TensorFlowSpeaker:
         tokens = np.zeros([1, shape.tokens], np.int32)
         tokens[0, : len(ids)] = ids
         values: list[tf.Tensor] = [
+            tf.constant(self.options.schedule),
+            tf.constant(self.options.guidance, tf.float32),
             tf.constant(tokens),
             tf.constant([len(ids)], tf.int32),
             tf.constant(self.options.temperature, tf.float32),

@@ -1,9 +1,11 @@
 """The acoustic model: static shapes, determinism, learning, generation."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import tensorflow as tf
-from four_clips import CHANNELS, KEYS, VOCABULARY, clips, evaluate, losses, moved, sizes, small_model
+from four_clips import CHANNELS, EULER, KEYS, VOCABULARY, clips, evaluate, losses, moved, sizes, small_model
 
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, decays
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
@@ -131,7 +133,7 @@ def test_generates_inside_xla(speakers):
     @tf.function(jit_compile=True)
     def speak(ids, token_length, temperature, speed):
         noise = tf.random.stateless_normal([4, 64, CHANNELS], [1, 2])
-        options = {"noise": noise, "steps": 3, "temperature": temperature, "speed": speed}
+        options = {"noise": noise, "sampling": EULER, "temperature": temperature, "speed": speed}
         speaker = tf.constant([0, 1, 2, 0]) if speakers > 1 else None
         return model.generate(ids, token_length, conditioning=Conditioning(speaker=speaker), **options)
 
@@ -165,7 +167,8 @@ def test_the_language_changes_what_is_said_and_one_language_costs_nothing():
 def test_synthesis_is_given_the_language_by_number():
     model = moved(small_model(languages=2, seed=9))
     scalars = tf.constant(0.0), tf.constant(1.0), tf.constant([1, 2])
-    speak, tokens = generator(model, 64, 2, ["language"]), (tf.constant(clips()[0][:1]), tf.constant([9]))
+    speak = partial(generator(model, 64, ["language"], guided=False), EULER.schedule, tf.constant(0.0))
+    tokens = tf.constant(clips()[0][:1]), tf.constant([9])
     first, second, again = (speak(*tokens, *scalars, tf.constant([language]))[0] for language in (0, 1, 0))
     assert np.abs(first - second).max() > 1e-3
     np.testing.assert_array_equal(first, again)

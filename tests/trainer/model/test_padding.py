@@ -7,7 +7,10 @@ import pytest
 import tensorflow as tf
 from four_clips import KEYS, clips, evaluate, losses, small_model
 
-PLAIN, VOICE = {}, {"voice_latents": 4, "voice_width": 16, "dropout": 0.0}
+from xtts.trainer.model.conditioning import Conditioning, drop_conditions
+from xtts.trainer.model.random_numbers import fold_seed
+
+PLAIN, VOICE = {}, {"voice_latents": 4, "voice_width": 16, "dropout": 0.0, "condition_dropout": 0.5}
 MODELS = pytest.mark.parametrize("changes", [PLAIN, VOICE], ids=["plain", "voice"])
 
 
@@ -22,6 +25,12 @@ def _wakened(changes):
 def wakened_model(changes=PLAIN):
     """A model whose zero-initialised weights are moved, so that every path carries values and gradients."""
     return _wakened(tuple(changes.items()))
+
+
+def test_some_of_the_clips_here_have_a_voice_and_some_the_null_condition():
+    seed = tf.constant(arguments_of(VOICE)[-1])
+    dropped = drop_conditions(Conditioning(), 0.5, tf.constant(clips()[3]), fold_seed(seed, 3)).dropped.numpy()
+    assert set(dropped[[0, 1, 3]]) == {True, False}
 
 
 def arguments_of(changes, **bucket):

@@ -10,6 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from server_process import LONG, XTTS_SYNTH
 
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.serve.speech_requests import Offer, RequestError, read_request
+
 HELLO = {"input": "hello", "response_format": "wav", "speed": 4.0}
 MUCH = HELLO | {"input": LONG}
 DEEP = b'{"input":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
@@ -32,7 +35,9 @@ DEEP = b'{"input":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
         (HELLO | {"speed": 9}, "speed", "less than or equal to 4"),
         (b'{"input": "a", "speed": NaN}', "speed", "finite"),
         (HELLO | {"speed": "1"}, "speed", "valid number"),
-        (HELLO | {"steps": 3}, "steps", "3 is not one of 2, 1"),
+        (HELLO | {"steps": 3}, "steps", "3 is not one of 2, 4"),
+        (HELLO | {"solver": "rk45"}, "solver", "'euler', 'midpoint' or 'heun'"),
+        (HELLO | {"sway": -2}, "sway", "greater than or equal to -1"),
         (HELLO | {"seed": -1}, "seed", "greater than or equal to 0"),
         (HELLO | {"seed": 10**30}, "seed", "less than or equal to"),
         (HELLO | {"temperature": 99}, "temperature", "less than or equal to 2"),
@@ -100,7 +105,7 @@ def test_answers_carry_headers_for_browsers(server):
 def test_what_there_is_to_choose_from(server):
     offer = server.get("/voices").json
     assert offer["voices"] == [{"id": "default", "name": "default"}]
-    assert (offer["languages"], offer["steps"], offer["sample_rate"]) == (["en"], [2, 1], 22_050)
+    assert (offer["languages"], offer["steps"], offer["sample_rate"]) == (["en"], [2, 4], 22_050)
 
 
 def leave_early(server, content, wait):
@@ -194,6 +199,8 @@ def test_time_runs_out_a_token_is_asked_for_and_sigterm_stops(start_server):
         (["--host", "no.such.host.invalid"], "error: --host: 'no.such.host.invalid' has no address"),
         (["--token", "short"], "error: --token: 5 characters, expected 16 or more of ASCII"),
         (["--steps", "2", "--steps", "2"], "error: --steps: a number twice"),
+        (["--steps", "5"], "error: --steps: 5 with --solver midpoint, expected a multiple of 2"),
+        (["--guidance", "1"], "has one voice and one language: there is nothing to guide, expected no --guidance"),
         (["--vocoder", "wavenet"], "expected griffinlim or onnx:FILE"),
         (["--speaker-wav", "a.wav"], "was trained without voice latents"),
     ],
@@ -211,3 +218,15 @@ def test_a_port_that_is_taken_is_said(finished_run, server):
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 2
     assert f"error: --port {server.port}: cannot be used (Address already in use)" in done.stderr
+
+
+def test_a_request_whose_steps_do_not_fit_its_solver_is_told_so():
+    offer = Offer(
+        model="a", voices=["default"], languages=["en"], steps=[3], synthesis=SynthesisOptions(steps=3, solver="euler"),
+        formats=["wav"], sample_rate=22_050, mel_channels=80, letters=100,
+    )  # fmt: skip
+    assert read_request(b'{"input": "a", "response_format": "wav"}', offer).options(offer).steps == 3
+    with pytest.raises(RequestError) as caught:
+        read_request(b'{"input": "a", "response_format": "wav", "solver": "heun"}', offer)
+    assert (caught.value.status, caught.value.param) == (400, "steps")
+    assert "3 with --solver heun, expected a multiple of 2" in caught.value.message

@@ -80,14 +80,14 @@ def test_thirty_two_at_once_have_them_with_tensorflow_too(tensorflow_server, spo
 def test_nothing_is_compiled_twice(tensorflow_server, start_server, compile_cache):
     """The server has every shape ready or makes it ready once; the next start loads all of it."""
     server = tensorflow_server
-    server.post(FAST | {"input": HELLO, "steps": 1})  # waits until the second number of steps is ready
+    server.post(FAST | {"input": HELLO, "steps": 4})  # waits until the second number of steps is ready
     before = server.metric("xtts_compile_seconds_total")
-    for steps in (1, 2):
+    for steps in (4, 2):
         assert server.post(FAST | {"input": LONG, "steps": steps}).status == 200
     assert server.metric("xtts_compile_seconds_total") == before > 0
     compiled = sorted(compile_cache.rglob("xla_compile_cache*"))
     with start_server("--engine", "tensorflow") as client:
-        assert client.post(FAST | {"input": HELLO, "steps": 1}).status == 200
+        assert client.post(FAST | {"input": HELLO, "steps": 4}).status == 200
     assert compiled == sorted(compile_cache.rglob("xla_compile_cache*"))
     assert len(compiled) >= 4
 
@@ -123,13 +123,14 @@ def test_without_a_format_it_is_mp3_as_clients_expect(server):
     assert soundfile.info(io.BytesIO(answer.body)).format == "MP3"
 
 
-def test_speed_and_steps_change_the_speech(server):
+def test_speed_steps_solver_and_sway_change_the_speech(server):
     def seconds(**more):
         return len(server.post({"input": HELLO, "response_format": "wav"} | more).body)
 
     assert seconds(speed=4.0) < seconds()
-    a, b = (server.post({"input": HELLO, "response_format": "wav", "steps": steps}).body for steps in (1, 2))
-    assert a != b
+    changes = ({}, {"steps": 4}, {"solver": "heun"}, {"steps": 4, "sway": -1.0})
+    spoken = [server.post({"input": HELLO, "response_format": "wav"} | change).body for change in changes]
+    assert len(set(spoken)) == len(changes)
 
 
 def test_the_mel_belongs_to_the_answer(server, hello_by_command):

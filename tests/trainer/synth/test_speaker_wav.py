@@ -97,7 +97,7 @@ def test_the_voice_is_the_mean_of_the_crops(speaker):
 
 
 def test_stock_tensorflow_encodes_a_reference_and_speaks(source, speaker, run, tmp_path):
-    export(ExportRequest(checkpoint=run, out=tmp_path / "exported", steps=DEFAULT_OPTIONS.steps))
+    export(ExportRequest(checkpoint=run, out=tmp_path / "exported", synthesis=DEFAULT_OPTIONS))
     signatures = tf.saved_model.load(str(tmp_path / "exported/model")).signatures
     crop = np.random.default_rng(1).normal(-5, 2, [1, FRAMES, 80]).astype(np.float32)
     voice = signatures["encode_reference"](reference=tf.constant(crop), reference_length=tf.constant([FRAMES]))["voice"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.export.model_card import CardOptions, write_card_folder
 from xtts.trainer.synth.export.onnx_model import OnnxOptions, save_onnx
 from xtts.trainer.synth.export.saved_model import save_model
@@ -24,7 +25,8 @@ class ExportRequest:
 
     checkpoint: Path
     out: Path
-    steps: int
+    synthesis: SynthesisOptions
+    """Steps, solver, sway and guidance of a SavedModel, and of an ONNX graph where those inputs are left out."""
     format: str = SAVED_MODEL
     card: CardOptions = field(default_factory=CardOptions)
     onnx: OnnxOptions = field(default_factory=OnnxOptions)
@@ -62,5 +64,5 @@ def _save(source: Source, folder: Path, request: ExportRequest) -> str:
         card = write_card_folder(source, folder, name=request.out.resolve().name, options=request.card)
         return f"safetensors; its card is {request.out / card}"
     if request.format == ONNX:
-        return save_onnx(source, folder, steps=request.steps, options=request.onnx)
-    return save_model(source, folder, steps=request.steps)
+        return save_onnx(source, folder, synthesis=request.synthesis, options=request.onnx)
+    return save_model(source, folder, options=request.synthesis)

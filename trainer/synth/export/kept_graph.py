@@ -32,7 +32,7 @@ def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
             path.touch()
             return data[_DIGEST_BYTES:]
     tell(f"{source.checkpoint}: exporting an ONNX graph, once")
-    graph = make_graph(source, steps=SynthesisOptions.steps, options=OnnxOptions()).data
+    graph = make_graph(source, synthesis=SynthesisOptions(), options=OnnxOptions()).data
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.write(path, hashlib.sha256(graph).digest() + graph)

@@ -11,10 +11,12 @@ import onnx
 import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.synth.export.joined_vocoder import OPSET
-from xtts.trainer.synth.onnx_names import MEL, NOISE, STEPS
+from xtts.trainer.synth.onnx_names import GUIDANCE, MEL, NOISE, SCHEDULE
 from xtts.trainer.synth.onnx_runtime import first_line
 from xtts.trainer.synth.tensorflow_speaker import mean_latents
 from xtts.trainer.synth.voice_source import Source
@@ -32,8 +34,9 @@ _TABLES = {"speaker": "sid", "language": "language"}
 
 
 def convert_model(
-    model: AcousticModel, source: Source, *, steps: int, language: str | None, reference: np.ndarray | None
-) -> onnx.ModelProto:
+    model: AcousticModel, source: Source, *, options: SynthesisOptions, language: str | None,
+    reference: np.ndarray | None,
+) -> onnx.ModelProto:  # fmt: skip
     """The graph from `INPUTS` to `mel` float32[1, M, T], natural-log magnitude, with the weights inside.
 
     The input `noise`, standard normal, ends the speech at its F frames. Where it is left out, noise is drawn inside,
@@ -42,7 +45,7 @@ def convert_model(
     Args:
         model: With the weights to speak with.
         source: Where it is from.
-        steps: Euler steps of the decoder where the input `steps` is left out.
+        options: Their schedule and guidance are used where those inputs are left out.
         language: The language to fix in a model of several, which then has no input for it.
         reference: Log-mel float32[F, M] of the voice of a model with voice latents, fixed in the graph.
 
@@ -59,14 +62,17 @@ def convert_model(
     for field in source.conditioning:
         if field not in fixed:
             signature[_TABLES[field]] = tf.TensorSpec([1], tf.int64, _TABLES[field])
-    signature[STEPS] = tf.TensorSpec([1], tf.int64, STEPS)
+    defaults = {SCHEDULE: options.schedule, NOISE: np.zeros([1, 0, model.mel_channels], np.float32)}
+    signature[SCHEDULE] = tf.TensorSpec([None, 3], tf.float32, SCHEDULE)
     signature[NOISE] = tf.TensorSpec([1, None, model.mel_channels], tf.float32, NOISE)
+    if model.condition_dropout:
+        defaults[GUIDANCE] = np.array([options.guidance], np.float32)
+        signature[GUIDANCE] = tf.TensorSpec([1], tf.float32, GUIDANCE)
     longest = source.voice.ladder[-1].frames
     speak = tf.function(
         _speak(model, longest=longest, fixed=fixed, names=list(signature)), input_signature=[*signature.values()]
     )
     graph = _converted(speak)
-    defaults = {STEPS: np.array([steps], np.int64), NOISE: np.zeros([1, 0, model.mel_channels], np.float32)}
     # An input that is a weight of the same name as well may be left out; runtimes do not list it as an input.
     graph.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in defaults.items())
     return graph
@@ -85,17 +91,25 @@ def _speak(
         chosen = {field: tf.cast(given[name], tf.int32) for field, name in _TABLES.items() if name in given}
         # Made here: a tensor from outside would become an input of the graph.
         conditioning = Conditioning(**chosen, **{field: tf.constant(value) for field, value in fixed.items()})
+        sampling = _sampling(given)
+        tokens, token_length, conditioning = sampling.with_null(tokens, tf.shape(tokens)[1:], conditioning)
         timed = model.time_tokens(
-            tokens, tf.shape(tokens)[1:], longest=longest, speed=1.0 / given["length_scale"][0],
-            conditioning=conditioning,
-        )  # fmt: skip
-        mel_length = tf.reduce_sum(timed.durations, axis=1)
+            tokens, token_length, longest=longest, speed=1.0 / given["length_scale"][0], conditioning=conditioning
+        )
+        mel_length = tf.reduce_sum(timed.durations[0])[tf.newaxis]
         noise = _noise(given[NOISE], mel_length[0]) * given["noise_scale"][0]
-        steps = tf.cast(given[STEPS][0], tf.int32)
-        mel = model.speak_tokens(timed, mel_length, noise, steps=steps, conditioning=conditioning)
+        mel = model.speak_tokens(timed, mel_length, noise, sampling=sampling, conditioning=conditioning)
         return {MEL: tf.transpose(mel, [0, 2, 1])}
 
     return speak
+
+
+def _sampling(given: dict[str, tf.Tensor]) -> Sampling:
+    """Schedule and guidance; without guidance the null condition costs nothing."""
+    if GUIDANCE not in given:
+        return Sampling(given[SCHEDULE])
+    guidance = given[GUIDANCE][0]
+    return Sampling(given[SCHEDULE], guidance, copies=tf.where(guidance > 0.0, 2, 1))
 
 
 def _noise(given: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from xtts.shared.errors import LockstepError, warn
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.run.model_folder import GRAPH_FILE, write_description
 from xtts.trainer.synth.export.joined_vocoder import join, load_joinable
 from xtts.trainer.synth.export.onnx_tokens import metadata, tokens_file
-from xtts.trainer.synth.onnx_names import MEL, NOISE, STEPS
+from xtts.trainer.synth.onnx_names import GUIDANCE, MEL, NOISE, SCHEDULE
 from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
 from xtts.trainer.synth.reference_recording import read_recording
 from xtts.trainer.synth.voice_source import Source
@@ -38,13 +39,13 @@ class OnnxOptions:
     """The voice of a model with voice latents, fixed in the graph."""
 
 
-def save_onnx(source: Source, folder: Path, *, steps: int, options: OnnxOptions) -> str:
+def save_onnx(source: Source, folder: Path, *, synthesis: SynthesisOptions, options: OnnxOptions) -> str:
     """Write `model.onnx`, `tokens.txt` and what Lockstep speaks with it into a folder; a line that says what they are.
 
     Raises:
         LockstepError: As in `make_graph`.
     """
-    graph = make_graph(source, steps=steps, options=options)
+    graph = make_graph(source, synthesis=synthesis, options=options)
     (folder / GRAPH_FILE).write_bytes(graph.data)
     (folder / TOKENS_FILE).write_text(tokens_file(source.voice.symbol_table), encoding="utf-8")
     write_description(folder, config=source.config(), voice=source.voice, language=options.language)
@@ -58,13 +59,14 @@ class Graph(NamedTuple):
     described: str
 
 
-def make_graph(source: Source, *, steps: int, options: OnnxOptions) -> Graph:
-    """The model as one graph, with its metadata.
+def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOptions) -> Graph:
+    """The model as one graph, with its metadata; synthesis: what it does where those inputs are left out.
 
     Raises:
         LockstepError: A package is missing, the vocoder is unusable, or the graph gets too large.
     """
     _check_packages()
+    source.check_guidance(guided=synthesis.guided)
     profile = source.voice.mel_profile
     reference = read_recording(options.speaker_wav, source)
     language = source.language(options.language)
@@ -73,15 +75,15 @@ def make_graph(source: Source, *, steps: int, options: OnnxOptions) -> Graph:
     with tensorflow_import():
         from xtts.trainer.synth.export.onnx_graph import convert_model
         from xtts.trainer.synth.tensorflow_speaker import load_model
-    graph = convert_model(load_model(source), source, steps=steps, language=fixed, reference=reference)
+    graph = convert_model(load_model(source), source, options=synthesis, language=fixed, reference=reference)
     if vocoder is not None:
         graph = join(graph, MEL, vocoder, profile.mel_channels)
     import onnx
 
     graph.producer_name = "lockstep-tts"
-    onnx.helper.set_model_props(graph, metadata(source.voice, language=language, steps=steps))
-    inputs = ", ".join(entry.name for entry in graph.graph.input if entry.name not in (STEPS, NOISE))
-    described = f"an ONNX graph from {inputs} to {graph.graph.output[0].name}, {steps} steps"
+    onnx.helper.set_model_props(graph, metadata(source.voice, language=language, steps=synthesis.steps))
+    inputs = ", ".join(entry.name for entry in graph.graph.input if entry.name not in (SCHEDULE, GUIDANCE, NOISE))
+    described = f"an ONNX graph from {inputs} to {graph.graph.output[0].name}, {synthesis.steps} steps"
     return Graph(_tried(graph), described)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -21,8 +22,10 @@ def signature_name(shape: Shape) -> str:
     return f"speak_{shape.tokens}_{shape.frames}"
 
 
-def save_model(source: Source, folder: Path, *, steps: int) -> str:
+def save_model(source: Source, folder: Path, *, options: SynthesisOptions) -> str:
     """One signature for each shape; `serving_default` is the largest. Returns a line that says what it is.
+
+    options: only steps, solver, sway and guidance, all fixed in the program.
 
     tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2]
     (, speaker: int32[1] or voice: float32[1, N, D])(, language: int32[1]) -> mel: float32[1, T, M], natural-log
@@ -34,13 +37,15 @@ def save_model(source: Source, folder: Path, *, steps: int) -> str:
 
         from xtts.trainer.synth.tensorflow_speaker import generate_signature, generator, load_model, reference_signature
 
+    source.check_guidance(guided=options.guided)
     model = load_model(source)
     module = tf.Module()
     module.weights = list(model.trainable_variables)
     signatures = {}
     for shape in source.voice.ladder:
+        generate = generator(model, shape.frames, source.conditioning, guided=options.guided)
         speak = tf.function(
-            _named(generator(model, shape.frames, steps, source.conditioning)),
+            _named(generate, options),
             input_signature=generate_signature(source, shape.tokens),
         )
         signatures[signature_name(shape)] = speak.get_concrete_function()
@@ -56,14 +61,16 @@ def save_model(source: Source, folder: Path, *, steps: int) -> str:
     return f"a SavedModel; signatures: {shapes}"
 
 
-def _named(generate: "Callable[..., Generated]") -> "Callable[..., dict[str, tf.Tensor]]":
-    """The same function with named outputs, for signatures."""
+def _named(generate: "Callable[..., Generated]", options: SynthesisOptions) -> "Callable[..., dict[str, tf.Tensor]]":
+    """The function of `generate_signature` with named outputs, for signatures."""
+    import tensorflow as tf
 
     def speak(
         tokens: "tf.Tensor", token_length: "tf.Tensor", temperature: "tf.Tensor", speed: "tf.Tensor",
         seed: "tf.Tensor", *given: "tf.Tensor",
     ) -> "dict[str, tf.Tensor]":  # fmt: skip
-        mel, mel_length = generate(tokens, token_length, temperature, speed, seed, *given)
+        sampling = tf.constant(options.schedule), tf.constant(options.guidance, tf.float32)
+        mel, mel_length = generate(*sampling, tokens, token_length, temperature, speed, seed, *given)
         return {"mel": mel, "mel_length": mel_length}
 
     return speak

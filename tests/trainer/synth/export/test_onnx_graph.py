@@ -9,15 +9,19 @@ import tensorflow as tf
 
 from xtts.shared.config_files import load_config
 from xtts.shared.text.tokenizer import CHARACTERS
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
+from xtts.trainer.model.sampling import Sampling
+from xtts.trainer.model.sampling_schedule import SOLVERS
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.synth.export.onnx_graph import convert_model
 from xtts.trainer.synth.export.onnx_tokens import metadata
 from xtts.trainer.synth.voice_source import Source
 
-STEPS, FRAMES = 2, 96
+FRAMES = 96
+OPTIONS = SynthesisOptions(steps=2)
 IDS = [5, 9, 20, 14, 8, 2, 11]
 NOISE = np.random.default_rng(0).standard_normal((1, FRAMES, 80)).astype(np.float32)
 
@@ -44,10 +48,10 @@ def several(micro):
     return make
 
 
-def expected(model, **conditioning):
+def expected(model, sampling=None, **conditioning):
     mel, frames, _ = model.generate(
-        tf.constant([IDS]), tf.constant([len(IDS)]), noise=tf.constant(NOISE), steps=STEPS,
-        temperature=0.5, speed=1.0, conditioning=Conditioning(**conditioning),
+        tf.constant([IDS]), tf.constant([len(IDS)]), noise=tf.constant(NOISE), temperature=0.5, speed=1.0,
+        sampling=sampling or Sampling(tf.constant(OPTIONS.schedule)), conditioning=Conditioning(**conditioning),
     )  # fmt: skip
     assert frames[0] <= FRAMES
     return mel[0, : int(frames[0])].numpy().T
@@ -60,25 +64,44 @@ def spoken(graph, names, **more):
         "x": np.array([IDS]), "x_length": np.array([len(IDS)]), "noise_scale": np.array([0.5], np.float32),
         "length_scale": np.ones([1], np.float32), "noise": NOISE,
     }  # fmt: skip
-    return session.run(None, given | {name: np.array([value]) for name, value in more.items()})[0][0]
+    return session.run(None, given | {name: np.array(value) for name, value in more.items()})[0][0]
 
 
 def test_speaker_and_language_are_inputs(several):
     model, source = several(0)
-    graph = convert_model(model, source, steps=STEPS, language=None, reference=None)
+    graph = convert_model(model, source, options=OPTIONS, language=None, reference=None)
     heard = set()
     for speaker, language in ((0, 0), (2, 0), (2, 1)):
-        mel = spoken(graph, ["sid", "language"], sid=speaker, language=language)
+        mel = spoken(graph, ["sid", "language"], sid=[speaker], language=[language])
         ids = {"speaker": tf.constant([speaker]), "language": tf.constant([language])}
         np.testing.assert_allclose(mel, expected(model, **ids), atol=1e-3)
         heard.add(mel.tobytes())
     assert len(heard) == 3
 
 
+def test_schedule_and_guidance_are_inputs_and_guidance_zero_is_the_graph_without(several):
+    model, source = several(0)
+    graph = convert_model(model, source, options=OPTIONS, language=None, reference=None)
+    rows, heard = {"sid": [2], "language": [1]}, []
+    for solver, guidance in [*((solver, 0.0) for solver in SOLVERS), ("midpoint", 1.5)]:
+        schedule = SynthesisOptions(steps=6, solver=solver, sway=-0.8).schedule
+        asked = {"schedule": schedule, "guidance": np.array([guidance], np.float32)}
+        heard.append(spoken(graph, ["sid", "language"], **rows, **asked))
+        sampling = Sampling(tf.constant(schedule), *((tf.constant(guidance), 2) if guidance else ()))
+        wanted = expected(model, sampling, speaker=tf.constant([2]), language=tf.constant([1]))
+        np.testing.assert_allclose(heard[-1], wanted, atol=1e-3)
+    assert len({mel.tobytes() for mel in heard}) == 4
+    model.condition_dropout = 0.0
+    plain = convert_model(model, source, options=OPTIONS, language=None, reference=None)
+    assert "guidance" not in {part.name for part in plain.graph.initializer}
+    mels = [spoken(made, ["sid", "language"], **rows) for made in (graph, plain)]
+    np.testing.assert_array_equal(*mels)
+
+
 def test_a_voice_and_a_language_are_fixed_in_the_graph(several):
     model, source = several(4)
     reference = np.random.default_rng(2).normal(-5.0, 2.0, (100, 80)).astype(np.float32)
-    graph = convert_model(model, source, steps=STEPS, language="fa", reference=reference)
+    graph = convert_model(model, source, options=OPTIONS, language="fa", reference=reference)
     crops = [reference[:40], reference[40:80], reference[80:]]
     padded = [np.pad(crop, ((0, 40 - len(crop)), (0, 0)))[np.newaxis] for crop in crops]
     latents = [model.encode_reference(mel, tf.constant([len(crop)])) for mel, crop in zip(padded, crops, strict=True)]
@@ -91,7 +114,7 @@ def test_a_voice_and_a_language_are_fixed_in_the_graph(several):
 
 def test_metadata_of_several(several):
     _, source = several(0)
-    described = metadata(source.voice, language="fa", steps=STEPS)
+    described = metadata(source.voice, language="fa", steps=OPTIONS.steps)
     assert described["n_speakers"] == "3"
     assert described["speakers"] == '["ann", "bo", "cy"]'
     assert (described["language"], described["voice"]) == ("Persian", "fa")

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from onnx_graphs import VOCOS_METADATA, hifigan, vocos
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.run.checkpoint import META_FILE, STATE_FILE, find_checkpoint
 from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.export import onnx_model
@@ -24,7 +26,9 @@ from xtts.trainer.synth.export.onnx_model import OnnxOptions
 from xtts.trainer.synth.export.onnx_tokens import tokens_file
 from xtts.trainer.synth.voice_source import open_source
 
-STEPS, HOP = 3, 256
+HOP = 256
+MIDPOINT = ("--solver", "midpoint", "--sway", "-0.5")
+OPTIONS = SynthesisOptions(steps=4, solver="midpoint", sway=-0.5)
 SHERPA = {"model_type": "hifigan", "sample_rate": 22_050}
 """What sherpa-onnx reads of a vocoder."""
 
@@ -75,7 +79,7 @@ def vocoder(tmp_path_factory):
 
 
 def export_onnx(run, folder, **options):
-    export(ExportRequest(checkpoint=run, out=folder, steps=STEPS, format=ONNX, onnx=OnnxOptions(**options)))
+    export(ExportRequest(checkpoint=run, out=folder, synthesis=OPTIONS, format=ONNX, onnx=OnnxOptions(**options)))
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +94,10 @@ def exported(run, tmp_path_factory):
 def with_vocoder(run, call, vocoder, tmp_path_factory):
     """The graph that gives samples, by the command."""
     folder = tmp_path_factory.mktemp("exported") / "wav"
-    arguments = ("export", "--ckpt", run, folder, "--format", "onnx", "--steps", STEPS, "--vocoder", vocoder)
+    arguments = ("export", "--ckpt", run, folder, "--format", "onnx", "--steps", 4, *MIDPOINT, "--vocoder", vocoder)
     code, out, err = call(main, *arguments)
     assert code == 0, err
-    assert "an ONNX graph from x, x_length, noise_scale, length_scale to audio_output, 3 steps" in out
+    assert "an ONNX graph from x, x_length, noise_scale, length_scale to audio_output, 4 steps" in out
     return folder
 
 
@@ -111,13 +115,15 @@ def spoken_by_tensorflow(model, ladder, ids, noise, conditioning, speed=1.0):
     """The mel [T, M] as xtts-synth chooses its shape, with the given noise."""
     import tensorflow as tf
 
+    from xtts.trainer.model.sampling import Sampling
+
     for shape in ladder:
         if len(ids) <= shape.tokens:
             tokens = np.zeros([1, shape.tokens], np.int32)
             tokens[0, : len(ids)] = ids
             mel, frames, _ = model.generate(
-                tf.constant(tokens), tf.constant([len(ids)]), noise=noise[:, : shape.frames],
-                steps=STEPS, temperature=0.667, speed=speed, conditioning=conditioning,
+                tf.constant(tokens), tf.constant([len(ids)]), noise=noise[:, : shape.frames], temperature=0.667,
+                sampling=Sampling(tf.constant(OPTIONS.schedule)), speed=speed, conditioning=conditioning,
             )  # fmt: skip
             if frames[0] <= shape.frames:
                 return mel[0, : int(frames[0])].numpy()
@@ -158,16 +164,17 @@ def test_noise_and_pads_act_as_in_matcha_models(exported):
     np.testing.assert_array_equal(graph.run(None, asked)[0], mel)
 
 
-def test_steps_and_noise_may_be_left_out(exported, with_vocoder):
+def test_schedule_and_noise_may_be_left_out(exported, with_vocoder):
     for folder in (exported, with_vocoder):
         graph = session(folder / "model.onnx")
         assert [entry.name for entry in graph.get_inputs()] == ["x", "x_length", "noise_scale", "length_scale"]
-        assert {entry.name for entry in graph.get_overridable_initializers()} == {"steps", "noise"}
+        assert {entry.name for entry in graph.get_overridable_initializers()} == {"schedule", "noise"}
         ids, noise = [5, 9, 20, 14, 8], np.random.default_rng(2).standard_normal((1, 400, 80)).astype(np.float32)
         without = graph.run(None, inputs(ids, noise=noise))[0]
-        by_steps = [graph.run(None, inputs(ids, noise=noise, steps=np.array([n])))[0] for n in (STEPS, 1, 20)]
-        np.testing.assert_array_equal(by_steps[0], without)
-        assert len({mel.tobytes() for mel in by_steps}) == 3
+        schedules = [replace(OPTIONS, **change).schedule for change in ({}, {"steps": 20}, {"solver": "heun"})]
+        mels = [graph.run(None, inputs(ids, noise=noise, schedule=schedule))[0] for schedule in schedules]
+        np.testing.assert_array_equal(mels[0], without)
+        assert len({mel.tobytes() for mel in mels}) == 3
         # Drawn inside it is other noise, as long as the speech.
         drawn = graph.run(None, inputs(ids))[0]
         assert drawn.shape == without.shape

@@ -74,6 +74,6 @@ def test_tokenizer_and_profile_are_next_to_it(exported, finished_run, tiny_cache
 
 
 def test_nothing_is_overwritten(exported, finished_run):
-    request = ExportRequest(checkpoint=finished_run[0], out=exported / "exported", steps=2)
+    request = ExportRequest(checkpoint=finished_run[0], out=exported / "exported", synthesis=SynthesisOptions(steps=2))
     with pytest.raises(LockstepError, match="already exists, expected a new folder"):
         export(request)

@@ -1,0 +1,210 @@
+"""Solvers, warped times, and classifier-free guidance from training to synthesis."""
+
+import inspect
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from four_clips import CHANNELS, EULER, clips, losses, moved, small_model
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.model.conditioning import Conditioning, drop_conditions
+from xtts.trainer.model.networks import FlowDecoder
+from xtts.trainer.model.sampling import Sampling, solve
+from xtts.trainer.model.sampling_schedule import (
+    LEAST_SWAY,
+    MOST_SWAY,
+    SOLVERS,
+    evaluations_per_step,
+    sampling_schedule,
+    warp_times,
+)
+from xtts.trainer.serve.cli import main
+from xtts.trainer.synth import evaluate_checkpoint, load_voice
+
+MOST_CLIPS = tf.zeros([4000], tf.int32)
+SPEAKERS = {"speaker": tf.constant([0, 2, 1, 2]), "language": tf.constant([1, 0, 0, 1])}
+
+
+# Solvers
+
+
+def error(solver, steps, sway):
+    """Of dx/dt = x cos(4 t) + t, whose end is computed in small steps of another method."""
+
+    def slope(t, x):
+        return x * math.cos(4 * t) + t
+
+    x, count = 1.0, 2000
+    for i in range(count):  # the classical method of order 4
+        t, h = i / count, 1 / count
+        a = slope(t, x)
+        b = slope(t + h / 2, x + h / 2 * a)
+        c = slope(t + h / 2, x + h / 2 * b)
+        x += h / 6 * (a + 2 * b + 2 * c + slope(t + h, x + h * c))
+    schedule = sampling_schedule(steps * evaluations_per_step(solver), solver, sway)
+    end = solve(lambda x, t: x * tf.cos(4 * t) + t, tf.constant([1.0]), tf.constant(schedule))
+    return abs(float(end[0]) - x)
+
+
+@pytest.mark.parametrize("sway", [0.0, -0.7])
+@pytest.mark.parametrize(("solver", "order"), [("euler", 1), ("midpoint", 2), ("heun", 2)])
+def test_the_error_falls_with_the_order_of_the_solver(solver, order, sway):
+    ratio = error(solver, 16, sway) / error(solver, 32, sway)
+    assert 2**order * 0.8 < ratio < 2**order * 1.25
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_schedule_counts_evaluations_and_goes_from_0_to_1(solver):
+    schedule = sampling_schedule(6, solver, -0.5)
+    assert (schedule.shape, schedule.dtype) == ((6, 3), np.float32)
+    assert schedule[:, 1].sum() == pytest.approx(1.0)
+    assert schedule[0, 0] == 0.0
+    assert schedule[-1, 2] == 0.0, "nothing is evaluated after the last"
+    assert ((schedule[:, 0] >= 0) & (schedule[:, 0] <= 1)).all()
+
+
+def test_euler_without_sway_is_equal_steps():
+    np.testing.assert_allclose(sampling_schedule(4, "euler", 0.0), [[i / 4, 0.25, 0.0] for i in range(4)])
+
+
+@pytest.mark.parametrize("sway", [LEAST_SWAY, -0.4, 0.0, 1.0, MOST_SWAY])
+def test_warped_times_keep_their_ends_and_their_order(sway):
+    times = warp_times(np.linspace(0.0, 1.0, 101), sway)
+    np.testing.assert_allclose(times[[0, -1]], [0.0, 1.0], atol=1e-12)
+    assert (np.diff(times) > 0).all()
+    middle = times[50]
+    assert (middle < 0.5) == (sway < 0)
+    assert (middle > 0.5) == (sway > 0)
+
+
+@pytest.mark.parametrize("sway", [LEAST_SWAY - 0.2, MOST_SWAY + 0.2])
+def test_beyond_its_bounds_times_would_go_back(sway):
+    assert (np.diff(warp_times(np.linspace(0.0, 1.0, 101), sway)) < 0).any()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"steps": 5, "solver": "midpoint"}, "--steps: 5 with --solver midpoint, expected a multiple of 2"),
+        ({"steps": 0, "solver": "euler"}, "--steps: 0 with --solver euler, expected a multiple of 1"),
+        ({"solver": "rk45"}, "--solver: 'rk45', expected euler or midpoint or heun"),
+        ({"sway": -1.5}, "--sway: -1.5, expected -1 to 1.75"),
+        ({"sway": math.nan}, "--sway: nan, expected -1 to 1.75"),
+        ({"guidance": -0.1}, "--guidance: -0.1, expected 0 to 20"),
+        ({"guidance": math.inf}, "--guidance: inf, expected 0 to 20"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_in_one_line(options, told):
+    with pytest.raises(LockstepError) as caught:
+        SynthesisOptions(**options)
+    assert str(caught.value).startswith(told)
+
+
+@pytest.mark.parametrize("name", ["speak", "evaluate", "export", "serve"])
+def test_the_commands_and_the_library_have_the_same_defaults(name):
+    fields = vars(SynthesisOptions())
+    for option in main.commands[name].params:
+        if option.name in fields:
+            default = option.default[0] if option.multiple else option.default
+            assert default == fields[option.name], option.name
+    for function in (load_voice, evaluate_checkpoint):
+        for field, value in inspect.signature(function).parameters.items():
+            assert field not in fields or value.default == fields[field], field
+
+
+# Guidance at synthesis
+
+
+class LinearField:
+    """dx/dt = c - x with c = 3, and 1 under the null condition."""
+
+    solve = FlowDecoder.solve
+
+    def condition(self, time, conditioning):
+        return tf.where(conditioning.dropped, 1.0, 3.0) + 0.0 * time
+
+    def __call__(self, mel, text, valid, condition):
+        return condition[:, tf.newaxis, tf.newaxis] - mel
+
+
+def test_guidance_moves_a_linear_field_away_from_the_null_condition():
+    schedule = tf.constant(sampling_schedule(200, "midpoint", 0.0))
+    sampling = Sampling(schedule, tf.constant(2.0), copies=2)
+    ids = tf.zeros([2, 3], tf.int32)
+    _, _, conditioning = sampling.with_null(ids, tf.constant([3, 2]), Conditioning(speaker=tf.constant([0, 1])))
+    start = tf.constant(np.arange(8, dtype=np.float32).reshape(2, 4, 1))
+    end = LinearField().solve(start, tf.zeros([4, 4, 1]), tf.ones([2, 4, 1], tf.bool), conditioning, sampling)
+    # dx/dt = 3 - x + 2 ((3 - x) - (1 - x)) = 7 - x
+    np.testing.assert_allclose(end, 7.0 + (start - 7.0) * math.exp(-1.0), rtol=1e-4)
+
+
+def test_guidance_changes_the_mel_but_not_the_durations():
+    sampling = [EULER, *(Sampling(EULER.schedule, tf.constant(strength), 2) for strength in (0.0, 1.0, 3.0))]
+    model = moved(small_model(speakers=3, languages=2, seed=22))
+    ids, _, token_length, *_ = clips()
+    noise = tf.random.stateless_normal([4, 64, CHANNELS], [1, 2])
+    mels = []
+    for chosen in sampling:
+        mel, mel_length, durations = model.generate(
+            ids, token_length, noise=noise, sampling=chosen, temperature=0.7, speed=1.0,
+            conditioning=Conditioning(**SPEAKERS),
+        )  # fmt: skip
+        assert mel.shape == (4, 64, CHANNELS)
+        assert (mel_length.shape, durations.shape) == ((4,), (4, 10))
+        mels.append((mel.numpy(), durations.numpy()))
+    for _, durations in mels[1:]:
+        np.testing.assert_array_equal(durations, mels[0][1])
+    np.testing.assert_allclose(mels[1][0], mels[0][0], atol=1e-4)
+    far = [np.abs(mel - mels[0][0]).mean() for mel, _ in mels]
+    assert 1e-3 < far[2] < far[3]
+
+
+# Condition dropout in training
+
+
+def dropped_rows(rate, seed, batch=MOST_CLIPS):
+    return drop_conditions(Conditioning(), rate, batch, tf.constant(seed)).dropped.numpy()
+
+
+def test_the_share_of_dropped_clips_is_the_rate_and_the_seed_draws_them():
+    drawn = [dropped_rows(0.1, [3, i]) for i in range(2)]
+    assert all(abs(dropped.mean() - 0.1) < 0.02 for dropped in drawn)
+    assert (drawn[0] != drawn[1]).any()
+    np.testing.assert_array_equal(dropped_rows(0.1, [3, 0]), drawn[0])
+
+
+def test_a_clip_is_dropped_whatever_the_size_of_its_batch():
+    np.testing.assert_array_equal(dropped_rows(0.3, [5, 6], MOST_CLIPS[:7]), dropped_rows(0.3, [5, 6])[:7])
+
+
+def test_without_a_seed_or_a_rate_nothing_is_dropped():
+    assert drop_conditions(Conditioning(), 0.5, MOST_CLIPS, None).dropped is None
+    assert drop_conditions(Conditioning(), 0.0, MOST_CLIPS, tf.constant([1, 2])).dropped is None
+
+
+def test_a_dropped_clip_is_one_of_no_speaker_and_no_language():
+    model = moved(small_model(speakers=3, languages=2, condition_dropout=0.999999, dropout=0.0, seed=23))
+    seed, rows = tf.constant([1, 2]), ({**SPEAKERS}, {name: part[::-1] for name, part in SPEAKERS.items()})
+    first, second = (losses(model, *clips(), dropout_seed=seed, **some)[0] for some in rows)
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name])
+    for weight in model.trainable_variables:
+        if "/speakers/" in weight.path or "/languages/" in weight.path:
+            weight.assign(tf.zeros_like(weight))
+    without = losses(model, *clips(), **SPEAKERS)[0]
+    for name in first:
+        np.testing.assert_allclose(first[name], without[name], rtol=1e-6)
+
+
+def test_a_dropped_voice_is_that_of_no_recording():
+    conditioning = Conditioning(voice=tf.ones([2, 3, 4])).drop(tf.constant([True, False]))
+    np.testing.assert_array_equal(conditioning.voice, np.stack([np.zeros([3, 4]), np.ones([3, 4])]))
+
+
+def test_a_model_of_one_voice_and_one_language_drops_nothing():
+    assert small_model().condition_dropout == 0.0
+    assert small_model(speakers=2).condition_dropout == small_model(languages=2).condition_dropout == 0.1
+    assert small_model(voice_latents=4, voice_width=16).condition_dropout == 0.1

@@ -1,0 +1,84 @@
+"""Condition dropout in runs: repeated to the bit, and absent from what earlier versions wrote."""
+
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import yaml
+
+from xtts.shared.config_files import dump_config, load_config
+from xtts.shared.errors import LockstepError
+from xtts.trainer.run.checkpoint import (
+    check_resumable,
+    check_weights,
+    describe,
+    load_arrays,
+    read_meta,
+    save_checkpoint,
+)
+from xtts.trainer.synth.voice_source import Source
+
+KEY = "model.condition_dropout"
+CONDITIONED = ("model.voice_latents=4", "model.voice_width=16", "model.voice_frames=24", f"{KEY}=0.5")
+TWO_PARTS = (*CONDITIONED, "training.steps=4", "training.checkpoint_every=2", "training.validate_every=4")
+
+
+def test_a_resumed_run_with_dropped_conditions_equals_the_uninterrupted_one(run_train, read_steps, tmp_path):
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    code, _, err = run_train(whole, *TWO_PARTS)
+    assert code == 0, err
+    shutil.copytree(whole, part)
+    code, _, err = run_train(part, *TWO_PARTS, more=["--resume", part / "checkpoints" / "step-2"])
+    assert code == 0, err
+    assert read_steps(part) == read_steps(whole)
+    ours, theirs = (load_arrays(folder / "checkpoints" / "step-4") for folder in (part, whole))
+    assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_a_run_of_an_earlier_version_had_none(tmp_path):
+    tree = yaml.safe_load(dump_config(load_config("tiny")))
+    assert tree["model"].pop("condition_dropout") == 0.1
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(tree))
+    assert load_config(str(tmp_path / "config.yaml")).model.condition_dropout == 0.0
+    (tmp_path / "short.yaml").write_text("model:\n  size: tiny\n  decoder_width: 64\n")
+    assert load_config(str(tmp_path / "short.yaml")).model.condition_dropout == 0.1
+
+
+def test_a_checkpoint_of_an_earlier_version_goes_on_without_and_gives_its_weights(tmp_path, make_plan):
+    def identity(dropout):
+        plan = make_plan(tmp_path / "run", f"{KEY}={dropout}")
+        return describe(plan.config, plan.spec)
+
+    old = identity(0.1)
+    del old["settings"][KEY]
+    path = save_checkpoint(tmp_path, {"step": np.int64(1)}, step=1, identity=old, progress={})
+    check_resumable(path, identity(0.0))
+    with pytest.raises(LockstepError, match=r"made with model\.condition_dropout = 0, expected 0\.1"):
+        check_resumable(path, identity(0.1))
+    check_weights(path, read_meta(path)["settings"], identity(0.1))
+
+
+@pytest.mark.parametrize(
+    ("conditioning", "dropout", "told"),
+    [
+        (["speaker"], 0.1, None),
+        (
+            ["speaker"],
+            0.0,
+            "--guidance: RUN was trained without condition dropout, expected no --guidance; train further",
+        ),
+        ([], 0.1, "--guidance: RUN has one voice and one language: there is nothing to guide, expected no --guidance"),
+    ],
+)
+def test_guidance_needs_a_null_condition(conditioning, dropout, told):
+    source = SimpleNamespace(
+        checkpoint="RUN", conditioning=conditioning, model=SimpleNamespace(condition_dropout=dropout)
+    )
+    Source.check_guidance(source, guided=False)
+    if told is None:
+        Source.check_guidance(source, guided=True)
+        return
+    with pytest.raises(LockstepError) as caught:
+        Source.check_guidance(source, guided=True)
+    assert str(caught.value).startswith(told)
