@@ -5,9 +5,10 @@ import pytest
 import tensorflow as tf
 from four_clips import CHANNELS, KEYS, VOCABULARY, clips, evaluate, losses, moved, sizes, small_model
 
-from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, decays
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.losses import duration_deviance
+from xtts.trainer.model.weight_groups import decays
 from xtts.trainer.synth.tensorflow_speaker import generator
 
 
