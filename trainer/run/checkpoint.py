@@ -166,7 +166,8 @@ def read_meta(checkpoint: Path) -> dict[str, Any]:
     missing = [key for key in _META_KEYS if key not in meta]
     if missing:
         raise LockstepError(str(checkpoint / META_FILE), found=f"no {missing[0]!r}", expected="a complete description")
-    meta["settings"].setdefault(_VOICE, 0)  # missing in checkpoints older than voice latents
+    # Missing in checkpoints older than voice latents, and than the duration flow.
+    meta["settings"] = {_VOICE: 0, "model.duration_model": "mean"} | meta["settings"]
     return meta
 
 

@@ -38,6 +38,7 @@ class Offer:
     sample_rate: int
     mel_channels: int
     letters: int
+    draws_durations: bool = False
 
 
 class SpeechRequest(BaseModel):
@@ -58,6 +59,9 @@ class SpeechRequest(BaseModel):
     steps: Annotated[int, Field(ge=1, le=1000)] | None = None
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = SynthesisOptions.temperature
     seed: Annotated[int, Field(ge=0, le=_MOST_SEED)] = SynthesisOptions.seed
+    duration_noise: Annotated[float, Field(ge=0.0, le=2.0)] = SynthesisOptions.duration_noise
+    seconds: Annotated[float, Field(gt=0.0, le=3600.0)] | None = None
+    """Of the whole text, instead of a speed."""
 
     @property
     def streams(self) -> bool:
@@ -76,6 +80,10 @@ def read_request(body: bytes, offer: Offer) -> SpeechRequest:
         raise RequestError(400, f"{_printable(param)}: {said}" if param else said, param=_printable(param)) from None
     if len(asked.input) > offer.letters:
         raise RequestError(400, f"input: {len(asked.input)} characters, at most {offer.letters}", param="input")
+    if asked.seconds is not None and asked.speed != SynthesisOptions.speed:
+        raise RequestError(400, "seconds: together with speed", param="seconds")
+    if asked.duration_noise and not offer.draws_durations:
+        raise RequestError(400, "duration_noise: this voice has mean durations alone", param="duration_noise")
     return asked.model_copy(
         update={
             "voice": _chosen("voice", asked.voice, offer.voices),

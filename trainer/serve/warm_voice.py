@@ -64,6 +64,7 @@ class WarmVoice:
             sample_rate=self._mel_profile.sample_rate,
             mel_channels=self._mel_profile.mel_channels,
             letters=settings.limits.letters,
+            draws_durations=self.source.model.duration_model == "flow",
         )
         self._vocoder = make_vocoder(settings.vocoder, self._mel_profile, warn)
         self._narrators: dict[tuple[str, str], Narrator] = {}
@@ -109,8 +110,9 @@ class WarmVoice:
         assert request.steps is not None
         yield from self.prepare(request.steps)
         options = SynthesisOptions(
-            steps=request.steps, temperature=request.temperature, speed=request.speed, seed=request.seed
-        )
+            steps=request.steps, temperature=request.temperature, speed=request.speed, seed=request.seed,
+            duration_noise=request.duration_noise, seconds=request.seconds,
+        )  # fmt: skip
         narrator = self._narrator(request.voice, request.language)
         encoder = make_encoder(request.response_format, self.offer.sample_rate, streams=request.streams)
         pieces, last = narrator.pieces(self._text(request, narrator, spoken)), False

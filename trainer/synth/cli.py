@@ -33,6 +33,10 @@ _steps_option = click.option("--steps", type=click.IntRange(1, 1000), default=10
 _temperature_option = click.option(
     "--temperature", type=click.FloatRange(0.0, 2.0), default=0.667, help="Deviation of the decoder's noise."
 )
+_duration_noise_option = click.option(
+    "--duration-noise", type=click.FloatRange(0.0, 2.0), default=0.0,
+    help="Deviation of the durations' noise, of a model with model.duration_model=flow; 0: their means.",
+)  # fmt: skip
 _seed_option = click.option("--seed", type=click.IntRange(0, _MOST_SEED), default=0, help="Key of that noise.")
 
 
@@ -51,6 +55,8 @@ def main() -> None:
 @_steps_option
 @_temperature_option
 @click.option("--speed", type=click.FloatRange(0.25, 4.0), default=1.0, help="2 speaks twice as fast.")
+@click.option("--seconds", type=click.FloatRange(0.0, 3600.0, min_open=True), help="How long each text lasts.")
+@_duration_noise_option
 @_seed_option
 @click.option("--mel-out", type=_PATH, metavar="FILE.npy", help="The log-mel too, float32[T, M].")
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
@@ -60,8 +66,8 @@ def main() -> None:
 @click.option("--engine", type=click.Choice(["tensorflow", "onnx"]),
               help="What makes the mel.  [default: tensorflow; onnx for an ONNX folder]")  # fmt: skip
 def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | None, steps: int, temperature: float,
-          speed: float, seed: int, mel_out: Path | None, vocoder: str, speaker: str | None,
-          language: str | None, speaker_wav: Path | None, engine: "Engine | None") -> None:  # fmt: skip
+          speed: float, seconds: float | None, duration_noise: float, seed: int, mel_out: Path | None, vocoder: str,
+          speaker: str | None, language: str | None, speaker_wav: Path | None, engine: "Engine | None") -> None:  # fmt: skip
     """Speak TEXT; this command needs no name."""
     with reported():
         from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -70,7 +76,9 @@ def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | Non
 
         if file is not None and out is None:
             raise LockstepError("--file", found="no -o", expected="-o FOLDER for 0001.wav and so on")
-        options = SynthesisOptions(steps=steps, temperature=temperature, speed=speed, seed=seed)
+        options = SynthesisOptions(
+            steps=steps, temperature=temperature, speed=speed, seed=seed, duration_noise=duration_noise, seconds=seconds
+        )
         speak_request(
             Request(
                 checkpoint=checkpoint, words=text, file=file, out=out or Path("out.wav"), mel_out=mel_out,

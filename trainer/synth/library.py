@@ -62,6 +62,8 @@ def load_voice(
     steps: int = 10,
     temperature: float = 0.667,
     speed: float = 1.0,
+    seconds: float | None = None,
+    duration_noise: float = 0.0,
     seed: int = 0,
     engine: Engine | None = None,
 ) -> LoadedVoice:
@@ -79,6 +81,9 @@ def load_voice(
         steps: Euler steps of the decoder.
         temperature: Standard deviation of the decoder's noise, 0 to 2.
         speed: 2 speaks twice as fast.
+        seconds: How long each text lasts, instead of a speed.
+        duration_noise: Standard deviation of the noise that durations are drawn from, for a model with
+            `model.duration_model=flow`; 0 speaks with their means.
         seed: Key of the noise.
         engine: "tensorflow" or "onnx" (default: TensorFlow, or ONNX for an exported ONNX folder, which needs no
             TensorFlow). They draw other noise.
@@ -91,7 +96,10 @@ def load_voice(
     source.speaker_number(speaker)  # raises for an unknown name
     source.language(language)
     recording = read_recording(None if speaker_wav is None else Path(speaker_wav), source)
-    options = SynthesisOptions(steps=steps, temperature=temperature, speed=speed, seed=seed)
+    options = SynthesisOptions(
+        steps=steps, temperature=temperature, speed=speed, seed=seed, duration_noise=duration_noise, seconds=seconds
+    )
+    source.check_timing(options)
     to_sound = make_vocoder(vocoder, source.voice.mel_profile, warnings.warn)
     model = make_speaker(source, options, engine, tell=lambda _: None)
     narrator = make_narrator(source, model, vocoder=to_sound, name=speaker, language=language, recording=recording)

@@ -68,6 +68,7 @@ def _prepare(request: Request) -> tuple[Source, list[Text], np.ndarray | None]:
             raise LockstepError("--mel-out", found="together with --file", expected="one text")
         check_file(request.mel_out, ".npy", "--mel-out")
     source = open_source(request.checkpoint)
+    source.check_timing(request.options)
     source.speaker_number(request.speaker)
     language = source.language(request.language)
     recording = read_recording(request.speaker_wav, source)

@@ -165,7 +165,7 @@ def test_the_language_changes_what_is_said_and_one_language_costs_nothing():
 
 def test_synthesis_is_given_the_language_by_number():
     model = moved(small_model(languages=2, seed=9))
-    scalars = tf.constant(0.0), tf.constant(1.0), tf.constant([1, 2])
+    scalars = tf.constant(0.0), tf.constant(1.0), tf.constant([1, 2]), tf.constant([0])
     speak, tokens = generator(model, 64, 2, ["language"]), (tf.constant(clips()[0][:1]), tf.constant([9]))
     first, second, again = (speak(*tokens, *scalars, tf.constant([language]))[0] for language in (0, 1, 0))
     assert np.abs(first - second).max() > 1e-3

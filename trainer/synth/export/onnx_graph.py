@@ -13,8 +13,9 @@ import tensorflow as tf
 from xtts.shared.errors import LockstepError
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.model.duration_flow import Timing
 from xtts.trainer.synth.export.joined_vocoder import OPSET
-from xtts.trainer.synth.onnx_names import MEL, NOISE, STEPS
+from xtts.trainer.synth.onnx_names import MEL, NOISE, START, STEPS, WANTED_FRAMES
 from xtts.trainer.synth.onnx_runtime import first_line
 from xtts.trainer.synth.tensorflow_speaker import mean_latents
 from xtts.trainer.synth.voice_source import Source
@@ -61,14 +62,19 @@ def convert_model(
             signature[_TABLES[field]] = tf.TensorSpec([1], tf.int64, _TABLES[field])
     signature[STEPS] = tf.TensorSpec([1], tf.int64, STEPS)
     signature[NOISE] = tf.TensorSpec([1, None, model.mel_channels], tf.float32, NOISE)
+    signature[WANTED_FRAMES] = tf.TensorSpec([1], tf.int64, WANTED_FRAMES)
+    if model.duration_flow is not None:
+        signature[START] = tf.TensorSpec([1, None], tf.float32, START)
     longest = source.voice.ladder[-1].frames
     speak = tf.function(
         _speak(model, longest=longest, fixed=fixed, names=list(signature)), input_signature=[*signature.values()]
     )
     graph = _converted(speak)
     defaults = {STEPS: np.array([steps], np.int64), NOISE: np.zeros([1, 0, model.mel_channels], np.float32)}
+    defaults |= {WANTED_FRAMES: np.zeros([1], np.int64), START: np.zeros([1, 0], np.float32)}
     # An input that is a weight of the same name as well may be left out; runtimes do not list it as an input.
-    graph.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in defaults.items())
+    weights = [onnx.numpy_helper.from_array(value, name) for name, value in defaults.items() if name in signature]
+    graph.graph.initializer.extend(weights)
     return graph
 
 
@@ -87,7 +93,7 @@ def _speak(
         conditioning = Conditioning(**chosen, **{field: tf.constant(value) for field, value in fixed.items()})
         timed = model.time_tokens(
             tokens, tf.shape(tokens)[1:], longest=longest, speed=1.0 / given["length_scale"][0],
-            conditioning=conditioning,
+            conditioning=conditioning, timing=_timing(given, tf.shape(tokens)[1]),
         )  # fmt: skip
         mel_length = tf.reduce_sum(timed.durations, axis=1)
         noise = _noise(given[NOISE], mel_length[0]) * given["noise_scale"][0]
@@ -96,6 +102,16 @@ def _speak(
         return {MEL: tf.transpose(mel, [0, 2, 1])}
 
     return speak
+
+
+def _timing(given: dict[str, tf.Tensor], tokens: tf.Tensor) -> Timing:
+    """What the inputs say of the durations of N = `tokens` tokens; a start of fewer values goes on with zeros."""
+    frames = tf.cast(given[WANTED_FRAMES], tf.int32)
+    if START not in given:
+        return Timing(frames=frames)
+    count = tf.shape(given[START])[1]
+    start = tf.concat([given[START][:, :tokens], tf.zeros([1, tf.maximum(tokens - count, 0)])], axis=1)
+    return Timing(frames=frames, start=start, drawn=count > 0)
 
 
 def _noise(given: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
