@@ -231,10 +231,9 @@ class Steps:
         if parts == 1:
             return self._gradients(batch, random, counts)
         first, second = tf.unstack(random.dropout)
-        split = [
-            tf.reshape(part, [parts, -1, *part.shape[1:]])
-            for part in (*batch, random.noise, random.time, random.token_noise)
-        ]
+        assert random.token_noise is not None
+        whole = (*batch, random.noise, random.time, random.token_noise)
+        split = [tf.reshape(part, [parts, -1, *part.shape[1:]]) for part in whole]
 
         def add(i: tf.Tensor, losses: tf.Tensor, *gradients: tf.Tensor) -> tuple[tf.Tensor, ...]:
             *micro, noise, time, token_noise = (part[i] for part in split)

@@ -67,7 +67,8 @@ def main() -> None:
               help="What makes the mel.  [default: tensorflow; onnx for an ONNX folder]")  # fmt: skip
 def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | None, steps: int, temperature: float,
           speed: float, seconds: float | None, duration_noise: float, seed: int, mel_out: Path | None, vocoder: str,
-          speaker: str | None, language: str | None, speaker_wav: Path | None, engine: "Engine | None") -> None:  # fmt: skip
+          speaker: str | None, language: str | None, speaker_wav: Path | None,
+          engine: "Engine | None") -> None:  # fmt: skip
     """Speak TEXT; this command needs no name."""
     with reported():
         from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
