@@ -128,6 +128,7 @@ def test_speed_and_steps_change_the_speech(server):
         return len(server.post({"input": HELLO, "response_format": "wav"} | more).body)
 
     assert seconds(speed=4.0) < seconds()
+    assert seconds(seconds=1.5) == 44 + 2 * 256 * round(1.5 * 22_050 / 256)
     a, b = (server.post({"input": HELLO, "response_format": "wav", "steps": steps}).body for steps in (1, 2))
     assert a != b
 

@@ -183,7 +183,7 @@ def test_a_model_of_mean_durations_draws_none(source):
         mean.check_timing(replace(OPTIONS, duration_noise=1.0))
 
 
-@pytest.mark.parametrize("frames", range(60, 900, 37))
+@pytest.mark.parametrize("frames", range(60, 840, 37))
 def test_pieces_share_the_frames_and_none_gets_less_than_its_tokens(frames):
     pieces = [TimedPiece(tokens=tokens, frames=own) for tokens, own in ((10, 12), (3, 90), (20, 105), (5, 5))]
     shares = share_frames((frames + 20) / 100.0, pieces, frames_per_second=100.0, pauses=20, where="TEXT")
