@@ -12,7 +12,7 @@ from xtts.shared.text.tokenizer import Tokenizer
 from xtts.trainer.synth.input_texts import Text
 from xtts.trainer.synth.sentences import split_text
 from xtts.trainer.synth.speaker import Speaker
-from xtts.trainer.synth.time_budget import TimedPiece, share_frames
+from xtts.trainer.synth.time_budget import TimedPiece, check_seconds, share_frames
 from xtts.trainer.synth.vocoder.vocoder import Vocoder
 
 _PAUSE_SECONDS = 0.15
@@ -107,17 +107,21 @@ class Narrator:
         if (seconds := self.speaker.options.seconds) is None:
             return []
         voice = self.speaker.voice
+        frames_per_second, whole = voice.mel_profile.sample_rate / voice.mel_profile.hop_samples, True
         while True:
             timed = [self._timed(words, number) for number, (words, _) in enumerate(pieces)]
-            frames = share_frames(
-                seconds, timed, frames_per_second=voice.mel_profile.sample_rate / voice.mel_profile.hop_samples,
-                pauses=pause_frames * (len(pieces) - 1), where=text.where,
-            )  # fmt: skip
+            pauses = pause_frames * (len(pieces) - 1)
+            if whole:  # shorter pieces lose the spaces between them, and gain pauses
+                check_seconds(
+                    seconds, timed, frames_per_second=frames_per_second, pauses=pauses, where=text.where
+                )  # fmt: skip
+            frames = share_frames(round(seconds * frames_per_second) - pauses, timed)
             most = [max(shape.frames for shape in voice.ladder if shape.tokens >= piece.tokens) for piece in timed]
             long = next((i for i in range(len(pieces)) if frames[i] > most[i]), None)
             if long is None:
                 return frames
             pieces[long : long + 1] = self._cut_shorter(text, *pieces[long], frames=frames[long], most=most[long])
+            whole = False
 
     def _timed(self, words: str, number: int) -> TimedPiece:
         ids = self._ids(words)

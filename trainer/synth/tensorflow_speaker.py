@@ -160,7 +160,8 @@ class TensorFlowSpeaker:
         inputs = {name: tf.constant(values[name]) for name in timing_signature(self.source.model)}
         timed = self.model.time_tokens(
             tokens, tf.constant([len(ids)]), longest=self.voice.ladder[-1].frames, speed=tf.constant(1.0),
-            conditioning=Conditioning(**self._conditioning(speaker, language)), timing=timing(inputs, tokens, seed),
+            conditioning=Conditioning(**self._conditioning(speaker, language)),
+            timing=timing(inputs, tokens, seed)._replace(frames=None),
         )  # fmt: skip
         return int(tf.reduce_sum(timed.durations))
 

@@ -180,7 +180,8 @@ def test_durations_are_scaled_to_the_frames_asked_for(seed):
     long = valid & (fitted > 1.01)
     ratios = np.where(long, fitted / exact, np.nan)
     for row in range(2, 16):
-        np.testing.assert_allclose(ratios[row][long[row]], np.nanmean(ratios[row]), rtol=1e-4)
+        if long[row].any():
+            np.testing.assert_allclose(ratios[row][long[row]], np.nanmean(ratios[row]), rtol=1e-4)
 
 
 def test_the_mean_speaks_where_nothing_is_drawn_and_frames_are_kept_where_they_are_asked_for():
