@@ -102,7 +102,7 @@ def spreads(model: "AcousticModel", clips: list[Clip], seeds: int) -> dict[str, 
     if model.reference is not None:
         raise LockstepError("RUN", found="a model with voice latents", expected="one without")
 
-    @tf.function
+    @tf.function(autograph=False)
     def timed(start: tf.Tensor, drawn: tf.Tensor) -> tf.Tensor:
         found = model.time_tokens(
             tokens, token_length, longest=mel.shape[1], speed=1.0, conditioning=conditioning,
@@ -112,7 +112,7 @@ def spreads(model: "AcousticModel", clips: list[Clip], seeds: int) -> dict[str, 
 
     noise = np.random.default_rng(0).standard_normal((seeds, *tokens.shape)).astype(np.float32)
     mean = timed(tf.constant(noise[0]), tf.constant(False)).numpy()
-    kinds = {"recordings": [tf.function(model.align)(tokens, mel, token_length, mel_length, conditioning=conditioning)]}
+    kinds = {"recordings": [tf.function(model.align, autograph=False)(tokens, mel, token_length, mel_length, conditioning=conditioning)]}
     kinds["mean"] = [mean]
     if model.duration_flow is not None:
         kinds["drawn"] = [timed(tf.constant(start), tf.constant(True)) for start in noise]

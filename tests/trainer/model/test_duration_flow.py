@@ -18,7 +18,7 @@ from xtts.trainer.model.random_numbers import random_normal
 from xtts.trainer.model.weight_groups import clip_group, decays
 
 B, L, STEPS = 32, 20, 400
-MEAN, SPREAD, TEMPO = np.array([8.0, 3.0]), np.array([0.15, 0.4]), 0.12
+MEAN, SPREAD, TEMPO = np.array([10.0, 5.0]), np.array([0.15, 0.35]), 0.12
 """Frames of the two kinds of tokens, the deviation of their logarithms, and that of a factor for the whole clip."""
 
 
