@@ -112,8 +112,9 @@ def spreads(model: "AcousticModel", clips: list[Clip], seeds: int) -> dict[str, 
 
     noise = np.random.default_rng(0).standard_normal((seeds, *tokens.shape)).astype(np.float32)
     mean = timed(tf.constant(noise[0]), tf.constant(False)).numpy()
-    kinds = {"recordings": [tf.function(model.align, autograph=False)(tokens, mel, token_length, mel_length, conditioning=conditioning)]}
-    kinds["mean"] = [mean]
+    align = tf.function(model.align, autograph=False)
+    recorded = align(tokens, mel, token_length, mel_length, conditioning=conditioning)
+    kinds = {"recordings": [recorded], "mean": [mean]}
     if model.duration_flow is not None:
         kinds["drawn"] = [timed(tf.constant(start), tf.constant(True)) for start in noise]
     return {name: figures(np.stack([np.asarray(part) for part in found]), mean) for name, found in kinds.items()}

@@ -60,22 +60,28 @@ def convert_model(
     for field in source.conditioning:
         if field not in fixed:
             signature[_TABLES[field]] = tf.TensorSpec([1], tf.int64, _TABLES[field])
-    signature[STEPS] = tf.TensorSpec([1], tf.int64, STEPS)
-    signature[NOISE] = tf.TensorSpec([1, None, model.mel_channels], tf.float32, NOISE)
-    signature[WANTED_FRAMES] = tf.TensorSpec([1], tf.int64, WANTED_FRAMES)
-    if model.duration_flow is not None:
-        signature[START] = tf.TensorSpec([1, None], tf.float32, START)
+    defaults = _defaults(model, steps)
+    for name, value in defaults.items():
+        shape = [size or None for size in value.shape]
+        signature[name] = tf.TensorSpec(shape, tf.as_dtype(value.dtype), name)
     longest = source.voice.ladder[-1].frames
     speak = tf.function(
         _speak(model, longest=longest, fixed=fixed, names=list(signature)), input_signature=[*signature.values()]
     )
     graph = _converted(speak)
-    defaults = {STEPS: np.array([steps], np.int64), NOISE: np.zeros([1, 0, model.mel_channels], np.float32)}
-    defaults |= {WANTED_FRAMES: np.zeros([1], np.int64), START: np.zeros([1, 0], np.float32)}
     # An input that is a weight of the same name as well may be left out; runtimes do not list it as an input.
-    weights = [onnx.numpy_helper.from_array(value, name) for name, value in defaults.items() if name in signature]
-    graph.graph.initializer.extend(weights)
+    graph.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in defaults.items())
     return graph
+
+
+def _defaults(model: AcousticModel, steps: int) -> dict[str, np.ndarray]:
+    """The inputs that may be left out, and what they are then; an empty axis is of any size."""
+    defaults: dict[str, np.ndarray] = {
+        STEPS: np.array([steps], np.int64),
+        NOISE: np.zeros([1, 0, model.mel_channels], np.float32),
+        WANTED_FRAMES: np.zeros([1], np.int64),
+    }
+    return defaults if model.duration_flow is None else {**defaults, START: np.zeros([1, 0], np.float32)}
 
 
 def _speak(
