@@ -65,21 +65,25 @@ def learnt():
     return flow
 
 
-def draws(flow, temperature, batches=12):
-    """(true frames, drawn frames, kinds, which of them are tokens), [N, L] each, of clips that were never learnt."""
+@pytest.fixture(scope="module")
+def draws(learnt):
+    """`draws(noise)`: true frames, drawn frames, kinds, which are tokens, [N, L] each, of clips not learnt from."""
 
     @tf.function(jit_compile=True, autograph=False)
-    def draw(first):
+    def draw(first, noise):
         encodings, durations, valid, kind = two_kinds(first)
-        start = temperature * random_normal(tf.constant([3, 3]), first + tf.range(B), L, 1)[..., 0]
-        return durations, tf.exp(flow.draw(encodings, valid, start)), kind, valid[..., 0]
+        start = noise * random_normal(tf.constant([3, 3]), first + tf.range(B), L, 1)[..., 0]
+        return durations, tf.exp(learnt.draw(encodings, valid, start)), kind, valid[..., 0]
 
-    parts = [draw(tf.constant(10**6 + number * B)) for number in range(batches)]
-    return [np.concatenate([part.numpy() for part in found]) for found in zip(*parts, strict=True)]
+    def run(noise):
+        parts = [draw(tf.constant(10**6 + number * B), tf.constant(noise)) for number in range(12)]
+        return [np.concatenate([part.numpy() for part in found]) for found in zip(*parts, strict=True)]
+
+    return run
 
 
-def test_drawn_durations_spread_as_those_that_were_learnt(learnt):
-    true, drawn, kinds, valid = draws(learnt, 1.0)
+def test_drawn_durations_spread_as_those_that_were_learnt(draws):
+    true, drawn, kinds, valid = draws(1.0)
     for kind in (0, 1):
         chosen = valid & (kinds == kind)
         assert np.log(drawn[chosen]).std() == pytest.approx(np.log(true[chosen]).std(), rel=0.2), kind
@@ -89,8 +93,8 @@ def test_drawn_durations_spread_as_those_that_were_learnt(learnt):
     assert lengths[1].std() == pytest.approx(lengths[0].std(), rel=0.2), "the tempo of a clip is that of its tokens"
 
 
-def test_less_noise_spreads_less(learnt):
-    spreads = [np.log(draws(learnt, temperature, batches=2)[1]).std(axis=1).mean() for temperature in (0.0, 0.5, 1.0)]
+def test_less_noise_spreads_less(draws):
+    spreads = [np.log(draws(noise)[1]).std(axis=1).mean() for noise in (0.0, 0.5, 1.0)]
     assert spreads[0] < spreads[1] < spreads[2]
 
 
