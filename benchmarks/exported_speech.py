@@ -130,7 +130,7 @@ def saved_model(source: Source, options: argparse.Namespace) -> Speak:
             tokens[0, : len(ids)] = ids
             spoken = loaded.signatures[signature_name(shape)](
                 tokens=tf.constant(tokens), token_length=tf.constant([len(ids)]), temperature=tf.constant(0.667),
-                speed=tf.constant(1.0), seed=tf.constant([0, 0]),
+                speed=tf.constant(1.0), seed=tf.constant([0, 0]), wanted_frames=tf.constant([0]),
             )  # fmt: skip
             frames = int(spoken["mel_length"][0])
             if frames <= shape.frames:

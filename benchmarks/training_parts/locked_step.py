@@ -12,8 +12,9 @@ from xtts.trainer.data.batch import Batch, make_signature
 from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.train_state import dtype_policy
 from xtts.trainer.engine.train_step import Steps
-from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, decays
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Vocabularies
+from xtts.trainer.model.weight_groups import decays
 
 LONGEST = (192, 872)
 """(tokens, frames) of a shape that holds every clip of LJSpeech-1.1."""

@@ -8,7 +8,7 @@ import tensorflow as tf
 from xtts.shared.config_files import load_config
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.model.random_numbers import RandomInputs
+from xtts.trainer.model.random_numbers import RandomInputs, random_normal
 from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.model.sampling_schedule import sampling_schedule
 
@@ -54,8 +54,9 @@ def clips(tokens=10, frames=40):
 
 
 def losses(model, ids, mel, token_length, mel_length, noise, time, dropout_seed=None, speaker=None, language=None):
+    token_noise = random_normal(tf.constant([4, 2]), tf.range(ids.shape[0]), ids.shape[1], 2)
     sums = model.loss_sums(
-        ids, mel, token_length, mel_length, random=RandomInputs(noise, time, dropout_seed),
+        ids, mel, token_length, mel_length, random=RandomInputs(noise, time, dropout_seed, token_noise),
         conditioning=Conditioning(speaker=speaker, language=language),
     )  # fmt: skip
     counts = model.loss_counts(token_length, mel_length, speaker, micro_batches=None if dropout_seed is None else 1)

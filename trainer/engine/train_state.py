@@ -9,8 +9,9 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import bucket_numbers
 from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.training_loop import Position
-from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, decays
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Vocabularies
+from xtts.trainer.model.weight_groups import decays
 
 
 def build_model(config: Config, spec: CacheSpec) -> AcousticModel:

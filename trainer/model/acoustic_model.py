@@ -13,33 +13,23 @@ import tensorflow as tf
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import ModelConfig
-from xtts.trainer.model.alignment import gaussian_scores, round_durations, search_durations
+from xtts.trainer.model.alignment import fit_durations, gaussian_scores, round_durations, search_durations
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies, drop_conditions
+from xtts.trainer.model.duration_flow import STEPS, DurationFlow, Timing
 from xtts.trainer.model.layers import apply_mask, axis_size, glorot, length_mask
 from xtts.trainer.model.losses import duration_deviance, sum_of_squares
 from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder
 from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
 from xtts.trainer.model.reference_encoder import ReferenceEncoder, leaked_frame_count
 from xtts.trainer.model.sampling import Sampling
+from xtts.trainer.model.stages import AlignedClips, TimedTokens
 
 NOBODY = Conditioning()
 """For a model of one voice and one language."""
+MEAN = Timing()
+"""The durations that the predictor expects."""
 SIGMA_MIN = 1e-4
 """Standard deviation of the flow's end point around a mel (Matcha-TTS, section 2.2)."""
-
-
-def decays(variable: tf.Variable) -> bool:
-    """True for matrices and filters, which get weight decay; biases, norms and embeddings do not."""
-    return str(variable.name) == "kernel"
-
-
-def clip_group(variable: tf.Variable) -> int:
-    """Group in which a weight's gradient is clipped: 1 for the duration predictor, 0 for all others.
-
-    No gradient flows from the predictor into the rest, and the gradient of its deviance is unbounded. Under one global
-    norm it would scale the others to almost zero while durations are still far off.
-    """
-    return int("/duration_predictor/" in str(variable.path))
 
 
 class MelScale(NamedTuple):
@@ -52,32 +42,6 @@ class MelScale(NamedTuple):
     """Becomes 1."""
     silence: float = mel_profile("hifigan").silence
     """Pads generated mels after their end."""
-
-
-class AlignedClips(NamedTuple):
-    """A batch before the flow: nothing here depends on the flow's time and noise."""
-
-    target: tf.Tensor
-    """float32[B, T, M], the mel in normalised units."""
-    frame_mask: tf.Tensor
-    """bool[B, T, 1], true inside a clip."""
-    scored: tf.Tensor
-    """bool[B, T, 1], the frames that prior and flow count: frame_mask without the leaked frames."""
-    text: tf.Tensor
-    """[B, T, D], the text as the decoder gets it in each frame."""
-    conditioning: Conditioning
-    prior: tf.Tensor
-    """float32[B], loss per clip."""
-    duration: tf.Tensor
-    """float32[B], loss per clip."""
-
-
-class TimedTokens(NamedTuple):
-    """Texts before their mels are drawn: [B, L, D], float32[B, L, M] in normalised mel units, frames int32[B, L]."""
-
-    encodings: tf.Tensor
-    mean: tf.Tensor
-    durations: tf.Tensor
 
 
 class AcousticModel(keras.Model):  # type: ignore[misc]
@@ -104,6 +68,8 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         self.duration_predictor = DurationPredictor(config, seeds, dtype=dtype)
         self.decoder = FlowDecoder(config, mel.channels, vocabularies, seeds, dtype=dtype)
         self.reference = ReferenceEncoder(config, mel.channels, seeds, dtype=dtype) if config.voice_latents else None
+        # Last, so that the other weights start as without it.
+        self.duration_flow = DurationFlow(config, seeds, dtype=dtype) if config.duration_model == "flow" else None
         self.build()
 
     def build(self) -> None:
@@ -114,6 +80,8 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         self.decoder.build()
         if self.reference is not None:
             self.reference.build()
+        if self.duration_flow is not None:
+            self.duration_flow.build()
 
     @property
     def parameter_count(self) -> int:
@@ -178,7 +146,8 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
             frames -= leaked_frame_count(mel_length, speaker, self.reference.most_frames, micro_batches)
         values = tf.cast(frames * self.mel_channels, tf.float32)
         tokens = tf.cast(tf.reduce_sum(token_length), tf.float32)
-        return {"prior": tf.maximum(values, 1.0), "flow": tf.maximum(values, 1.0), "duration": tf.maximum(tokens, 1.0)}
+        values, tokens = tf.maximum(values, 1.0), tf.maximum(tokens, 1.0)
+        return {"prior": values, "flow": values, "duration": tokens, "duration_flow": tokens}
 
     def loss_sums(
         self,
@@ -194,13 +163,15 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
 
         The arguments are those of `align_clips` and `flow_loss`, in which the random numbers have their uses.
         `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
-        constant; `flow` is the squared error of the vector field; `duration` is the deviance of `duration_deviance`.
+        constant; `flow` is the squared error of the vector field; `duration` is the deviance of `duration_deviance`;
+        `duration_flow` is the squared error of the duration flow's field, 0 for a model of mean durations.
         """
         aligned = self.align_clips(
             tokens, mel, token_length, mel_length, dropout_seed=random.dropout, conditioning=conditioning
         )
         flow = self.flow_loss(aligned, random.noise, random.time)
-        return {"prior": aligned.prior, "flow": flow, "duration": aligned.duration}
+        drawn = self.duration_flow_loss(aligned, random.token_noise, random.time)
+        return {"prior": aligned.prior, "flow": flow, "duration": aligned.duration, "duration_flow": drawn}
 
     def align_clips(
         self,
@@ -232,11 +203,12 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         encodings, mean = self.encode(tokens, valid, conditioning, fold_seed(dropout_seed, 0))
         durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
         expected, text = self.decoder.regulate_length(encodings, mean, durations, mel.shape[1])
-        predicted = self.duration_predictor(tf.stop_gradient(encodings), valid, fold_seed(dropout_seed, 1))
+        detached = tf.stop_gradient(encodings)
+        predicted = self.duration_predictor(detached, valid, fold_seed(dropout_seed, 1))
         return AlignedClips(
             target=target, frame_mask=frame_mask, scored=scored, text=text, conditioning=conditioning,
             prior=0.5 * sum_of_squares(target - expected, scored),
-            duration=duration_deviance(predicted, durations, valid),
+            duration=duration_deviance(predicted, durations, valid), tokens=(detached, durations, valid),
         )  # fmt: skip
 
     def flow_loss(self, clips: AlignedClips, noise: tf.Tensor, time: tf.Tensor) -> tf.Tensor:
@@ -252,9 +224,15 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         field = self.decoder(noisy, clips.text, clips.frame_mask, condition)
         return sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.scored)
 
+    def duration_flow_loss(self, clips: AlignedClips, noise: tf.Tensor | None, time: tf.Tensor) -> tf.Tensor:
+        """`DurationFlow.loss` of each clip: float32[B]; 0 for a model of mean durations, which needs no noise."""
+        return (
+            tf.zeros_like(time) if self.duration_flow is None else self.duration_flow.loss(*clips.tokens, noise, time)
+        )
+
     def generate(
         self, tokens: tf.Tensor, token_length: tf.Tensor, *, noise: tf.Tensor, sampling: Sampling,
-        temperature: tf.Tensor, speed: tf.Tensor, conditioning: Conditioning = NOBODY,
+        temperature: tf.Tensor, speed: tf.Tensor, conditioning: Conditioning = NOBODY, timing: Timing = MEAN,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:  # fmt: skip
         """Synthesise: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
 
@@ -265,20 +243,32 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         """
         batch = tokens.shape[0]
         tokens, token_length, conditioning = sampling.with_null(tokens, token_length, conditioning)
-        timed = self.time_tokens(tokens, token_length, longest=noise.shape[1], speed=speed, conditioning=conditioning)
+        timed = self.time_tokens(
+            tokens, token_length, longest=noise.shape[1], speed=speed, conditioning=conditioning,
+            timing=timing.for_copies(sampling.repeat),
+        )  # fmt: skip
         mel_length = tf.reduce_sum(timed.durations[:batch], axis=1)
         mel = self.speak_tokens(timed, mel_length, noise * temperature, sampling=sampling, conditioning=conditioning)
         return mel, mel_length, timed.durations[:batch]
 
     def time_tokens(
-        self, tokens: tf.Tensor, token_length: tf.Tensor, *, longest: int, speed: tf.Tensor, conditioning: Conditioning
-    ) -> TimedTokens:
+        self, tokens: tf.Tensor, token_length: tf.Tensor, *, longest: int, speed: tf.Tensor,
+        conditioning: Conditioning, timing: Timing = MEAN,
+    ) -> TimedTokens:  # fmt: skip
         """Encode the text and predict its durations; longest: most frames of one token, the others as in `generate`."""
         valid = length_mask(token_length, axis_size(tokens, 1))
         encodings, mean = self.encode(tokens, valid, conditioning, None)
+        log_frames, inside = self.duration_predictor(encodings, valid, None), valid[..., 0]
+        if self.duration_flow is not None and timing.start is not None:
+            steps = tf.where(timing.drawn, STEPS, 0)
+            drawn = self.duration_flow.draw(encodings, valid, timing.start, steps=steps)
+            log_frames = tf.where(timing.drawn, drawn, log_frames)
         # No token lasts longer than the whole shape: an untrained predictor must not overflow the exponential.
-        log_frames = tf.minimum(self.duration_predictor(encodings, valid, None), math.log(longest))
-        exact = apply_mask(tf.maximum(tf.exp(log_frames) / speed, 1.0), valid[..., 0])
+        predicted = tf.exp(tf.minimum(log_frames, math.log(longest))) / speed
+        exact = apply_mask(tf.maximum(predicted, 1.0), inside)
+        if timing.frames is not None:
+            fitted = fit_durations(predicted, timing.frames, inside)
+            exact = tf.where(timing.frames[:, tf.newaxis] > 0, fitted, exact)
         return TimedTokens(encodings, mean, round_durations(exact))
 
     def speak_tokens(

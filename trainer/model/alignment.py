@@ -175,3 +175,30 @@ def round_durations(exact: tf.Tensor) -> tf.Tensor:
     # The running sum rounded at each token's end has no such drift; steps of at least 1 stay at least 1.
     ends = tf.cast(tf.floor(tf.cumsum(exact, axis=1) + 0.5), tf.int32)
     return ends - tf.pad(ends[:, :-1], [[0, 0], [1, 0]])
+
+
+FIT_STEPS = 16
+"""Most steps of `fit_durations`; texts need three to six."""
+
+
+def fit_durations(exact: tf.Tensor, frames: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+    """Scale the durations of each clip so that they sum up to its frames and none is below one frame.
+
+    exact: float32[B, L], frames, above 0 where valid, frames: int32[B], at least the tokens, valid: bool[B, L]
+    -> float32[B, L], 0 where not valid; `round_durations` of it has that very sum.
+    """
+    # The sum of max(scale * exact, 1) is convex in the scale, and the plain ratio is too large for it: Newton's steps
+    # from there only fall, and end at the solution once the tokens at one frame are known.
+    wanted = tf.cast(frames, tf.float32)[:, tf.newaxis]
+    exact = tf.where(valid, exact, 0.0)
+    tokens = tf.reduce_sum(tf.cast(valid, tf.float32), axis=1, keepdims=True)
+
+    def refine(step: tf.Tensor, scale: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        longer = tf.cast(scale * exact > 1.0, tf.float32)
+        rest, count = tf.reduce_sum(longer * exact, axis=1, keepdims=True), tf.reduce_sum(longer, 1, keepdims=True)
+        refined = (wanted - tokens + count) / tf.maximum(rest, 1e-9)
+        return step + 1, tf.where(count > 0.0, refined, scale)
+
+    scale = wanted / tf.maximum(tf.reduce_sum(exact, axis=1, keepdims=True), 1e-9)
+    _, scale = tf.while_loop(lambda step, _: step < FIT_STEPS, refine, (0, scale), maximum_iterations=FIT_STEPS)
+    return tf.where(valid, tf.maximum(scale * exact, 1.0), 0.0)

@@ -107,14 +107,15 @@ class Reporter:
             ) from None
 
     def _log(self) -> None:
+        """A loss of 0, of a part that the model does not have, is not shown."""
         last, pending = self._pending[-1], self._pending
         mean = means(pending)
         step = int(last["step"])
         with self._curves(step):
             for name, value in mean.items():
-                if name != "step":
+                if name != "step" and (value or name not in LOSSES):
                     tf.summary.scalar(f"train/{name}", value)
-        parts = "  ".join(f"{name} {mean[name]:.3f}" for name in LOSSES)
+        parts = "  ".join(f"{name} {mean[name]:.3f}" for name in LOSSES if mean[name])
         self._pending = []
         if self._panel:
             return
@@ -132,8 +133,9 @@ class Reporter:
         self._write([{"split": "validation", "step": step, "loss": total, **losses, "skipped": skipped}])
         with self._curves(step):
             for name, value in {"loss": total, **losses}.items():
-                tf.summary.scalar(f"validation/{name}", value)
-        parts = "  ".join(f"{name} {value:.3f}" for name, value in losses.items())
+                if value:
+                    tf.summary.scalar(f"validation/{name}", value)
+        parts = "  ".join(f"{name} {value:.3f}" for name, value in losses.items() if value)
         self.console.print(f"[bold]validation[/bold] at step {step}: loss {total:.4f}  {parts}", highlight=False)
 
     def recordings(self, samples: Samples) -> None:

@@ -166,8 +166,8 @@ def read_meta(checkpoint: Path) -> dict[str, Any]:
     missing = [key for key in _META_KEYS if key not in meta]
     if missing:
         raise LockstepError(str(checkpoint / META_FILE), found=f"no {missing[0]!r}", expected="a complete description")
-    for setting in (_VOICE, _CONDITION_DROPOUT):
-        meta["settings"].setdefault(setting, 0)  # missing in checkpoints that are older
+    # Missing in checkpoints that are older.
+    meta["settings"] = {_VOICE: 0, _CONDITION_DROPOUT: 0, "model.duration_model": "mean"} | meta["settings"]
     return meta
 
 

@@ -42,6 +42,7 @@ class Offer:
     sample_rate: int
     mel_channels: int
     letters: int
+    draws_durations: bool = False
 
 
 class SpeechRequest(BaseModel):
@@ -64,6 +65,9 @@ class SpeechRequest(BaseModel):
     sway: Annotated[float, Field(ge=-1.0, le=1.75)] | None = None
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = SynthesisOptions.temperature
     seed: Annotated[int, Field(ge=0, le=_MOST_SEED)] = SynthesisOptions.seed
+    duration_noise: Annotated[float, Field(ge=0.0, le=2.0)] = SynthesisOptions.duration_noise
+    seconds: Annotated[float, Field(gt=0.0, le=3600.0)] | None = None
+    """Of the whole text, instead of a speed."""
 
     def options(self, offer: Offer) -> SynthesisOptions:
         """What it is spoken with; `LockstepError` if its options do not go together."""
@@ -72,6 +76,7 @@ class SpeechRequest(BaseModel):
             default, steps=self.steps or default.steps, solver=self.solver or default.solver,
             sway=default.sway if self.sway is None else self.sway,
             temperature=self.temperature, speed=self.speed, seed=self.seed,
+            duration_noise=self.duration_noise, seconds=self.seconds,
         )  # fmt: skip
 
     @property
@@ -91,6 +96,10 @@ def read_request(body: bytes, offer: Offer) -> SpeechRequest:
         raise RequestError(400, f"{_printable(param)}: {said}" if param else said, param=_printable(param)) from None
     if len(asked.input) > offer.letters:
         raise RequestError(400, f"input: {len(asked.input)} characters, at most {offer.letters}", param="input")
+    if asked.seconds is not None and asked.speed != SynthesisOptions.speed:
+        raise RequestError(400, "seconds: together with speed", param="seconds")
+    if asked.duration_noise and not offer.draws_durations:
+        raise RequestError(400, "duration_noise: this voice has mean durations alone", param="duration_noise")
     chosen = asked.model_copy(
         update={
             "voice": _chosen("voice", asked.voice, offer.voices),

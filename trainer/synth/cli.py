@@ -52,8 +52,14 @@ _SAMPLING = (
     guidance_option,
 )
 _NOISE = (
-    click.option("--temperature", type=click.FloatRange(0.0, 2.0), default=0.667, help="Deviation of the noise."),
-    click.option("--seed", type=click.IntRange(0, _MOST_SEED), default=0, help="Key of that noise."),
+    click.option(
+        "--duration-noise",
+        type=click.FloatRange(0.0, 2.0),
+        default=0.0,
+        help="Deviation of the durations' noise, of a model with model.duration_model=flow; 0: their means.",
+    ),
+    click.option("--temperature", type=click.FloatRange(0.0, 2.0), default=0.667, help="Deviation of the mel's noise."),
+    click.option("--seed", type=click.IntRange(0, _MOST_SEED), default=0, help="Key of the noise."),
 )
 
 
@@ -76,6 +82,7 @@ def main() -> None:
 )
 @_with_options(*_SAMPLING, *_NOISE)
 @click.option("--speed", type=click.FloatRange(0.25, 4.0), default=1.0, help="2 speaks twice as fast.")
+@click.option("--seconds", type=click.FloatRange(0.0, 3600.0, min_open=True), help="How long each text lasts.")
 @click.option("--mel-out", type=_PATH, metavar="FILE.npy", help="The log-mel too, float32[T, M].")
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
 @click.option("--speaker", metavar="NAME", help="Of a corpus of several; the first where none is named.")

@@ -66,6 +66,8 @@ def load_voice(
     guidance: float = 0.0,
     temperature: float = 0.667,
     speed: float = 1.0,
+    seconds: float | None = None,
+    duration_noise: float = 0.0,
     seed: int = 0,
     engine: Engine | None = None,
 ) -> LoadedVoice:
@@ -87,6 +89,9 @@ def load_voice(
             several, trained with `model.condition_dropout`.
         temperature: Standard deviation of the decoder's noise, 0 to 2.
         speed: 2 speaks twice as fast.
+        seconds: How long each text lasts, instead of a speed.
+        duration_noise: Standard deviation of the noise that durations are drawn from, for a model with
+            `model.duration_model=flow`; 0 speaks with their means.
         seed: Key of the noise.
         engine: "tensorflow" or "onnx" (default: TensorFlow, or ONNX for an exported ONNX folder, which needs no
             TensorFlow). They draw other noise.
@@ -100,8 +105,10 @@ def load_voice(
     source.language(language)
     recording = read_recording(None if speaker_wav is None else Path(speaker_wav), source)
     options = SynthesisOptions(
-        steps=steps, solver=solver, sway=sway, guidance=guidance, temperature=temperature, speed=speed, seed=seed
-    )
+        steps=steps, solver=solver, sway=sway, guidance=guidance, temperature=temperature, speed=speed, seed=seed,
+        duration_noise=duration_noise, seconds=seconds,
+    )  # fmt: skip
+    source.check_timing(options)
     to_sound = make_vocoder(vocoder, source.voice.mel_profile, warnings.warn)
     model = make_speaker(source, options, engine, tell=lambda _: None)
     narrator = make_narrator(source, model, vocoder=to_sound, name=speaker, language=language, recording=recording)

@@ -12,6 +12,7 @@ from xtts.shared.text.tokenizer import Tokenizer
 from xtts.trainer.synth.input_texts import Text
 from xtts.trainer.synth.sentences import split_text
 from xtts.trainer.synth.speaker import Speaker
+from xtts.trainer.synth.time_budget import TimedPiece, check_seconds, share_frames
 from xtts.trainer.synth.vocoder.vocoder import Vocoder
 
 _PAUSE_SECONDS = 0.15
@@ -80,23 +81,66 @@ class Narrator:
         profile = self.speaker.voice.mel_profile
         pause_frames = round(_PAUSE_SECONDS * profile.sample_rate / profile.hop_samples)
         pause = np.full((pause_frames, profile.mel_channels), profile.silence, np.float32)
-        waiting, number = deque(self._cut(text.words, self.speaker.voice.most_tokens)), 0
+        pieces, number = self._cut(text.words, self.speaker.voice.most_tokens), 0
+        frames = deque(self._share_time(text, pieces, pause_frames))
+        waiting = deque(pieces)
         while waiting:
             words, most_tokens = waiting.popleft()
             ids = self._ids(words)
-            spoken = self.speaker.speak(ids, speaker=self.speaker_number, language=self.language_number, number=number)
+            spoken = self.speaker.speak(
+                ids, speaker=self.speaker_number, language=self.language_number, number=number,
+                frames=frames.popleft() if frames else 0,
+            )  # fmt: skip
             number += 1
             if spoken.frames <= len(spoken.mel):
                 mel = np.concatenate([spoken.mel, pause]) if waiting else spoken.mel
                 yield Piece(mel=mel, samples=self.vocoder(mel), last=not waiting)
-            elif len(words) > 1:
-                waiting.extendleft(reversed(self._cut(words, min(int(len(ids) * _SHORTER), most_tokens - 1))))
             else:
-                raise LockstepError(
-                    f"{text.where}: {words!r}", found=f"speaks for {spoken.frames} frames",
-                    expected=f"at most {len(spoken.mel)}, the largest shape",
-                    fix="raise --speed, or train further: this checkpoint has not learnt durations yet",
+                shorter = self._cut_shorter(text, words, most_tokens, frames=spoken.frames, most=len(spoken.mel))
+                waiting.extendleft(reversed(shorter))
+
+    def _share_time(self, text: Text, pieces: list[tuple[str, int]], pause_frames: int) -> list[int]:
+        """The frames of each piece of a text that is to last for `seconds`, empty for one that is not.
+
+        Replaces pieces that would be longer than the largest shape.
+        """
+        if (seconds := self.speaker.options.seconds) is None:
+            return []
+        voice = self.speaker.voice
+        frames_per_second, whole = voice.mel_profile.sample_rate / voice.mel_profile.hop_samples, True
+        while True:
+            timed = [self._timed(words, number) for number, (words, _) in enumerate(pieces)]
+            pauses = pause_frames * (len(pieces) - 1)
+            if whole:  # shorter pieces lose the spaces between them, and gain pauses
+                check_seconds(
+                    seconds, timed, frames_per_second=frames_per_second, pauses=pauses, where=text.where
                 )  # fmt: skip
+            frames = share_frames(round(seconds * frames_per_second) - pauses, timed)
+            most = [max(shape.frames for shape in voice.ladder if shape.tokens >= piece.tokens) for piece in timed]
+            long = next((i for i in range(len(pieces)) if frames[i] > most[i]), None)
+            if long is None:
+                return frames
+            pieces[long : long + 1] = self._cut_shorter(text, *pieces[long], frames=frames[long], most=most[long])
+            whole = False
+
+    def _timed(self, words: str, number: int) -> TimedPiece:
+        ids = self._ids(words)
+        frames = self.speaker.count_frames(
+            ids, speaker=self.speaker_number, language=self.language_number, number=number
+        )
+        return TimedPiece(tokens=len(ids), frames=frames)
+
+    def _cut_shorter(
+        self, text: Text, words: str, most_tokens: int, *, frames: int, most: int
+    ) -> list[tuple[str, int]]:
+        """The parts of a piece that speaks for more frames than the largest shape has; `LockstepError` for a letter."""
+        if len(words) <= 1:
+            raise LockstepError(
+                f"{text.where}: {words!r}", found=f"speaks for {frames} frames",
+                expected=f"at most {most}, the largest shape",
+                fix="raise --speed, or train further: this checkpoint has not learnt durations yet",
+            )  # fmt: skip
+        return self._cut(words, min(int(len(self._ids(words)) * _SHORTER), most_tokens - 1))
 
     def _ids(self, text: str) -> list[int]:
         return self.tokenizer.encode(text, self.language).ids

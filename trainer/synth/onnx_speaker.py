@@ -8,7 +8,7 @@ import numpy as np
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
-from xtts.trainer.synth.onnx_names import GUIDANCE, MEL, NOISE, SCHEDULE
+from xtts.trainer.synth.onnx_names import GUIDANCE, MEL, NOISE, SCHEDULE, START, WANTED_FRAMES
 from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
 from xtts.trainer.synth.speaker import Clock, Engine, Utterance
 from xtts.trainer.synth.voice_source import Source
@@ -17,6 +17,8 @@ _THREADS = 1
 """Of one operator: the products of a sentence are small, and a result must not depend on the number of cores."""
 _REQUIRED = {"x", "x_length", "noise_scale", "length_scale"}
 _TABLES = {"sid", "language"}
+_START = 1
+"""Use of the key: the noise of the mel has none."""
 
 
 class OnnxSpeaker:
@@ -35,7 +37,6 @@ class OnnxSpeaker:
         began = time.perf_counter()
         self._session = open_session(graph, where, threads=_THREADS)
         self._tables = self._check_inputs()
-        self._takes_guidance = GUIDANCE in self._optional_inputs()
         self._run([1], 0, 0, 0)
         self.clock.compile_seconds = time.perf_counter() - began
 
@@ -49,10 +50,18 @@ class OnnxSpeaker:
         """Refused: the voice is in the graph."""
         raise LockstepError(self.where, found="a graph that takes no reference recording")
 
-    def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> Utterance:
+    def count_frames(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> int:
+        """As `Speaker.count_frames`: of no evaluations, the mel is noise that is as long as the speech."""
+        bare: dict[str, np.ndarray] = {
+            "length_scale": np.ones([1], np.float32), SCHEDULE: np.zeros([0, 3], np.float32),
+            NOISE: np.empty([1, 0, self._channels], np.float32),
+        }  # fmt: skip
+        return len(self._mel(ids, speaker, language, number, bare))
+
+    def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0) -> Utterance:
         """As `Speaker.speak`; the noise comes from numpy, keyed by seed and `number`."""
         began = time.perf_counter()
-        mel = self._run(ids, speaker, language, number)
+        mel = self._run(ids, speaker, language, number, frames)
         self.clock.speak_seconds += time.perf_counter() - began
         return Utterance(mel=mel[: self._most_frames], frames=len(mel))
 
@@ -60,24 +69,49 @@ class OnnxSpeaker:
         """What was made ready and how long that took."""
         return f"ONNX graph loaded in {self.clock.compile_seconds:.1f} s"
 
-    def _run(self, ids: Sequence[int], speaker: int, language: int, number: int) -> np.ndarray:
+    def _run(self, ids: Sequence[int], speaker: int, language: int, number: int, frames: int = 0) -> np.ndarray:
         """The mel float32[T, M]; one frame more than the longest shape says that the speech is longer."""
         # All frames are drawn, whatever the length: the noise of a frame is the same in every text.
         noise = np.random.default_rng([self.options.seed, number]).standard_normal(
             (1, self._most_frames + 1, self._channels), np.float32
         )
-        given = {
-            "x": np.array([ids], np.int64),
-            "x_length": np.array([len(ids)], np.int64),
-            "noise_scale": np.array([self.options.temperature], np.float32),
+        more: dict[str, np.ndarray] = {
             "length_scale": np.array([1.0 / self.options.speed], np.float32),
             SCHEDULE: self.options.schedule,
             NOISE: noise,
         }
-        if self._takes_guidance:
-            given[GUIDANCE] = np.array([self.options.guidance], np.float32)
+        if GUIDANCE in self._optional:
+            more[GUIDANCE] = np.array([self.options.guidance], np.float32)
         else:
             self.source.check_guidance(guided=self.options.guided)
+        if frames:
+            more[WANTED_FRAMES] = np.array([frames], np.int64)
+        mel = self._mel(ids, speaker, language, number, more)
+        if not len(mel) <= self._most_frames + 1:
+            raise LockstepError(
+                self.where, found=f"a mel of {len(mel)} frames", expected=f"at most {self._most_frames + 1}"
+            )
+        return mel
+
+    def _mel(
+        self, ids: Sequence[int], speaker: int, language: int, number: int, more: dict[str, np.ndarray]
+    ) -> np.ndarray:
+        """The mel float32[T, M] that the graph makes of tokens and more inputs."""
+        given = more | {
+            "x": np.array([ids], np.int64),
+            "x_length": np.array([len(ids)], np.int64),
+            "noise_scale": np.array([self.options.temperature], np.float32),
+        }
+        if self.options.duration_noise:
+            drawn = np.random.default_rng([self.options.seed, number, _START]).standard_normal(
+                (1, len(ids)), np.float32
+            )
+            given[START] = self.options.duration_noise * drawn
+        if missing := {START, WANTED_FRAMES} & set(given) - self._optional:
+            raise LockstepError(
+                self.where, found=f"a graph without the input {missing.pop()}",
+                expected="one that this version has exported, of a model with that ability", fix="export it again",
+            )  # fmt: skip
         rows = {"sid": np.array([speaker], np.int64), "language": np.array([language], np.int64)}
         try:
             mel: np.ndarray = self._session.run([MEL], given | {name: rows[name] for name in self._tables})[0]
@@ -96,7 +130,7 @@ class OnnxSpeaker:
                 fix="export it without --vocoder, and name the vocoder when you speak: --vocoder onnx:FILE",
             )  # fmt: skip
         inputs = {part.name for part in self._session.get_inputs()}
-        optional = self._optional_inputs()
+        self._optional = optional = {part.name for part in self._session.get_overridable_initializers()}
         if not (_REQUIRED <= inputs <= _REQUIRED | _TABLES and {SCHEDULE, NOISE} <= optional):
             raise LockstepError(
                 self.where, found=f"a graph of {', '.join(sorted(inputs | optional))}",
@@ -104,14 +138,10 @@ class OnnxSpeaker:
             )  # fmt: skip
         return inputs & _TABLES
 
-    def _optional_inputs(self) -> set[str]:
-        return {part.name for part in self._session.get_overridable_initializers()}
-
     def _check_mel(self, mel: np.ndarray) -> None:
         shape = list(mel.shape)
         fits = mel.dtype == np.float32 and mel.ndim == 3 and shape[:2] == [1, self._channels]
-        if not (fits and 1 <= shape[2] <= self._most_frames + 1 and np.isfinite(mel).all()):
+        if not (fits and shape[2] and np.isfinite(mel).all()):
             raise LockstepError(
-                self.where, found=f"a mel {mel.dtype} {shape}",
-                expected=f"finite float32 [1, {self._channels}, T], T at most {self._most_frames + 1}",
-            )  # fmt: skip
+                self.where, found=f"a mel {mel.dtype} {shape}", expected=f"finite float32 [1, {self._channels}, T]"
+            )

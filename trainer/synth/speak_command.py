@@ -69,6 +69,7 @@ def _prepare(request: Request) -> tuple[Source, list[Text], np.ndarray | None]:
         check_file(request.mel_out, ".npy", "--mel-out")
     source = open_source(request.checkpoint)
     source.check_guidance(guided=request.options.guided)
+    source.check_timing(request.options)
     source.speaker_number(request.speaker)
     language = source.language(request.language)
     recording = read_recording(request.speaker_wav, source)

@@ -53,8 +53,15 @@ class Speaker(Protocol):
     def encode_reference(self, mel: np.ndarray) -> None:
         """Set the voice to that of a recording, log-mel float32[T, M]; `LockstepError` for a model that takes none."""
 
-    def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> Utterance:
-        """Speak tokens that fit the largest shape; `number` keys the noise, speaker and language are table rows."""
+    def count_frames(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> int:
+        """Frames of some tokens at speed 1, without making their mel; the arguments are those of `speak`."""
+        ...
+
+    def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0) -> Utterance:
+        """Speak tokens that fit the largest shape; `number` keys the noise, speaker and language are table rows.
+
+        frames: those of the speech, at least one for each token; 0 for as many as the durations have.
+        """
         ...
 
     def readiness(self) -> str:

@@ -15,6 +15,7 @@ from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.synth.reference_recording import split_crops
 from xtts.trainer.synth.speaker import Clock, Engine, Utterance
+from xtts.trainer.synth.timing_inputs import timing, timing_signature, timing_values
 from xtts.trainer.synth.voice_source import Source
 
 Generated = tuple[tf.Tensor, tf.Tensor]
@@ -48,10 +49,10 @@ def sampling_signature(steps: int) -> list[tf.TensorSpec]:
 
 
 def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
-    """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, the conditioning.
+    """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, then two groups.
 
-    Conditioning, if the model has several to choose from: speaker int32[1] or voice float32[1, N, D], then language
-    int32[1].
+    First those of `timing_signature`. Then the conditioning, if the model has several to choose from: speaker int32[1]
+    or voice float32[1, N, D], then language int32[1].
     """
     parts = [tf.TensorSpec([1, tokens], tf.int32, "tokens"), tf.TensorSpec([1], tf.int32, "token_length")]
     parts += [tf.TensorSpec([], tf.float32, "temperature"), tf.TensorSpec([], tf.float32, "speed")]
@@ -62,7 +63,8 @@ def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
         "voice": tf.TensorSpec(latents, tf.float32, "voice"),
         "language": tf.TensorSpec([1], tf.int32, "language"),
     }
-    return [*parts, *(conditioning[kind] for kind in source.conditioning)]
+    timed = timing_signature(source.model).values()
+    return [*parts, *timed, *(conditioning[kind] for kind in source.conditioning)]
 
 
 def reference_signature(source: Source) -> list[tf.TensorSpec]:
@@ -76,8 +78,9 @@ def generator(
 ) -> Callable[..., Generated]:
     """Function of the tensors of `sampling_signature` and `generate_signature` that generates T = `frames` frames.
 
-    conditioning: the inputs after the scalars, as in `Source.conditioning`; guided: whether guidance has an effect.
+    conditioning: the last inputs, as in `Source.conditioning`; guided: whether guidance has an effect.
     """
+    names = [*timing_signature(model.config), *conditioning]
 
     def generate(
         schedule: tf.Tensor,
@@ -91,9 +94,11 @@ def generator(
     ) -> Generated:
         noise = tf.random.stateless_normal([1, frames, model.mel_channels], seed)
         sampling = Sampling(schedule, guidance, copies=2) if guided else Sampling(schedule)
+        inputs = dict(zip(names, given, strict=True))
         mel, mel_length, _ = model.generate(
             tokens, token_length, noise=noise, sampling=sampling, temperature=temperature, speed=speed,
-            conditioning=Conditioning(**dict(zip(conditioning, given, strict=True))),
+            conditioning=Conditioning(**{name: inputs[name] for name in conditioning}),
+            timing=timing(inputs, tokens, seed),
         )  # fmt: skip
         return mel, mel_length
 
@@ -170,21 +175,33 @@ class TensorFlowSpeaker:
         frames, silence = self.source.model.voice_frames, self.voice.mel_profile.silence
         self._latents = tf.constant(mean_latents(self._encode_reference, mel, frames, silence))
 
-    def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> Utterance:
-        """Speak tokens that fit the largest shape; `number` keys the noise, speaker and language are table rows.
+    def count_frames(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> int:
+        """As `Speaker.count_frames`; not compiled, so that no shape waits for it."""
+        tokens, seed = tf.constant([[*ids]], tf.int32), tf.constant([self.options.seed, number], tf.int32)
+        values = timing_values(self.options, 0)
+        inputs = {name: tf.constant(values[name]) for name in timing_signature(self.source.model)}
+        timed = self.model.time_tokens(
+            tokens, tf.constant([len(ids)]), longest=self.voice.ladder[-1].frames, speed=tf.constant(1.0),
+            conditioning=Conditioning(**self._conditioning(speaker, language)),
+            timing=timing(inputs, tokens, seed)._replace(frames=None),
+        )  # fmt: skip
+        return int(tf.reduce_sum(timed.durations))
+
+    def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0) -> Utterance:
+        """As `Speaker.speak`.
 
         Tries the smallest shape that holds the tokens, then the smallest that holds the predicted frames.
         """
         if self._encode_reference is not None and self._latents is None:
             raise LockstepError(str(self.source.checkpoint), found="no voice yet", expected="a reference recording")
         fitting = [shape for shape in self.voice.ladder if shape.tokens >= len(ids)]
-        shape = fitting[0]
+        shape = next((known for known in fitting if known.frames >= frames), fitting[-1])
         while True:
-            mel, frames = self._run(shape, self._arguments(shape, ids, speaker, language, number))
+            mel, found = self._run(shape, self._arguments(shape, ids, speaker, language, number, frames))
             longer = [larger for larger in fitting if larger.frames > shape.frames]
-            if frames <= shape.frames or not longer:
-                return Utterance(mel=mel[: min(frames, shape.frames)], frames=frames)
-            shape = next((larger for larger in longer if larger.frames >= frames), longer[-1])
+            if found <= shape.frames or not longer:
+                return Utterance(mel=mel[: min(found, shape.frames)], frames=found)
+            shape = next((larger for larger in longer if larger.frames >= found), longer[-1])
 
     def _run(self, shape: Shape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, int]:
         function = self._ready.get(self._program(shape)) or self._compile(shape)
@@ -225,7 +242,9 @@ class TensorFlowSpeaker:
         traced: Callable[..., tf.Tensor] = function.get_concrete_function()
         return traced
 
-    def _arguments(self, shape: Shape, ids: Sequence[int], speaker: int, language: int, number: int) -> list[tf.Tensor]:
+    def _arguments(
+        self, shape: Shape, ids: Sequence[int], speaker: int, language: int, number: int, frames: int = 0
+    ) -> list[tf.Tensor]:
         tokens = np.zeros([1, shape.tokens], np.int32)
         tokens[0, : len(ids)] = ids
         values: list[tf.Tensor] = [
@@ -237,9 +256,15 @@ class TensorFlowSpeaker:
             tf.constant(self.options.speed, tf.float32),
             tf.constant([self.options.seed, number], tf.int32),
         ]
+        timed = timing_values(self.options, frames)
+        values += [tf.constant(timed[name]) for name in timing_signature(self.source.model)]
+        return [*values, *self._conditioning(speaker, language).values()]
+
+    def _conditioning(self, speaker: int, language: int) -> dict[str, tf.Tensor]:
+        """The fields of `Conditioning` that the model reads."""
         conditioning = {
             "speaker": tf.constant([speaker], tf.int32),
             "voice": self._latents,
             "language": tf.constant([language], tf.int32),
         }
-        return [*values, *(conditioning[kind] for kind in self.source.conditioning)]
+        return {kind: conditioning[kind] for kind in self.source.conditioning}

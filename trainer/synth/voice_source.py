@@ -6,6 +6,7 @@ from pathlib import Path
 
 from xtts.shared.config import ModelConfig
 from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.run.stored_model import StoredModel, open_model
 
 
@@ -62,6 +63,16 @@ class Source(StoredModel):
             )
             raise LockstepError("--speaker", found=f"{name!r} is not in {self.checkpoint}", expected=expected)
         return speakers.index(name)
+
+    def check_timing(self, options: SynthesisOptions) -> None:
+        """`LockstepError` if the model draws no durations and is to do so, or two options decide the length."""
+        if options.duration_noise and self.model.duration_model == "mean":
+            raise LockstepError(
+                "--duration-noise", found=f"{self.checkpoint} has mean durations alone",
+                expected="a model trained with --set model.duration_model=flow",
+            )  # fmt: skip
+        if options.seconds is not None and options.speed != SynthesisOptions.speed:
+            raise LockstepError("--seconds", found="together with --speed", expected="one of them")
 
     def language(self, code: str | None) -> str:
         """A language of the model; without a code the first (most corpora have only one)."""

@@ -151,7 +151,7 @@ def test_the_padding_does_not_change_the_losses(caches, make_plan, tmp_path):
     model = build_model(plan.config, plan.spec)
     ours, theirs = (next(iter(stream(cache))) for cache in caches)
     assert ours.mel.shape[1] < theirs.mel.shape[1]
-    noise, time, _ = random_inputs(theirs, 0, tf.constant(0, tf.int64))
+    noise, time, *_ = random_inputs(theirs, 0, tf.constant(0, tf.int64))
     losses = [
         model.loss_sums(*batch[:4], random=RandomInputs(noise[:, : batch.mel.shape[1]], time, None))
         for batch in (ours, theirs)

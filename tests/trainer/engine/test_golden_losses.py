@@ -19,8 +19,9 @@ from xtts.trainer.data.batch import Batch
 from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.optimizer import AdamW, learning_rate
 from xtts.trainer.engine.train_step import Steps
-from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, decays
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Vocabularies
+from xtts.trainer.model.weight_groups import decays
 
 GOLDEN = Path(__file__).with_name("golden_losses.json")
 STEPS, CLIPS, TOKENS, FRAMES, CHANNELS, VOCABULARY = 20, 4, 24, 72, 80, 30

@@ -9,7 +9,7 @@ from four_clips import small_model
 from xtts.shared.config import TrainingConfig
 from xtts.trainer.engine.optimizer import AdamW, clip_by_group, learning_rate
 from xtts.trainer.engine.schedule import peak_learning_rate
-from xtts.trainer.model.acoustic_model import clip_group
+from xtts.trainer.model.weight_groups import clip_group
 
 TRAINING = TrainingConfig(
     learning_rate=0.01, weight_decay=0.1, adam_beta2=0.99, warmup_steps=10, steps=110, final_learning_rate_share=0.1

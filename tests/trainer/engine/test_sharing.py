@@ -67,13 +67,14 @@ def test_devices_that_drew_different_buckets_are_an_error():
 def test_a_part_of_a_batch_has_the_random_numbers_of_its_rows():
     lengths = tf.constant([7, 5, 8, 6, 3, 8])
     step = tf.constant(11, tf.int64)
-    whole = random_inputs(Batch(None, tf.zeros([6, 8, 2]), None, lengths, None, None), 5, step)
+    whole = random_inputs(Batch(tf.zeros([6, 4]), tf.zeros([6, 8, 2]), None, lengths, None, None), 5, step)
     for device in range(3):
         rows = slice(2 * device, 2 * device + 2)
-        batch = Batch(None, tf.zeros([2, 8, 2]), None, lengths[rows], None, None)
+        batch = Batch(tf.zeros([2, 4]), tf.zeros([2, 8, 2]), None, lengths[rows], None, None)
         part = random_inputs(batch, 5, step, device=device, devices=3)
         np.testing.assert_array_equal(part.noise, whole.noise[rows])
         np.testing.assert_array_equal(part.time, whole.time[rows])
+        np.testing.assert_array_equal(part.token_noise, whole.token_noise[rows])
         np.testing.assert_array_equal(part.dropout, whole.dropout)
 
 

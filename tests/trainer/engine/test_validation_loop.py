@@ -43,6 +43,6 @@ def test_training_times_are_stratified_over_the_clips_that_are_there(present):
     lengths = tf.constant(present) * 7
     count = sum(present)
     for step in range(20):
-        batch = Batch(None, tf.zeros([4, 8, 2], tf.float16), None, lengths, None, None)
+        batch = Batch(tf.zeros([4, 4]), tf.zeros([4, 8, 2], tf.float16), None, lengths, None, None)
         time = random_inputs(batch, 5, tf.constant(step, tf.int64)).time.numpy()[np.array(present) > 0]
         assert sorted(np.floor(time * count)) == list(range(count))

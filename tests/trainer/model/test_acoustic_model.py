@@ -7,9 +7,10 @@ import pytest
 import tensorflow as tf
 from four_clips import CHANNELS, EULER, KEYS, VOCABULARY, clips, evaluate, losses, moved, sizes, small_model
 
-from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, decays
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.losses import duration_deviance
+from xtts.trainer.model.weight_groups import decays
 from xtts.trainer.synth.tensorflow_speaker import generator
 
 
@@ -166,7 +167,7 @@ def test_the_language_changes_what_is_said_and_one_language_costs_nothing():
 
 def test_synthesis_is_given_the_language_by_number():
     model = moved(small_model(languages=2, seed=9))
-    scalars = tf.constant(0.0), tf.constant(1.0), tf.constant([1, 2])
+    scalars = tf.constant(0.0), tf.constant(1.0), tf.constant([1, 2]), tf.constant([0])
     speak = partial(generator(model, 64, ["language"], guided=False), EULER.schedule, tf.constant(0.0))
     tokens = tf.constant(clips()[0][:1]), tf.constant([9])
     first, second, again = (speak(*tokens, *scalars, tf.constant([language]))[0] for language in (0, 1, 0))

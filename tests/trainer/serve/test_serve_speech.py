@@ -128,6 +128,7 @@ def test_speed_steps_solver_and_sway_change_the_speech(server):
         return len(server.post({"input": HELLO, "response_format": "wav"} | more).body)
 
     assert seconds(speed=4.0) < seconds()
+    assert seconds(seconds=1.5) == 44 + 2 * 256 * round(1.5 * 22_050 / 256)
     changes = ({}, {"steps": 4}, {"solver": "heun"}, {"steps": 4, "sway": -1.0})
     spoken = [server.post({"input": HELLO, "response_format": "wav"} | change).body for change in changes]
     assert len(set(spoken)) == len(changes)

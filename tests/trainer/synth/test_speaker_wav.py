@@ -106,7 +106,8 @@ def test_stock_tensorflow_encodes_a_reference_and_speaks(source, speaker, run, t
     shape = source.voice.ladder[0]
     spoken = signatures[f"speak_{shape.tokens}_{shape.frames}"](
         tokens=tf.constant([[3, 4, 5] + [0] * (shape.tokens - 3)]), token_length=tf.constant([3]),
-        temperature=tf.constant(0.0), speed=tf.constant(4.0), seed=tf.constant([0, 0]), voice=voice,
+        temperature=tf.constant(0.0), speed=tf.constant(4.0), seed=tf.constant([0, 0]), wanted_frames=tf.constant([0]),
+        voice=voice,
     )  # fmt: skip
     expected, frames = speaker._run(shape, speaker._arguments(shape, [3, 4, 5], 0, 0, 0))
     assert spoken["mel_length"][0] == frames

@@ -14,9 +14,10 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.model.duration_flow import Timing
 from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.synth.export.joined_vocoder import OPSET
-from xtts.trainer.synth.onnx_names import GUIDANCE, MEL, NOISE, SCHEDULE
+from xtts.trainer.synth.onnx_names import GUIDANCE, MEL, NOISE, SCHEDULE, START, WANTED_FRAMES
 from xtts.trainer.synth.onnx_runtime import first_line
 from xtts.trainer.synth.tensorflow_speaker import mean_latents
 from xtts.trainer.synth.voice_source import Source
@@ -62,12 +63,10 @@ def convert_model(
     for field in source.conditioning:
         if field not in fixed:
             signature[_TABLES[field]] = tf.TensorSpec([1], tf.int64, _TABLES[field])
-    defaults = {SCHEDULE: options.schedule, NOISE: np.zeros([1, 0, model.mel_channels], np.float32)}
-    signature[SCHEDULE] = tf.TensorSpec([None, 3], tf.float32, SCHEDULE)
-    signature[NOISE] = tf.TensorSpec([1, None, model.mel_channels], tf.float32, NOISE)
-    if model.condition_dropout:
-        defaults[GUIDANCE] = np.array([options.guidance], np.float32)
-        signature[GUIDANCE] = tf.TensorSpec([1], tf.float32, GUIDANCE)
+    defaults = _defaults(model, options)
+    for name, value in defaults.items():
+        shape = [None, 3] if name == SCHEDULE else [size or None for size in value.shape]
+        signature[name] = tf.TensorSpec(shape, tf.as_dtype(value.dtype), name)
     longest = source.voice.ladder[-1].frames
     speak = tf.function(
         _speak(model, longest=longest, fixed=fixed, names=list(signature)), input_signature=[*signature.values()]
@@ -76,6 +75,20 @@ def convert_model(
     # An input that is a weight of the same name as well may be left out; runtimes do not list it as an input.
     graph.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in defaults.items())
     return graph
+
+
+def _defaults(model: AcousticModel, options: SynthesisOptions) -> dict[str, np.ndarray]:
+    """The inputs that may be left out, and what they are then; an empty axis is of any size, as is the schedule's."""
+    defaults: dict[str, np.ndarray] = {
+        SCHEDULE: options.schedule,
+        NOISE: np.zeros([1, 0, model.mel_channels], np.float32),
+        WANTED_FRAMES: np.zeros([1], np.int64),
+    }
+    if model.condition_dropout:
+        defaults[GUIDANCE] = np.array([options.guidance], np.float32)
+    if model.duration_flow is not None:
+        defaults[START] = np.zeros([1, 0], np.float32)
+    return defaults
 
 
 def _speak(
@@ -94,8 +107,9 @@ def _speak(
         sampling = _sampling(given)
         tokens, token_length, conditioning = sampling.with_null(tokens, tf.shape(tokens)[1:], conditioning)
         timed = model.time_tokens(
-            tokens, token_length, longest=longest, speed=1.0 / given["length_scale"][0], conditioning=conditioning
-        )
+            tokens, token_length, longest=longest, speed=1.0 / given["length_scale"][0], conditioning=conditioning,
+            timing=_timing(given, tf.shape(tokens)[1]).for_copies(sampling.repeat),
+        )  # fmt: skip
         mel_length = tf.reduce_sum(timed.durations[0])[tf.newaxis]
         noise = _noise(given[NOISE], mel_length[0]) * given["noise_scale"][0]
         mel = model.speak_tokens(timed, mel_length, noise, sampling=sampling, conditioning=conditioning)
@@ -110,6 +124,16 @@ def _sampling(given: dict[str, tf.Tensor]) -> Sampling:
         return Sampling(given[SCHEDULE])
     guidance = given[GUIDANCE][0]
     return Sampling(given[SCHEDULE], guidance, copies=tf.where(guidance > 0.0, 2, 1))
+
+
+def _timing(given: dict[str, tf.Tensor], tokens: tf.Tensor) -> Timing:
+    """What the inputs say of the durations of N = `tokens` tokens; a start of fewer values goes on with zeros."""
+    frames = tf.cast(given[WANTED_FRAMES], tf.int32)
+    if START not in given:
+        return Timing(frames=frames)
+    count = tf.shape(given[START])[1]
+    start = tf.concat([given[START][:, :tokens], tf.zeros([1, tf.maximum(tokens - count, 0)])], axis=1)
+    return Timing(frames=frames, start=start, drawn=count > 0)
 
 
 def _noise(given: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:

@@ -12,7 +12,7 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.run.model_folder import GRAPH_FILE, write_description
 from xtts.trainer.synth.export.joined_vocoder import join, load_joinable
 from xtts.trainer.synth.export.onnx_tokens import metadata, tokens_file
-from xtts.trainer.synth.onnx_names import GUIDANCE, MEL, NOISE, SCHEDULE
+from xtts.trainer.synth.onnx_names import GUIDANCE, MEL, NOISE, SCHEDULE, START, WANTED_FRAMES
 from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
 from xtts.trainer.synth.reference_recording import read_recording
 from xtts.trainer.synth.voice_source import Source
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import onnx
 
 TOKENS_FILE = "tokens.txt"
+_OPTIONAL = (SCHEDULE, GUIDANCE, NOISE, WANTED_FRAMES, START)
 _TRIED_TOKENS = 12
 _MOST_BYTES = 2**31 - 1
 """The largest message of protobuf, and so the largest graph in one file."""
@@ -82,7 +83,7 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
 
     graph.producer_name = "lockstep-tts"
     onnx.helper.set_model_props(graph, metadata(source.voice, language=language, steps=synthesis.steps))
-    inputs = ", ".join(entry.name for entry in graph.graph.input if entry.name not in (SCHEDULE, GUIDANCE, NOISE))
+    inputs = ", ".join(entry.name for entry in graph.graph.input if entry.name not in _OPTIONAL)
     described = f"an ONNX graph from {inputs} to {graph.graph.output[0].name}, {synthesis.steps} steps"
     return Graph(_tried(graph), described)
 

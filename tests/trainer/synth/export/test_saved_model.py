@@ -30,7 +30,7 @@ inputs = speak.structured_input_signature[1]
 tokens = np.zeros(inputs["tokens"].shape, np.int32)
 tokens[0, : len(ids)] = ids
 spoken = speak(tokens=tf.constant(tokens), token_length=tf.constant([len(ids)]), temperature=tf.constant(0.0),
-               speed=tf.constant(1.0), seed=tf.constant([0, 0]))
+               speed=tf.constant(1.0), seed=tf.constant([0, 0]), wanted_frames=tf.constant([0]))
 np.savez("spoken.npz", ids=ids, signatures=sorted(loaded.signatures), **{k: v.numpy() for k, v in spoken.items()})
 assert not any(name.startswith("xtts.") for name in sys.modules)
 """
