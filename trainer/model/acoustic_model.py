@@ -92,7 +92,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         seeds = itertools.count(seed * 100_003)
         self.config, self.mel_channels = config, mel.channels
         self.mel_mean, self.mel_deviation, self.silence = mel.mean, mel.deviation, mel.silence
-        if config.voice_latents:  # next to a table of all speakers the reference would carry no information
+        if not config.has_speaker_table:  # next to one of all speakers a reference may carry no information
             vocabularies = vocabularies._replace(speakers=1)
         self.encoder = TextEncoder(config, vocabularies, seeds, dtype=dtype)
         self.mean_projection = keras.layers.Dense(

@@ -25,7 +25,7 @@ _RENAMED = (
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
 _META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progress")
-_VOICE = "model.voice_latents"
+_VOICE, _TABLE = "model.voice_latents", "model.voice_speaker_table"
 PROFILE_SETTING = "cache.profile"
 ORDER_KEYS = ("training.seed", "data.shuffle_memory_mb")
 """Settings besides the model's that a resumed run must share, since they decide the order of the clips."""
@@ -166,7 +166,8 @@ def read_meta(checkpoint: Path) -> dict[str, Any]:
     missing = [key for key in _META_KEYS if key not in meta]
     if missing:
         raise LockstepError(str(checkpoint / META_FILE), found=f"no {missing[0]!r}", expected="a complete description")
-    meta["settings"].setdefault(_VOICE, 0)  # missing in checkpoints older than voice latents
+    for key, before in ((_VOICE, 0), (_TABLE, False)):  # missing in checkpoints older than these settings
+        meta["settings"].setdefault(key, before)
     return meta
 
 

@@ -50,8 +50,8 @@ class Speaker(Protocol):
     def prepare(self, shape: Shape) -> None:
         """Make a shape ready for the steps of `options`."""
 
-    def encode_reference(self, mel: np.ndarray) -> None:
-        """Set the voice to that of a recording, log-mel float32[T, M]; `LockstepError` for a model that takes none."""
+    def encode_reference(self, *mels: np.ndarray) -> None:
+        """Set the voice to the mean of recordings, log-mel float32[T, M]; `LockstepError` if the model takes none."""
 
     def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> Utterance:
         """Speak tokens that fit the largest shape; `number` keys the noise, speaker and language are table rows."""

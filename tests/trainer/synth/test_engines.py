@@ -19,7 +19,7 @@ from xtts.trainer.synth import engines
 from xtts.trainer.synth.engines import make_fastest_speaker, make_speaker
 from xtts.trainer.synth.export import kept_graph as kept
 from xtts.trainer.synth.export.onnx_model import Graph
-from xtts.trainer.synth.reference_recording import read_recording
+from xtts.trainer.synth.reference_recording import read_recordings
 from xtts.trainer.synth.voice_source import open_source
 
 OPTIONS = SynthesisOptions(steps=2)
@@ -217,9 +217,9 @@ def test_a_graph_may_have_its_language_and_its_voice_inside(folder, tmp_path):
     with pytest.raises(LockstepError, match=r"voice\.json: language \['de'\], expected en or fa"):
         source.language("en")
     of_a_recording = replace(source, model=source.model.model_copy(update={"voice_latents": 4}))
-    assert read_recording(None, of_a_recording) is None
+    assert read_recordings([], of_a_recording) == []
     with pytest.raises(LockstepError, match="has its voice inside"):
-        read_recording(tmp_path / "a.wav", of_a_recording)
+        read_recordings([tmp_path / "a.wav"], of_a_recording)
 
 
 # Folders that are refused

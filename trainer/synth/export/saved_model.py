@@ -25,7 +25,7 @@ def save_model(source: Source, folder: Path, *, steps: int) -> str:
     """One signature for each shape; `serving_default` is the largest. Returns a line that says what it is.
 
     tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2]
-    (, speaker: int32[1] or voice: float32[1, N, D])(, language: int32[1]) -> mel: float32[1, T, M], natural-log
+    (, speaker: int32[1])(, voice: float32[1, N, D])(, language: int32[1]) -> mel: float32[1, T, M], natural-log
     magnitude, and mel_length: int32[1], more than T if the shape was too short. A model with voice latents has one more
     signature, `encode_reference`: reference: float32[1, F, M], reference_length: int32[1] -> voice: float32[1, N, D].
     """

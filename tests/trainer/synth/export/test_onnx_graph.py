@@ -65,7 +65,7 @@ def spoken(graph, names, **more):
 
 def test_speaker_and_language_are_inputs(several):
     model, source = several(0)
-    graph = convert_model(model, source, steps=STEPS, language=None, reference=None)
+    graph = convert_model(model, source, steps=STEPS, language=None, references=[])
     heard = set()
     for speaker, language in ((0, 0), (2, 0), (2, 1)):
         mel = spoken(graph, ["sid", "language"], sid=speaker, language=language)
@@ -78,7 +78,7 @@ def test_speaker_and_language_are_inputs(several):
 def test_a_voice_and_a_language_are_fixed_in_the_graph(several):
     model, source = several(4)
     reference = np.random.default_rng(2).normal(-5.0, 2.0, (100, 80)).astype(np.float32)
-    graph = convert_model(model, source, steps=STEPS, language="fa", reference=reference)
+    graph = convert_model(model, source, steps=STEPS, language="fa", references=[reference])
     crops = [reference[:40], reference[40:80], reference[80:]]
     padded = [np.pad(crop, ((0, 40 - len(crop)), (0, 0)))[np.newaxis] for crop in crops]
     latents = [model.encode_reference(mel, tf.constant([len(crop)])) for mel, crop in zip(padded, crops, strict=True)]
