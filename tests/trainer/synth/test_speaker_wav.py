@@ -96,6 +96,28 @@ def test_the_voice_is_the_mean_of_the_crops(speaker):
     assert latents[0].shape == (1, 4, 16)
 
 
+def test_the_voice_of_several_references_is_the_mean_of_their_latents(run, source, speaker, recordings, tmp_path):
+    paths = [recordings / f"{name}.wav" for name in ("low", "high")]
+    latents = []
+    for mel in (mels := read_recordings(paths, source)):
+        speaker.encode_reference(mel[: FRAMES * len(latents) + FRAMES])  # of another number of crops: each weighs one
+        latents.append(speaker._latents.numpy())
+    speaker.encode_reference(mels[0][:FRAMES], mels[1][: 2 * FRAMES])
+    np.testing.assert_allclose(speaker._latents, np.mean(latents, axis=0), atol=1e-6)
+    assert np.abs(latents[0] - latents[1]).max() > 1e-3
+    speaker.encode_reference(*mels)
+    expected = speaker.speak(source.voice.symbol_table.encode("a word").ids, speaker=0, number=0)
+    speak(request(run, tmp_path, *paths))
+    np.testing.assert_allclose(np.load(tmp_path / "mel.npy"), expected.mel, atol=1e-4)
+
+
+@pytest.mark.parametrize("seconds", [2, 10])
+def test_references_of_two_to_ten_seconds(source, tmp_path, seconds):
+    write(tmp_path / "voice.wav", 0.1 * np.sin(np.arange(seconds * 22_050) / 20))
+    (mel,) = read_recordings([tmp_path / "voice.wav"], source)
+    assert len(mel) == seconds * 22_050 // 256
+
+
 def test_stock_tensorflow_encodes_a_reference_and_speaks(source, speaker, run, tmp_path):
     export(ExportRequest(checkpoint=run, out=tmp_path / "exported", steps=DEFAULT_OPTIONS.steps))
     signatures = tf.saved_model.load(str(tmp_path / "exported/model")).signatures

@@ -26,8 +26,9 @@ NOISE = np.random.default_rng(0).standard_normal((1, FRAMES, 80)).astype(np.floa
 def several(micro):
     """`several(voice_latents)`: (a model of three speakers and two languages, its source)."""
 
-    def make(voice_latents):
+    def make(voice_latents, speaker_table=False):
         latents = [f"model.voice_latents={voice_latents}", "model.voice_frames=40", "model.voice_width=16"]
+        latents.append(f"model.voice_speaker_table={str(speaker_table).lower()}")
         config = load_config("tiny", assignments=[*micro, *latents]).model
         symbols = Symbols(kind="characters", add_blank=True, symbols=list(CHARACTERS), languages=["en", "fa"])
         voice = Voice(
@@ -87,6 +88,16 @@ def test_a_voice_and_a_language_are_fixed_in_the_graph(several):
     np.testing.assert_allclose(mel, expected(model, voice=voice, language=tf.constant([1])), atol=1e-3)
     other = expected(model, voice=voice, language=tf.constant([0]))
     assert mel.shape != other.shape or np.abs(mel - other).max() > 0.01
+
+
+def test_a_speaker_is_an_input_beside_a_fixed_voice(several):
+    model, source = several(4, speaker_table=True)
+    assert (source.speakers, source.speaker_number("cy")) == (["ann", "bo", "cy"], 2)
+    reference = np.random.default_rng(2).normal(-5.0, 2.0, (40, 80)).astype(np.float32)
+    graph = convert_model(model, source, steps=STEPS, language="en", references=[reference])
+    ids = {"speaker": tf.constant([2]), "language": tf.constant([0])}
+    voice = model.encode_reference(reference[np.newaxis], tf.constant([40]))
+    np.testing.assert_allclose(spoken(graph, ["sid"], sid=2), expected(model, voice=voice, **ids), atol=1e-3)
 
 
 def test_metadata_of_several(several):
