@@ -6,8 +6,12 @@ mean, pooled over voices: what changes with the words then counts little, what o
 Every recording and every synthesised mel is heard through the same Griffin-Lim, so that the vocoder is not measured.
 """
 
-from collections.abc import Mapping
+import multiprocessing
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import librosa
 import numpy as np
@@ -41,6 +45,15 @@ def describe_samples(samples: np.ndarray, profile: MelProfile) -> np.ndarray:
     octaves = np.log2(pitch[: len(loud)][loud[: len(pitch)]])
     low, middle, high = np.quantile(octaves, [0.25, 0.5, 0.75])
     return np.concatenate([cepstra(mel)[loud].mean(axis=0), [middle, high - low]])
+
+
+def describe_all(mels: Mapping[str, Sequence[np.ndarray]], profile: MelProfile) -> dict[str, np.ndarray]:
+    """Coordinates float64[N, D] of the utterances of each voice, in as many processes as there are cores."""
+    order = [mel for some in mels.values() for mel in some]
+    # Not forked: TensorFlow's threads may be running.
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
+        found = iter([*pool.map(partial(describe, profile=profile), order, chunksize=8)])
+    return {name: np.stack([next(found) for _ in some]) for name, some in mels.items()}
 
 
 @dataclass(frozen=True)
@@ -78,3 +91,16 @@ def nearest(space: VoiceSpace, clips: Mapping[str, np.ndarray], voices: Mapping[
 def share_right(table: np.ndarray) -> float:
     """The share of the clips on the diagonal of such a table."""
     return float(np.trace(table) / table.sum())
+
+
+def shuffled(recordings: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+    """The same recordings under voices drawn at random: what the distance then finds is chance."""
+    order = np.random.default_rng(seed).permutation(np.concatenate([*recordings.values()]))
+    places = np.cumsum([len(some) for some in recordings.values()])[:-1]
+    return dict(zip(recordings, np.split(order, places), strict=True))
+
+
+def groups(names: Sequence[str], size: int) -> list[Sequence[str]]:
+    """Names in groups of `size`, in their order; the last is filled with those before it."""
+    starts = [min(start, max(len(names) - size, 0)) for start in range(0, len(names), size)]
+    return [names[start : start + size] for start in starts]
