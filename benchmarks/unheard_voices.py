@@ -6,9 +6,11 @@
 `xtts-precompute sample-corpus --voices` makes the corpus and, apart from it, that of the voices held out. A model with
 voice latents trains for so many minutes. Then it speaks new sentences with references of each held-out voice and of
 each trained one. Which voice is the nearest is decided by the distance of `voice_measures/voice_distance.py`, among as
-many voices as are held out: the held-out ones themselves, or a trained one and its neighbours in number. Recordings of
-the same sentences show what the distance is worth; with shuffled labels it must be at chance. A sentence is retrieved
-if its own recording is nearer by MCD-DTW than those of the other new sentences in the same voice.
+many voices as are held out (those themselves, or a trained one and its neighbours in number), and among all.
+
+Recordings of the same sentences show what the distance is worth; with shuffled labels it must be at chance. `likest
+trained voice` is what a model would reach that speaks as the most similar voice of its training, and imitates none. A
+sentence is retrieved if its own recording is nearer by MCD-DTW than those of the other new sentences in the same voice.
 """
 
 import argparse
@@ -23,7 +25,7 @@ from setup.commands import command
 from voice_measures.recordings import new_sentences, references, samples_by_voice
 from voice_measures.spoken_voices import retrieved, speak_all
 from voice_measures.timed_training import train_for
-from voice_measures.voice_distance import VoiceSpace, describe_all, groups, nearest, share_right, shuffled
+from voice_measures.voice_distance import VoiceSpace, describe_all, groups, likest, nearest, share_right, shuffled
 
 from xtts.precompute.sample.corpora_of_voices import HELD_OUT_SUFFIX
 from xtts.precompute.sample.voices import sample_voices
@@ -122,12 +124,17 @@ class Judge:
         self.speech_table = np.zeros_like(self.recordings_table)
 
     def recordings(self) -> dict[str, float]:
-        """Shares of the recordings that are nearest to their own voice, and with shuffled labels."""
-        chance = [
-            share_right(nearest(self.space, self._of(self.recorded), shuffled(self._of(self.enrolment), seed)))
-            for seed in range(SHUFFLES)
-        ]
-        return self._shares("recordings", self.recorded) | {"recordings,_shuffled_labels": float(np.mean(chance))}
+        """Shares of the recordings that are nearest to their own voice.
+
+        Also with shuffled labels, and where each voice is spoken by the likest trained one: `likest_trained_voice`.
+        """
+        unheard, trained = ({n: self.enrolment[n] for n in names} for names in (self.heard.unheard, self.heard.trained))
+        tests = {name: self.recorded[name] for name in unheard}
+        chance = [share_right(nearest(self.space, tests, shuffled(unheard, seed))) for seed in range(SHUFFLES)]
+        return self._shares("recordings", self.recorded) | {
+            "recordings,_shuffled_labels": float(np.mean(chance)),
+            "likest_trained_voice,_held_out": self._share(likest(self.space, unheard, trained), self.heard.unheard),
+        }
 
     def speech(self, run: Path) -> dict[str, float]:
         """Shares of the speech of a run, and the share of its sentences that are retrieved."""
@@ -145,16 +152,21 @@ class Judge:
         near = [self._table(described, some) for some in groups(self.heard.trained, len(self.heard.unheard))]
         counts = sum(int(table.sum()) for table in near)
         return {
-            f"{what},_held_out": share_right(self._table(described, self.heard.unheard)),
+            f"{what},_held_out": self._share(described, self.heard.unheard),
+            f"{what},_held_out,_of_all": self._share(described, self.heard.unheard, self.heard.trained),
             f"{what},_trained": sum(int(np.trace(table)) for table in near) / counts,
-            f"{what},_trained,_of_all": share_right(self._table(described, self.heard.trained)),
+            f"{what},_trained,_of_all": self._share(described, self.heard.trained, self.heard.unheard),
         }
 
-    def _table(self, described: Mapping[str, np.ndarray], names: Sequence[str]) -> np.ndarray:
-        return nearest(self.space, {name: described[name] for name in names}, {n: self.enrolment[n] for n in names})
+    def _share(self, described: Mapping[str, np.ndarray], names: Sequence[str], others: Sequence[str] = ()) -> float:
+        return share_right(self._table(described, names, others))
 
-    def _of(self, described: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {name: described[name] for name in self.heard.unheard}
+    def _table(
+        self, described: Mapping[str, np.ndarray], names: Sequence[str], others: Sequence[str] = ()
+    ) -> np.ndarray:
+        """Which voice was nearest, of `names` and `others`, in utterances of `names`."""
+        voices = {name: self.enrolment[name] for name in [*names, *others]}
+        return nearest(self.space, {name: described[name] for name in names}, voices)
 
 
 def mel_of(samples: np.ndarray) -> np.ndarray:

@@ -80,17 +80,27 @@ class VoiceSpace:
 def nearest(space: VoiceSpace, clips: Mapping[str, np.ndarray], voices: Mapping[str, np.ndarray]) -> np.ndarray:
     """How often clips of a voice (row) are nearest to a voice (column): int64[V, V].
 
-    clips: float64[N, D] by voice, voices: recordings float64[R, D] by the same names, whose mean stands for the voice.
+    clips: float64[N, D] by voice, voices: recordings float64[R, D] by voice, whose mean stands for it. The first names
+    are those of the clips; more may follow, and the table then has more columns than rows.
     """
     names = list(voices)
     middles = np.stack([voices[name].mean(axis=0) for name in names])
-    found = [space.distances(clips[name], middles).argmin(axis=1) for name in names]
+    found = [space.distances(clips[name], middles).argmin(axis=1) for name in names[: len(clips)]]
     return np.stack([np.bincount(places, minlength=len(names)) for places in found])
 
 
 def share_right(table: np.ndarray) -> float:
     """The share of the clips on the diagonal of such a table."""
     return float(np.trace(table) / table.sum())
+
+
+def likest(
+    space: VoiceSpace, voices: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """For each voice the recordings of the nearest of the others: what a model says that knows only those."""
+    middles = np.stack([some.mean(axis=0) for some in others.values()])
+    places = space.distances(np.stack([some.mean(axis=0) for some in voices.values()]), middles).argmin(axis=1)
+    return {name: [*others.values()][place] for name, place in zip(voices, places, strict=True)}
 
 
 def shuffled(recordings: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
