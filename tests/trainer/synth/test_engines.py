@@ -135,11 +135,12 @@ def test_every_checkpoint_has_its_own_graph_and_few_are_kept(finished_run, expor
     assert len(steps) > 1
     graphs = {kept.kept_graph(open_source(step), print) for step in steps}
     assert len(graphs) == len(exports) == len(files(tmp_path)) == len(steps)
+    exported = files(tmp_path)
     for number in range(20):
-        path = files(tmp_path)[0].with_name(f"{number}.graph")
+        path = exported[0].with_name(f"{number}.graph")
         path.write_bytes(b"")
         os.utime(path, (0, 0))
-    files(tmp_path)[-1].write_bytes(b"")
+    exported[-1].write_bytes(b"")  # it is made again, and the old ones go
     for step in steps:
         kept.kept_graph(open_source(step), print)
     assert len(files(tmp_path)) == 9
