@@ -257,6 +257,9 @@ def report(cache: Path, out: Path, seed: int) -> None:
 @click.option("--language", default="en", show_default=True, metavar="CODE", help="en, cmn, de, es, fa, hi or ru.")
 @click.option("--voice", metavar="NAME", help="A voice of espeak-ng, such as de+f3 (default: the language's own).")
 @click.option("--speaker", metavar="NAME", help="Write this name into the fourth column of metadata.csv.")
+@click.option("--voices", type=click.IntRange(1), metavar="N", help="N distinct voices, which take turns.")
+@click.option("--held-out-voices", "held_out", type=click.IntRange(0), default=0, metavar="M",
+              help="The last M of them speak other sentences, in OUT-held-out.")  # fmt: skip
 @_workers_option
 def sample_corpus(
     out: Path,
@@ -267,27 +270,25 @@ def sample_corpus(
     language: str,
     voice: str | None,
     speaker: str | None,
+    voices: int | None,
+    held_out: int,
     workers: int,
 ) -> None:
     """Make a spoken corpus in the LJSpeech layout on this machine."""
     with reported():
+        from xtts.precompute.sample.corpora_of_voices import plan_corpora
         from xtts.precompute.sample.sample_corpus import make_sample_corpus
         from xtts.precompute.view.terminal import Display
         from xtts.precompute.workers.stopping import stoppable
 
-        with stoppable(out), Display() as display:
-            made = make_sample_corpus(
-                out,
-                clips=clips,
-                seed=seed,
-                max_seconds=max_seconds,
-                metadata=metadata,
-                language=language,
-                voice=voice,
-                speaker=speaker,
-                workers=workers,
-                on_progress=display.follow,
-            )
-        minutes = f"{made.seconds / 60:.1f} minutes of speech"
-        minutes += "" if language == "en" else f" in {language}"
-        click.echo(f"{out}: {made.clips} clips, {minutes}, {made.spoken} spoken now")
+        plans = plan_corpora(out, voices=voices, held_out=held_out, clips=clips, seed=seed, language=language)
+        for plan in plans:
+            with stoppable(plan.out), Display() as display:
+                made = make_sample_corpus(
+                    plan.out, clips=plan.clips, seed=plan.seed, max_seconds=max_seconds, metadata=metadata,
+                    language=language, voice=voice, speaker=speaker, voices=plan.voices, workers=workers,
+                    on_progress=display.follow,
+                )  # fmt: skip
+            minutes = f"{made.seconds / 60:.1f} minutes of speech"
+            minutes += "" if language == "en" else f" in {language}"
+            click.echo(f"{plan.out}: {made.clips} clips, {minutes}, {made.spoken} spoken now")

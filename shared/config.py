@@ -166,7 +166,9 @@ class ModelConfig(Section):
     Nothing in a model of one voice and one language."""
     voice_latents: Annotated[int, Field(ge=0, le=1024)]
     """Latents that carry the voice of a reference recording; 0: no such encoder, a speaker table distinguishes voices.
-    Above 0 the recording alone decides the voice, and there is no speaker table."""
+    Above 0 the recording alone decides the voice, unless voice_speaker_table is true."""
+    voice_speaker_table: bool
+    """Keep the speaker table beside the latents: a voice is then a speaker of the corpus and a recording."""
     voice_frames: PositiveInt
     """Most frames of a reference crop; in training a crop is at most half of its clip."""
     voice_width: PositiveInt
@@ -181,6 +183,11 @@ class ModelConfig(Section):
     """Attention heads of a resampler block."""
     voice_expansion: PositiveInt
     """Hidden width of a resampler block's perceptron as a multiple of voice_width."""
+
+    @property
+    def has_speaker_table(self) -> bool:
+        """Whether several speakers of a corpus have a table."""
+        return self.voice_speaker_table or not self.voice_latents
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -21,6 +21,7 @@ SAMPLE_RATE_HZ = 22_050
 VOICE = "en-us"
 WORDS_PER_MINUTE = 140  # 15 characters a second, the pace of LJSpeech
 PITCH = 50  # of 0 to 100, espeak-ng's own default
+PITCH_RANGE = 50  # of 0 to 100, espeak-ng's own default
 
 _WORDS_PER_MINUTE_RANGE = (80, 450)  # espeak-ng silently clamps below and switches to another method above
 _FIX_INSTALL = "pip install 'lockstep-tts[demo]'"
@@ -30,22 +31,23 @@ _AUDIO_OUTPUT_SYNCHRONOUS = 2  # hand the samples to the callback before espeak_
 _INITIALIZE_DONT_EXIT = 0x8000
 _POSITION_CHARACTER = 1
 _CHARS_UTF8 = 1
-_RATE, _PITCH = 1, 3
+_RATE, _PITCH, _PITCH_RANGE = 1, 3, 4
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
 
 _one_at_a_time = threading.Lock()
 
 
 def speak(
-    text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MINUTE, pitch: int = PITCH
-) -> npt.NDArray[np.int16]:
+    text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MINUTE, pitch: int = PITCH,
+    pitch_range: int = PITCH_RANGE,
+) -> npt.NDArray[np.int16]:  # fmt: skip
     """Speak `text` from a clean state.
 
     Returns int16[S] at 22,050 Hz, mono; next to nothing (0.01 s) when the text holds nothing to speak.
     """
-    _check_arguments(text, words_per_minute, pitch)
+    _check_arguments(text, words_per_minute, pitch, pitch_range)
     with _one_at_a_time, _fresh_library() as library:
-        _configure(library, voice, words_per_minute, pitch)
+        _configure(library, voice, words_per_minute, pitch, pitch_range)
         return _synthesise(library, text)
 
 
@@ -53,7 +55,7 @@ def check_voice(voice: str) -> None:
     """Raise for a voice, or a variant as in `de+f3`, that espeak-ng lacks; of itself it speaks without the variant."""
     _, plus, variant = voice.partition("+")
     with _one_at_a_time, _fresh_library() as library:
-        _configure(library, voice, WORDS_PER_MINUTE, PITCH)
+        _configure(library, voice, WORDS_PER_MINUTE, PITCH, PITCH_RANGE)
     variants = os.listdir(os.path.join(_locate()[1], "voices", "!v"))
     if plus and variant not in variants:
         raise LockstepError(
@@ -61,14 +63,15 @@ def check_voice(voice: str) -> None:
         )
 
 
-def _check_arguments(text: str, words_per_minute: int, pitch: int) -> None:
+def _check_arguments(text: str, words_per_minute: int, pitch: int, pitch_range: int) -> None:
     if "\0" in text:
         raise LockstepError("speak", found=f"a NUL character in {text!r}", expected="plain text")
     low, high = _WORDS_PER_MINUTE_RANGE
     if not low <= words_per_minute <= high:
         raise LockstepError("speak", found=f"words_per_minute={words_per_minute}", expected=f"{low} to {high}")
-    if not 0 <= pitch <= 100:
-        raise LockstepError("speak", found=f"pitch={pitch}", expected="0 to 100")
+    for name, value in (("pitch", pitch), ("pitch_range", pitch_range)):
+        if not 0 <= value <= 100:
+            raise LockstepError("speak", found=f"{name}={value}", expected="0 to 100")
 
 
 @contextmanager
@@ -128,11 +131,12 @@ def _unload(library: ctypes.CDLL) -> None:
     dlclose(library._handle)
 
 
-def _configure(library: ctypes.CDLL, voice: str, words_per_minute: int, pitch: int) -> None:
+def _configure(library: ctypes.CDLL, voice: str, words_per_minute: int, pitch: int, pitch_range: int) -> None:
     if library.espeak_SetVoiceByName(voice.encode()) != 0:
         raise LockstepError("speak", found=f"no voice {voice!r}", expected="an espeak-ng voice such as 'en-us'")
     library.espeak_SetParameter(_RATE, words_per_minute, 0)
     library.espeak_SetParameter(_PITCH, pitch, 0)
+    library.espeak_SetParameter(_PITCH_RANGE, pitch_range, 0)
     library.espeak_ng_SetRandSeed(ctypes.c_long(1))  # else by the clock; breathy voices draw noise
 
 

@@ -10,7 +10,7 @@ import itertools
 import json
 import os
 import wave
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,8 +20,9 @@ import numpy.typing as npt
 from xtts.precompute.corpus.layouts.ljspeech import AUDIO_FOLDER
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.plain_names import check_name, name_problem
-from xtts.precompute.sample.espeak import PITCH, SAMPLE_RATE_HZ, VOICE, WORDS_PER_MINUTE, check_voice, speak
+from xtts.precompute.sample.espeak import PITCH, SAMPLE_RATE_HZ, WORDS_PER_MINUTE, check_voice
 from xtts.precompute.sample.sentences import ENGLISH, language_named, sentences
+from xtts.precompute.sample.voices import VERSION, SampleVoice
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.errors import LockstepError
@@ -52,33 +53,35 @@ class SampleCorpus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Line:
-    """A line of metadata.csv, the longest that speaking it may take, espeak-ng's voice, and the speaker's name."""
+    """A line of metadata.csv, the longest that speaking it may take, its voice, and the speaker's name."""
 
     id: str
     raw: str
     normalised: str
     max_seconds: float | None
-    voice: str = VOICE
+    voice: SampleVoice = SampleVoice()  # noqa: RUF009  frozen
     speaker: str | None = None
 
 
 def make_sample_corpus(
     out: Path, *, clips: int, seed: int, max_seconds: float | None, metadata: Path | None = None,
     language: str = ENGLISH, voice: str | None = None, speaker: str | None = None,
-    workers: int | None = None, on_progress: Progress | None = None,
+    voices: Mapping[str, SampleVoice] | None = None, workers: int | None = None, on_progress: Progress | None = None,
 ) -> SampleCorpus:  # fmt: skip
     """Make the corpus in `out`, finish an interrupted one, or extend one of fewer clips; a whole one is left as it is.
 
     `metadata` is an LJSpeech metadata.csv whose transcripts, all of them, are spoken under their own ids; then `clips`
     and `seed` mean nothing and `max_seconds` must be None. `max_seconds` otherwise bounds each clip. `language` is a
     code such as "de"; `voice`, one of espeak-ng's such as "de+f3", replaces the language's own; `speaker` fills the
-    fourth column of metadata.csv.
+    fourth column of metadata.csv. `voices`, by speaker, take turns instead, and `voice` and `speaker` must be None.
     """
     workers = (os.cpu_count() or 1) if workers is None else workers
     for name, value in (("clips", clips), ("workers", workers)):
         if value < 1:
             raise LockstepError(name, found=str(value), expected="at least 1")
-    said_by = _said_by(language, voice, speaker)
+    if voices is not None and (voice or speaker):
+        raise LockstepError("voices", found=f"{voice or speaker!r} as well", expected="one voice or several")
+    said_by = _said_by(language, voice, speaker) if voices is None else _said_in_turn(language, voices)
     if metadata is None:
         lines = _compose_lines(clips, seed, max_seconds, language)
         source: dict[str, object] = {"seed": seed, "max_seconds": max_seconds}
@@ -87,7 +90,9 @@ def make_sample_corpus(
     else:
         lines = _read_lines(metadata)
         source = {"metadata_sha256": hashlib.sha256(_metadata_text(lines)).hexdigest()}
-    lines = [replace(line, voice=str(said_by["voice"]), speaker=speaker) for line in lines]
+    one = (speaker, SampleVoice(espeak=str(said_by.get("voice"))))
+    turns = itertools.cycle(voices.items() if voices else [one])
+    lines = [replace(line, voice=turn, speaker=name) for line, (name, turn) in zip(lines, turns, strict=False)]
     if out.exists() and not out.is_dir():
         raise LockstepError(str(out), found="not a folder", expected="a new folder or a sample corpus")
     arguments = {**said_by, **source, "clips": len(lines)}
@@ -111,6 +116,13 @@ def _said_by(language: str, voice: str | None, speaker: str | None) -> dict[str,
     chosen = {"language": None if language == ENGLISH else language, "speaker": speaker}
     usual = {"voice": voice or spoken.voice, "words_per_minute": WORDS_PER_MINUTE, "pitch": PITCH}
     return {"generator": spoken.version, **usual, **{name: value for name, value in chosen.items() if value}}
+
+
+def _said_in_turn(language: str, voices: Mapping[str, SampleVoice]) -> dict[str, object]:
+    """What is recorded of several voices."""
+    names = list(voices)
+    chosen = {"voices": f"{names[0]} to {names[-1]}", "voices_version": VERSION, "language": language}
+    return {"generator": language_named(language).version, **chosen}
 
 
 def _compose_lines(clips: int, seed: int, max_seconds: float | None, language: str) -> list[_Line]:
@@ -263,8 +275,8 @@ def _speak_within(line: _Line) -> npt.NDArray[np.int16]:
 
     samples: int16[S]
     """
-    for words_per_minute in range(WORDS_PER_MINUTE, 2 * WORDS_PER_MINUTE, 10):
-        samples = speak(line.normalised, line.voice, words_per_minute=words_per_minute, pitch=PITCH)
+    for quicker in range(0, WORDS_PER_MINUTE, 10):
+        samples = line.voice.speak(line.normalised, quicker=quicker)
         if len(samples) == 0 or np.abs(samples.astype(np.int32)).max() < _SILENT_PEAK:
             raise LockstepError(line.id, found=f"espeak-ng says nothing for {line.normalised!r}", expected="speech")
         if line.max_seconds is None or len(samples) <= line.max_seconds * SAMPLE_RATE_HZ:

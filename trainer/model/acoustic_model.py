@@ -57,7 +57,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         seeds = itertools.count(seed * 100_003)
         self.config, self.mel_channels = config, mel.channels
         self.mel_mean, self.mel_deviation, self.silence = mel.mean, mel.deviation, mel.silence
-        if config.voice_latents:  # next to a table of all speakers the reference would carry no information
+        if not config.has_speaker_table:  # next to one of all speakers a reference may carry no information
             vocabularies = vocabularies._replace(speakers=1)
         conditioned = config.voice_latents or vocabularies.speakers > 1 or vocabularies.languages > 1
         self.condition_dropout = config.condition_dropout if conditioned else 0.0

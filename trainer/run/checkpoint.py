@@ -26,6 +26,8 @@ STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
 _META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progress")
 _VOICE, _CONDITION_DROPOUT = "model.voice_latents", "model.condition_dropout"
+_BEFORE = {_VOICE: 0, _CONDITION_DROPOUT: 0, "model.voice_speaker_table": False, "model.duration_model": "mean"}
+"""Settings that older checkpoints do not have, as they were."""
 PROFILE_SETTING = "cache.profile"
 ORDER_KEYS = ("training.seed", "data.shuffle_memory_mb")
 """Settings besides the model's that a resumed run must share, since they decide the order of the clips."""
@@ -166,8 +168,7 @@ def read_meta(checkpoint: Path) -> dict[str, Any]:
     missing = [key for key in _META_KEYS if key not in meta]
     if missing:
         raise LockstepError(str(checkpoint / META_FILE), found=f"no {missing[0]!r}", expected="a complete description")
-    # Missing in checkpoints that are older.
-    meta["settings"] = {_VOICE: 0, _CONDITION_DROPOUT: 0, "model.duration_model": "mean"} | meta["settings"]
+    meta["settings"] = _BEFORE | meta["settings"]
     return meta
 
 

@@ -17,7 +17,7 @@ from xtts.trainer.serve.speech_requests import Offer, SpeechRequest
 from xtts.trainer.synth.engines import make_fastest_speaker, make_speaker
 from xtts.trainer.synth.input_texts import Text, check_speakable
 from xtts.trainer.synth.long_texts import Narrator
-from xtts.trainer.synth.reference_recording import read_recording
+from xtts.trainer.synth.reference_recording import read_recordings
 from xtts.trainer.synth.vocoder.vocoder import check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import Source, open_source
 
@@ -154,10 +154,8 @@ class WarmVoice:
 def _recordings(paths: tuple[Path, ...], source: Source) -> dict[str, np.ndarray]:
     """The log-mel float32[T, M] of every reference recording by the name of its file."""
     found: dict[str, np.ndarray] = {}
-    for path in paths or (None,):
-        mel = read_recording(path, source)
-        if path is not None and mel is not None:
-            if path.stem in found:
-                raise LockstepError("--speaker-wav", found=f"two recordings called {path.stem}", expected="other names")
-            found[path.stem] = mel
+    for path, mel in zip(paths, read_recordings(paths, source), strict=True):
+        if path.stem in found:
+            raise LockstepError("--speaker-wav", found=f"two recordings called {path.stem}", expected="other names")
+        found[path.stem] = mel
     return found

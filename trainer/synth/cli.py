@@ -87,11 +87,12 @@ def main() -> None:
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
 @click.option("--speaker", metavar="NAME", help="Of a corpus of several; the first where none is named.")
 @click.option("--language", metavar="CODE", help="Of a corpus of several; the first where none is named.")
-@click.option("--speaker-wav", type=_PATH, metavar="REF", help="Whose voice, for a model with voice latents.")
+@click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
+              help="Whose voice, for a model with voice latents; repeat it for the mean of several.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["tensorflow", "onnx"]),
               help="What makes the mel.  [default: tensorflow; onnx for an ONNX folder]")  # fmt: skip
 def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | None, mel_out: Path | None,
-          vocoder: str, speaker: str | None, language: str | None, speaker_wav: Path | None,
+          vocoder: str, speaker: str | None, language: str | None, speaker_wav: tuple[Path, ...],
           engine: "Engine | None", **synthesis: Any) -> None:  # fmt: skip  # noqa: ANN401 - by `_with_options`
     """Speak TEXT; this command needs no name."""
     with reported():
@@ -154,9 +155,11 @@ _FORMAT_OPTIONS = {
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="safetensors: of evaluate --json.")
 @click.option("--vocoder", type=_PATH, metavar="FILE.onnx", help="onnx: to join, so that the graph gives samples.")
 @click.option("--language", metavar="CODE", help="onnx: the one that is spoken, of a model of several.")
-@click.option("--speaker-wav", type=_PATH, metavar="REF", help="onnx: its voice, of a model with voice latents.")
+@click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
+              help="onnx: its voice, of a model with voice latents; repeat it for the mean of several.")  # fmt: skip
 def export(checkpoint: Path, out: Path, kind: str, license_name: str | None, evaluation: Path | None,
-           vocoder: Path | None, language: str | None, speaker_wav: Path | None, **synthesis: Any) -> None:  # fmt: skip  # noqa: ANN401
+           vocoder: Path | None, language: str | None, speaker_wav: tuple[Path, ...],
+           **synthesis: Any) -> None:  # fmt: skip  # noqa: ANN401
     """Write the model as a SavedModel, as a folder to pass on, or as an ONNX graph."""
     with reported():
         _refuse_options_of_other_formats(kind)

@@ -1,6 +1,7 @@
 """Synthesis for Python programs: `from xtts.trainer.synth import evaluate_checkpoint, load_voice`."""
 
 import warnings
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from xtts.trainer.synth.engines import make_speaker
 from xtts.trainer.synth.evaluate import EvaluationRequest, evaluate
 from xtts.trainer.synth.input_texts import Text, check_speakable
 from xtts.trainer.synth.long_texts import Narrator, Speech
-from xtts.trainer.synth.reference_recording import read_recording
+from xtts.trainer.synth.reference_recording import read_recordings
 from xtts.trainer.synth.speak_command import make_narrator
 from xtts.trainer.synth.speaker import Engine
 from xtts.trainer.synth.vocoder.vocoder import GRIFFIN_LIM, check_vocoder, make_vocoder
@@ -58,7 +59,7 @@ def load_voice(
     *,
     speaker: str | None = None,
     language: str | None = None,
-    speaker_wav: str | PathLike[str] | None = None,
+    speaker_wav: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
     vocoder: str = GRIFFIN_LIM,
     steps: int = SynthesisOptions.steps,
     solver: Solver = SynthesisOptions.solver,
@@ -79,8 +80,8 @@ def load_voice(
         checkpoint: A run folder, for its newest checkpoint, one checkpoint, or an exported folder.
         speaker: Speaker name, for a corpus with several (default: the first).
         language: ISO code of the language, for a corpus with several (default: the first).
-        speaker_wav: Recording of the voice to imitate; required for a model with voice latents. At least one second
-            of one speaker, as wav, flac, ogg or mp3.
+        speaker_wav: Recording of the voice to imitate, or several, whose mean is taken; required for a model with voice
+            latents. At least two seconds of one speaker, as wav, flac, ogg or mp3.
         vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples.
         steps: Evaluations of the decoder's vector field (NFE): one a step of "euler", two of "midpoint" or "heun".
         solver: "euler", "midpoint" or "heun".
@@ -103,7 +104,8 @@ def load_voice(
     source = open_source(Path(checkpoint))
     source.speaker_number(speaker)  # raises for an unknown name
     source.language(language)
-    recording = read_recording(None if speaker_wav is None else Path(speaker_wav), source)
+    given = [speaker_wav] if isinstance(speaker_wav, (str, PathLike)) else speaker_wav or []
+    recordings = read_recordings([Path(path) for path in given], source)
     options = SynthesisOptions(
         steps=steps, solver=solver, sway=sway, guidance=guidance, temperature=temperature, speed=speed, seed=seed,
         duration_noise=duration_noise, seconds=seconds,
@@ -111,7 +113,7 @@ def load_voice(
     source.check_timing(options)
     to_sound = make_vocoder(vocoder, source.voice.mel_profile, warnings.warn)
     model = make_speaker(source, options, engine, tell=lambda _: None)
-    narrator = make_narrator(source, model, vocoder=to_sound, name=speaker, language=language, recording=recording)
+    narrator = make_narrator(source, model, vocoder=to_sound, name=speaker, language=language, recordings=recordings)
     return LoadedVoice(narrator)
 
 

@@ -46,7 +46,7 @@ class OnnxSpeaker:
     def prepare(self, shape: Shape) -> None:
         """Nothing: the graph is of any size."""
 
-    def encode_reference(self, mel: np.ndarray) -> None:
+    def encode_reference(self, *mels: np.ndarray) -> None:
         """Refused: the voice is in the graph."""
         raise LockstepError(self.where, found="a graph that takes no reference recording")
 

@@ -1,5 +1,6 @@
-"""Reads and checks a reference recording of a voice, without TensorFlow."""
+"""Reads and checks the reference recordings of a voice, without TensorFlow."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,27 +12,29 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.synth.voice_source import Source
 
 _OPTION = "--speaker-wav"
-_SHORTEST_SECONDS = 1.0
-"""Shortest reference after trimming: a syllable or two do not characterise a voice."""
+_SHORTEST_SECONDS = 2.0
+"""Shortest reference after trimming: a word or two do not characterise a voice."""
+_SILENT_PEAK = 1e-3
+"""Of 1: -60 dB, below which there is hum and noise but no speech."""
 
 
-def read_recording(path: Path | None, source: Source) -> np.ndarray | None:
-    """The log-mel float32[T, M] of the reference recording; None for a model without a reference encoder."""
+def read_recordings(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
+    """The log-mel float32[T, M] of each reference recording; none for a model without a reference encoder."""
     if not source.takes_recording:
-        if path is not None:
+        if paths:
             if source.graph:
                 raise LockstepError(_OPTION, found=f"the graph of {source.checkpoint} has its voice inside")
             raise LockstepError(
                 _OPTION, found=f"{source.checkpoint} was trained without voice latents and takes no recording",
                 fix="train with --set model.voice_latents=16, or leave the option out",
             )  # fmt: skip
-        return None
-    if path is None:
+        return []
+    if not paths:
         raise LockstepError(
             _OPTION, found="missing", expected=f"a recording of the voice that {source.checkpoint} is to speak with",
-            fix=f"add {_OPTION} REF.wav, a few seconds of one speaker",
+            fix=f"add {_OPTION} REF.wav, {_SHORTEST_SECONDS:g} to 10 s of one speaker",
         )  # fmt: skip
-    return _log_mel(path, _samples(path, source), source)
+    return [_log_mel(path, _samples(path, source), source) for path in paths]
 
 
 def _samples(path: Path, source: Source) -> np.ndarray:
@@ -59,8 +62,10 @@ def _log_mel(path: Path, samples: np.ndarray, source: Source) -> np.ndarray:
         raise LockstepError(
             f"{_OPTION} {path}", found=f"{seconds:.2f} s of sound", expected=f"at least {_SHORTEST_SECONDS:g} s"
         )
-    if not samples.any():
-        raise LockstepError(f"{_OPTION} {path}", found="only digital silence", expected="a voice")
+    peak = float(np.abs(samples).max())
+    if peak < _SILENT_PEAK:
+        level = f"a peak of {20 * np.log10(peak):.0f} dB" if peak else "digital silence"
+        raise LockstepError(f"{_OPTION} {path}", found=f"silence ({level})", expected="a voice")
     return log_mel(samples, profile)
 
 

@@ -1,5 +1,6 @@
 """`xtts-synth TEXT`: checks everything before it loads the model."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from xtts.trainer.synth.engines import make_speaker
 from xtts.trainer.synth.input_texts import Text, check_speakable, read_texts
 from xtts.trainer.synth.long_texts import Narrator, Speech
 from xtts.trainer.synth.output_files import check_file, check_folder, write_mel, write_wav
-from xtts.trainer.synth.reference_recording import read_recording
+from xtts.trainer.synth.reference_recording import read_recordings
 from xtts.trainer.synth.speaker import Engine, Speaker
 from xtts.trainer.synth.vocoder.vocoder import Vocoder, check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import Source, open_source
@@ -30,7 +31,8 @@ class Request:
     vocoder: str
     speaker: str | None
     language: str | None
-    speaker_wav: Path | None
+    speaker_wav: tuple[Path, ...]
+    """References, whose mean is the voice."""
     options: SynthesisOptions
     engine: Engine | None = None
     """By default that of the folder."""
@@ -38,11 +40,11 @@ class Request:
 
 def speak(request: Request) -> None:
     """Speak, write, and report how long it took."""
-    source, texts, recording = _prepare(request)
+    source, texts, recordings = _prepare(request)
     vocoder = make_vocoder(request.vocoder, source.voice.mel_profile, warn)
     speaker = make_speaker(source, request.options, request.engine, tell=print)
     narrator = make_narrator(source, speaker, vocoder=vocoder, name=request.speaker, language=request.language,
-                             recording=recording)  # fmt: skip
+                             recordings=recordings)  # fmt: skip
     if request.file is not None:
         request.out.mkdir(exist_ok=True)
     sample_rate = source.voice.mel_profile.sample_rate
@@ -55,7 +57,7 @@ def speak(request: Request) -> None:
     print(f"{source.checkpoint}: {speaker.readiness()}, not counted above")
 
 
-def _prepare(request: Request) -> tuple[Source, list[Text], np.ndarray | None]:
+def _prepare(request: Request) -> tuple[Source, list[Text], list[np.ndarray]]:
     check_vocoder(request.vocoder)
     if request.file is None:
         check_file(request.out, ".wav", "-o")
@@ -72,22 +74,22 @@ def _prepare(request: Request) -> tuple[Source, list[Text], np.ndarray | None]:
     source.check_timing(request.options)
     source.speaker_number(request.speaker)
     language = source.language(request.language)
-    recording = read_recording(request.speaker_wav, source)
+    recordings = read_recordings(request.speaker_wav, source)
     texts = read_texts(request.words, request.file, request.out)
     if source.voice.expand_numbers:
         texts = [replace(text, words=expand(text.words, language)) for text in texts]
     for warning in check_speakable(texts, source.voice.symbol_table, language, request.file):
         warn(warning)
-    return source, texts, recording
+    return source, texts, recordings
 
 
 def make_narrator(
     source: Source, speaker: Speaker, *, vocoder: Vocoder, name: str | None, language: str | None,
-    recording: np.ndarray | None,
+    recordings: Sequence[np.ndarray],
 ) -> Narrator:  # fmt: skip
-    """A narrator for the voice `name`; recording: reference log-mel float32[T, M], for a model with voice latents."""
-    if recording is not None:
-        speaker.encode_reference(recording)
+    """A narrator for the voice `name`; recordings: reference log-mels float32[T, M], for a model with voice latents."""
+    if recordings:
+        speaker.encode_reference(*recordings)
     return Narrator(speaker, vocoder, speaker_number=source.speaker_number(name), language=source.language(language))
 
 

@@ -50,8 +50,8 @@ class Speaker(Protocol):
     def prepare(self, shape: Shape) -> None:
         """Make a shape ready for the steps of `options`."""
 
-    def encode_reference(self, mel: np.ndarray) -> None:
-        """Set the voice to that of a recording, log-mel float32[T, M]; `LockstepError` for a model that takes none."""
+    def encode_reference(self, *mels: np.ndarray) -> None:
+        """Set the voice to the mean of recordings, log-mel float32[T, M]; `LockstepError` if the model takes none."""
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> int:
         """Frames of some tokens at speed 1, without making their mel; the arguments are those of `speak`."""

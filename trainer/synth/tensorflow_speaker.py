@@ -51,8 +51,8 @@ def sampling_signature(steps: int) -> list[tf.TensorSpec]:
 def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
     """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, then two groups.
 
-    First those of `timing_signature`. Then the conditioning, if the model has several to choose from: speaker int32[1]
-    or voice float32[1, N, D], then language int32[1].
+    First those of `timing_signature`. Then the conditioning, if the model has several to choose from: speaker int32[1],
+    voice float32[1, N, D], then language int32[1].
     """
     parts = [tf.TensorSpec([1, tokens], tf.int32, "tokens"), tf.TensorSpec([1], tf.int32, "token_length")]
     parts += [tf.TensorSpec([], tf.float32, "temperature"), tf.TensorSpec([], tf.float32, "speed")]
@@ -105,17 +105,22 @@ def generator(
     return generate
 
 
-def mean_latents(encode: Callable[..., tf.Tensor], mel: np.ndarray, frames: int, silence: float) -> np.ndarray:
-    """The voice of a recording, float32[1, N, D]: the mean latents of its crops.
+def mean_latents(
+    encode: Callable[..., tf.Tensor], mels: Sequence[np.ndarray], frames: int, silence: float
+) -> np.ndarray:
+    """The voice of recordings, float32[1, N, D]: the mean over them of the mean latents of their crops.
 
-    encode: the function of `reference_signature`; mel: float32[T, M]; frames: F of a crop; silence: natural log.
+    encode: the function of `reference_signature`; mels: float32[T, M] each; frames: F of a crop; silence: natural log.
     """
-    latents = []
-    for crop in split_crops(mel, frames):
-        padded = np.full([1, frames, mel.shape[1]], silence, np.float32)
-        padded[0, : len(crop)] = crop
-        latents.append(encode(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
-    mean: np.ndarray = np.mean(latents, axis=0)
+    means = []
+    for mel in mels:
+        latents = []
+        for crop in split_crops(mel, frames):
+            padded = np.full([1, frames, mel.shape[1]], silence, np.float32)
+            padded[0, : len(crop)] = crop
+            latents.append(encode(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
+        means.append(np.mean(latents, axis=0))
+    mean: np.ndarray = np.mean(means, axis=0)
     return mean
 
 
@@ -168,12 +173,12 @@ class TensorFlowSpeaker:
         """What was made ready and how long that took."""
         return f"{len(self.compiled_shapes)} shapes made ready in {self.clock.compile_seconds:.1f} s"
 
-    def encode_reference(self, mel: np.ndarray) -> None:
-        """Set the voice to the mean latents of a recording's crops; mel: float32[T, M]."""
+    def encode_reference(self, *mels: np.ndarray) -> None:
+        """Set the voice to the mean latents of one or more recordings; mels: float32[T, M]."""
         if self._encode_reference is None:
             raise LockstepError(str(self.source.checkpoint), found="a model without voice latents")
         frames, silence = self.source.model.voice_frames, self.voice.mel_profile.silence
-        self._latents = tf.constant(mean_latents(self._encode_reference, mel, frames, silence))
+        self._latents = tf.constant(mean_latents(self._encode_reference, mels, frames, silence))
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> int:
         """As `Speaker.count_frames`; not compiled, so that no shape waits for it."""

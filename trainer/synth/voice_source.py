@@ -23,15 +23,18 @@ class Source(StoredModel):
 
     @property
     def speakers(self) -> list[str]:
-        """Names of the voices to choose from, empty for one voice or recordings."""
-        return [] if self.model.voice_latents else self.voice.speakers
+        """Names of the speakers to choose from, empty for one voice or a model that takes recordings alone."""
+        return self.voice.speakers if self.model.has_speaker_table else []
 
     @property
     def conditioning(self) -> list[str]:
         """Fields of `Conditioning` that the model reads, in signature order."""
-        table = len(self.voice.speakers) > 1
-        voice = ["voice"] if self.model.voice_latents else ["speaker"] * table
-        return voice + ["language"] * (len(self.voice.languages) > 1)
+        reads = {
+            "speaker": len(self.speakers) > 1,
+            "voice": self.model.voice_latents > 0,
+            "language": len(self.voice.languages) > 1,
+        }
+        return [field for field, read in reads.items() if read]
 
     def check_guidance(self, *, guided: bool) -> None:
         """Raise `LockstepError` for guidance of a model that has no null condition."""
@@ -50,7 +53,7 @@ class Source(StoredModel):
         speakers = self.speakers
         if name is None:
             return 0
-        if self.takes_recording:
+        if self.takes_recording and not speakers:
             raise LockstepError(
                 "--speaker",
                 found=f"{self.checkpoint} takes its voice from a recording",

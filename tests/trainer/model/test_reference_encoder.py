@@ -207,6 +207,25 @@ def test_another_reference_gives_another_voice_and_garbage_after_its_end_does_no
     np.testing.assert_allclose(encode_reference(mel[1:2], tf.constant([MEL_LENGTH[1]])), voices[1], atol=1e-6)
 
 
+def test_beside_a_speaker_table_both_change_the_speech():
+    model = moved(small_model(3, seed=6, voice_speaker_table=True, **VOICE))
+    assert [path for path in model.trainable_variables if "speakers" in path.path]
+    ids, mel, token_length, *_ = clips()
+    voices = [model.encode_reference(mel[row : row + 1], tf.constant([MEL_LENGTH[row]])) for row in (0, 1)]
+
+    def speak(voice, speaker):
+        spoken = model.generate(
+            ids[:1], token_length[:1], noise=tf.zeros([1, 64, CHANNELS]), steps=2, temperature=0.0, speed=1.0,
+            conditioning=Conditioning(voice=voices[voice], speaker=tf.constant([speaker])),
+        )  # fmt: skip
+        return spoken[0].numpy()
+
+    first = speak(0, 0)
+    for voice, speaker in ((1, 0), (0, 2)):
+        assert np.abs(speak(voice, speaker) - first).mean() > 1e-3
+    np.testing.assert_array_equal(speak(0, 0), first)
+
+
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [

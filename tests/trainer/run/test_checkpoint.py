@@ -177,3 +177,9 @@ def test_a_checkpoint_older_than_voice_latents_has_none(tmp_path, make_plan):
     )
     with pytest.raises(LockstepError, match=r"made with model\.voice_latents = 4, expected 0"):
         check_resumable(voiced, identity())
+    alone = identity("model.voice_latents=4")
+    del alone["settings"]["model.voice_speaker_table"]
+    older = save_checkpoint(tmp_path, {"step": np.int64(3)}, step=3, identity=alone, progress={})
+    check_resumable(older, identity("model.voice_latents=4"))
+    with pytest.raises(LockstepError, match=r"made with model\.voice_speaker_table = False, expected True"):
+        check_resumable(older, identity("model.voice_latents=4", "model.voice_speaker_table=true"))

@@ -13,7 +13,7 @@ from xtts.trainer.evaluation.held_out_clips import Clip, another_recording
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.run.checkpoint import describe, save_checkpoint
 from xtts.trainer.synth.export.export_command import ExportRequest, export
-from xtts.trainer.synth.reference_recording import read_recording, split_crops
+from xtts.trainer.synth.reference_recording import read_recordings, split_crops
 from xtts.trainer.synth.speak_command import Request, speak
 from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
 from xtts.trainer.synth.voice_source import open_source
@@ -58,7 +58,7 @@ def recordings(tmp_path_factory):
     return folder
 
 
-def request(run, out, *, speaker=None, speaker_wav=None):
+def request(run, out, *speaker_wav, speaker=None):
     return Request(
         checkpoint=run, words="a word", file=None, out=out / "out.wav", mel_out=out / "mel.npy", vocoder="griffinlim",
         speaker=speaker, language=None, speaker_wav=speaker_wav, options=DEFAULT_OPTIONS,
@@ -70,13 +70,13 @@ def test_the_recording_decides_the_voice(run, source, speaker, recordings, tmp_p
         speaker.speak([3, 4], speaker=0, number=0)
     ids, spoken = source.voice.symbol_table.encode("a word").ids, {}
     for name in ("low", "high"):
-        mel = read_recording(recordings / f"{name}.wav", source)
+        (mel,) = read_recordings([recordings / f"{name}.wav"], source)
         assert len(mel) == int(2.5 * 22_050) // 256
         speaker.encode_reference(mel)
         spoken[name] = speaker.speak(ids, speaker=0, number=0)
     frames = min(len(utterance.mel) for utterance in spoken.values())
     assert np.abs(spoken["low"].mel[:frames] - spoken["high"].mel[:frames]).mean() > 1e-2
-    speak(request(run, tmp_path, speaker_wav=recordings / "high.wav"))
+    speak(request(run, tmp_path, recordings / "high.wav"))
     np.testing.assert_allclose(np.load(tmp_path / "mel.npy"), spoken["high"].mel, atol=1e-4)
     assert soundfile.info(tmp_path / "out.wav").frames == len(spoken["high"].mel) * 256
 
@@ -94,6 +94,28 @@ def test_the_voice_is_the_mean_of_the_crops(speaker):
     speaker.encode_reference(mel)
     np.testing.assert_allclose(speaker._latents, np.mean(latents, axis=0), atol=1e-6)
     assert latents[0].shape == (1, 4, 16)
+
+
+def test_the_voice_of_several_references_is_the_mean_of_their_latents(run, source, speaker, recordings, tmp_path):
+    paths = [recordings / f"{name}.wav" for name in ("low", "high")]
+    latents = []
+    for mel in (mels := read_recordings(paths, source)):
+        speaker.encode_reference(mel[: FRAMES * len(latents) + FRAMES])  # of another number of crops: each weighs one
+        latents.append(speaker._latents.numpy())
+    speaker.encode_reference(mels[0][:FRAMES], mels[1][: 2 * FRAMES])
+    np.testing.assert_allclose(speaker._latents, np.mean(latents, axis=0), atol=1e-6)
+    assert np.abs(latents[0] - latents[1]).max() > 1e-3
+    speaker.encode_reference(*mels)
+    expected = speaker.speak(source.voice.symbol_table.encode("a word").ids, speaker=0, number=0)
+    speak(request(run, tmp_path, *paths))
+    np.testing.assert_allclose(np.load(tmp_path / "mel.npy"), expected.mel, atol=1e-4)
+
+
+@pytest.mark.parametrize("seconds", [2, 10])
+def test_references_of_two_to_ten_seconds(source, tmp_path, seconds):
+    write(tmp_path / "voice.wav", 0.1 * np.sin(np.arange(seconds * 22_050) / 20))
+    (mel,) = read_recordings([tmp_path / "voice.wav"], source)
+    assert len(mel) == seconds * 22_050 // 256
 
 
 def test_stock_tensorflow_encodes_a_reference_and_speaks(source, speaker, run, tmp_path):
@@ -132,9 +154,10 @@ def unusable(tmp_path):
     """Recordings by name that no voice can be taken from."""
     (tmp_path / "empty.wav").write_bytes(b"")
     (tmp_path / "text.wav").write_text("these are no samples")
-    write(tmp_path / "short.wav", np.full(9_000, 0.1))
-    write(tmp_path / "silent.wav", np.zeros(40_000))
-    samples = np.full(40_000, np.nan, np.float32)
+    write(tmp_path / "short.wav", np.full(43_000, 0.1))
+    write(tmp_path / "silent.wav", np.zeros(50_000))
+    write(tmp_path / "hum.wav", 3e-4 * np.sin(np.arange(50_000) / 60))
+    samples = np.full(50_000, np.nan, np.float32)
     soundfile.write(tmp_path / "nan.wav", samples, 22_050, subtype="FLOAT")
     return tmp_path
 
@@ -145,21 +168,22 @@ def unusable(tmp_path):
         ("missing", r"missing\.wav: cannot be read \(No such file or directory\)"),
         ("empty", r"empty\.wav: unreadable audio: .*, expected a recording of one speaker"),
         ("text", r"text\.wav: unreadable audio: .*, expected a recording of one speaker"),
-        ("short", r"short\.wav: 0\.41 s of sound, expected at least 1 s"),
-        ("silent", r"silent\.wav: only digital silence, expected a voice"),
+        ("short", r"short\.wav: 1\.95 s of sound, expected at least 2 s"),
+        ("silent", r"silent\.wav: silence \(digital silence\), expected a voice"),
+        ("hum", r"hum\.wav: silence \(a peak of -70 dB\), expected a voice"),
         ("nan", r"nan\.wav: samples that are not finite numbers"),
     ],
 )
 def test_invalid_reference_recordings(source, unusable, name, message):
     with pytest.raises(LockstepError, match=f"--speaker-wav .*{message}"):
-        read_recording(Path(unusable / f"{name}.wav"), source)
+        read_recordings([Path(unusable / f"{name}.wav")], source)
 
 
 def test_the_voice_has_to_be_named_in_the_way_of_the_model(run, finished_run, recordings, tmp_path):
     with pytest.raises(LockstepError, match=r"--speaker-wav: missing, expected a recording .*; add --speaker-wav REF"):
         speak(request(run, tmp_path))
     with pytest.raises(LockstepError, match=r"--speaker: .* takes its voice from a recording; use --speaker-wav"):
-        speak(request(run, tmp_path, speaker="ann", speaker_wav=recordings / "low.wav"))
+        speak(request(run, tmp_path, recordings / "low.wav", speaker="ann"))
     with pytest.raises(LockstepError, match=r"trained without voice latents.*model\.voice_latents=16"):
-        speak(request(finished_run[0], tmp_path, speaker_wav=recordings / "low.wav"))
+        speak(request(finished_run[0], tmp_path, recordings / "low.wav"))
     assert not list(tmp_path.iterdir())

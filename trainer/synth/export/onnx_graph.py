@@ -4,7 +4,7 @@ Letters: N tokens, T frames, M mel channels.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx
@@ -36,7 +36,7 @@ _TABLES = {"speaker": "sid", "language": "language"}
 
 def convert_model(
     model: AcousticModel, source: Source, *, options: SynthesisOptions, language: str | None,
-    reference: np.ndarray | None,
+    references: Sequence[np.ndarray],
 ) -> onnx.ModelProto:  # fmt: skip
     """The graph from `INPUTS` to `mel` float32[1, M, T], natural-log magnitude, with the weights inside.
 
@@ -48,7 +48,7 @@ def convert_model(
         source: Where it is from.
         options: Their schedule and guidance are used where those inputs are left out.
         language: The language to fix in a model of several, which then has no input for it.
-        reference: Log-mel float32[F, M] of the voice of a model with voice latents, fixed in the graph.
+        references: Log-mels float32[F, M]; the voice of a model with voice latents is their mean, fixed in the graph.
 
     Raises:
         LockstepError: The graph cannot be converted.
@@ -56,9 +56,9 @@ def convert_model(
     fixed: dict[str, np.ndarray] = {}
     if language is not None and "language" in source.conditioning:
         fixed["language"] = np.array([source.voice.languages.index(language)], np.int32)
-    if reference is not None:
+    if references:
         frames, silence = source.model.voice_frames, source.voice.mel_profile.silence
-        fixed["voice"] = mean_latents(model.encode_reference, reference, frames, silence)
+        fixed["voice"] = mean_latents(model.encode_reference, references, frames, silence)
     signature = dict(INPUTS)
     for field in source.conditioning:
         if field not in fixed:

@@ -14,7 +14,7 @@ from xtts.trainer.synth.export.joined_vocoder import join, load_joinable
 from xtts.trainer.synth.export.onnx_tokens import metadata, tokens_file
 from xtts.trainer.synth.onnx_names import GUIDANCE, MEL, NOISE, SCHEDULE, START, WANTED_FRAMES
 from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
-from xtts.trainer.synth.reference_recording import read_recording
+from xtts.trainer.synth.reference_recording import read_recordings
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
@@ -36,8 +36,8 @@ class OnnxOptions:
     """An ONNX vocoder to put behind the model."""
     language: str | None = None
     """Fixed in the graph of a model of several."""
-    speaker_wav: Path | None = None
-    """The voice of a model with voice latents, fixed in the graph."""
+    speaker_wav: tuple[Path, ...] = ()
+    """References of a model with voice latents: their mean is fixed in the graph."""
 
 
 def save_onnx(source: Source, folder: Path, *, synthesis: SynthesisOptions, options: OnnxOptions) -> str:
@@ -69,14 +69,14 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     _check_packages()
     source.check_guidance(guided=synthesis.guided)
     profile = source.voice.mel_profile
-    reference = read_recording(options.speaker_wav, source)
+    references = read_recordings(options.speaker_wav, source)
     language = source.language(options.language)
     fixed = language if options.language or len(source.voice.languages) == 1 else None
     vocoder = load_joinable(options.vocoder, profile, warn) if options.vocoder else None
     with tensorflow_import():
         from xtts.trainer.synth.export.onnx_graph import convert_model
         from xtts.trainer.synth.tensorflow_speaker import load_model
-    graph = convert_model(load_model(source), source, options=synthesis, language=fixed, reference=reference)
+    graph = convert_model(load_model(source), source, options=synthesis, language=fixed, references=references)
     if vocoder is not None:
         graph = join(graph, MEL, vocoder, profile.mel_channels)
     import onnx

@@ -30,8 +30,9 @@ NOISE = np.random.default_rng(0).standard_normal((1, FRAMES, 80)).astype(np.floa
 def several(micro):
     """`several(voice_latents)`: (a model of three speakers and two languages, its source)."""
 
-    def make(voice_latents):
+    def make(voice_latents, speaker_table=False):
         latents = [f"model.voice_latents={voice_latents}", "model.voice_frames=40", "model.voice_width=16"]
+        latents.append(f"model.voice_speaker_table={str(speaker_table).lower()}")
         config = load_config("tiny", assignments=[*micro, *latents]).model
         symbols = Symbols(kind="characters", add_blank=True, symbols=list(CHARACTERS), languages=["en", "fa"])
         voice = Voice(
@@ -69,7 +70,7 @@ def spoken(graph, names, **more):
 
 def test_speaker_and_language_are_inputs(several):
     model, source = several(0)
-    graph = convert_model(model, source, options=OPTIONS, language=None, reference=None)
+    graph = convert_model(model, source, options=OPTIONS, language=None, references=[])
     heard = set()
     for speaker, language in ((0, 0), (2, 0), (2, 1)):
         mel = spoken(graph, ["sid", "language"], sid=[speaker], language=[language])
@@ -81,7 +82,7 @@ def test_speaker_and_language_are_inputs(several):
 
 def test_schedule_and_guidance_are_inputs_and_guidance_zero_is_the_graph_without(several):
     model, source = several(0)
-    graph = convert_model(model, source, options=OPTIONS, language=None, reference=None)
+    graph = convert_model(model, source, options=OPTIONS, language=None, references=[])
     rows, heard = {"sid": [2], "language": [1]}, []
     for solver, guidance in [*((solver, 0.0) for solver in SOLVERS), ("midpoint", 1.5)]:
         schedule = SynthesisOptions(steps=6, solver=solver, sway=-0.8).schedule
@@ -92,7 +93,7 @@ def test_schedule_and_guidance_are_inputs_and_guidance_zero_is_the_graph_without
         np.testing.assert_allclose(heard[-1], wanted, atol=1e-3)
     assert len({mel.tobytes() for mel in heard}) == 4
     model.condition_dropout = 0.0
-    plain = convert_model(model, source, options=OPTIONS, language=None, reference=None)
+    plain = convert_model(model, source, options=OPTIONS, language=None, references=[])
     assert "guidance" not in {part.name for part in plain.graph.initializer}
     mels = [spoken(made, ["sid", "language"], **rows) for made in (graph, plain)]
     np.testing.assert_array_equal(*mels)
@@ -101,7 +102,7 @@ def test_schedule_and_guidance_are_inputs_and_guidance_zero_is_the_graph_without
 def test_a_voice_and_a_language_are_fixed_in_the_graph(several):
     model, source = several(4)
     reference = np.random.default_rng(2).normal(-5.0, 2.0, (100, 80)).astype(np.float32)
-    graph = convert_model(model, source, options=OPTIONS, language="fa", reference=reference)
+    graph = convert_model(model, source, options=OPTIONS, language="fa", references=[reference])
     crops = [reference[:40], reference[40:80], reference[80:]]
     padded = [np.pad(crop, ((0, 40 - len(crop)), (0, 0)))[np.newaxis] for crop in crops]
     latents = [model.encode_reference(mel, tf.constant([len(crop)])) for mel, crop in zip(padded, crops, strict=True)]
@@ -110,6 +111,16 @@ def test_a_voice_and_a_language_are_fixed_in_the_graph(several):
     np.testing.assert_allclose(mel, expected(model, voice=voice, language=tf.constant([1])), atol=1e-3)
     other = expected(model, voice=voice, language=tf.constant([0]))
     assert mel.shape != other.shape or np.abs(mel - other).max() > 0.01
+
+
+def test_a_speaker_is_an_input_beside_a_fixed_voice(several):
+    model, source = several(4, speaker_table=True)
+    assert (source.speakers, source.speaker_number("cy")) == (["ann", "bo", "cy"], 2)
+    reference = np.random.default_rng(2).normal(-5.0, 2.0, (40, 80)).astype(np.float32)
+    graph = convert_model(model, source, options=OPTIONS, language="en", references=[reference])
+    ids = {"speaker": tf.constant([2]), "language": tf.constant([0])}
+    voice = model.encode_reference(reference[np.newaxis], tf.constant([40]))
+    np.testing.assert_allclose(spoken(graph, ["sid"], sid=[2]), expected(model, voice=voice, **ids), atol=1e-3)
 
 
 def test_metadata_of_several(several):

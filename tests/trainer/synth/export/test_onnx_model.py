@@ -304,6 +304,6 @@ def test_options_that_do_not_fit_are_refused(run, call, tmp_path, monkeypatch):
     assert code == 2
     assert "--language: together with --format saved-model, expected --format onnx" in err
     assert "does not speak 'fa'" in refused(run, tmp_path, language="fa")
-    assert "takes no recording" in refused(run, tmp_path, speaker_wav=tmp_path / "voice.wav")
+    assert "takes no recording" in refused(run, tmp_path, speaker_wav=(tmp_path / "voice.wav",))
     monkeypatch.setitem(sys.modules, "tf2onnx", None)
     assert "tf2onnx not installed; pip install 'lockstep-tts[onnx]'" in refused(run, tmp_path)

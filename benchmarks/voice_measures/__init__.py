@@ -1,0 +1,1 @@
+"""How alike two voices sound: a distance that no training has seen, and the shares that it gives."""
