@@ -106,21 +106,13 @@ def _digest(text: str) -> list[int]:
     return [int(number) for number in np.frombuffer(data, np.uint16)]
 
 
-def open_devices(training: TrainingConfig, *, names_audio: bool = False) -> Devices | None:
+def open_devices(training: TrainingConfig) -> Devices | None:
     """The devices of `training.strategy`, waiting for the other workers; None for a single one.
 
-    names_audio: the cache holds no mels; one device trains, since a blank clip of one would change the times of others.
     Call it before TensorFlow does anything else. Raises `LockstepError` for a strategy that this machine or the
     settings do not allow.
     """
     cluster = find_cluster(training.strategy)
-    if names_audio and (cluster or training.strategy == "mirrored"):
-        raise LockstepError(
-            "training.strategy", found="several devices, but the cache holds no mels (--index-only)",
-            expected="single", fix="build a cache with mels, or train on one device",
-        )  # fmt: skip
-    if names_audio:
-        return None
     if cluster is None:
         names = _mirrored_devices(training.strategy)
         devices = Devices(strategy=tf.distribute.MirroredStrategy(names), cluster=None) if names else None
