@@ -40,10 +40,16 @@ def test_mirrored_needs_several_devices(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("visible", "strategy", "found"),
-    [(["GPU:0", "GPU:1"], "auto", 2), (["GPU:0"], "auto", 0), (["GPU:0", "GPU:1"], "single", 0)],
+    ("visible", "strategy", "parts", "found"),
+    [
+        (["GPU:0", "GPU:1"], "auto", 2, 2),
+        (["GPU:0"], "auto", 2, 0),
+        (["GPU:0", "GPU:1"], "single", 2, 0),
+        (["GPU:0", "GPU:1"], "auto", 1, 0),
+    ],
 )
-def test_auto_takes_all_gpus_of_a_machine_with_several(monkeypatch, visible, strategy, found):
+def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsys, visible, strategy, parts, found):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
     named = {"GPU": [SimpleNamespace(name=name) for name in visible], "CPU": [SimpleNamespace(name="CPU:0")]}
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: named[kind])
     taken = []
@@ -51,9 +57,11 @@ def test_auto_takes_all_gpus_of_a_machine_with_several(monkeypatch, visible, str
         tf.distribute, "MirroredStrategy",
         lambda names: taken.extend(names) or SimpleNamespace(num_replicas_in_sync=len(names)),
     )  # fmt: skip
-    chosen = training(f"training.strategy={strategy}", "training.gradient_accumulation_steps=2")
+    chosen = training(f"training.strategy={strategy}", f"training.gradient_accumulation_steps={parts}")
     assert bool(open_devices(chosen)) == bool(found)
     assert taken == visible[:found]
+    advice = "to use all: --set training.gradient_accumulation_steps=2\n"
+    assert capsys.readouterr().out.endswith(advice) == (parts == 1)
 
 
 def test_devices_that_drew_different_buckets_are_an_error():

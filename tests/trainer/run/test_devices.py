@@ -96,16 +96,17 @@ def resumed(together, plan_of, folder, strategy, *more):
     return run, plan_of(run, strategy, *more, resume=run / "checkpoints" / "step-4")
 
 
-def test_a_worker_that_is_killed_ends_the_others_with_a_clear_word(together, plan_of, read_steps, tmp_path):
+@pytest.mark.parametrize("killed", [0, WORKERS - 1])
+def test_a_worker_that_is_killed_ends_the_others_with_a_clear_word(together, plan_of, read_steps, tmp_path, killed):
     run, plan = resumed(together, plan_of, tmp_path, "multiworker", ENDLESS)
     (run / "metrics.jsonl").unlink()  # it has the steps waited for
     programs = start_workers([plan] * WORKERS, tmp_path)
     wait_for_steps(programs, run, read_steps, STEPS)
-    programs[-1].kill()
+    programs.pop(killed).kill()
     began = time.monotonic()
-    for program in programs[:-1]:
-        assert program.wait(60) == 1
-        assert f"worker {WORKERS - 1} has ended; see its output, then start all workers again" in program.screen
+    for program in programs:
+        assert program.wait(60) == 1, program.screen
+        assert f"worker {killed} has ended; see its output, then start all workers again" in program.screen
         assert "Traceback" not in program.screen
     assert time.monotonic() - began < 60
 
