@@ -84,19 +84,20 @@ class DeviceSteps(Steps):
             *rows, counts, present = inputs
             batch = Batch(*rows)
             self.guard.note(training_step(bucket), batch)
-            divisors = dict(zip(LOSSES, tf.unstack(tf.maximum(counts, 1.0)), strict=True))
-            losses, gradients = self._own_part(self.with_mel(batch), divisors, present)
+            losses, gradients = self.own_part(self.with_mel(batch), counts, present)
             return [tf.concat([*(tf.reshape(gradient, [-1]) for gradient in gradients), losses], axis=0)]
 
         counts = tf.TensorSpec([len(LOSSES)], tf.float32, "counts")
         present = tf.TensorSpec([signature.mel.shape[0] * self._devices], tf.float32, "present")
         return cast(Callable[..., list[tf.Tensor]], locked(gradient_step, (*signature, counts, present)))
 
-    def _own_part(
-        self, batch: Batch, counts: dict[str, tf.Tensor], present: tf.Tensor
-    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """What `_accumulate` adds for these rows of the whole batch."""
+    def own_part(self, batch: Batch, counts: tf.Tensor, present: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """(losses float32[len(LOSSES)], gradients) that these rows add to those of the whole batch.
+
+        counts, present: as for `gradients`.
+        """
+        divisors = dict(zip(LOSSES, tf.unstack(tf.maximum(counts, 1.0)), strict=True))
         random = random_inputs(batch, self.seed, self.step, device=self._device, present=present)
         first, second = tf.unstack(random.dropout)
         random = random._replace(dropout=tf.stack([first + self._device * self._parts, second]))
-        return self._add_parts(batch, random, counts, self._parts)
+        return self._add_parts(batch, random, divisors, self._parts)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from four_clips import MEL_LENGTH, clips, small_model
 
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -12,9 +13,12 @@ from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.device_loop import ORDER_DIFFERS, check_places
+from xtts.trainer.engine.device_steps import DeviceSteps
 from xtts.trainer.engine.devices import check_parts, open_devices
 from xtts.trainer.engine.failures import explained
-from xtts.trainer.engine.train_step import random_inputs
+from xtts.trainer.engine.metrics import LOSSES
+from xtts.trainer.engine.optimizer import AdamW
+from xtts.trainer.engine.train_step import Steps, random_inputs
 from xtts.trainer.engine.validation_loop import held_out, validation_parts
 
 
@@ -83,6 +87,26 @@ def test_a_part_of_a_batch_has_the_random_numbers_of_its_rows(lengths):
         np.testing.assert_array_equal(part.noise, whole.noise[rows])
         np.testing.assert_array_equal(part.time, whole.time[rows])
         np.testing.assert_array_equal(part.dropout, whole.dropout)
+
+
+@pytest.mark.parametrize("devices", [2, 4])
+def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank(devices):
+    """The third of four clips is blank: of four devices one has nothing else."""
+    model, step, most = small_model(), tf.Variable(3, dtype=tf.int64), 5
+    chosen = training(f"training.gradient_accumulation_steps={devices}", "training.batch_size=4")
+    optimizer = AdamW(model.trainable_variables, chosen, lambda _: True)
+    batch = Batch(*map(tf.constant, (*clips()[:4], *np.zeros([2, 4], np.int32))))
+    losses, gradients = Steps(model, optimizer, chosen, step)._accumulate(batch)
+    steps = [DeviceSteps(model, optimizer, chosen, step, device=i, devices=devices) for i in range(devices)]
+    shares = [Batch(*rows) for rows in zip(*(tf.split(part, devices) for part in batch), strict=True)]
+    told = sum(one.counts(share, most) for one, share in zip(steps, shares, strict=True))
+    counts, frames, present = tf.split(told, [len(LOSSES), 1, most])
+    assert present.numpy().tolist() == [1, 1, 0, 1, 0]
+    assert frames == sum(MEL_LENGTH)
+    parts = [one.own_part(share, counts, present[:4]) for one, share in zip(steps, shares, strict=True)]
+    np.testing.assert_allclose(sum(own for own, _ in parts), losses, rtol=1e-5)
+    for *shared, whole in zip(*(own for _, own in parts), gradients, strict=True):
+        np.testing.assert_allclose(sum(shared), whole, rtol=1e-3, atol=1e-6)
 
 
 def test_rows_of_the_stream_are_those_of_the_whole_batch(make_plan, tmp_path):
