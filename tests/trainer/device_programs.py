@@ -5,11 +5,20 @@ import os
 import socket
 
 import numpy as np
+import pytest
 from forked_program import SERVER
 
 STATE, FIGURES, SCREEN = "state.npz", "figures.json", "screen.txt"
 POSITION = ("epoch", "consumed")
 """Kept once in a process."""
+STEPS = 8
+LEAST = (
+    "model.text_expansion=1", "model.duration_layers=1", "model.decoder_expansion=1", "training.batch_size=4",
+    "training.gradient_accumulation_steps=4", f"training.steps={STEPS}", "training.decay_fraction=0",
+)  # fmt: skip
+"""The least model, few steps."""
+TOLERANCE = 1e-5
+"""Relative, of a loss on several devices to that on one."""
 
 
 def free_ports(count):
@@ -124,3 +133,15 @@ def start_workers(plans, left):
     """Workers of one run on this machine, one for each plan."""
     ports = free_ports(len(plans))
     return [Program(plan, left / f"worker-{i}", config=tf_config(ports, i)) for i, plan in enumerate(plans)]
+
+
+def assert_same_run(found, expected, read_steps):
+    """The steps and validations that both runs have are the same; the found one may go on."""
+    for split, most in (("train", STEPS), ("validation", STEPS - 1)):
+        theirs = [line for line in read_steps(expected, split) if line["step"] <= most]
+        ours = [line for line in read_steps(found, split) if line["step"] <= most]
+        assert len(ours) == len(theirs) > 1
+        for line, other in zip(ours, theirs, strict=True):
+            assert line.keys() == other.keys()
+            for name in other.keys() - {"split", "traces"}:
+                assert line[name] == pytest.approx(other[name], rel=TOLERANCE), (split, line["step"], name)

@@ -148,12 +148,12 @@ def training_batches(bucket: TrainingBucket, consumed: int, rows: range | None =
     (benchmarks/training_parts/input.py).
     """
     clips, size = clip_stream(bucket, consumed), bucket.batch_size if rows is None else len(rows)
+    batches = clips.batch(bucket.batch_size, drop_remainder=True)
+    if rows is not None:
+        batches = batches.map(without_autograph(lambda clips: clips[rows.start : rows.stop]), synchronous=True)
     if bucket.spec.names_audio:
-        parsed = _read_audio(clips, bucket).batch(size, drop_remainder=True)
+        parsed = _read_audio(clips if rows is None else batches.unbatch(), bucket).batch(size, drop_remainder=True)
     else:
-        batches = clips.batch(bucket.batch_size, drop_remainder=True)
-        if rows is not None:
-            batches = batches.map(without_autograph(lambda clips: clips[rows.start : rows.stop]), synchronous=True)
         parsed = batches.map(parser(bucket, size), synchronous=True)
     return _options(parsed.prefetch(2), autotune=False)
 

@@ -15,7 +15,7 @@ from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.optimizer import learning_rate
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.training_loop import TrainingLoop, check_specs
-from xtts.trainer.engine.validation_loop import ValidationLoop, held_out, validation_parts
+from xtts.trainer.engine.validation_loop import ValidationLoop, validation_parts
 
 ORDER_DIFFERS = "the devices drew different buckets, or batches of different sizes"
 
@@ -82,44 +82,51 @@ class DeviceLoop(TrainingLoop):
             return tf.logical_not(self._stopped.read_value())
 
     @without_autograph
-    def _train(self, place: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _train(self, place: tf.Tensor) -> tuple[tf.Tensor, ...]:
         shares = tf.switch_case(place, [lambda k=k: self._read(k) for k in range(len(self.buckets))])
         with tf.control_dependencies(tf.nest.flatten(shares)):
             ready = tf.timestamp()
         with tf.control_dependencies([ready]):
             results = self._devices.run(lambda number: self._step(place, number, *shares[number]))
         with tf.device("CPU:0"):
-            arrived = [tf.identity(metrics) for metrics, _ in results]
-            stopped = self._stopped.assign(results[0][1] > 0.0)
+            arrived = [tf.identity(metrics) for metrics, _, _ in results]
+            _, stop, present = results[0]
+            stopped = self._stopped.assign(stop > 0.0)
+            here = tf.sequence_mask(tf.constant(self._batch_sizes)[place], self._most)
         with tf.control_dependencies([*arrived, stopped]):
-            return arrived[0], ready, tf.timestamp()
+            return arrived[0], ready, tf.timestamp(), here & tf.equal(present, 0.0)
 
     @without_autograph
     def _read(self, place: int) -> list[tuple[Batch, tf.Tensor]]:
         """(its rows of the bucket's next batch, their counts) for each device of this process."""
         rows, batch = self._rows(self.buckets[place]), self._iterators[place].get_next()
         shares = [Batch(*(part[i * rows : (i + 1) * rows] for part in batch)) for i in range(len(self._replicas))]
-        return [(own, replica.steps.counts(own)) for own, replica in zip(shares, self._replicas, strict=True)]
+        return [
+            (own, replica.steps.counts(own, self._most)) for own, replica in zip(shares, self._replicas, strict=True)
+        ]
 
     @without_autograph
-    def _step(self, place: tf.Tensor, number: int, batch: Batch, own: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """One step on one device: (metrics, float32[] above 0 once a process was told to stop).
+    def _step(self, place: tf.Tensor, number: int, batch: Batch, own: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """One step on one device: (metrics, float32[] above 0 once a process was told to stop, clips present).
 
-        place: the bucket drawn, number: the device in this process, batch and own: from `_read`.
+        place: the bucket drawn, number: the device in this process, batch and own: from `_read`. The clips present are
+        those of all devices, float32[most clips of a batch].
         """
         drawn = tf.one_hot(place, len(self.buckets))
         stop = tf.cast(self.stop.read_value(), tf.float32)[tf.newaxis]
         told = self._devices.sum(tf.concat([stop, drawn, own], axis=0))
-        stopped, places, counts, frames = tf.split(told, [1, len(self.buckets), len(LOSSES), 1])
+        stopped, places, counts, frames, present = tf.split(told, [1, len(self.buckets), len(LOSSES), 1, self._most])
         steps = self._replicas[number].steps
         with tf.control_dependencies([check_places(places, drawn * self._devices.count)]):
             branches = [
-                lambda bucket=bucket: steps.gradients(bucket.number, self._locked(bucket, batch), counts)
+                lambda bucket=bucket: steps.gradients(
+                    bucket.number, self._locked(bucket, batch), counts, present[: bucket.batch_size]
+                )
                 for bucket in self.buckets
             ]
             gradients = tf.switch_case(place, branches)
         total = self._devices.sum(gradients)
-        return steps.apply(total, tf.cast(frames[0], tf.int32)), stopped[0]
+        return steps.apply(total, tf.cast(frames[0], tf.int32)), stopped[0], present
 
     def _locked(self, bucket: TrainingBucket, batch: Batch) -> Batch:
         """The rows with the shape that left the `switch_case` unknown."""
@@ -142,7 +149,8 @@ class DeviceValidation(ValidationLoop):
     def __init__(
         self, buckets: Sequence[TrainingBucket], replicas: Sequence[Replica], devices: Devices, stop: tf.Variable
     ) -> None:
-        self._stop, self._devices, self.batches = stop, devices, held_out(buckets)
+        self._devices = devices
+        self._describe(buckets, stop)
         numbers = range(devices.first, devices.first + len(replicas))
         self._shares = [
             validation_parts(buckets, replica.steps, device=number, devices=devices.count)
@@ -154,16 +162,22 @@ class DeviceValidation(ValidationLoop):
     def _forget_stop(self) -> None:
         """Keep `stop`, as `DeviceLoop` does."""
 
-    def _all_sums(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _all_sums(self) -> tuple[tf.Tensor, ...]:
         """`_sums` of all devices."""
         total = self._devices.run(self._share)[0]
-        sums, finite, done = tf.split(total, [2 * len(LOSSES), len(self.batches), 1])
-        return tf.reshape(sums, [len(LOSSES), 2]), finite > 0.0, tf.cast(done[0], tf.int32)
+        sums, flags, done = tf.split(total, [2 * len(LOSSES), len(self.batches) * (1 + self._most), 1])
+        flags = tf.reshape(flags, [len(self.batches), 1 + self._most]) > 0.0
+        sums, done = tf.reshape(sums, [len(LOSSES), 2]), tf.cast(done[0], tf.int32)
+        return sums, flags[:, 0], done, *([flags[:, 1:]] if self._names_audio else [])
 
     def _share(self, number: int) -> tf.Tensor:
-        """The sum over all devices of their sums, finite batches and number of batches done, float64."""
-        sums, finite, done = self._sums_over(self._shares[number])
+        """The sum over all devices of their sums, flags of batches and number of batches done, float64.
+
+        The flags of each batch: finite, then its blank clips.
+        """
+        sums, finite, done, *blank = self._sums_over(self._shares[number])
         places = tf.reshape(tf.constant(self._numbers[number], tf.int32), [-1, 1])
-        placed = tf.scatter_nd(places, tf.cast(finite, tf.float64), [len(self.batches)])
-        own = tf.concat([tf.reshape(sums, [-1]), placed, tf.cast(done, tf.float64)[tf.newaxis]], axis=0)
-        return self._devices.sum(own)
+        flags = tf.cast(tf.concat([finite[:, tf.newaxis], *blank], axis=1), tf.float64)
+        placed = tf.scatter_nd(places, flags, [len(self.batches), 1 + self._most])
+        parts = [tf.reshape(part, [-1]) for part in (sums, placed, tf.cast(done, tf.float64))]
+        return self._devices.sum(tf.concat(parts, axis=0))

@@ -11,7 +11,7 @@ from xtts.shared.config import TrainingConfig
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.optimizer import AdamW
-from xtts.trainer.engine.train_step import Steps, locked, random_inputs, training_step
+from xtts.trainer.engine.train_step import Steps, locked, present_clips, random_inputs, training_step
 from xtts.trainer.model.acoustic_model import AcousticModel
 
 
@@ -43,18 +43,24 @@ class DeviceSteps(Steps):
         self.gradient_steps = {n: step.get_concrete_function() for n, step in self.gradient_steps.items()}  # type: ignore[attr-defined]
         self.validation_steps = {n: step.get_concrete_function() for n, step in self.validation_steps.items()}  # type: ignore[attr-defined]
 
-    def counts(self, batch: Batch) -> tf.Tensor:
-        """Of this device's rows: the counts of `LOSSES`, then useful frames, float32[len(LOSSES) + 1]."""
-        counts = self.model.loss_counts(*batch[2:5], micro_batches=self._parts)
-        frames = tf.cast(tf.reduce_sum(batch.mel_length), tf.float32)
-        return tf.stack([*(counts[name] for name in LOSSES), frames])
+    def counts(self, batch: Batch, most: int) -> tf.Tensor:
+        """Of this device's rows: the counts of `LOSSES`, useful frames, clips present: float32[len(LOSSES) + 1 + most].
 
-    def gradients(self, bucket: int, batch: Batch, counts: tf.Tensor) -> tf.Tensor:
+        most: clips of the largest whole batch; each device has the places of its rows among them, the others are 0.
+        """
+        counts = self.model.loss_counts(*batch[2:5], micro_batches=self._parts, least=0.0)
+        frames = tf.cast(tf.reduce_sum(batch.mel_length), tf.float32)
+        size = batch.mel.shape[0]
+        before = self._device * size
+        present = tf.pad(present_clips(batch), [[before, most - before - size]])
+        return tf.concat([tf.stack([*(counts[name] for name in LOSSES), frames]), present], axis=0)
+
+    def gradients(self, bucket: int, batch: Batch, counts: tf.Tensor, present: tf.Tensor) -> tf.Tensor:
         """Gradients of this device's rows, one after another, then its losses: float32[N].
 
-        counts: float32[len(LOSSES)], of the whole batch, by which both are divided.
+        Of the whole batch: counts, float32[len(LOSSES)], by which both are divided, present: `present_clips`.
         """
-        return cast(tf.Tensor, self.gradient_steps[bucket](*batch, counts)[0])
+        return cast(tf.Tensor, self.gradient_steps[bucket](*batch, counts, present)[0])
 
     def apply(self, total: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
         """Update by the sum of all devices' `gradients`; frames int32[], useful ones -> float32[len(TRAIN_METRICS)]."""
@@ -75,18 +81,23 @@ class DeviceSteps(Steps):
 
     def _gradient_step(self, bucket: int, signature: Batch) -> Callable[..., list[tf.Tensor]]:
         def gradient_step(*inputs: tf.Tensor) -> list[tf.Tensor]:
-            *rows, counts = inputs
+            *rows, counts, present = inputs
             batch = Batch(*rows)
             self.guard.note(training_step(bucket), batch)
-            losses, gradients = self._own_part(batch, dict(zip(LOSSES, tf.unstack(counts), strict=True)))
+            losses, gradients = self.own_part(self.with_mel(batch), counts, present)
             return [tf.concat([*(tf.reshape(gradient, [-1]) for gradient in gradients), losses], axis=0)]
 
         counts = tf.TensorSpec([len(LOSSES)], tf.float32, "counts")
-        return cast(Callable[..., list[tf.Tensor]], locked(gradient_step, (*signature, counts)))
+        present = tf.TensorSpec([signature.mel.shape[0] * self._devices], tf.float32, "present")
+        return cast(Callable[..., list[tf.Tensor]], locked(gradient_step, (*signature, counts, present)))
 
-    def _own_part(self, batch: Batch, counts: dict[str, tf.Tensor]) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """What `_accumulate` adds for these rows of the whole batch."""
-        random = random_inputs(batch, self.seed, self.step, device=self._device, devices=self._devices)
+    def own_part(self, batch: Batch, counts: tf.Tensor, present: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """(losses float32[len(LOSSES)], gradients) that these rows add to those of the whole batch.
+
+        counts, present: as for `gradients`.
+        """
+        divisors = dict(zip(LOSSES, tf.unstack(tf.maximum(counts, 1.0)), strict=True))
+        random = random_inputs(batch, self.seed, self.step, device=self._device, present=present)
         first, second = tf.unstack(random.dropout)
         random = random._replace(dropout=tf.stack([first + self._device * self._parts, second]))
-        return self._add_parts(batch, random, counts, self._parts)
+        return self._add_parts(batch, random, divisors, self._parts)

@@ -15,6 +15,7 @@ from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.engine.failures import explained
 from xtts.trainer.system.cluster import VARIABLE, Cluster, find_cluster
+from xtts.trainer.system.meeting import wait_for_workers
 
 T = TypeVar("T")
 _CHUNKS = 8
@@ -106,23 +107,15 @@ def _digest(text: str) -> list[int]:
     return [int(number) for number in np.frombuffer(data, np.uint16)]
 
 
-def open_devices(training: TrainingConfig, *, names_audio: bool = False) -> Devices | None:
+def open_devices(training: TrainingConfig) -> Devices | None:
     """The devices of `training.strategy`, waiting for the other workers; None for a single one.
 
-    names_audio: the cache holds no mels; one device trains, since a blank clip of one would change the times of others.
     Call it before TensorFlow does anything else. Raises `LockstepError` for a strategy that this machine or the
     settings do not allow.
     """
     cluster = find_cluster(training.strategy)
-    if names_audio and (cluster or training.strategy == "mirrored"):
-        raise LockstepError(
-            "training.strategy", found="several devices, but the cache holds no mels (--index-only)",
-            expected="single", fix="build a cache with mels, or train on one device",
-        )  # fmt: skip
-    if names_audio:
-        return None
     if cluster is None:
-        names = _mirrored_devices(training.strategy)
+        names = _mirrored_devices(training)
         devices = Devices(strategy=tf.distribute.MirroredStrategy(names), cluster=None) if names else None
     else:
         devices = Devices(strategy=_join(cluster), cluster=cluster)
@@ -131,8 +124,9 @@ def open_devices(training: TrainingConfig, *, names_audio: bool = False) -> Devi
     return devices
 
 
-def _mirrored_devices(strategy: str) -> list[str]:
+def _mirrored_devices(training: TrainingConfig) -> list[str]:
     """Names of the devices of this process that train together; none for a single one."""
+    strategy, parts = training.strategy, training.gradient_accumulation_steps
     gpus = tf.config.list_logical_devices("GPU")
     found = gpus or tf.config.list_logical_devices("CPU")
     if strategy == "mirrored" and len(found) < 2:
@@ -140,6 +134,12 @@ def _mirrored_devices(strategy: str) -> list[str]:
             "training.strategy", found=f"mirrored, but there is one device ({found[0].name})",
             expected="several GPUs", fix="train with --set training.strategy=auto",
         )  # fmt: skip
+    if strategy == "auto" and len(gpus) > 1 and parts % len(gpus):
+        print(
+            f"training on one of {len(gpus)} GPUs: they cannot share {parts} micro-batches evenly; to use all: --set "
+            f"training.gradient_accumulation_steps={_nearest_parts(parts, len(gpus))}", flush=True,
+        )  # fmt: skip
+        return []
     wanted = strategy == "mirrored" or (strategy == "auto" and len(gpus) > 1)
     return [device.name for device in found] if wanted else []
 
@@ -147,6 +147,7 @@ def _mirrored_devices(strategy: str) -> list[str]:
 def _join(cluster: Cluster) -> tf.distribute.Strategy:
     """TensorFlow's strategy for the cluster, once all workers are there."""
     print(f"{cluster.name}: waiting for all of {', '.join(cluster.addresses)}", flush=True)
+    wait_for_workers(cluster)
     kinds = tf.distribute.experimental.CommunicationImplementation
     kind = kinds.AUTO if tf.config.list_physical_devices("GPU") else kinds.RING
     options = tf.distribute.experimental.CommunicationOptions(implementation=kind)
@@ -173,10 +174,14 @@ def check_parts(training: TrainingConfig, devices: int) -> None:
     parts = training.gradient_accumulation_steps
     if parts % devices == 0:
         return
-    nearest = max(devices, round(parts / devices) * devices)
     raise LockstepError(
         "training.gradient_accumulation_steps",
         found=f"{parts}, which {devices} devices cannot share evenly",
         expected=f"a multiple of {devices}",
-        fix=f"set it to {nearest}; the losses depend on it, not on the number of devices",
+        fix=f"set it to {_nearest_parts(parts, devices)}; the losses depend on it, not on the number of devices",
     )
+
+
+def _nearest_parts(parts: int, devices: int) -> int:
+    """The number of micro-batches closest to `parts` that the devices share evenly."""
+    return max(devices, round(parts / devices) * devices)

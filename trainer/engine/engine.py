@@ -109,6 +109,7 @@ def _replica(buckets: Sequence[TrainingBucket], config: Config, devices: Devices
     steps = DeviceSteps(
         state.model, state.optimizer, config.training, state.step, device=devices.first + number, devices=devices.count
     )
+    steps.with_mel = mel_in_step(buckets[0].spec)
     steps.trace(
         {b.number: replace(b, batch_size=b.batch_size // devices.count).signature for b in buckets if b.trains},
         {b.number: b.signature for b in buckets if b.validates},

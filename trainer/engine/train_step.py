@@ -75,21 +75,28 @@ class TraceGuard:
         self.traces.append(f"{name} ({found})")
 
 
+def present_clips(batch: Batch) -> tf.Tensor:
+    """float32[B]: 1 for a clip, 0 for a blank one."""
+    return tf.cast(batch.mel_length > 0, tf.float32)
+
+
 def random_inputs(
-    batch: Batch, seed: tf.Tensor | int, step: tf.Tensor, *, device: int = 0, devices: int = 1
+    batch: Batch, seed: tf.Tensor | int, step: tf.Tensor, *, device: int = 0, present: tf.Tensor | None = None
 ) -> RandomInputs:
     """The random numbers of a training step, keyed by (seed, step).
 
-    device: whose equal part of the step's clips the batch is; if there are several devices no clip may be blank.
+    device: whose equal part of the step's clips the batch is, present: `present_clips` of the whole batch, None where
+    this is the whole.
     """
-    mel, mel_length = batch.mel, batch.mel_length
-    key, first = _seed_of(fold(seed, _STEP, step)), device * mel.shape[0]
-    rows = tf.range(first, first + mel.shape[0])
-    noise = random_normal(fold_seed(key, _NOISE), rows, *mel.shape[1:])
+    size, shape = batch.mel.shape[0], batch.mel.shape[1:]
+    key, first = _seed_of(fold(seed, _STEP, step)), device * size
+    rows = tf.range(first, first + size)
+    noise = random_normal(fold_seed(key, _NOISE), rows, *shape)
     # Stratified times: one in each of n equal parts of [0, 1) for n non-blank clips, so that they cover the path.
-    present = tf.cast(mel_length > 0, tf.float32)
-    part = tf.cumsum(present, exclusive=True) + float(first) + random_uniform(fold_seed(key, _TIME), rows)
-    time = present * part / tf.maximum(tf.reduce_sum(present) * devices, 1.0)
+    present = present_clips(batch) if present is None else present
+    before = tf.cumsum(present, exclusive=True)[first : first + size]
+    part = before + random_uniform(fold_seed(key, _TIME), rows)
+    time = present[first : first + size] * part / tf.maximum(tf.reduce_sum(present), 1.0)
     token_noise = random_normal(fold_seed(key, _TOKEN_NOISE), rows, batch.tokens.shape[1], 2)
     return RandomInputs(noise, time, fold_seed(key, _DROPOUT), token_noise)
 
@@ -177,10 +184,8 @@ class Steps:
             self.guard.note(validation_step(bucket), batch)
             batch = self.with_mel(batch)
             sums = self._validation_sums(bucket, batch, first)
-            # The model's counts are at least 1; an entirely blank batch must count as 0.
-            present = tf.cast(tf.reduce_any(batch.mel_length > 0), tf.float32)
-            counts = self.model.loss_counts(*batch[2:5], micro_batches=None)
-            return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name] * present]) for name in LOSSES])
+            counts = self.model.loss_counts(*batch[2:5], micro_batches=None, least=0.0)
+            return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name]]) for name in LOSSES])
 
         number = tf.TensorSpec([], tf.int32, "first")
         return locked(validation_losses, (*signature, number)) if signature.is_locked else relaxed(validation_losses)

@@ -105,6 +105,8 @@ class TrainingLoop:
             self.stop = tf.Variable(False, trainable=False)
             """Set it from another thread to end the current call after the current step."""
         self._batch_sizes = [bucket.batch_size for bucket in self.buckets]
+        self._most = max(self._batch_sizes)
+        """Clips of the largest batch."""
         self._names_audio = self.buckets[0].spec.names_audio
         self._schedule = Schedule(
             seed=self.buckets[0].order.seed,
@@ -188,7 +190,7 @@ class TrainingLoop:
             return arrived, ready, done
         with tf.device("CPU:0"):
             unread = tf.equal(batch.mel_length, 0)
-            return arrived, ready, done, tf.pad(unread, [[0, max(self._batch_sizes) - self._batch_sizes[place]]])
+            return arrived, ready, done, tf.pad(unread, [[0, self._most - self._batch_sizes[place]]])
 
     @without_autograph
     def _goes_on(self, end: tf.Tensor) -> tf.Tensor:
@@ -202,7 +204,7 @@ class TrainingLoop:
         seconds = tf.TensorArray(tf.float64, count, element_shape=[3])
         places = tf.TensorArray(tf.int32, count, element_shape=[])
         offsets = tf.TensorArray(tf.int64, count, element_shape=[])
-        unread = tf.TensorArray(tf.bool, count, element_shape=[max(self._batch_sizes)])
+        unread = tf.TensorArray(tf.bool, count, element_shape=[self._most])
         i, end = tf.constant(0), tf.timestamp()
         while tf.logical_and(i < count, self._goes_on(end)):
             place, offset = self._next()

@@ -61,15 +61,17 @@ class ValidationLoop:
 
     unread: Sequence[HeldOut] = ()
     """Clips whose audio the last pass could not read."""
-    _names_audio, _most = False, 0
 
     def __init__(self, buckets: Sequence[TrainingBucket], steps: LossSteps, stop: tf.Variable) -> None:
-        self._stop = stop
-        self.batches = held_out(buckets)
+        self._describe(buckets, stop)
         self._parts = validation_parts(buckets, steps)
-        self._names_audio = any(bucket.spec.names_audio for bucket in buckets)
-        self._most = max((len(places) for _, places in self.batches), default=0)
         self._run = tf.function(self._sums, input_signature=[])
+
+    def _describe(self, buckets: Sequence[TrainingBucket], stop: tf.Variable) -> None:
+        """Note what the validation of one device and that of several have in common."""
+        self._stop, self.batches = stop, held_out(buckets)
+        self._names_audio = any(bucket.spec.names_audio for bucket in buckets)
+        self._most = max((len(places) for _, places in self.batches), default=0) if self._names_audio else 0
 
     @property
     def empty(self) -> bool:

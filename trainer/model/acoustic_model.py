@@ -134,19 +134,19 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
 
     def loss_counts(
         self, token_length: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None = None, *,
-        micro_batches: int | None = 1,
+        micro_batches: int | None = 1, least: float = 1.0,
     ) -> dict[str, tf.Tensor]:  # fmt: skip
-        """Number of values in each sum of `loss_sums` over a batch, at least 1: float32[] each.
+        """Number of values in each sum of `loss_sums` over a batch: float32[] each.
 
         token_length, mel_length and speaker: int32[B], micro_batches: how many equal parts `loss_sums` gets the batch
-        in, None if it gets no dropout seed.
+        in, None if it gets no dropout seed, least: 1 to divide by, 0 to add up those of several batches.
         """
         frames = tf.reduce_sum(mel_length)
         if self.reference is not None:
             frames -= leaked_frame_count(mel_length, speaker, self.reference.most_frames, micro_batches)
         values = tf.cast(frames * self.mel_channels, tf.float32)
         tokens = tf.cast(tf.reduce_sum(token_length), tf.float32)
-        values, tokens = tf.maximum(values, 1.0), tf.maximum(tokens, 1.0)
+        values, tokens = tf.maximum(values, least), tf.maximum(tokens, least)
         return {"prior": values, "flow": values, "duration": tokens, "duration_flow": tokens}
 
     def loss_sums(

@@ -275,7 +275,7 @@ class Trainer:
 
 def train(plan: RunPlan, console: Console) -> bool:
     """Run to the last step, or until asked to stop (then False); always leaves a checkpoint."""
-    devices = open_devices(plan.config.training, names_audio=plan.spec.names_audio)
+    devices = open_devices(plan.config.training)
     folder = plan.folder.exclusive() if devices is None or devices.chief else nullcontext()
     with plan.lock, folder, Compiler() as compiler:
         return _train(Trainer(plan, console, compiler, devices))

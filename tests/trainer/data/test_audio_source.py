@@ -47,6 +47,15 @@ def caches(tmp_path_factory, corpus):
     return tuple(build(corpus, root / str(kind), index_only=kind) for kind in (False, True))
 
 
+@pytest.mark.parametrize("samples", [False, True])
+def test_rows_of_the_stream_are_those_of_the_whole_batch(caches, samples):
+    bucket = one_bucket(caches[1], batch_size=4, mel_on_device=samples)
+    whole, part = iter(training_batches(bucket, 3)), iter(training_batches(bucket, 3, range(1, 3)))
+    for _ in range(3):
+        for found, expected in zip(next(part), next(whole), strict=True):
+            np.testing.assert_array_equal(found, expected[1:3])
+
+
 def with_mels(batches, spec):
     step = mel_in_step(spec)
     return [step(batch) for batch in batches]

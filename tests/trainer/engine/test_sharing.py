@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from four_clips import MEL_LENGTH, clips, small_model
 
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -12,9 +13,12 @@ from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.device_loop import ORDER_DIFFERS, check_places
+from xtts.trainer.engine.device_steps import DeviceSteps
 from xtts.trainer.engine.devices import check_parts, open_devices
 from xtts.trainer.engine.failures import explained
-from xtts.trainer.engine.train_step import random_inputs
+from xtts.trainer.engine.metrics import LOSSES
+from xtts.trainer.engine.optimizer import AdamW
+from xtts.trainer.engine.train_step import Steps, random_inputs
 from xtts.trainer.engine.validation_loop import held_out, validation_parts
 
 
@@ -35,17 +39,21 @@ def test_mirrored_needs_several_devices(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     with pytest.raises(LockstepError, match=r"mirrored, but there is one device \(.*CPU:0\)"):
         open_devices(training("training.strategy=mirrored"))
-    with pytest.raises(LockstepError, match="several devices, but the cache holds no mels"):
-        open_devices(training("training.strategy=mirrored"), names_audio=True)
     assert open_devices(training("training.strategy=single")) is None
     assert open_devices(training()) is None
 
 
 @pytest.mark.parametrize(
-    ("visible", "strategy", "found"),
-    [(["GPU:0", "GPU:1"], "auto", 2), (["GPU:0"], "auto", 0), (["GPU:0", "GPU:1"], "single", 0)],
+    ("visible", "strategy", "parts", "found"),
+    [
+        (["GPU:0", "GPU:1"], "auto", 2, 2),
+        (["GPU:0"], "auto", 2, 0),
+        (["GPU:0", "GPU:1"], "single", 2, 0),
+        (["GPU:0", "GPU:1"], "auto", 1, 0),
+    ],
 )
-def test_auto_takes_all_gpus_of_a_machine_with_several(monkeypatch, visible, strategy, found):
+def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsys, visible, strategy, parts, found):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
     named = {"GPU": [SimpleNamespace(name=name) for name in visible], "CPU": [SimpleNamespace(name="CPU:0")]}
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: named[kind])
     taken = []
@@ -53,9 +61,11 @@ def test_auto_takes_all_gpus_of_a_machine_with_several(monkeypatch, visible, str
         tf.distribute, "MirroredStrategy",
         lambda names: taken.extend(names) or SimpleNamespace(num_replicas_in_sync=len(names)),
     )  # fmt: skip
-    chosen = training(f"training.strategy={strategy}", "training.gradient_accumulation_steps=2")
+    chosen = training(f"training.strategy={strategy}", f"training.gradient_accumulation_steps={parts}")
     assert bool(open_devices(chosen)) == bool(found)
     assert taken == visible[:found]
+    advice = "to use all: --set training.gradient_accumulation_steps=2\n"
+    assert capsys.readouterr().out.endswith(advice) == (parts == 1)
 
 
 def test_devices_that_drew_different_buckets_are_an_error():
@@ -64,18 +74,40 @@ def test_devices_that_drew_different_buckets_are_an_error():
         check_places(tf.constant([1.0, 1.0]), tf.constant([0.0, 2.0]))
 
 
-def test_a_part_of_a_batch_has_the_random_numbers_of_its_rows():
-    lengths = tf.constant([7, 5, 8, 6, 3, 8])
+@pytest.mark.parametrize("lengths", [[7, 5, 8, 6, 3, 8], [7, 0, 8, 6, 0, 0], [0] * 6])
+def test_a_part_of_a_batch_has_the_random_numbers_of_its_rows(lengths):
+    lengths = tf.constant(lengths)
+    present = tf.cast(lengths > 0, tf.float32)
     step = tf.constant(11, tf.int64)
     whole = random_inputs(Batch(tf.zeros([6, 4]), tf.zeros([6, 8, 2]), None, lengths, None, None), 5, step)
     for device in range(3):
         rows = slice(2 * device, 2 * device + 2)
         batch = Batch(tf.zeros([2, 4]), tf.zeros([2, 8, 2]), None, lengths[rows], None, None)
-        part = random_inputs(batch, 5, step, device=device, devices=3)
+        part = random_inputs(batch, 5, step, device=device, present=present)
         np.testing.assert_array_equal(part.noise, whole.noise[rows])
         np.testing.assert_array_equal(part.time, whole.time[rows])
         np.testing.assert_array_equal(part.token_noise, whole.token_noise[rows])
         np.testing.assert_array_equal(part.dropout, whole.dropout)
+
+
+@pytest.mark.parametrize("devices", [2, 4])
+def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank(devices):
+    """The third of four clips is blank: of four devices one has nothing else."""
+    model, step, most = small_model(), tf.Variable(3, dtype=tf.int64), 5
+    chosen = training(f"training.gradient_accumulation_steps={devices}", "training.batch_size=4")
+    optimizer = AdamW(model.trainable_variables, chosen, lambda _: True)
+    batch = Batch(*map(tf.constant, (*clips()[:4], *np.zeros([2, 4], np.int32))))
+    losses, gradients = Steps(model, optimizer, chosen, step)._accumulate(batch)
+    steps = [DeviceSteps(model, optimizer, chosen, step, device=i, devices=devices) for i in range(devices)]
+    shares = [Batch(*rows) for rows in zip(*(tf.split(part, devices) for part in batch), strict=True)]
+    told = sum(one.counts(share, most) for one, share in zip(steps, shares, strict=True))
+    counts, frames, present = tf.split(told, [len(LOSSES), 1, most])
+    assert present.numpy().tolist() == [1, 1, 0, 1, 0]
+    assert frames == sum(MEL_LENGTH)
+    parts = [one.own_part(share, counts, present[:4]) for one, share in zip(steps, shares, strict=True)]
+    np.testing.assert_allclose(sum(own for own, _ in parts), losses, rtol=1e-5)
+    for *shared, whole in zip(*(own for _, own in parts), gradients, strict=True):
+        np.testing.assert_allclose(sum(shared), whole, rtol=1e-3, atol=1e-6)
 
 
 def test_rows_of_the_stream_are_those_of_the_whole_batch(make_plan, tmp_path):

@@ -169,7 +169,7 @@ def test_the_steps_use_the_counts_of_their_own_micro_batches(monkeypatch):
     steps = Steps(model, optimizer, training, tf.Variable(0, dtype=tf.int64))
     specs = Batch(*(tf.TensorSpec(part.shape, part.dtype) for part in (*clips()[:4], *np.zeros([2, 4], np.int32))))
     steps.trace({0: specs}, {0: specs})
-    assert asked == [(3, {"micro_batches": 2}), (3, {"micro_batches": None})]
+    assert asked == [(3, {"micro_batches": 2}), (3, {"micro_batches": None, "least": 0.0})]
 
 
 def test_without_latents_there_is_no_encoder():

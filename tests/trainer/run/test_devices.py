@@ -9,19 +9,12 @@ import time
 
 import numpy as np
 import pytest
-from device_programs import Program, start_workers
+from device_programs import LEAST, STEPS, Program, assert_same_run, start_workers
 
 from xtts.trainer.run.checkpoint import list_checkpoints
 
 WORKERS = int(os.environ.get("LOCKSTEP_WORKERS", "2"))
-STEPS = 8
-LEAST = (
-    "model.text_expansion=1", "model.duration_layers=1", "model.decoder_expansion=1", "training.batch_size=4",
-    "training.gradient_accumulation_steps=4", f"training.steps={STEPS}", "training.decay_fraction=0",
-)  # fmt: skip
 ENDLESS = "training.steps=100000"
-TOLERANCE = 1e-5
-"""Relative, of a loss on several devices to that on one."""
 pytestmark = pytest.mark.slow
 
 
@@ -59,18 +52,6 @@ def wait_for_steps(programs, folder, read_steps, step):
         assert all(program.running for program in programs), "\n".join(one.screen for one in programs)
         assert time.monotonic() < deadline, "the run did not get that far"
         time.sleep(0.1)
-
-
-def assert_same_run(found, expected, read_steps):
-    """The steps and validations that both runs have are the same; the found one may go on."""
-    for split, most in (("train", STEPS), ("validation", STEPS - 1)):
-        theirs = [line for line in read_steps(expected, split) if line["step"] <= most]
-        ours = [line for line in read_steps(found, split) if line["step"] <= most]
-        assert len(ours) == len(theirs) > 1
-        for line, other in zip(ours, theirs, strict=True):
-            assert line.keys() == other.keys()
-            for name in other.keys() - {"split", "traces"}:
-                assert line[name] == pytest.approx(other[name], rel=TOLERANCE), (split, line["step"], name)
 
 
 def test_workers_train_as_one_device_does(alone, together, read_steps):
@@ -115,16 +96,17 @@ def resumed(together, plan_of, folder, strategy, *more):
     return run, plan_of(run, strategy, *more, resume=run / "checkpoints" / "step-4")
 
 
-def test_a_worker_that_is_killed_ends_the_others_with_a_clear_word(together, plan_of, read_steps, tmp_path):
+@pytest.mark.parametrize("killed", [0, WORKERS - 1])
+def test_a_worker_that_is_killed_ends_the_others_with_a_clear_word(together, plan_of, read_steps, tmp_path, killed):
     run, plan = resumed(together, plan_of, tmp_path, "multiworker", ENDLESS)
     (run / "metrics.jsonl").unlink()  # it has the steps waited for
     programs = start_workers([plan] * WORKERS, tmp_path)
     wait_for_steps(programs, run, read_steps, STEPS)
-    programs[-1].kill()
+    programs.pop(killed).kill()
     began = time.monotonic()
-    for program in programs[:-1]:
-        assert program.wait(60) == 1
-        assert f"worker {WORKERS - 1} has ended; see its output, then start all workers again" in program.screen
+    for program in programs:
+        assert program.wait(60) == 1, program.screen
+        assert f"worker {killed} has ended; see its output, then start all workers again" in program.screen
         assert "Traceback" not in program.screen
     assert time.monotonic() - began < 60
 
