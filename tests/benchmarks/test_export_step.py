@@ -2,9 +2,10 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
-import forked_program
 import numpy as np
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -18,10 +19,10 @@ model: {text_width: 16, text_blocks: 1, text_heads: 2, prenet_layers: 1, duratio
 def test_a_size_is_exported_with_its_batch(tmp_path):
     (tmp_path / "micro.yaml").write_text(OVERLAY)
     arguments = ["--sizes", "tiny", "--config", "micro.yaml", "--batch-size", "2", "--tokens", "16", "--frames", "48"]
-    line = [BENCHMARKS / "export_step.py", *arguments, "--kernels", "--out", "."]
+    line = [sys.executable, str(BENCHMARKS / "export_step.py"), *arguments, "--kernels", "--out", "."]
     # Not with the flags of the tests: without XLA's own emitters a scatter becomes a loop.
     environment = os.environ | {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
-    printed = forked_program.run(line, cwd=tmp_path, env=environment, check=True).stdout
+    printed = subprocess.run(line, cwd=tmp_path, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
     described = json.loads((tmp_path / "tiny.json").read_text())
     batch = np.load(tmp_path / "tiny.npz")
     assert {name: (batch[name].shape, batch[name].dtype.name) for name in batch} == {
