@@ -5,7 +5,7 @@
 Speaks held-out sentences of the run's cache in every combination, from the same noise. `relative MCD` is that of
 `xtts-synth evaluate`; `difference` is its mean difference to the first row, ten Euler steps without sway, and `+-` the
 standard error of that mean over the sentences. The exact solution, the second row, may have a higher MCD than a coarse
-one, which is smoother. `solver error` is the root mean square distance to it, in dB of the mel, without guidance.
+one. `solver error` is the root mean square distance to it, in dB of the mel, without guidance.
 `time` is processor time of the model per second of speech.
 """
 
