@@ -15,7 +15,7 @@ import pytest
 import soundfile
 
 from xtts.precompute.corpus.listing import read_corpus
-from xtts.precompute.sample import sample_corpus
+from xtts.precompute.sample import sample_corpus, voices
 from xtts.precompute.sample.english import expected_seconds, number_words
 from xtts.precompute.sample.sample_corpus import make_sample_corpus
 from xtts.precompute.sample.sentences import sentences
@@ -162,7 +162,7 @@ def test_a_clip_that_would_outlast_the_limit_is_spoken_quicker():
 
 
 def test_silence_is_an_error_and_the_corpus_stays_unfinished(tmp_path, monkeypatch):
-    monkeypatch.setattr(sample_corpus, "speak", lambda *_, **__: np.full(22_050, 30, np.int16))
+    monkeypatch.setattr(voices, "speak", lambda *_, **__: np.full(22_050, 30, np.int16))
     with pytest.raises(LockstepError, match=r"demo-00001: espeak-ng says nothing for '.+', expected speech"):
         make(tmp_path / "out")
     assert not (tmp_path / "out/metadata.csv").exists()
@@ -171,7 +171,7 @@ def test_silence_is_an_error_and_the_corpus_stays_unfinished(tmp_path, monkeypat
 
 def test_a_rerun_speaks_nothing_and_touches_nothing(small, monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in small.rglob("*")}
-    monkeypatch.setattr(sample_corpus, "speak", None)
+    monkeypatch.setattr(voices, "speak", None)
     calls = []
     summary = make(small, clips=3, max_seconds=2.0, on_progress=lambda *call: calls.append(call))
     assert (summary.clips, summary.spoken) == (3, 0)
@@ -276,7 +276,7 @@ def test_given_transcripts_are_spoken_under_their_ids(tmp_path):
     listed = "LJ001-0001|5 francs.|Five francs.\nb|Café.|Café.\nc|Two \u2028 lines|Two \u2028 lines\n"
     assert (tmp_path / "out/metadata.csv").read_bytes() == listed.encode()
     samples, _ = soundfile.read(tmp_path / "out/wavs/LJ001-0001.wav", dtype="int16")
-    np.testing.assert_array_equal(samples, sample_corpus.speak("Five francs."))
+    np.testing.assert_array_equal(samples, voices.speak("Five francs."))
     assert make(tmp_path / "out", metadata=given).spoken == 0
     with pytest.raises(LockstepError, match="a corpus with metadata_sha256="):
         make(tmp_path / "out", metadata=write_metadata(tmp_path, b"b|Something else.\n"))
