@@ -215,7 +215,7 @@ def test_beside_a_speaker_table_both_change_the_speech():
 
     def speak(voice, speaker):
         spoken = model.generate(
-            ids[:1], token_length[:1], noise=tf.zeros([1, 64, CHANNELS]), steps=2, temperature=0.0, speed=1.0,
+            ids[:1], token_length[:1], noise=tf.zeros([1, 64, CHANNELS]), sampling=EULER, temperature=0.0, speed=1.0,
             conditioning=Conditioning(voice=voices[voice], speaker=tf.constant([speaker])),
         )  # fmt: skip
         return spoken[0].numpy()

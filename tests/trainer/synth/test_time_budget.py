@@ -11,6 +11,7 @@ import tensorflow as tf
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.duration_flow import Timing
+from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.run.checkpoint import load_arrays
 from xtts.trainer.serve.cli import main
 from xtts.trainer.synth.engines import make_speaker
@@ -23,7 +24,7 @@ from xtts.trainer.synth.time_budget import TimedPiece, share_frames
 from xtts.trainer.synth.voice_source import open_source
 
 FLOW = ("model.duration_model=flow", "shapes.buckets=1", "training.steps=8")
-OPTIONS = SynthesisOptions(steps=1)
+OPTIONS = SynthesisOptions(steps=2)
 FRAMES_PER_SECOND, HOP = 22_050 / 256, 256
 
 
@@ -116,12 +117,13 @@ def test_the_graph_times_tokens_as_tensorflow_does(source):
         noise = random.standard_normal((1, longest, 80)).astype(np.float32)
         start = random.standard_normal((1, 9)).astype(np.float32)
         mel, length, _ = model.generate(
-            tf.constant(ids), tf.constant([9]), noise=tf.constant(noise), steps=2, temperature=0.5, speed=1.0,
+            tf.constant(ids), tf.constant([9]), noise=tf.constant(noise), sampling=Sampling(tf.constant(OPTIONS.schedule)),
+            temperature=0.5, speed=1.0,
             timing=Timing(frames=tf.constant([frames]), start=tf.constant(start), drawn=tf.constant(drawn)),
         )  # fmt: skip
         given = {
             "x": ids.astype(np.int64), "x_length": np.array([9]), "noise_scale": np.array([0.5], np.float32),
-            "length_scale": np.ones([1], np.float32), "steps": np.array([2]), "noise": noise,
+            "length_scale": np.ones([1], np.float32), "schedule": OPTIONS.schedule, "noise": noise,
             "wanted_frames": np.array([frames]), "duration_start": start[:, : 9 * drawn],
         }  # fmt: skip
         found = session.run(None, given)[0][0].T
@@ -131,7 +133,7 @@ def test_the_graph_times_tokens_as_tensorflow_does(source):
 
 
 def test_a_saved_model_takes_frames_and_noise(source, run, tmp_path):
-    export(ExportRequest(checkpoint=run, out=tmp_path / "exported", steps=1))
+    export(ExportRequest(checkpoint=run, out=tmp_path / "exported", synthesis=OPTIONS))
     speak = tf.saved_model.load(str(tmp_path / "exported/model")).signatures["serving_default"]
     tokens = np.zeros(speak.structured_input_signature[1]["tokens"].shape, np.int32)
     tokens[0, :5] = (3, 4, 5, 6, 7)
@@ -166,7 +168,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one_to_the_bit(run, run_train, o
     ],
 )
 def test_options_that_do_not_fit_are_one_line(run, call, tmp_path, options, said):
-    code, _, err = call(main, "--ckpt", run, "--steps", 1, "-o", tmp_path / "a.wav", *options, "hello")
+    code, _, err = call(main, "--ckpt", run, "--steps", 2, "-o", tmp_path / "a.wav", *options, "hello")
     assert code == 2
     assert said in err
     assert "Traceback" not in err
