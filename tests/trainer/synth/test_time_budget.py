@@ -117,8 +117,8 @@ def test_the_graph_times_tokens_as_tensorflow_does(source):
         noise = random.standard_normal((1, longest, 80)).astype(np.float32)
         start = random.standard_normal((1, 9)).astype(np.float32)
         mel, length, _ = model.generate(
-            tf.constant(ids), tf.constant([9]), noise=tf.constant(noise), sampling=Sampling(tf.constant(OPTIONS.schedule)),
-            temperature=0.5, speed=1.0,
+            tf.constant(ids), tf.constant([9]), noise=tf.constant(noise),
+            sampling=Sampling(tf.constant(OPTIONS.schedule)), temperature=0.5, speed=1.0,
             timing=Timing(frames=tf.constant([frames]), start=tf.constant(start), drawn=tf.constant(drawn)),
         )  # fmt: skip
         given = {
