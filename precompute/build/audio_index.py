@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 
-from xtts.precompute.build.shard_plan import clip_digest
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.features.audio_names import WITH_MELS
+from xtts.precompute.features.clip_columns import clip_digest
 from xtts.precompute.features.extract import Sums, sums_of_clips
 from xtts.precompute.features.scan import Scanned
 from xtts.precompute.workers.engine import Engine

@@ -12,13 +12,14 @@ from xtts.precompute.build.audio_index import measure_sample
 from xtts.precompute.build.build_request import Request, make_request
 from xtts.precompute.build.commit import commit, describe, sweep
 from xtts.precompute.build.ledger import check_rejects, gather
-from xtts.precompute.build.shard_plan import ShardPlan, stored_bytes
+from xtts.precompute.build.shard_plan import ShardPlan
 from xtts.precompute.build.staging import StagingArea
-from xtts.precompute.build.survey import Survey, survey
+from xtts.precompute.build.survey import Survey, rows_of, survey
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.features.extract import ShardTask, write_shard
 from xtts.precompute.features.fetch import Fetched, fetched_audio, plan_fetch
 from xtts.precompute.features.finished_shard import Finished
+from xtts.precompute.features.scan import Scanned
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
@@ -139,37 +140,39 @@ def _write_missing(
     request: Request, found: Survey, staging: StagingArea, pool: Engine, progress: Progress
 ) -> dict[str, Finished]:
     """Write every shard that is not there yet, the largest first so that no worker is left alone at the end."""
-    shapes, finished = found.plan.shapes, dict(found.finished)
-    sizes = {s.file: stored_bytes(s.clips, shapes[s.place.bucket], request.config) for s in found.missing}
-    clips = [clip for shard in found.missing for clip in shard.clips]
-    plans = {shard.file: shard for shard in found.missing}
+    finished = dict(found.finished)
+    sizes = {shard.file: found.plan.bytes_of(shard, request.config) for shard in found.missing}
+    members = {shard.file: rows_of(shard, found.rows) for shard in found.missing}
+    clips = [clip for rows in members.values() for clip in rows]
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
     new = (row for row in clips if row.clip.id not in found.stored)
     fetch = plan_fetch(new, found.front_end, staging.parts / "audio")
     check_free_space(request.cache, sum(sizes.values()) + fetch.bytes)
     with fetched_audio(fetch, found.front_end, pool, progress) as fetched:
         progress.start("features", len(clips), sum(clip.audio.seconds for clip in clips))
-        tasks = _tasks(ordered, found, fetched, staging, sync=pool.spans_machines)
+        tasks = _tasks(ordered, members, found, fetched, staging, sync=pool.spans_machines)
         for result in pool.run(partial(write_shard, found.front_end), tasks):
-            shard = plans[result.file]
-            finished[result.file] = staging.stage(result, shard, from_elsewhere=pool.spans_machines)
-            progress.advance(len(shard.clips), sum(clip.audio.seconds for clip in shard.clips))
+            rows = members[result.file]
+            finished[result.file] = staging.stage(result, rows, from_elsewhere=pool.spans_machines)
+            progress.advance(len(rows), sum(clip.audio.seconds for clip in rows))
     return finished
 
 
 def _tasks(
-    missing: list[ShardPlan], found: Survey, fetched: Mapping[str, Fetched], staging: StagingArea, *, sync: bool
-) -> Iterator[ShardTask]:
+    missing: list[ShardPlan], members: Mapping[str, list[Scanned]], found: Survey, fetched: Mapping[str, Fetched],
+    staging: StagingArea, *, sync: bool,
+) -> Iterator[ShardTask]:  # fmt: skip
     for shard in missing:
+        clips = members[shard.file]
         yield ShardTask(
             file=shard.file,
             path=staging.part(shard.file),
             settings=found.settings[shard.file],
             place=shard.place,
             shape=found.plan.shapes[shard.place.bucket],
-            clips=shard.clips,
+            clips=clips,
             speakers=found.plan.speakers_of(shard),
-            stored={row.clip.id: found.stored[row.clip.id] for row in shard.clips if row.clip.id in found.stored},
-            fetched={row.clip.id: fetched[row.clip.id] for row in shard.clips if row.clip.id in fetched},
+            stored={row.clip.id: found.stored[row.clip.id] for row in clips if row.clip.id in found.stored},
+            fetched={row.clip.id: fetched[row.clip.id] for row in clips if row.clip.id in fetched},
             sync=sync,
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from xtts.precompute.build.shard_plan import ShardPlan, clip_digest
+from xtts.precompute.features.clip_columns import clip_digest
 from xtts.precompute.features.extract import ShardResult
 from xtts.precompute.features.finished_shard import Finished, read_sidecar, sidecar_of, written_row
 from xtts.precompute.features.scan import Scanned
@@ -158,8 +158,8 @@ class StagingArea:
         """Where a finished file waits."""
         return self._root / file
 
-    def stage(self, result: ShardResult, plan: ShardPlan, *, from_elsewhere: bool) -> Finished:
-        """Make a written shard durable, and only then say so by its sidecar; its rows refer to the plan's clips.
+    def stage(self, result: ShardResult, clips: list[Scanned], *, from_elsewhere: bool) -> Finished:
+        """Make a written shard durable, and only then say so by its sidecar; its rows refer to `clips`.
 
         A worker of this machine leaves the sync to us, and goes on. Where it may be `from_elsewhere`, the worker synced
         it, and its digest is compared.
@@ -175,7 +175,7 @@ class StagingArea:
         waiting.unlink(missing_ok=True)
         atomic_files.move(path, self.staged(done.file))
         atomic_files.move(sidecar, waiting)
-        return replace(done, rows=list(map(_with_facts, plan.clips, done.rows)))
+        return replace(done, rows=list(map(_with_facts, clips, done.rows)))
 
     def stage_file(self, name: str, data: bytes) -> None:
         """Put a whole file of the cache, other than a shard, beside the shards."""

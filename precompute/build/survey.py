@@ -1,7 +1,7 @@
 """Finding out what a build has to do: look back, scan, plan, and tell finished shards from missing ones."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,8 +17,19 @@ from xtts.precompute.build.staging import Prior, StagingArea, load_prior, shard_
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.features.cached_mels import StoredMel
 from xtts.precompute.features.canary import compute_canary
+from xtts.precompute.features.clip_columns import columns_of
 from xtts.precompute.features.finished_shard import Finished
-from xtts.precompute.features.scan import Found, ScannedRow, find_file, in_chunks, judge, recall, same_file, scan_clips
+from xtts.precompute.features.scan import (
+    Found,
+    Scanned,
+    ScannedRow,
+    find_file,
+    in_chunks,
+    judge,
+    recall,
+    same_file,
+    scan_clips,
+)
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FRONT_END
@@ -81,15 +92,16 @@ def survey(request: Request, staging: StagingArea, pool: Engine, progress: Progr
         check_letters(counts, request.config.text.max_unknown_share, kind=request.config.text.tokenizer)
     staged = {row.clip.id: row for shard in existing.staged.values() for row in shard.rows}
     rows = _filter(request, scanned, [existing.cached, staged], pool, progress)
-    plan = plan_cache(rows, request.config, _previous_plan(existing.prior, features))
+    columns = columns_of(rows, request.config.split.seed)
+    plan = plan_cache(columns, request.config, _previous_plan(existing.prior, features))
     canary = existing.canary or next(iter(pool.run(compute_canary, [request.front_end])))
     front_end = replace(request.front_end, canary=canary)
     settings = _settings(plan, front_end, features)
     there = {**existing.reusable, **existing.staged}
     wanted = (shard for shard in plan.shards if shard.file in there)
-    ready = {s.file: there[s.file] for s in wanted if there[s.file].holds(s.clips, settings[s.file])}
+    ready = {s.file: there[s.file] for s in wanted if there[s.file].holds(rows_of(s, rows), settings[s.file])}
     missing = [shard for shard in plan.shards if shard.file not in ready]
-    stored = _stored(missing, existing, request.cache, front_end)
+    stored = _stored((row for shard in missing for row in rows_of(shard, rows)), existing, request.cache, front_end)
     clips = sum(len(shard.clips) for shard in missing)
     changes = [*request.corpora.notes, *existing.lines, *_changes(request, existing.prior, rows, features)]
     changes += work_ahead(ready=len(ready), missing=len(missing), clips=clips, stored=len(stored))
@@ -104,7 +116,12 @@ def scan_and_plan(
 ) -> tuple[list[ScannedRow], Plan]:
     """The ledger before extraction and the place of every clip that it keeps, from the corpus alone."""
     rows = _filter(request, _scan(request, _NOTHING, pool, progress), [], pool, progress)
-    return rows, plan_cache(rows, request.config, previous)
+    return rows, plan_cache(columns_of(rows, request.config.split.seed), request.config, previous)
+
+
+def rows_of(shard: ShardPlan, rows: list[ScannedRow]) -> list[Scanned]:
+    """The clips of a shard in order."""
+    return [row for number in shard.clips.tolist() if isinstance(row := rows[number], Scanned)]
 
 
 def _filter(
@@ -179,14 +196,14 @@ def _settings(plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> d
     }
 
 
-def _stored(missing: list[ShardPlan], existing: _Existing, cache: Path, front_end: FrontEnd) -> dict[str, StoredMel]:
+def _stored(missing: Iterable[Scanned], existing: _Existing, cache: Path, front_end: FrontEnd) -> dict[str, StoredMel]:
     """Mels of the finished cache that are what decoding the audio again would give."""
     prior = existing.prior.spec if existing.prior is not None else None
     if prior is None or prior.names_audio or front_end.index_only or prior.mel_dtype != front_end.mel_dtype:
         return {}
     files, reusable = shard_places(prior), {shard.file for shard in existing.reusable.values()}
     found = {}
-    for row in (row for shard in missing for row in shard.clips):
+    for row in missing:
         cached = existing.cached.get(row.clip.id)
         if not isinstance(cached, Kept) or not same_file(row, cached):
             continue

@@ -9,8 +9,8 @@ from pathlib import Path
 from xtts.precompute.archives.parquet_rows import reading_order
 from xtts.precompute.build.build_cache import run_build
 from xtts.precompute.build.build_request import Request
-from xtts.precompute.build.shard_plan import ShardPlan, previous_plan
-from xtts.precompute.build.survey import scan_and_plan
+from xtts.precompute.build.shard_plan import previous_plan
+from xtts.precompute.build.survey import rows_of, scan_and_plan
 from xtts.precompute.check.against_corpus import cache_request, check_corpus
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.corpus_entries import Data
@@ -18,12 +18,12 @@ from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.precompute.features.extract import measure_clips, mel_of, mel_sums
 from xtts.precompute.features.finished_shard import written_row
-from xtts.precompute.features.scan import file_digest
+from xtts.precompute.features.scan import Scanned, file_digest
 from xtts.precompute.workers.parts import check_visible
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
-from xtts.shared.cache.clip_index import IndexRow, Rejected, Rejection, Written, index_bytes
+from xtts.shared.cache.clip_index import IndexRow, Place, Rejected, Rejection, Written, index_bytes
 from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError, build_command
@@ -55,7 +55,8 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
     with request.open_engine() as pool:
         rows, plan = scan_and_plan(request, previous_plan(spec), pool, progress)
         # In workers, as when they were written: a sum by several threads has other last digits.
-        parts = pool.run(partial(_outcomes, cache.absolute(), spec, request.front_end), plan.shards)
+        tasks = ((shard.place, shard.file, rows_of(shard, rows)) for shard in plan.shards)
+        parts = pool.run(partial(_outcomes, cache.absolute(), spec, request.front_end), tasks)
         outcomes = {row.clip.id: row for part in parts for row in part}
     whole: list[IndexRow] = [row if isinstance(row, Rejected) else outcomes[row.clip.id] for row in rows]
     index = index_bytes(whole)
@@ -68,28 +69,31 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
     atomic_files.write(cache / spec.index_file, index)
 
 
-def _outcomes(cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: ShardPlan) -> list[IndexRow]:
+def _outcomes(
+    cache: Path, spec: CacheSpec, front_end: FrontEnd, task: tuple[Place, str, list[Scanned]]
+) -> list[IndexRow]:
     check_visible(cache)
+    place, file, clips = task
     rows = list[IndexRow]()
-    path = cache / shard_places(spec).get(shard.place, shard.file)
-    records = dict(_read_records(path, spec, shard.place.bucket))
-    ordered = sorted((row for row in shard.clips if row.clip.id in records), key=lambda row: reading_order(row.clip))
+    path = cache / shard_places(spec).get(place, file)
+    records = dict(_read_records(path, spec, place.bucket))
+    ordered = sorted((row for row in clips if row.clip.id in records), key=lambda row: reading_order(row.clip))
     digests = {row.clip.id: file_digest(row.clip, front_end) for row in ordered}
     measured = measure_clips(front_end, list(enumerate(ordered)))
     qualities = {ordered[number].clip.id: quality for number, quality in measured}
     mels = StoredMels(mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
-    for row in shard.clips:
+    for row in clips:
         name = row.clip.id
         if name in records:
             position, digest, record = records[name]
             sums = mel_sums(record.mel[: record.mel_length])
             written = Written(position, digest, digests[name], *sums)
-            rows.append(written_row(row, shard.place, written, qualities[name]))
+            rows.append(written_row(row, place, written, qualities[name]))
             continue
         try:
             mel_of(row, None, mels, front_end)
         except AudioProblem as problem:
-            rows.append(written_row(row, shard.place, Rejection(problem.reason, problem.detail), None))
+            rows.append(written_row(row, place, Rejection(problem.reason, problem.detail), None))
         else:
             found = f"no record of {name}"
             raise LockstepError(str(path), found=found, fix=build_command(cache, fresh=True), exit_code=1)
