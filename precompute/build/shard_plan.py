@@ -9,17 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from xtts.precompute.features.clip_columns import KEPT_REASON, NOBODY, ClipColumns
-from xtts.precompute.features.scan import ScannedRow
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fitting_buckets, padding_efficiency, round_up
-from xtts.shared.cache.cache_spec import MAX_TOKENS, MOST_SHARDS, MOST_SPEAKER_BYTES, SPLITS, CacheSpec
-from xtts.shared.cache.clip_index import Place, Rejected, Rejection
+from xtts.shared.cache.cache_spec import MOST_SHARDS, MOST_SPEAKER_BYTES, SPLITS, CacheSpec
+from xtts.shared.cache.clip_index import Place
 from xtts.shared.cache.file_names import shard_corpus, shard_count, shard_file
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
-
-MOST_FRAMES = 2**16
-"""Longer clips (12 minutes) are no utterances; a bucket of their length would not fit into memory."""
 
 _TOLERATED_LOSS = 0.02  # of padding efficiency: padded lengths of the previous build that waste more are chosen again
 _RECORD_OVERHEAD_BYTES = 256
@@ -68,6 +64,15 @@ class Plan:
         names = [self.columns.speakers[number] for number in numbers if number != NOBODY]
         return {name: self.speaker_ids[name] for name in names}
 
+    def kept_frames(self) -> tuple[list[int], list[int]]:
+        """True frames, and clips, of each bucket, without what was rejected since."""
+        frames, clips, columns = [0] * len(self.shapes), [0] * len(self.shapes), self.columns
+        for shard in self.shards:
+            kept = shard.clips[columns.reason[shard.clips] == KEPT_REASON]
+            frames[shard.place.bucket] += int(columns.frames[kept].sum(dtype=np.int64))
+            clips[shard.place.bucket] += len(kept)
+        return frames, clips
+
     def bytes_of(self, shard: ShardPlan, config: Config) -> int:
         """About how large it will be."""
         frames = int(self.columns.frames[shard.clips].sum(dtype=np.int64))
@@ -94,27 +99,6 @@ def previous_plan(spec: CacheSpec) -> PreviousPlan:
     }
     shapes = [Shape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets]
     return PreviousPlan(shapes=shapes, speakers=spec.speakers, shard_counts=counts)
-
-
-def apply_filters(row: ScannedRow, config: Config) -> ScannedRow:
-    """Keep or reject a scanned clip by its lengths; what the scan already rejected stays so."""
-    if isinstance(row, Rejected):
-        return row
-    profile, shapes = mel_profile(config.audio.profile), config.shapes
-    frames, tokens = row.audio.mel_length, row.tokens.token_length
-    most_frames = min(shapes.max_mel_frames or MOST_FRAMES, MOST_FRAMES)
-    most_tokens = min(shapes.max_text_length or MAX_TOKENS, MAX_TOKENS)
-    if frames < profile.shortest_frames:
-        reason, detail = "too short audio", f"{frames} frames, at least {profile.shortest_frames} are needed"
-    elif frames > most_frames:
-        reason, detail = "too long audio", f"{frames} frames, at most {most_frames} are allowed"
-    elif tokens > most_tokens:
-        reason, detail = "too long text", f"{tokens} tokens, at most {most_tokens} are allowed"
-    elif frames < tokens:
-        reason, detail = "too short audio", f"{frames} frames for {tokens} tokens: they cannot be aligned"
-    else:
-        return row
-    return row.rejected(Rejection(reason, detail))
 
 
 def check_limits(plan: Plan, config: Config) -> None:

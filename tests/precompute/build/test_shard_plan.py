@@ -8,8 +8,9 @@ import pytest
 from slow_plan import slow_plan
 
 from xtts.precompute.build import shard_plan
-from xtts.precompute.build.shard_plan import Plan, PreviousPlan, apply_filters, check_limits, held_out
+from xtts.precompute.build.shard_plan import Plan, PreviousPlan, check_limits, held_out
 from xtts.precompute.features.clip_columns import ColumnsInParts, columns_of, digest_columns
+from xtts.precompute.features.filters import apply_filters
 from xtts.precompute.features.scan import Scanned
 from xtts.shared.cache.bucket_shapes import Shape
 from xtts.shared.cache.cache_spec import (
