@@ -127,6 +127,7 @@ def build(
                     fresh=fresh,
                     index_only=index_only,
                     ray_address=address,
+                    pool=pool,
                 )
                 if dry_run:
                     explain_build(request, display)
