@@ -18,6 +18,7 @@ from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.corpus.listed_clips import ListedClips, list_clips
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.open_engine import open_engine
+from xtts.precompute.workers.this_process import ThisProcess
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import ENGLISH, load_spec
 from xtts.shared.cache.clip_index import index_schema
@@ -29,6 +30,8 @@ from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenize
 
 _SLICE = 2**12
 """Texts at a time."""
+_FEW_ROWS = 2**10
+"""A second's work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,12 @@ class Request:
     """Where the tasks run: see `open_engine`."""
     exclude: frozenset[str] = frozenset()
     """Shards that must not be used, whatever they look like."""
+    is_small_rerun: bool = False
+    """Looking what is to be done takes less time than starting workers for it."""
+
+    def engine_for_rows(self, pool: Engine) -> Engine:
+        """What finds, scans and copies rows: the pool, or this process; decoding is always for the pool."""
+        return ThisProcess() if self.is_small_rerun and not pool.spans_machines else pool
 
     def open_engine(self) -> Engine:
         """What its tasks run on."""
@@ -63,7 +72,12 @@ def make_request(
     """
     refuse_foreign_folder(cache)
     language = config.text.language if config.text.expand_numbers else None
-    corpora, clips = list_clips(parse_data(data), pool, limit=limit, numbers_in_words=language, seed=config.split.seed)
+    # Trimming decodes while it scans, and its sums are those of a worker.
+    is_small_rerun = not fresh and config.audio.trim_silence_db is None and 0 < _known_rows(cache) <= _FEW_ROWS
+    is_here = pool is None or (is_small_rerun and not pool.spans_machines)
+    corpora, clips = list_clips(
+        parse_data(data), None if is_here else pool, limit=limit, numbers_in_words=language, seed=config.split.seed
+    )
     if index_only:
         refuse_unsuited(clips, config)
     front_end = _front_end(corpora.roots, config, _tokenizer(clips, config, None if fresh else cache))
@@ -76,7 +90,16 @@ def make_request(
         workers=workers,
         fresh=fresh,
         ray_address=ray_address,
+        is_small_rerun=is_small_rerun,
     )
+
+
+def _known_rows(cache: Path) -> int:
+    """Of the index of a finished cache; 0 where there is none that can be read."""
+    try:
+        return load_spec(cache).index_rows
+    except LockstepError:
+        return 0
 
 
 def _tokenizer(clips: ListedClips, config: Config, cache: Path | None) -> Tokenizer:
