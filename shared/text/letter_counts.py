@@ -76,6 +76,13 @@ class LetterCounts:
             self.left_out[character] += small.count(character) or composed(small).count(character) or 1
         self._keep_examples(clip_id, noted | seen | letters.keys())
 
+    def merge(self, other: "LetterCounts") -> None:
+        """Add the counts over other clips of the same language."""
+        for mine, its in ((self.letters, other.letters), (self.left_out, other.left_out), (self.folded, other.folded)):
+            mine.update(its)
+        for character, clip_id in other.examples.items():
+            self._keep_examples(clip_id, [character])
+
     def _keep_examples(self, clip_id: str, characters: Iterable[str]) -> None:
         for character in characters:
             self.examples[character] = min(clip_id, self.examples.get(character, clip_id))
