@@ -1,5 +1,6 @@
 """What goes wrong with object stores: tried again where that may help, and then said in one line."""
 
+import errno
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -25,6 +26,8 @@ _FOREVER = (
     (("No such host", "HTTP status 301", "PERMANENT_REDIRECT"), "the bucket is in another region", "set AWS_REGION"),
 )  # fmt: skip
 """(parts of Arrow's message, what is found, what helps): another attempt does not."""
+_OF_THIS_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE)
+"""Errors of the local disk; those of a store have no number."""
 _SILENT = ("NETWORK_CONNECTION", "Could not resolve", "Could not connect", "UNAVAILABLE", "timed out")
 
 
@@ -33,6 +36,7 @@ def attempted(where: StoreUrl, action: Callable[[], Result]) -> Result:
 
     Raises:
         FileNotFoundError: There is no such object.
+        OSError: The local disk is full or broken.
         LockstepError: The store refuses, does not answer or fails.
     """
     for pause in (*PAUSES, None):
@@ -40,10 +44,14 @@ def attempted(where: StoreUrl, action: Callable[[], Result]) -> Result:
             return action()
         except FileNotFoundError:
             raise
-        except (OSError, ValueError, NotImplementedError) as error:
-            if pause is None or _known(error) or not isinstance(error, OSError):
+        except OSError as error:
+            if error.errno in _OF_THIS_MACHINE:
+                raise
+            if pause is None or _known(error):
                 raise explained(where, error) from None
             time.sleep(pause)
+        except (ValueError, NotImplementedError) as error:
+            raise explained(where, error) from None
     raise AssertionError
 
 
@@ -61,6 +69,4 @@ def explained(where: StoreUrl, error: Exception) -> LockstepError:
     if any(part in str(error) for part in _SILENT):
         fix = "look at the network and, for a store of your own, at AWS_ENDPOINT_URL; then run the same command again"
         return LockstepError(str(where), found=f"the store does not answer ({detail})", fix=fix, exit_code=1)
-    return LockstepError(
-        str(where), found=f"the store fails ({detail})", fix="run the same command again", exit_code=1
-    )
+    return LockstepError(str(where), found=f"the store fails ({detail})", fix="run the same command again", exit_code=1)

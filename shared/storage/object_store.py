@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
+from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import attempted
 from xtts.shared.storage.urls import StoreUrl
 
@@ -34,10 +35,6 @@ class Identity:
 
     bytes: int
     etag: str
-
-
-class DamagedDownload(Exception):
-    """What arrived is not what was expected."""
 
 
 class ObjectStore:
@@ -102,36 +99,43 @@ class ObjectStore:
         return attempted(self.url.child(name), read)
 
     def copy_to(self, name: str, out: IO[bytes]) -> tuple[int, str]:
-        """Write an object into an empty file: (its bytes, their SHA-256). FileNotFoundError where there is none."""
+        """Make an object all that a file holds: (its bytes, their SHA-256). FileNotFoundError where there is none."""
 
         def copy() -> tuple[int, str]:
             out.seek(0)
-            out.truncate()
             digest = hashlib.sha256()
             with self._opened[0].open_input_stream(self._path(name), compression=None) as file:
                 while chunk := file.read(_CHUNK_BYTES):
                     digest.update(chunk)
                     out.write(chunk)
+            out.truncate()
             out.flush()
             return out.tell(), digest.hexdigest()
 
         return attempted(self.url.child(name), copy)
 
-    def download(self, name: str, target: Path, *, sha256: str | None = None) -> None:
-        """Put an object in its place on this machine, whole or not at all; of another digest it is fetched twice.
+    def checked_copy_to(self, name: str, out: IO[bytes], *, sha256: str | None, size: int | None = None) -> None:
+        """`copy_to`, once more where the bytes are not those expected; a `LockstepError` where they never are."""
+        for _ in range(2):
+            found, digest = self.copy_to(name, out)
+            if sha256 in (None, digest) and size in (None, found):
+                return
+        expected = f"{f'{size} bytes' if size is not None else 'an object'} of SHA-256 {str(sha256)[:12]}"
+        raise LockstepError(
+            str(self.url.child(name)), found=f"{found} bytes of SHA-256 {digest[:12]}, twice", expected=expected,
+            fix="it was damaged or replaced: build the cache again, which stores it anew", exit_code=1,
+        )  # fmt: skip
 
-        Raises FileNotFoundError where there is none, `DamagedDownload` where its digest is not `sha256`.
+    def download(self, name: str, target: Path, *, sha256: str | None = None) -> None:
+        """Put an object in its place on this machine, whole or not at all.
+
+        Raises FileNotFoundError where there is none, `LockstepError` where its digest is not `sha256`.
         """
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(target.name + ".part")
         try:
             with part.open("wb") as out:
-                for _ in range(2):
-                    found = self.copy_to(name, out)[1]
-                    if sha256 in (None, found):
-                        break
-                else:
-                    raise DamagedDownload(f"SHA-256 {found[:12]}")
+                self.checked_copy_to(name, out, sha256=sha256)
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
@@ -169,5 +173,3 @@ class ObjectStore:
 
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
             list(pool.map(one, names))
-
-

@@ -2,11 +2,12 @@
 
 import math
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.data.shard_staging import ShardStaging
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.compiler import Compiled, Compiler
 from xtts.trainer.engine.devices import Devices, open_devices
@@ -47,11 +48,16 @@ class Trainer:
     The graph runs in its own thread; meanwhile this one reports the previous call and handles signals.
     """
 
-    def __init__(self, plan: RunPlan, console: Console, compiler: Compiler, devices: Devices | None = None) -> None:
+    def __init__(
+        self, plan: RunPlan, console: Console, compiler: Compiler, devices: Devices | None = None,
+        staging: ShardStaging | None = None,
+    ) -> None:  # fmt: skip
         self.plan, self.training, self._compiler = plan, plan.config.training, compiler
         self.team = Team(plan, devices)
         self._shared_names = ""
-        buckets = training_buckets(plan.cache, plan.spec, plan.config)
+        buckets = training_buckets(plan.cache, plan.spec, plan.config, staging)
+        if staging:
+            staging.start([shard for bucket in buckets for shard in bucket.validation_shards])
         self.shapes = len(buckets)
         engine = build_engine(buckets, plan.config, restore=self._restore, compiler=compiler, devices=devices)
         self.team.check_state(engine.state)
@@ -89,7 +95,7 @@ class Trainer:
 
     def _prepare_folder(self, console: Console) -> None:
         folder = self.plan.folder
-        folder.describe(self.plan.config, self.plan.cache, self.plan.spec)
+        folder.describe(self.plan.config, self.plan.cache, self.plan.spec, recorded=self.plan.recorded_cache)
         folder.forget_after(self.step if self.plan.resume else -1)
         if self._shared_names:
             console.print(f"{self.plan.init_from}: reused embeddings of {self._shared_names}", highlight=False)
@@ -142,7 +148,8 @@ class Trainer:
 
     @property
     def _data_fix(self) -> str:
-        return f"run xtts-precompute verify --cache {self.plan.cache}, then xtts-train --resume {self.plan.folder.path}"
+        cache = self.plan.named_cache
+        return f"run xtts-precompute verify --cache {cache}, then xtts-train --resume {self.plan.folder.path}"
 
     def _pass_on_signals(self) -> None:
         if self._signals:
@@ -277,8 +284,11 @@ def train(plan: RunPlan, console: Console) -> bool:
     """Run to the last step, or until asked to stop (then False); always leaves a checkpoint."""
     devices = open_devices(plan.config.training, names_audio=plan.spec.names_audio)
     folder = plan.folder.exclusive() if devices is None or devices.chief else nullcontext()
-    with plan.lock, folder, Compiler() as compiler:
-        return _train(Trainer(plan, console, compiler, devices))
+    with plan.lock, folder, Compiler() as compiler, ExitStack() as stack:
+        if plan.copy:
+            stack.enter_context(plan.copy.named())
+        staging = stack.enter_context(ShardStaging(plan.copy)) if plan.copy else None
+        return _train(Trainer(plan, console, compiler, devices, staging))
 
 
 def _train(trainer: Trainer) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from xtts.shared.cache.cache_spec import Split
+from xtts.shared.storage.urls import location
 from xtts.shared.text.text_normalization import expand
 from xtts.trainer.evaluation.figures import Figures, mean_figures
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -113,7 +114,7 @@ def evaluate_checkpoint(
 
     Args:
         checkpoint: A run folder, for its newest checkpoint, one checkpoint, or an exported folder.
-        cache: Cache with the sentences (default: the cache of the run).
+        cache: Folder or URL of the cache with the sentences (default: the cache of the run).
         split: Split of the cache.
         limit: Most sentences to speak; they are compared with all recordings.
         steps: Euler steps of the decoder.
@@ -129,7 +130,7 @@ def evaluate_checkpoint(
         LockstepError: The checkpoint or the cache cannot be used, or the split has fewer than two sentences.
     """
     request = EvaluationRequest(
-        checkpoint=Path(checkpoint), cache=None if cache is None else Path(cache), split=split, limit=limit,
+        checkpoint=Path(checkpoint), cache=None if cache is None else location(cache), split=split, limit=limit,
         json_file=None, options=SynthesisOptions(steps=steps, temperature=temperature, seed=seed),
     )  # fmt: skip
     done = evaluate(request, Console(quiet=True) if quiet else None)

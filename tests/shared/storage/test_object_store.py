@@ -12,7 +12,7 @@ import pytest
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage import failures
-from xtts.shared.storage.object_store import DamagedDownload, ObjectStore
+from xtts.shared.storage.object_store import ObjectStore
 from xtts.shared.storage.urls import StoreUrl, location
 
 
@@ -77,7 +77,7 @@ def test_a_download_is_whole_and_as_expected_or_not_there(store, tmp_path):
     right = hashlib.sha256(b"abc").hexdigest()
     store.download("shard", tmp_path / "a" / "shard", sha256=right)
     assert (tmp_path / "a" / "shard").read_bytes() == b"abc"
-    with pytest.raises(DamagedDownload):
+    with pytest.raises(LockstepError, match=r"shard: 3 bytes of SHA-256 ba7816bf8f01, twice, expected an object of"):
         store.download("shard", tmp_path / "b", sha256="0" * 64)
     with pytest.raises(FileNotFoundError):
         store.download("gone", tmp_path / "c")
