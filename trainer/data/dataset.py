@@ -128,7 +128,6 @@ def _order_stream(order: BucketOrder, paths: list[str], consumed: int, gate: Gat
 
     @without_autograph
     def whole(group: tf.Tensor) -> tf.data.Dataset:
-        group = gate(group) if gate else group
         shards, begins = order.group_shards(group)
         return blocks(group, shards, begins, tf.zeros_like(begins))
 
@@ -140,13 +139,12 @@ def _order_stream(order: BucketOrder, paths: list[str], consumed: int, gate: Gat
         # for it, which would cost as much as several copies.
         return order.shuffled(tf.data.Dataset.from_tensor_slices(clips), tf.size(clips), group, block).skip(visited)
 
-    @without_autograph
-    def opened(group: tf.Tensor, *turns: tf.Tensor) -> tf.data.Dataset:
-        return blocks(gate(group) if gate else group, *turns)
-
     turns = tuple(tf.constant(part, tf.int64) for part in (first.group, *order.turns(first)))
-    opening = tf.data.Dataset.from_tensors(turns).flat_map(opened) if gate else blocks(*turns)
-    groups = opening.concatenate(tf.data.Dataset.counter(first.group + 1).flat_map(whole))
+    opening, numbers = blocks(*turns), tf.data.Dataset.counter(first.group + 1)
+    if gate is not None:
+        begin = tf.data.Dataset.from_tensors(turns[0]).take_while(gate)
+        opening, numbers = begin.flat_map(without_autograph(lambda _: blocks(*turns))), numbers.take_while(gate)
+    groups = opening.concatenate(numbers.flat_map(whole))
     return groups.prefetch(1).flat_map(visit)  # read one block ahead
 
 

@@ -30,10 +30,10 @@ _PATIENCE_SECONDS, _LONGEST_WITHOUT_ROOM = 1.0, 300.0
 """Without a new copy while a stream waits: until it is decided anew what to copy, and until an error."""
 _EPOCHS_AHEAD = 2
 """How far ahead shards are copied where there is room: then all are here."""
-_NO_TICKET = -1
-"""What a stream is given when there will be no further ticket: it fails."""
+_NO_TICKET, _MOST_ASKED_AT_THE_END = -1, 2
+"""What a stream is given when there will be no further ticket, which ends it, and how often it may ask then."""
 Gate = Callable[[tf.Tensor], tf.Tensor]
-"""Number of a group, int64[], to the same number once its shards may be opened."""
+"""Number of a group, int64[], to bool[]: True once its shards may be opened, False if they never will be."""
 
 
 @dataclass(kw_only=True)
@@ -107,6 +107,7 @@ class ShardStaging:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ending.set()
+        self._end_streams()
         if self._thread.is_alive():
             self._thread.join()
         self._copy.stage.close()
@@ -130,7 +131,7 @@ class ShardStaging:
         """
         own = replace(order)  # it remembers epochs, and belongs to the thread
         with tf.device("CPU:0"):
-            tickets = tf.queue.FIFOQueue(2, tf.int64, shapes=[])
+            tickets = tf.queue.FIFOQueue(8, tf.int64, shapes=[])
         stream = _Stream(
             order=own, shards=shards, first=order.find(consumed).group, epoch_clips=epoch_clips, tickets=tickets
         )
@@ -139,9 +140,7 @@ class ShardStaging:
             self._check_bound()
 
         def wait(group: tf.Tensor) -> tf.Tensor:
-            ticket = tickets.dequeue()
-            with tf.control_dependencies([tf.debugging.assert_equal(ticket, group)]):
-                return tf.identity(group)
+            return tf.equal(tickets.dequeue(), group)
 
         return cast(Gate, tf.autograph.experimental.do_not_convert(wait))
 
@@ -162,9 +161,13 @@ class ShardStaging:
         except Exception as error:  # whatever it is: the streams would wait for ever
             self._error = error
             self._validation_here.set()
-            with self._lock:  # closing the queues would end no stream: each asks again for its next group, and again
-                for stream in self._streams:
-                    stream.tickets.enqueue(tf.constant(_NO_TICKET, tf.int64))
+            self._end_streams()
+
+    def _end_streams(self) -> None:
+        """Let streams that wait go: TensorFlow may crash where an iterator goes while its graph waits for a queue."""
+        with self._lock:
+            for stream in self._streams:
+                stream.tickets.enqueue_many(tf.constant([_NO_TICKET] * _MOST_ASKED_AT_THE_END, tf.int64))
 
     def _advance(self, pool: ThreadPoolExecutor) -> None:
         """Give the tickets that can be given, and start the next copies."""
