@@ -1,18 +1,20 @@
 """Caches without mels (`--index-only`): records that name wavs, and the statistics of a sample of them."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from functools import partial
-from itertools import islice
 
-from xtts.precompute.build.shard_plan import clip_digest
+import numpy as np
+
+from xtts.precompute.build.ledger import Ledger
+from xtts.precompute.build.scanning import seconds_of
+from xtts.precompute.build.shard_plan import Plan
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.features.audio_names import WITH_MELS
+from xtts.precompute.features.clip_columns import KEPT_REASON
 from xtts.precompute.features.extract import Sums, sums_of_clips
-from xtts.precompute.features.scan import Scanned
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
-from xtts.shared.cache.clip_index import Clip, IndexRow, Kept
+from xtts.shared.cache.clip_index import Clip
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 
@@ -40,29 +42,20 @@ def refuse_unsuited(clips: Iterable[Clip], config: Config) -> None:
 
 
 def measure_sample(
-    rows: list[IndexRow], front_end: FrontEnd, seed: int, pool: Engine, progress: Progress
-) -> list[IndexRow]:
-    """The rows with the sums of a sample of the training clips, chosen by digest; those of all others are 0."""
-    train = [row for row in rows if isinstance(row, Kept) and row.place.split == "train"]
-    train.sort(key=lambda row: clip_digest(seed, row.clip.id))
-    sample = train[:SAMPLE_CLIPS]
-    progress.start("statistics", len(sample), sum(row.audio.seconds for row in sample))
+    plan: Plan, ledger: Ledger, front_end: FrontEnd, pool: Engine, progress: Progress
+) -> dict[str, Sums]:
+    """The sums of a sample of the kept training clips by id, chosen by digest."""
+    columns = ledger.columns
+    train = np.concatenate([np.zeros(0, np.uint32), *(s.clips for s in plan.shards if s.place.split == "train")])
+    train = train[columns.reason[train] == KEPT_REASON]
+    if len(train) > SAMPLE_CLIPS:
+        train = train[np.argpartition(columns.high[train], SAMPLE_CLIPS - 1)[:SAMPLE_CLIPS]]
+    sample = np.sort(train)
+    seconds = partial(seconds_of, profile=front_end.profile)
+    progress.start("statistics", len(sample), seconds(columns.frames[sample]))
+    chunks = (ledger.spots(sample[start : start + _CHUNK]) for start in range(0, len(sample), _CHUNK))
     measured = dict[str, Sums]()
-    for part in pool.run(partial(sums_of_clips, front_end), _chunks(sample)):
+    for part in pool.run(partial(sums_of_clips, front_end, ledger.folder), chunks):
         measured.update(part)
         progress.advance(len(part), 0.0)
-    return [_with_sums(row, measured) for row in rows]
-
-
-def _chunks(rows: list[Kept]) -> Iterator[list[Scanned]]:
-    scanned = (Scanned(clip=row.clip, file=row.file, tokens=row.tokens, audio=row.audio) for row in rows)
-    return iter(lambda: list(islice(scanned, _CHUNK)), [])
-
-
-def _with_sums(row: IndexRow, measured: dict[str, Sums]) -> IndexRow:
-    if not isinstance(row, Kept):
-        return row
-    digest, total, squares = measured.get(row.clip.id, ("", 0.0, 0.0))
-    return replace(
-        row, written=replace(row.written, audio_sha256=digest, mel_sum=total, mel_square_sum=squares), quality=None
-    )
+    return measured

@@ -1,29 +1,32 @@
 """Stage 1 from corpus to cache: survey, write what is missing, commit."""
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
 
 from xtts.precompute.build.audio_index import measure_sample
 from xtts.precompute.build.build_request import Request, make_request
 from xtts.precompute.build.commit import commit, describe, sweep
-from xtts.precompute.build.ledger import check_rejects, gather
-from xtts.precompute.build.shard_plan import ShardPlan, stored_bytes
+from xtts.precompute.build.index_rows import ShardRows, write_index
+from xtts.precompute.build.scanning import seconds_of
+from xtts.precompute.build.shard_plan import Plan, ShardPlan
 from xtts.precompute.build.staging import StagingArea
 from xtts.precompute.build.survey import Survey, survey
 from xtts.precompute.corpus.corpus_entries import Data
-from xtts.precompute.features.extract import ShardTask, write_shard
-from xtts.precompute.features.fetch import Fetched, fetched_audio, plan_fetch
+from xtts.precompute.features.extract import ShardResult, ShardTask, write_shard
+from xtts.precompute.features.fetch import Fetch, FetchedAudio, fetched_audio, plan_fetch
 from xtts.precompute.features.finished_shard import Finished
+from xtts.precompute.features.gathered_rows import Gathered, GatherTask, gather_shard
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
-from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected
+from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec
 from xtts.shared.config import Config
 from xtts.shared.system.folder_lock import ReadLock, exclusive
 from xtts.shared.system.peak_memory import peak_resident_bytes
@@ -87,25 +90,28 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
             found = survey(request, staging, pool, progress)
             for line in found.changes:
                 progress.say(line)
-            finished = _write_missing(request, found, staging, pool, progress)
-            rows = gather(found.rows, finished)
-            check_rejects(rows, config, request.corpora.name)
+            finished, rows = _write_missing(request, found, staging, pool, progress)
+            rows |= _gather_kept(found, staging, pool)
+            found.ledger.check_rejects(config, request.corpora.name)
+            sample = None
             if found.front_end.index_only:
-                rows = measure_sample(rows, found.front_end, config.split.seed, pool, progress)
+                sample = measure_sample(found.plan, found.ledger, found.front_end, pool, progress)
             pool.finish()
+            index = staging.parts / INDEX_FILE
+            figures = write_index(index, found.plan, found.ledger, rows, found.scan.used, sample)
             weights = request.corpora.weights
-            spec, index = describe(rows, found.plan, finished, config, found.front_end, weights=weights)
+            spec = describe(index, figures, found.plan, finished, config, found.front_end, weights=weights)
             changed = commit(cache, staging, spec, index, found.front_end.tokenizer)
             left = sweep(cache, spec)
             if left:
                 progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
     return BuildReport(
         spec=spec,
-        rejected=Counter(row.rejection.reason for row in rows if isinstance(row, Rejected)),
-        letters=found.letters,
-        unnormalised=sum(not row.clip.normalised for row in rows),
-        padding_efficiency=_fills(rows, spec),
-        kept_shards=len(found.finished),
+        rejected=found.ledger.rejections(),
+        letters=found.scan.letters,
+        unnormalised=found.scan.unnormalised,
+        padding_efficiency=_fills(found.plan, spec),
+        kept_shards=len(found.ready),
         written_shards=len(found.missing),
         changed=changed,
         wall_seconds=time.monotonic() - started,
@@ -113,12 +119,8 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
     )
 
 
-def _fills(rows: list[IndexRow], spec: CacheSpec) -> list[float]:
-    useful, clips = [0] * len(spec.buckets), [0] * len(spec.buckets)
-    for row in rows:
-        if isinstance(row, Kept):
-            useful[row.place.bucket] += row.audio.mel_length
-            clips[row.place.bucket] += 1
+def _fills(plan: Plan, spec: CacheSpec) -> list[float]:
+    useful, clips = plan.kept_frames()
     if not spec.fixed_length:
         return [1.0] * len(spec.buckets)
     return [u / max(1, n * bucket.frames) for u, n, bucket in zip(useful, clips, spec.buckets, strict=True)]
@@ -131,34 +133,70 @@ def explain_build(request: Request, progress: Progress) -> None:
         if request.cache.is_dir():
             stack.enter_context(ReadLock(request.cache))
         pool = stack.enter_context(request.open_engine())
-        for line in survey(request, StagingArea(request.cache), pool, progress).changes:
+        # Every machine has to see what it writes for now.
+        beside = next(folder for folder in request.cache.absolute().parents if folder.is_dir())
+        parts = stack.enter_context(TemporaryDirectory(dir=beside if pool.spans_machines else None))
+        staging = StagingArea(request.cache, Path(parts))
+        for line in survey(request, staging, pool, progress).changes:
             progress.say(line)
 
 
 def _write_missing(
     request: Request, found: Survey, staging: StagingArea, pool: Engine, progress: Progress
-) -> dict[str, Finished]:
-    """Write every shard that is not there yet, the largest first so that no worker is left alone at the end."""
-    shapes, finished = found.plan.shapes, dict(found.finished)
-    sizes = {s.file: stored_bytes(s.clips, shapes[s.place.bucket], request.config) for s in found.missing}
-    clips = [clip for shard in found.missing for clip in shard.clips]
+) -> tuple[dict[str, Finished], dict[str, ShardRows]]:
+    """Write every shard that is not there yet, the largest first so that no worker is left alone at the end.
+
+    All finished shards, and the rows of the new ones.
+    """
+    finished, rows = {file: ready.done for file, ready in found.ready.items()}, dict[str, ShardRows]()
+    sizes = {shard.file: found.plan.bytes_of(shard, request.config) for shard in found.missing}
     plans = {shard.file: shard for shard in found.missing}
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
-    new = (row for row in clips if row.clip.id not in found.stored)
-    fetch = plan_fetch(new, found.front_end, staging.parts / "audio")
+    fetch = _plan_fetch(found, staging)
     check_free_space(request.cache, sum(sizes.values()) + fetch.bytes)
-    with fetched_audio(fetch, found.front_end, pool, progress) as fetched:
-        progress.start("features", len(clips), sum(clip.audio.seconds for clip in clips))
+    ledger, seconds = found.ledger, partial(seconds_of, profile=found.front_end.profile)
+    with fetched_audio(fetch, ledger.folder, ledger.spots, found.front_end, pool, progress) as fetched:
+        frames = [ledger.columns.frames[shard.clips] for shard in found.missing]
+        progress.start("features", sum(map(len, frames)), sum(map(seconds, frames)))
         tasks = _tasks(ordered, found, fetched, staging, sync=pool.spans_machines)
         for result in pool.run(partial(write_shard, found.front_end), tasks):
-            shard = plans[result.file]
-            finished[result.file] = staging.stage(result, shard, from_elsewhere=pool.spans_machines)
-            progress.advance(len(shard.clips), sum(clip.audio.seconds for clip in shard.clips))
-    return finished
+            clips = plans[result.file].clips
+            finished[result.file] = staging.stage(result, from_elsewhere=pool.spans_machines)
+            rows[result.file] = _note(found, clips, result, staging.sidecar(result.file))
+            progress.advance(len(clips), seconds(ledger.columns.frames[clips]))
+    return finished, rows
+
+
+def _plan_fetch(found: Survey, staging: StagingArea) -> Fetch:
+    """What has to be copied out of Parquet files for the missing shards."""
+    groups, folder = found.scan.groups, staging.parts / "audio"
+    new = [found.stored.without(shard.clips) for shard in found.missing] if len(groups) else []
+    numbers = np.concatenate([np.zeros(0, np.uint32), *new])
+    return plan_fetch(numbers, groups[numbers], found.scan.average_bytes, folder)
+
+
+def _note(found: Survey, clips: np.ndarray, result: ShardResult | Gathered, path: Path) -> ShardRows:
+    """Reject the clips that a shard does without; where the rows of all of them are."""
+    found.ledger.columns.reason[clips[result.rejected]] = result.reasons
+    return ShardRows(path=path, rejected=len(result.rejected) > 0, measured=result.measured)
+
+
+def _gather_kept(found: Survey, staging: StagingArea, pool: Engine) -> dict[str, ShardRows]:
+    """The rows of the shards that need not be written."""
+    clips = {shard.file: shard.clips for shard in found.plan.shards if shard.file in found.ready}
+    tasks = (
+        GatherTask(
+            number=number, file=file, clips=found.ledger.spots(numbers),
+            earlier=found.ready[file].earlier.spots(found.ready[file].rows),
+        )
+        for number, (file, numbers) in enumerate(clips.items())
+    )  # fmt: skip
+    gathered = pool.run(partial(gather_shard, staging.parts), tasks)
+    return {one.file: _note(found, clips[one.file], one, one.path) for one in gathered}
 
 
 def _tasks(
-    missing: list[ShardPlan], found: Survey, fetched: Mapping[str, Fetched], staging: StagingArea, *, sync: bool
+    missing: list[ShardPlan], found: Survey, fetched: FetchedAudio, staging: StagingArea, *, sync: bool
 ) -> Iterator[ShardTask]:
     for shard in missing:
         yield ShardTask(
@@ -167,9 +205,10 @@ def _tasks(
             settings=found.settings[shard.file],
             place=shard.place,
             shape=found.plan.shapes[shard.place.bucket],
-            clips=shard.clips,
+            clips=found.ledger.spots(shard.clips),
+            parts=staging.parts,
             speakers=found.plan.speakers_of(shard),
-            stored={row.clip.id: found.stored[row.clip.id] for row in shard.clips if row.clip.id in found.stored},
-            fetched={row.clip.id: fetched[row.clip.id] for row in shard.clips if row.clip.id in fetched},
+            stored=found.stored.of(shard),
+            fetched=fetched.of(shard.clips),
             sync=sync,
         )

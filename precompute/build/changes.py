@@ -1,12 +1,18 @@
 """Saying what changed since the last build, and what will be done about it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
+import numpy as np
+
+from xtts.precompute.build.scanning import Scan
 from xtts.precompute.build.staging import Prior
 from xtts.precompute.corpus.corpora import Corpora
-from xtts.precompute.features.scan import ScannedRow, may_be_same_file
+from xtts.precompute.features.clip_columns import reason_number
+from xtts.precompute.features.earlier_rows import EarlierColumns
+from xtts.precompute.features.row_parts import EARLIER_PARTS, take_rows
+from xtts.precompute.features.scan_part import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT
 from xtts.shared.audio.mel import FRONT_END
-from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.cache.clip_index import DUPLICATE
 from xtts.shared.feature_settings import NO_FEATURES, setting_differences
 
 _CONSEQUENCES = {
@@ -20,11 +26,11 @@ _CONSEQUENCES = {
 _NO_CONSEQUENCE = "no shard is written for it"
 
 
-_DIFFERENCES: dict[str, Callable[[ScannedRow, IndexRow], bool]] = {
-    "with other audio": may_be_same_file,
-    "with another transcript": lambda row, was: row.clip.text == was.clip.text,
-    "with another language": lambda row, was: row.clip.language == was.clip.language,
-    "with another speaker": lambda row, was: row.clip.speaker == was.clip.speaker,
+_DIFFERENCES = {
+    "with other audio": SAME_AUDIO,
+    "with another transcript": SAME_TEXT,
+    "with another language": SAME_LANGUAGE,
+    "with another speaker": SAME_SPEAKER,
 }
 
 
@@ -37,32 +43,33 @@ def setting_changes(prior: Prior, new: Mapping[str, Mapping[str, object]]) -> li
     ]
 
 
-def weight_changes(prior: Prior, corpora: Corpora) -> list[str]:
-    """One line for each corpus, of those that were there before, that training draws from more or less often."""
+def weight_changes(prior: Prior, known: Iterable[str], corpora: Corpora) -> list[str]:
+    """One line for each corpus, of those `known` before, that training draws from more or less often."""
     old, new = prior.spec.weights, corpora.weights
-    there = {row.clip.corpus for row in prior.rows} & corpora.roots.keys()
+    there = corpora.roots.keys() & set(known)
     weights = {name: (old.get(name, 1.0), new.get(name, 1.0)) for name in sorted(there)}
     changed = [(name or "the corpus without a name", *pair) for name, pair in weights.items() if pair[0] != pair[1]]
     return [f"weight of {name}: {was:g} -> {now:g}: {_NO_CONSEQUENCE}" for name, was, now in changed]
 
 
-def corpus_changes(old: Iterable[IndexRow], new: Iterable[ScannedRow]) -> list[str]:
+def corpus_changes(scan: Scan, cached: EarlierColumns) -> list[str]:
     """How many clips were added, removed, recorded again or transcribed again, with an example each."""
-    before = {row.clip.id: row for row in old if not row.clip.duplicate}
-    groups: dict[str, list[str]] = {what: [] for what in ("added", "removed", *_DIFFERENCES)}
-    for row in (row for row in new if not row.clip.duplicate):
-        was = before.pop(row.clip.id, None)
-        if was is None:
-            groups["added"].append(row.clip.id)
-            continue
-        for what, same in _DIFFERENCES.items():
-            if not same(row, was):
-                groups[what].append(row.clip.id)
-    groups["removed"] += before
+    ledger, known = scan.ledger, scan.cached >= 0
+    again = ledger.columns.reason == reason_number(DUPLICATE)
+    added = np.flatnonzero(~again if not len(known) else ~known & ~again)
+    removed = np.ones(len(cached), bool)
+    removed[scan.cached[known]] = False
+    lost = np.flatnonzero(removed)
+    groups = [("added", added, ledger.ids(added[:1]))]
+    rows = take_rows(ledger.folder, EARLIER_PARTS, cached.spots(lost[:1]))
+    groups.append(("removed", lost, [row.clip.id for row in rows]))
+    for what, bit in _DIFFERENCES.items():
+        other = np.flatnonzero(known & (scan.cached_same & bit == 0))
+        groups.append((what, other, ledger.ids(other[:1])))
     return [
-        f"{len(names)} {'clip' if len(names) == 1 else 'clips'} {what} ({names[0]}{', ...' if names[1:] else ''})"
-        for what, names in groups.items()
-        if names
+        f"{len(clips)} {'clip' if len(clips) == 1 else 'clips'} {what} ({names[0]}{', ...' if len(clips) > 1 else ''})"
+        for what, clips, names in groups
+        if len(clips)
     ]
 
 

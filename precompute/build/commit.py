@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from xtts.precompute.build.index_rows import Figures
 from xtts.precompute.build.shard_plan import Plan
-from xtts.precompute.build.staging import StagingArea
+from xtts.precompute.build.staging import StagingArea, file_sha256
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.workers.versions import installed_versions
@@ -30,7 +31,6 @@ from xtts.shared.cache.cache_spec import (
     digest_of,
     spec_bytes,
 )
-from xtts.shared.cache.clip_index import IndexRow, Kept, index_bytes
 from xtts.shared.cache.file_names import INDEX_PATTERN, TOKENIZER_PATTERN, with_digest
 from xtts.shared.config import Config
 from xtts.shared.feature_settings import stored_features
@@ -40,14 +40,17 @@ from xtts.shared.text.tokenizer import Tokenizer
 
 
 def describe(
-    rows: list[IndexRow], plan: Plan, finished: Mapping[str, Finished], config: Config, front_end: FrontEnd, *,
-    weights: Mapping[str, float],
-) -> tuple[CacheSpec, bytes]:  # fmt: skip
-    """The contents of `cache.json` and of the index; `weights` are those of the corpora that have another than 1."""
-    features, index, profile = stored_features(config), index_bytes(rows), front_end.profile
+    index: Path, figures: Figures, plan: Plan, finished: Mapping[str, Finished], config: Config,
+    front_end: FrontEnd, *, weights: Mapping[str, float],
+) -> CacheSpec:  # fmt: skip
+    """The contents of `cache.json`.
+
+    index: the file that becomes the index; weights: of the corpora that have another than 1.
+    """
+    features, profile = stored_features(config), front_end.profile
     tokenizer_sha256 = hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest()
-    index_sha256 = hashlib.sha256(index).hexdigest()
-    spec = CacheSpec(
+    index_sha256 = file_sha256(index)
+    return CacheSpec(
         format_version=1,
         fingerprint=digest_of(features),
         features=features,
@@ -58,7 +61,7 @@ def describe(
         vocabulary=front_end.tokenizer.size,
         tokenizer_sha256=tokenizer_sha256,
         index_sha256=index_sha256,
-        index_rows=len(rows),
+        index_rows=figures.rows,
         index_file=with_digest(INDEX_FILE, index_sha256),
         tokenizer_file=with_digest(TOKENIZER_FILE, tokenizer_sha256),
         speakers=plan.speakers,
@@ -66,14 +69,10 @@ def describe(
         weights=dict(weights),
         audio_folders=_audio_folders(front_end),
         buckets=_buckets(plan, finished),
-        statistics=_statistics(
-            rows, plan, fixed=config.shapes.pad_to_fixed_length, mel_channels=profile.mel_channels,
-            sampled=front_end.index_only,
-        ),
+        statistics=_statistics(figures, plan, fixed=config.shapes.pad_to_fixed_length, channels=profile.mel_channels),
         versions={"front_end": str(FRONT_END), **installed_versions()},
         canary=front_end.canary,
-    )  # fmt: skip
-    return spec, index
+    )
 
 
 def _audio_folders(front_end: FrontEnd) -> dict[str, str]:
@@ -108,23 +107,18 @@ def _buckets(plan: Plan, finished: Mapping[str, Finished]) -> list[Bucket]:
     ]
 
 
-def _statistics(rows: list[IndexRow], plan: Plan, *, fixed: bool, mel_channels: int, sampled: bool) -> Statistics:
-    """Corpus figures, by math.fsum, which is exact: neither the order of clips nor the number of workers can show.
-
-    sampled: only some clips have mel sums.
-    """
-    kept = [row for row in rows if isinstance(row, Kept)]
-    frames = sum(row.audio.mel_length for row in kept)
-    stored = sum(plan.shapes[row.place.bucket].frames for row in kept) if fixed else frames
-    train = [row for row in kept if row.place.split == "train"]
-    train = [row for row in train if row.written.audio_sha256] if sampled else train
-    values = max(1, sum(row.audio.mel_length for row in train) * mel_channels)
-    mean = math.fsum(row.written.mel_sum for row in train) / values
-    variance = math.fsum(row.written.mel_square_sum for row in train) / values - mean**2
+def _statistics(figures: Figures, plan: Plan, *, fixed: bool, channels: int) -> Statistics:
+    """Corpus figures; the sums are exact, and rounded once."""
+    useful, clips = plan.kept_frames()
+    frames = sum(useful)
+    stored = sum(n * shape.frames for n, shape in zip(clips, plan.shapes, strict=True)) if fixed else frames
+    values = max(1, figures.mel_frames * channels)
+    mean = figures.mel_sum.value / values
+    variance = figures.mel_square_sum.value / values - mean**2
     return Statistics(
-        clips=len(kept),
-        rejected=len(rows) - len(kept),
-        seconds=math.fsum(row.audio.seconds for row in kept),
+        clips=figures.clips,
+        rejected=figures.rows - figures.clips,
+        seconds=figures.seconds.value,
         frames=frames,
         mel_mean=mean,
         mel_deviation=math.sqrt(max(0.0, variance)),
@@ -132,32 +126,31 @@ def _statistics(rows: list[IndexRow], plan: Plan, *, fixed: bool, mel_channels: 
     )
 
 
-def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: bytes, tokenizer: Tokenizer) -> bool:
+def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, tokenizer: Tokenizer) -> bool:
     """Turn a complete staging into the cache; False when the cache is already the same.
 
-    Readers may be at work: nothing that they use is touched here, see `sweep`.
+    index: the file among the parts that becomes the index. Readers may be at work: nothing that they use is touched
+    here, see `sweep`.
     """
     shards = [shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
-    staged = [file for file in shards if staging.staged(file).exists()]
-    files = {spec.tokenizer_file: tokenizer_bytes(tokenizer), spec.index_file: index}
-    new = {name: data for name, data in files.items() if not _holds(cache / name, data)}
-    changed = bool(staged or new) or not _holds(cache / SPEC_FILE, spec_bytes(spec))
+    new = [file for file in shards if staging.staged(file).exists()]
+    if not _holds(cache / spec.tokenizer_file, spec.tokenizer_sha256):
+        staging.stage_file(spec.tokenizer_file, tokenizer_bytes(tokenizer))
+        new.append(spec.tokenizer_file)
+    if not _holds(cache / spec.index_file, spec.index_sha256):
+        staging.stage_whole(spec.index_file, index)
+        new.append(spec.index_file)
+    changed = bool(new) or not _holds(cache / SPEC_FILE, hashlib.sha256(spec_bytes(spec)).hexdigest())
     if changed:
-        for name, data in new.items():
-            staging.stage_file(name, data)
-        atomic_files.move_all((staging.staged(file), cache / file) for file in (*staged, *new))
+        atomic_files.move_all((staging.staged(file), cache / file) for file in new)
         atomic_files.write(cache / SPEC_FILE, spec_bytes(spec))
     staging.remove()
     return changed
 
 
-def _holds(path: Path, data: bytes) -> bool:
-    """Whether a file has these bytes; by digest, since a second index of a large corpus in memory is 70 MiB."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").digest() == hashlib.sha256(data).digest()
-    except OSError:
-        return False
+def _holds(path: Path, sha256: str) -> bool:
+    """Whether there is a file of this content."""
+    return path.is_file() and file_sha256(path) == sha256
 
 
 def sweep(cache: Path, spec: CacheSpec) -> int:

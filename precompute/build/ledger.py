@@ -1,47 +1,68 @@
-"""The ledger as a whole: joining what the passes found out, and stopping at too many rejections."""
+"""The ledger of a build as its command holds it: columns, and where the rows are. Too many rejections stop it."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from pathlib import Path
 
-from xtts.precompute.features.finished_shard import Finished
-from xtts.precompute.features.scan import Scanned, ScannedRow
-from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected
+import numpy as np
+
+from xtts.precompute.features.clip_columns import KEPT_REASON, ClipColumns
+from xtts.precompute.features.row_parts import SCANNED_PARTS, Spots, take_rows
+from xtts.shared.cache.clip_index import REASONS
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 
 _EXAMPLES = 3
 
 
-def gather(rows: list[ScannedRow], finished: Mapping[str, Finished]) -> list[IndexRow]:
-    """Scanned rows, with what writing their shards found out; paths, times and notes as they are now."""
-    outcomes = {row.clip.id: row for shard in finished.values() for row in shard.rows}
-    return [row if isinstance(row, Rejected) else _join(row, outcomes[row.clip.id]) for row in rows]
+@dataclass(frozen=True, kw_only=True)
+class Ledger:
+    """All clips of the corpora, by number: in the order of the corpora, and of the clips in each."""
 
+    folder: Path
+    """Of the parts that hold the rows."""
+    starts: np.ndarray
+    """int64[P + 1]: number of the first clip of each part, and of all clips."""
+    columns: ClipColumns
 
-def _join(row: Scanned, outcome: IndexRow) -> IndexRow:
-    quality = (outcome.quality or row.quality) if isinstance(outcome, Kept) else None
-    same = (row.clip, row.file, row.audio, quality) == (outcome.clip, outcome.file, outcome.audio, outcome.quality)
-    return outcome if same else replace(outcome, clip=row.clip, file=row.file, audio=row.audio, quality=quality)
+    def spots(self, numbers: np.ndarray) -> Spots:
+        """Where the rows of these clips are."""
+        parts = np.searchsorted(self.starts, numbers, "right") - 1
+        return parts.astype(np.int32), (numbers - self.starts[parts]).astype(np.int32)
 
+    def ids(self, numbers: Sequence[int] | np.ndarray) -> list[str]:
+        """The ids of some clips; each is read from its part."""
+        return [row.clip.id for row in take_rows(self.folder, SCANNED_PARTS, self.spots(np.asarray(numbers, np.int64)))]
 
-def check_rejects(rows: Sequence[Scanned | IndexRow], config: Config, data: str) -> None:
-    """Stop when too many clips, or all, are rejected."""
-    rejected_clips = [row for row in rows if isinstance(row, Rejected)]
-    reasons = Counter(row.rejection.reason for row in rejected_clips)
-    rejected, share = sum(reasons.values()), config.shapes.max_reject_fraction
-    if rejected < len(rows) and rejected <= share * len(rows):
-        return
-    found = "; ".join(
-        f"{count} {reason} ({_examples(rejected_clips, reason)})" for reason, count in reasons.most_common()
-    )
-    if rejected == len(rows):
-        raise LockstepError(data, found=f"all {len(rows)} clips are rejected: {found}", exit_code=1)
-    fix = "fix the corpus, or allow it with --set shapes.max_reject_fraction=..."
-    found = f"{rejected} of {len(rows)} clips are rejected: {found}"
-    raise LockstepError(data, found=found, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
+    def parts_with_rejected(self) -> list[int]:
+        """Numbers of the parts that hold a rejected clip."""
+        rejected = np.flatnonzero(self.columns.reason != KEPT_REASON)
+        return list(map(int, np.unique(np.searchsorted(self.starts, rejected, "right") - 1)))
 
+    def rejections(self) -> dict[str, int]:
+        """Reason to number of clips: the most frequent first, of equal ones the one that is met first."""
+        return {reason: count for reason, (count, _) in self._rejected().items()}
 
-def _examples(rows: list[Rejected], reason: str) -> str:
-    ids = [row.clip.id for row in rows if row.rejection.reason == reason]
-    return ", ".join(ids[:_EXAMPLES]) + (", ..." if len(ids) > _EXAMPLES else "")
+    def _rejected(self) -> Mapping[str, tuple[int, np.ndarray]]:
+        """Reason to number of clips and the numbers of some, as `rejections` has them."""
+        reason = self.columns.reason
+        counts = np.bincount(reason, minlength=len(REASONS) + 1)
+        found = {code: np.flatnonzero(reason == code)[: _EXAMPLES + 1] for code in np.flatnonzero(counts) if code}
+        order = sorted(found, key=lambda code: (-counts[code], found[code][0]))
+        return {REASONS[code - 1]: (int(counts[code]), found[code]) for code in order}
+
+    def check_rejects(self, config: Config, data: str) -> None:
+        """Stop when too many clips, or all, are rejected."""
+        clips, reasons = len(self.columns), self._rejected()
+        rejected, share = sum(count for count, _ in reasons.values()), config.shapes.max_reject_fraction
+        if rejected < clips and rejected <= share * clips:
+            return
+        found = "; ".join(f"{count} {reason} ({self._examples(some)})" for reason, (count, some) in reasons.items())
+        if rejected == clips:
+            raise LockstepError(data, found=f"all {clips} clips are rejected: {found}", exit_code=1)
+        fix = "fix the corpus, or allow it with --set shapes.max_reject_fraction=..."
+        found = f"{rejected} of {clips} clips are rejected: {found}"
+        raise LockstepError(data, found=found, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
+
+    def _examples(self, numbers: np.ndarray) -> str:
+        return ", ".join(self.ids(numbers[:_EXAMPLES])) + (", ..." if len(numbers) > _EXAMPLES else "")

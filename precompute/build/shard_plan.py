@@ -1,22 +1,21 @@
 """Where every clip goes: split, bucket, shard and place, as a pure function of clip ids, lengths and the seed."""
 
-import hashlib
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from xtts.precompute.features.scan import Scanned, ScannedRow
+import numpy as np
+
+from xtts.precompute.features.clip_columns import KEPT_REASON, NOBODY, ClipColumns
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fitting_bucket, padding_efficiency, round_up
-from xtts.shared.cache.cache_spec import MAX_TOKENS, MOST_SHARDS, MOST_SPEAKER_BYTES, SPLITS, CacheSpec
-from xtts.shared.cache.clip_index import Place, Rejected, Rejection
+from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fitting_buckets, padding_efficiency, round_up
+from xtts.shared.cache.cache_spec import MOST_SHARDS, MOST_SPEAKER_BYTES, SPLITS, CacheSpec
+from xtts.shared.cache.clip_index import Place
 from xtts.shared.cache.file_names import shard_corpus, shard_count, shard_file
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
-
-MOST_FRAMES = 2**16
-"""Longer clips (12 minutes) are no utterances; a bucket of their length would not fit into memory."""
 
 _TOLERATED_LOSS = 0.02  # of padding efficiency: padded lengths of the previous build that waste more are chosen again
 _RECORD_OVERHEAD_BYTES = 256
@@ -35,7 +34,8 @@ class ShardPlan:
     """As the ledger has it."""
     shards: int
     """Of its split, bucket and corpus."""
-    clips: list[Scanned]
+    clips: np.ndarray
+    """uint32[N]: numbers of its clips."""
 
     @property
     def file(self) -> str:
@@ -50,6 +50,8 @@ class Plan:
     shapes: list[Shape]
     speakers: list[str]
     shards: list[ShardPlan]
+    columns: ClipColumns
+    """Of all clips."""
 
     @cached_property
     def speaker_ids(self) -> dict[str, int]:
@@ -58,7 +60,23 @@ class Plan:
 
     def speakers_of(self, shard: ShardPlan) -> dict[str, int]:
         """Those of a shard's clips alone: a name and its id."""
-        return {row.clip.speaker: self.speaker_ids[row.clip.speaker] for row in shard.clips if row.clip.speaker}
+        numbers = np.unique(self.columns.speaker[shard.clips])
+        names = [self.columns.speakers[number] for number in numbers if number != NOBODY]
+        return {name: self.speaker_ids[name] for name in names}
+
+    def kept_frames(self) -> tuple[list[int], list[int]]:
+        """True frames, and clips, of each bucket, without what was rejected since."""
+        frames, clips, columns = [0] * len(self.shapes), [0] * len(self.shapes), self.columns
+        for shard in self.shards:
+            kept = shard.clips[columns.reason[shard.clips] == KEPT_REASON]
+            frames[shard.place.bucket] += int(columns.frames[kept].sum(dtype=np.int64))
+            clips[shard.place.bucket] += len(kept)
+        return frames, clips
+
+    def bytes_of(self, shard: ShardPlan, config: Config) -> int:
+        """About how large it will be."""
+        frames = int(self.columns.frames[shard.clips].sum(dtype=np.int64))
+        return stored_bytes(len(shard.clips), frames, self.shapes[shard.place.bucket], config)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,27 +101,6 @@ def previous_plan(spec: CacheSpec) -> PreviousPlan:
     return PreviousPlan(shapes=shapes, speakers=spec.speakers, shard_counts=counts)
 
 
-def apply_filters(row: ScannedRow, config: Config) -> ScannedRow:
-    """Keep or reject a scanned clip by its lengths; what the scan already rejected stays so."""
-    if isinstance(row, Rejected):
-        return row
-    profile, shapes = mel_profile(config.audio.profile), config.shapes
-    frames, tokens = row.audio.mel_length, row.tokens.token_length
-    most_frames = min(shapes.max_mel_frames or MOST_FRAMES, MOST_FRAMES)
-    most_tokens = min(shapes.max_text_length or MAX_TOKENS, MAX_TOKENS)
-    if frames < profile.shortest_frames:
-        reason, detail = "too short audio", f"{frames} frames, at least {profile.shortest_frames} are needed"
-    elif frames > most_frames:
-        reason, detail = "too long audio", f"{frames} frames, at most {most_frames} are allowed"
-    elif tokens > most_tokens:
-        reason, detail = "too long text", f"{tokens} tokens, at most {most_tokens} are allowed"
-    elif frames < tokens:
-        reason, detail = "too short audio", f"{frames} frames for {tokens} tokens: they cannot be aligned"
-    else:
-        return row
-    return row.rejected(Rejection(reason, detail))
-
-
 def check_limits(plan: Plan, config: Config) -> None:
     """Raise a `LockstepError` for a plan that `cache.json` would not hold, before anything is written."""
     shards, names = len(plan.shards), sum(len(name.encode()) for name in plan.speakers)
@@ -120,84 +117,133 @@ def check_limits(plan: Plan, config: Config) -> None:
         )  # fmt: skip
 
 
-def clip_digest(seed: int, clip_id: str) -> bytes:
-    """32 bytes that decide everything about a clip's place: 8 for the split, 8 for the shard, all for the order."""
-    return hashlib.sha256(f"{seed}:{clip_id}".encode()).digest()
-
-
-def validation_ids(digests: Mapping[str, bytes], fraction: float) -> set[str]:
-    """Ids held out: those with the smallest digests, about `fraction` of them, at least one and never all.
-
-    A threshold and not a count, so that one clip more or less moves no other clip.
-    """
-    if not fraction or len(digests) < 2:
-        return set()
-    held = {i for i, digest in digests.items() if int.from_bytes(digest[:8], "big") < fraction * 2**64}
-    ordered = sorted(digests, key=digests.__getitem__)
-    return (held or set(ordered[:1])) - ({ordered[-1]} if len(held) == len(ordered) else set())
-
-
-def plan_cache(rows: Iterable[ScannedRow], config: Config, previous: PreviousPlan | None) -> Plan:
+def plan_cache(columns: ClipColumns, config: Config, previous: PreviousPlan | None) -> Plan:
     """Give every kept clip its place; but for the shapes, the places of a corpus' clips depend on that corpus alone."""
-    kept = [row for row in rows if isinstance(row, Scanned)]
-    shapes = _shapes(kept, config, previous)
+    kept = np.flatnonzero(columns.reason == KEPT_REASON).astype(np.uint32)
+    shapes = _shapes(columns.tokens[kept], columns.frames[kept], config, previous)
     pinned = previous.shard_counts if previous and previous.shapes == shapes else {}
-    corpora: dict[str, list[Scanned]] = defaultdict(list)
-    for row in kept:
-        corpora[row.clip.corpus].append(row)
-    shards = [shard for name in sorted(corpora) for shard in _plan_corpus(name, corpora[name], shapes, config, pinned)]
-    shards.sort(key=lambda shard: (SPLITS.index(shard.place.split), shard.place.bucket))
-    plan = Plan(shapes=shapes, speakers=_speakers(kept, previous), shards=shards)
+    groups = _Groups(columns, shapes)
+    of_clip = groups.of_clips(kept, _held_out(columns, kept, config.split.validation_fraction))
+    counts = groups.shard_counts(kept, of_clip, config, pinned)
+    shards = _divide(columns, groups, kept, of_clip, counts)
+    plan = Plan(shapes=shapes, speakers=_speakers(columns, kept, previous), shards=shards, columns=columns)
     check_limits(plan, config)
     return plan
 
 
-def _plan_corpus(
-    name: str, kept: list[Scanned], shapes: list[Shape], config: Config, pinned: Mapping[_Group, int]
-) -> Iterator[ShardPlan]:
-    digests = {row.clip.id: clip_digest(config.split.seed, row.clip.id) for row in kept}
-    held = validation_ids(digests, config.split.validation_fraction)
-    groups: dict[_Group, list[Scanned]] = defaultdict(list)
-    for row in sorted(kept, key=lambda row: digests[row.clip.id]):
-        bucket = fitting_bucket(shapes, *_lengths(row))
-        assert bucket is not None, row.clip.id  # the shapes were chosen or checked for these very clips
-        groups["validation" if row.clip.id in held else "train", bucket, name].append(row)
-    sizes = {group: stored_bytes(rows, shapes[group[1]], config) for group, rows in groups.items()}
-    target = _shard_bytes(sum(sizes.values()), config)
-    for group, rows in sorted(groups.items()):
-        yield from _divide(rows, digests, group, _shard_count(sizes[group], target, pinned.get(group)))
+def _held_out(columns: ClipColumns, kept: np.ndarray, fraction: float) -> np.ndarray:
+    """bool[kept]: validation. Each corpus holds out its own."""
+    held = np.zeros(len(kept), bool)
+    for corpus in range(len(columns.corpora)):
+        members = np.flatnonzero(columns.corpus[kept] == corpus)
+        held[members] = held_out(columns.high[kept[members]], fraction)
+    return held
 
 
-def _lengths(row: Scanned) -> tuple[int, int]:
-    return row.tokens.token_length, row.audio.mel_length
+def held_out(high: np.ndarray, fraction: float) -> np.ndarray:
+    """bool[N], of clips by the first 8 bytes of their digests: the smallest, about `fraction`, one at least, never all.
+
+    A threshold and not a count, so that one clip more or less moves no other clip.
+    """
+    if not fraction or len(high) < 2:
+        return np.zeros(len(high), bool)
+    threshold = math.ceil(fraction * 2**64)
+    held = high < np.uint64(threshold) if threshold < 2**64 else np.ones(len(high), bool)
+    if not held.any():
+        held[np.argmin(high)] = True
+    elif held.all():
+        held[np.argmax(high)] = False
+    return held
 
 
-def _shapes(kept: list[Scanned], config: Config, previous: PreviousPlan | None) -> list[Shape]:
-    lengths = [_lengths(row) for row in kept]
+class _Groups:
+    """Split, bucket and corpus together, as numbers in the order of the plan's shards."""
+
+    def __init__(self, columns: ClipColumns, shapes: list[Shape]) -> None:
+        self._columns, self._shapes = columns, shapes
+        self._names = sorted(columns.corpora)
+        self.all: list[_Group] = [
+            (split, bucket, name) for split in SPLITS for bucket in range(len(shapes)) for name in self._names
+        ]
+
+    def of_clips(self, kept: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """uint32[kept]: place of each clip's group in `all`."""
+        columns = self._columns
+        buckets = fitting_buckets(self._shapes, columns.tokens[kept], columns.frames[kept])
+        assert not (buckets < 0).any()  # the shapes were chosen or checked for these very clips
+        ranks = np.array([self._names.index(name) for name in columns.corpora], np.uint32)
+        numbers = held.astype(np.uint32) * np.uint32(SPLITS.index("validation") * len(self._shapes))
+        numbers += buckets.astype(np.uint32)
+        numbers *= np.uint32(len(self._names))
+        numbers += ranks[columns.corpus[kept]]
+        return numbers
+
+    def shard_counts(
+        self, kept: np.ndarray, of_clip: np.ndarray, config: Config, pinned: Mapping[_Group, int]
+    ) -> np.ndarray:
+        """int64[groups]: shards that the clips of each group are divided into."""
+        clips = np.bincount(of_clip, minlength=len(self.all)).tolist()
+        frames = np.bincount(of_clip, self._columns.frames[kept], len(self.all)).astype(np.int64).tolist()
+        sizes = [
+            stored_bytes(n, total, self._shapes[group[1]], config)
+            for group, n, total in zip(self.all, clips, frames, strict=True)
+        ]
+        wholes = Counter[str]()
+        for (_, _, name), size in zip(self.all, sizes, strict=True):
+            wholes[name] += size
+        targets = {name: _shard_bytes(whole, config) for name, whole in wholes.items()}
+        counts = [
+            _shard_count(size, targets[group[2]], pinned.get(group))
+            for group, size in zip(self.all, sizes, strict=True)
+        ]
+        return np.array(counts, np.int64)
+
+
+def _divide(
+    columns: ClipColumns, groups: _Groups, kept: np.ndarray, of_clip: np.ndarray, counts: np.ndarray
+) -> list[ShardPlan]:
+    """The shards with clips, in order, and in each its clips in the order of their digests."""
+    firsts = np.concatenate([[0], np.cumsum(counts)])  # of each group, in the numbers of all shards
+    high, low = columns.high[kept], columns.low[kept]
+    shard = (firsts[of_clip] + (low % counts.astype(np.uint64)[of_clip]).astype(np.int64)).astype(np.uint32)
+    order = np.lexsort((low, high, shard))
+    del high, low
+    shard, numbers = shard[order], kept[order]
+    del order
+    starts = np.concatenate([[0], 1 + np.flatnonzero(shard[1:] != shard[:-1])])
+    found = []
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(shard)], strict=True):
+        group = int(np.searchsorted(firsts, shard[start], "right")) - 1
+        split, bucket, corpus = groups.all[group]
+        place = Place(split, bucket, int(shard[start]) - int(firsts[group]), corpus)
+        found.append(ShardPlan(place=place, shards=int(counts[group]), clips=numbers[start:end]))
+    return found
+
+
+def _shapes(tokens: np.ndarray, frames: np.ndarray, config: Config, previous: PreviousPlan | None) -> list[Shape]:
     if not config.shapes.pad_to_fixed_length:
-        tokens, frames = (round_up(max(column)) for column in zip(*lengths, strict=True))
-        return [Shape(tokens=tokens, frames=frames)]
-    best = choose_shapes(lengths, config.shapes.buckets)
-    if previous is None or any(fitting_bucket(previous.shapes, *pair) is None for pair in lengths):
+        return [Shape(tokens=round_up(int(tokens.max())), frames=round_up(int(frames.max())))]
+    best = choose_shapes(tokens, frames, config.shapes.buckets)
+    if previous is None or (fitting_buckets(previous.shapes, tokens, frames) < 0).any():
         return best
-    frames_only = [frames for _, frames in lengths]
-    loss = padding_efficiency(frames_only, [s.frames for s in best]) - padding_efficiency(
-        frames_only, [s.frames for s in previous.shapes]
+    loss = padding_efficiency(frames, [s.frames for s in best]) - padding_efficiency(
+        frames, [s.frames for s in previous.shapes]
     )
     return best if loss > _TOLERATED_LOSS else previous.shapes
 
 
-def _speakers(kept: list[Scanned], previous: PreviousPlan | None) -> list[str]:
+def _speakers(columns: ClipColumns, kept: np.ndarray, previous: PreviousPlan | None) -> list[str]:
     """Named speakers; their places are their ids, so known ones keep theirs and new ones follow."""
     known = previous.speakers if previous else []
-    return [*known, *sorted({row.clip.speaker for row in kept if row.clip.speaker} - set(known))]
+    named = np.unique(columns.speaker[kept])
+    return [*known, *sorted({columns.speakers[number] for number in named if number != NOBODY} - set(known))]
 
 
-def stored_bytes(rows: Iterable[Scanned], shape: Shape, config: Config) -> int:
-    """About how large the records of these clips are."""
+def stored_bytes(clips: int, frames: int, shape: Shape, config: Config) -> int:
+    """About how large the records of so many clips are, which have so many frames together."""
     item = (2 if config.shards.mel_dtype == "float16" else 4) * mel_profile(config.audio.profile).mel_channels
-    fixed, rest = config.shapes.pad_to_fixed_length, shape.tokens + _RECORD_OVERHEAD_BYTES
-    return sum((shape.frames if fixed else _lengths(row)[1]) * item + rest for row in rows)
+    stored = clips * shape.frames if config.shapes.pad_to_fixed_length else frames
+    return stored * item + clips * (shape.tokens + _RECORD_OVERHEAD_BYTES)
 
 
 def _shard_bytes(whole: int, config: Config) -> float:
@@ -208,15 +254,3 @@ def _shard_bytes(whole: int, config: Config) -> float:
 def _shard_count(size: int, target: float, pinned: int | None) -> int:
     count = max(1, round(size / target))
     return pinned if pinned and pinned <= 2 * count and count <= 2 * pinned else count
-
-
-def _divide(rows: list[Scanned], digests: Mapping[str, bytes], group: _Group, count: int) -> list[ShardPlan]:
-    split, bucket, corpus = group
-    members: list[list[Scanned]] = [[] for _ in range(count)]
-    for row in rows:
-        members[int.from_bytes(digests[row.clip.id][8:16], "big") % count].append(row)
-    return [
-        ShardPlan(place=Place(split, bucket, shard, corpus), shards=count, clips=clips)
-        for shard, clips in enumerate(members)
-        if clips
-    ]

@@ -2,22 +2,20 @@
 
 import hashlib
 import shutil
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from xtts.precompute.build.shard_plan import ShardPlan, clip_digest
 from xtts.precompute.features.extract import ShardResult
-from xtts.precompute.features.finished_shard import Finished, read_sidecar, sidecar_of, written_row
-from xtts.precompute.features.scan import Scanned
+from xtts.precompute.features.finished_shard import Finished, read_sidecar, sidecar_of
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, digest_of, load_spec, shard_places
-from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, Place, iter_index
+from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, digest_of, load_spec
 from xtts.shared.cache.file_names import without_digest
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_differences, with_defaults
@@ -59,14 +57,17 @@ class Prior:
     """The finished cache that is already there."""
 
     spec: CacheSpec
-    rows: list[IndexRow]
     shards: dict[str, Finished]
-    """By file name without digest, as a plan has it."""
+    """By file name without digest, as a plan has it; without `settings`, which depend on the clips."""
 
     def usable(self, cache: Path, exclude: Collection[str]) -> dict[str, Finished]:
         """Of `shards` those whose file is as long as it was and not in `exclude`."""
         wanted = {slot: shard for slot, shard in self.shards.items() if shard.file not in exclude}
         return {slot: shard for slot, shard in wanted.items() if size_of(cache / shard.file) == shard.bytes}
+
+    @cached_property
+    def _speaker_ids(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.spec.speakers)}
 
     @property
     def front_end(self) -> int:
@@ -78,57 +79,40 @@ class Prior:
         wanted = {name: features[name] for name in sections}
         return self.front_end == FRONT_END and not feature_differences(self.spec.features, wanted)
 
+    def settings_of(self, bucket: int, speakers: Iterable[str]) -> str:
+        """`shard_settings` of a shard of this bucket whose clips have these speakers."""
+        spec, shape, ids = self.spec, self.spec.buckets[bucket], self._speaker_ids
+        return shard_settings(
+            spec.features,
+            shape=Shape(tokens=shape.tokens, frames=shape.frames),
+            speakers={name: ids[name] for name in speakers if name in ids},
+            tokenizer=spec.tokenizer_sha256,
+            front_end=spec.versions.get("front_end", ""),
+            canary=spec.canary,
+            index_only=spec.names_audio,
+        )
 
-def load_prior(cache: Path, known: Iterable[Clip]) -> Prior:
-    """Read a finished cache; a `LockstepError` when it cannot be continued.
 
-    Rows of clips that have not changed refer to those that are `known`, so that their texts are in memory once.
-    """
+def load_prior(cache: Path) -> Prior:
+    """Read what a finished cache is, but its index; a `LockstepError` when it cannot be continued."""
     spec = load_spec(cache)
     spec = spec.model_copy(update={"features": with_defaults(spec.features)})
-    clips = {clip.id: clip for clip in known if not clip.duplicate}
     path = cache / spec.index_file
-    rows = [_refer(row, clips.get(row.clip.id)) for row in iter_index(path)]
-    if hashlib.sha256(path.read_bytes()).hexdigest() != spec.index_sha256:
+    if file_sha256(path) != spec.index_sha256:
         raise LockstepError(str(path), found="other content than when it was written", exit_code=1)
-    return Prior(spec=spec, rows=rows, shards=_finished_shards(spec, rows))
-
-
-def _refer(row: IndexRow, clip: Clip | None) -> IndexRow:
-    return replace(row, clip=clip) if clip is not None and clip == row.clip else row
-
-
-def _finished_shards(spec: CacheSpec, rows: Iterable[IndexRow]) -> dict[str, Finished]:
-    seed = int(spec.features["split"]["seed"])
-    members: dict[Place | None, list[IndexRow]] = defaultdict(list)
-    for row in rows:
-        members[row.place].append(row)
-    found, places = {}, {file: place for place, file in shard_places(spec).items()}
-    speakers = {name: number for number, name in enumerate(spec.speakers)}
-    for bucket in spec.buckets:
-        shape = Shape(tokens=bucket.tokens, frames=bucket.frames)
-        for shard in (*bucket.train, *bucket.validation):
-            place = places[shard.file]
-            clips = sorted(members[place], key=lambda row: clip_digest(seed, row.clip.id))
-            own = {row.clip.speaker: speakers[row.clip.speaker] for row in clips if row.clip.speaker in speakers}
-            settings = shard_settings(
-                spec.features,
-                shape=shape,
-                speakers=own,
-                tokenizer=spec.tokenizer_sha256,
-                front_end=spec.versions.get("front_end", ""),
-                canary=spec.canary,
-                index_only=spec.names_audio,
-            )
-            found[without_digest(shard.file)] = Finished(**shard.model_dump(), settings=settings, rows=clips)
-    return found
+    shards = (shard for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation))
+    return Prior(
+        spec=spec,
+        shards={without_digest(shard.file): Finished(**shard.model_dump(), settings="") for shard in shards},
+    )
 
 
 class StagingArea:
     """The folder inside a cache where shards wait until all of them are there."""
 
-    def __init__(self, cache: Path) -> None:
-        self._cache = cache
+    def __init__(self, cache: Path, parts: Path | None = None) -> None:
+        """parts: another folder for them, where a cache must not be touched."""
+        self._cache, self._parts = cache, parts
         self._root = cache / WORK_FOLDER
         self._all_parts = self._root / "parts"
         self._build = uuid4().hex[:12]
@@ -137,6 +121,17 @@ class StagingArea:
         """Create the folder; drop what a killed build left half written, or everything."""
         shutil.rmtree(self._root if fresh else self._all_parts, ignore_errors=True)
         self.parts.mkdir(parents=True, exist_ok=True)
+
+    @contextmanager
+    def parts_alone(self) -> Iterator[None]:
+        """Have a folder of parts, for a command that stages nothing."""
+        self.open(fresh=False)
+        try:
+            yield
+        finally:
+            shutil.rmtree(self._all_parts, ignore_errors=True)
+            if not any(self._root.iterdir()):
+                self._root.rmdir()
 
     def remove(self) -> None:
         """Drop the folder after the cache is complete."""
@@ -148,7 +143,7 @@ class StagingArea:
 
         Where this process was killed, a worker on another machine may go on for a moment: it does not find it.
         """
-        return (self._all_parts / self._build).absolute()
+        return self._parts or (self._all_parts / self._build).absolute()
 
     def part(self, file: str) -> Path:
         """Where a worker writes a shard, at the first attempt or a later one, each under its own name."""
@@ -158,24 +153,33 @@ class StagingArea:
         """Where a finished file waits."""
         return self._root / file
 
-    def stage(self, result: ShardResult, plan: ShardPlan, *, from_elsewhere: bool) -> Finished:
-        """Make a written shard durable, and only then say so by its sidecar; its rows refer to the plan's clips.
+    def stage(self, result: ShardResult, *, from_elsewhere: bool) -> Finished:
+        """Make a written shard durable, and only then say so by its sidecar.
 
         A worker of this machine leaves the sync to us, and goes on. Where it may be `from_elsewhere`, the worker synced
         it, and its digest is compared.
         """
         path, sidecar = result.path, sidecar_of(result.path)
         done = read_sidecar(sidecar)
-        if done is None or size_of(path) != result.bytes or (from_elsewhere and _sha256(path) != result.sha256):
+        if done is None or size_of(path) != result.bytes or (from_elsewhere and file_sha256(path) != result.sha256):
             found = "not what a worker wrote, or not all of it"
             raise LockstepError(str(path), found=found, fix=f"check the disk, then {CONTINUE}", exit_code=1)
         for written in () if from_elsewhere else (path, sidecar):
             atomic_files.sync_file(written)
-        waiting = sidecar_of(self.staged(result.file))
+        waiting = self.sidecar(result.file)
         waiting.unlink(missing_ok=True)
         atomic_files.move(path, self.staged(done.file))
         atomic_files.move(sidecar, waiting)
-        return replace(done, rows=list(map(_with_facts, plan.clips, done.rows)))
+        return done
+
+    def sidecar(self, file: str) -> Path:
+        """Where the sidecar of a staged shard waits, by the shard's name without digest."""
+        return sidecar_of(self.staged(file))
+
+    def stage_whole(self, name: str, source: Path) -> None:
+        """Put a file of `parts` that is complete beside the shards."""
+        atomic_files.sync_file(source)
+        atomic_files.move(source, self.staged(name))
 
     def stage_file(self, name: str, data: bytes) -> None:
         """Put a whole file of the cache, other than a shard, beside the shards."""
@@ -187,7 +191,7 @@ class StagingArea:
         exclude: files of which none is taken.
         """
         found = {}
-        for sidecar in sorted(self._root.glob("*/bucket-*/shard-*.json")):
+        for sidecar in sorted(self._root.glob("*/bucket-*/shard-*.arrow")):
             done = read_sidecar(sidecar)
             if done is None or done.file in exclude:
                 continue
@@ -196,15 +200,13 @@ class StagingArea:
         return found
 
 
-def _with_facts(clip: Scanned, row: IndexRow) -> IndexRow:
-    """The same row, with the facts that are in memory already."""
-    assert row.place is not None
-    return written_row(clip, row.place, row.written if isinstance(row, Kept) else row.rejection, row.quality)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def file_sha256(path: Path) -> str:
+    """Digest of a file's content; a `LockstepError` where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise LockstepError(str(path), found=f"cannot be read ({error})", exit_code=1) from None
 
 
 def size_of(path: Path) -> int | None:

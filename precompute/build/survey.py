@@ -3,31 +3,68 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from xtts.precompute.build.build_request import Request
 from xtts.precompute.build.changes import corpus_changes, setting_changes, weight_changes, work_ahead
 from xtts.precompute.build.commit import tokenizer_bytes
-from xtts.precompute.build.ledger import check_rejects
-from xtts.precompute.build.quality_filters import Earlier, filter_clips
+from xtts.precompute.build.ledger import Ledger
+from xtts.precompute.build.look_back import NOTHING, Existing, Shards, look_back
+from xtts.precompute.build.scanning import Scan, measure, scan_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, previous_plan
-from xtts.precompute.build.staging import Prior, StagingArea, load_prior, shard_settings
+from xtts.precompute.build.staging import Prior, StagingArea, shard_settings
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.features.cached_mels import StoredMel
+from xtts.precompute.features.cached_mels import StoredClips
 from xtts.precompute.features.canary import compute_canary
+from xtts.precompute.features.earlier_rows import EarlierColumns
 from xtts.precompute.features.finished_shard import Finished
-from xtts.precompute.features.scan import Found, ScannedRow, find_file, in_chunks, judge, recall, same_file, scan_clips
+from xtts.precompute.features.scan_part import SAME_CLIP, SAME_FILE, Scanner
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FRONT_END
-from xtts.shared.cache.cache_spec import SPEC_FILE, shard_places
-from xtts.shared.cache.clip_index import IndexRow, Kept
-from xtts.shared.cache.stats import letters_of
-from xtts.shared.errors import LockstepError
+from xtts.shared.cache.clip_index import Place
+from xtts.shared.cache.file_names import shard_place
 from xtts.shared.feature_settings import FILTERS, feature_config, filter_config
-from xtts.shared.text.letter_counts import LetterCounts, check_letters
+from xtts.shared.text.letter_counts import check_letters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ready:
+    """A shard that need not be written, and the earlier rows of its clips in order."""
+
+    done: Finished
+    rows: np.ndarray
+    """Places among `earlier`."""
+    earlier: EarlierColumns
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """Mels of the finished cache that are what decoding the audio again would give."""
+
+    row: np.ndarray
+    """int32[N]: row of each clip among `earlier`, -1 for a clip without such a mel; empty where no clip has one."""
+    earlier: EarlierColumns
+    shards: Shards
+    """Those of the cache."""
+    files: list[tuple[Place, Path]]
+    """By number of the shard."""
+
+    def without(self, numbers: np.ndarray) -> np.ndarray:
+        """Those of some clips that have none."""
+        return numbers[self.row[numbers] < 0] if len(self.row) else numbers
+
+    def of(self, shard: ShardPlan) -> StoredClips:
+        """Those of a shard's clips."""
+        rows = self.row[shard.clips] if len(self.row) else np.full(len(shard.clips), -1, np.int32)
+        places = np.flatnonzero(rows >= 0)
+        rows = rows[places]
+        used = np.unique(self.shards.of_row[rows]).tolist()
+        files = dict(self.files[number] for number in used)
+        return StoredClips(places=places, spots=self.earlier.spots(rows), files=files)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,131 +72,71 @@ class Survey:
     """What there is and what is missing."""
 
     front_end: FrontEnd
-    letters: list[LetterCounts]
-    """Of each language."""
-    rows: list[ScannedRow]
-    """The ledger before anything is written."""
+    scan: Scan
     plan: Plan
     settings: Mapping[str, str]
     """Shard file to the digest of all that decides its bytes besides its clips."""
-    finished: Mapping[str, Finished]
+    ready: Mapping[str, Ready]
+    """Shards by file without digest."""
     missing: list[ShardPlan]
-    stored: Mapping[str, StoredMel]
-    """Clips of the missing shards whose mel an earlier cache holds."""
+    stored: Stored
     changes: list[str]
     """Lines that say what will be done, and why."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Existing:
-    """All that earlier builds left."""
-
-    prior: Prior | None
-    reusable: Mapping[str, Finished]
-    """Shards of the finished cache."""
-    staged: Mapping[str, Finished]
-    """Shards of an interrupted build, which are newer."""
-    cached: Mapping[str, IndexRow]
-    """Clips that were read with the same audio settings."""
-    canary: str | None
-    """Of the finished cache, if its mels are of the same audio settings."""
-    same_text: bool
-    """They were also read with the same text settings."""
-    lines: list[str]
-
-
-_NOTHING = _Existing(prior=None, reusable={}, staged={}, cached={}, canary=None, same_text=False, lines=[])
+    @property
+    def ledger(self) -> Ledger:
+        """All clips."""
+        return self.scan.ledger
 
 
 def survey(request: Request, staging: StagingArea, pool: Engine, progress: Progress) -> Survey:
-    """Find out what there is to do, without writing anything."""
+    """Find out what there is to do; nothing is written but the parts of `staging`, which hold the rows."""
     features = {**feature_config(request.config), **filter_config(request.config)}
-    existing = _look_back(request, staging, features)
-    scanned = _scan(request, existing, pool, progress)
-    letters = letters_of(scanned, request.config.text.language)
-    for counts in letters:
-        check_letters(counts, request.config.text.max_unknown_share, kind=request.config.text.tokenizer)
-    staged = {row.clip.id: row for shard in existing.staged.values() for row in shard.rows}
-    rows = _filter(request, scanned, [existing.cached, staged], pool, progress)
-    plan = plan_cache(rows, request.config, _previous_plan(existing.prior, features))
+    existing = look_back(request, staging, features, pool)
+    scan = _scan(request, existing, staging, pool, progress)
+    plan = plan_cache(scan.ledger.columns, request.config, _previous_plan(existing.prior, features))
     canary = existing.canary or next(iter(pool.run(compute_canary, [request.front_end])))
     front_end = replace(request.front_end, canary=canary)
     settings = _settings(plan, front_end, features)
-    there = {**existing.reusable, **existing.staged}
-    wanted = (shard for shard in plan.shards if shard.file in there)
-    ready = {s.file: there[s.file] for s in wanted if there[s.file].holds(s.clips, settings[s.file])}
+    ready = {shard.file: one for shard in plan.shards if (one := _ready(shard, settings, plan, existing, scan))}
     missing = [shard for shard in plan.shards if shard.file not in ready]
-    stored = _stored(missing, existing, request.cache, front_end)
+    stored = _stored(request, existing, scan, front_end)
     clips = sum(len(shard.clips) for shard in missing)
-    changes = [*request.corpora.notes, *existing.lines, *_changes(request, existing.prior, rows, features)]
-    changes += work_ahead(ready=len(ready), missing=len(missing), clips=clips, stored=len(stored))
+    new = sum(len(stored.without(shard.clips)) for shard in missing)
+    changes = [*request.corpora.notes, *existing.lines, *_changes(request, existing, scan, features)]
+    changes += work_ahead(ready=len(ready), missing=len(missing), clips=clips, stored=clips - new)
     return Survey(
-        front_end=front_end, letters=letters, rows=rows, plan=plan, settings=settings, finished=ready,
-        missing=missing, stored=stored, changes=changes,
+        front_end=front_end, scan=scan, plan=plan, settings=settings, ready=ready, missing=missing, stored=stored,
+        changes=changes,
     )  # fmt: skip
 
 
 def scan_and_plan(
-    request: Request, previous: PreviousPlan, pool: Engine, progress: Progress
-) -> tuple[list[ScannedRow], Plan]:
+    request: Request, previous: PreviousPlan, staging: StagingArea, pool: Engine, progress: Progress
+) -> tuple[Scan, Plan]:
     """The ledger before extraction and the place of every clip that it keeps, from the corpus alone."""
-    rows = _filter(request, _scan(request, _NOTHING, pool, progress), [], pool, progress)
-    return rows, plan_cache(rows, request.config, previous)
+    scan = _scan(request, NOTHING, staging, pool, progress)
+    return scan, plan_cache(scan.ledger.columns, request.config, previous)
 
 
-def _filter(
-    request: Request, scanned: list[ScannedRow], earlier: Earlier, pool: Engine, progress: Progress
-) -> list[ScannedRow]:
-    rows = filter_clips(scanned, request.config, request.front_end, earlier, pool, progress)
-    check_rejects(rows, request.config, request.corpora.name)
-    return rows
-
-
-def _look_back(request: Request, staging: StagingArea, features: Mapping[str, Any]) -> _Existing:
-    """Collect what a finished cache and an interrupted build can save us."""
-    cache, prior, lines = request.cache, None, []
-    if request.fresh or not cache.is_dir():
-        return _NOTHING
-    if (cache / SPEC_FILE).exists():
-        try:
-            prior = load_prior(cache, request.corpora.clips)
-        except LockstepError as error:
-            lines = [f"{error.where}: {error.found}: the whole cache is built again"]
-    reusable = prior.usable(cache, request.exclude) if prior else {}
-    staged = staging.finished(request.exclude)
-    new = {shard.file for shard in staged.values()} - {shard.file for shard in reusable.values()}
-    if new:
-        lines.append(f"an interrupted build left {len(new)} finished shards")
-    same_audio, same_text = (prior is not None and prior.same_settings(features, name) for name in ("audio", "text"))
-    rows = prior.rows if prior is not None and same_audio else []
-    return _Existing(
-        prior=prior, reusable=reusable, staged=staged, same_text=same_text, lines=lines,
-        canary=prior.spec.canary if prior is not None and same_audio else None,
-        cached={row.clip.id: row for row in rows if not row.clip.duplicate},
+def _scan(request: Request, existing: Existing, staging: StagingArea, pool: Engine, progress: Progress) -> Scan:
+    """Scan, and stop where too many letters or clips would be lost."""
+    config = request.config
+    scanner = Scanner(
+        front_end=request.front_end, config=config, folder=staging.parts, same_audio=existing.same_audio,
+        same_text=existing.same_text,
     )  # fmt: skip
+    scan = scan_clips(scanner, request.corpora.clips, existing.cached, existing.staged_rows, pool, progress)
+    for counts in scan.letters:
+        check_letters(counts, config.text.max_unknown_share, kind=config.text.tokenizer)
+    measure(scan, scanner, pool, progress)
+    scan.ledger.check_rejects(config, request.corpora.name)
+    return scan
 
 
 def _previous_plan(prior: Prior | None, features: Mapping[str, Any]) -> PreviousPlan | None:
     same = prior is not None and prior.same_settings(features, "audio", "text", "shapes", "shards", "split", FILTERS)
     return previous_plan(prior.spec) if prior is not None and same else None
-
-
-def _scan(request: Request, existing: _Existing, pool: Engine, progress: Progress) -> list[ScannedRow]:
-    """Scan every clip that no earlier build knows; rows come back in the corpus' order."""
-    front_end, cached = request.front_end, existing.cached
-    rows, missing = list[ScannedRow | None](), dict[int, Found]()
-    for number, clip in enumerate(request.corpora.clips):
-        found = find_file(clip, front_end)
-        rows.append(recall(found, cached.get(clip.id) if existing.same_text else None))
-        if rows[-1] is None:
-            missing[number] = found
-    progress.start("scan", len(missing), 0.0)
-    waiting = ((number, found, cached.get(found.clip.id)) for number, found in missing.items())
-    for findings in pool.run(partial(scan_clips, front_end), in_chunks(waiting, front_end, lambda job: job[1].clip)):
-        for it in findings:
-            rows[it.number] = judge(Found(missing[it.number].clip, it.file), it.tokens, it.audio)
-        progress.advance(len(findings), 0.0)
-    return [row for row in rows if row is not None]
 
 
 def _settings(plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> dict[str, str]:
@@ -179,25 +156,52 @@ def _settings(plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> d
     }
 
 
-def _stored(missing: list[ShardPlan], existing: _Existing, cache: Path, front_end: FrontEnd) -> dict[str, StoredMel]:
-    """Mels of the finished cache that are what decoding the audio again would give."""
-    prior = existing.prior.spec if existing.prior is not None else None
-    if prior is None or prior.names_audio or front_end.index_only or prior.mel_dtype != front_end.mel_dtype:
-        return {}
-    files, reusable = shard_places(prior), {shard.file for shard in existing.reusable.values()}
-    found = {}
-    for row in (row for shard in missing for row in shard.clips):
-        cached = existing.cached.get(row.clip.id)
-        if not isinstance(cached, Kept) or not same_file(row, cached):
-            continue
-        file = files.get(cached.place)
-        if file is not None and file in reusable:  # else lost, or not to be trusted
-            found[row.clip.id] = StoredMel(path=(cache / file).absolute(), written=cached.written)
-    return found
+def _ready(shard: ShardPlan, settings: Mapping[str, str], plan: Plan, existing: Existing, scan: Scan) -> Ready | None:
+    """The finished shard that writing these clips now would give again; one of an interrupted build is newer."""
+    slot = shard.file
+    if slot in existing.staged.finished:
+        done, earlier = existing.staged.finished[slot], existing.staged_rows
+        rows = _held_rows(shard, existing.staged, earlier, scan.staged, scan.staged_same)
+        before = done.settings
+    elif slot in existing.reusable.finished and existing.prior is not None:
+        done, earlier = existing.reusable.finished[slot], existing.cached
+        rows = _held_rows(shard, existing.reusable, earlier, scan.cached, scan.cached_same)
+        before = existing.prior.settings_of(shard.place.bucket, plan.speakers_of(shard)) if rows is not None else ""
+    else:
+        return None
+    return Ready(done=done, rows=rows, earlier=earlier) if rows is not None and before == settings[slot] else None
 
 
-def _changes(request: Request, prior: Prior | None, rows: list[ScannedRow], features: Mapping[str, Any]) -> list[str]:
-    if prior is None:
+def _held_rows(
+    shard: ShardPlan, shards: Shards, earlier: EarlierColumns, row: np.ndarray, same: np.ndarray
+) -> np.ndarray | None:
+    """The earlier rows of a shard's clips, if the finished shard of its name holds just these, in this order."""
+    number = shards.number[shard.file]
+    if not len(row) or shards.clips[number] != len(shard.clips):
+        return None
+    rows = row[shard.clips]
+    if (rows < 0).any() or (shards.of_row[rows] != number).any() or not (same[shard.clips] & SAME_CLIP).all():
+        return None
+    positions = earlier.position[rows]
+    return rows if (np.diff(positions[positions >= 0]) > 0).all() else None
+
+
+def _stored(request: Request, existing: Existing, scan: Scan, front_end: FrontEnd) -> Stored:
+    prior, shards = existing.prior, existing.reusable
+    row, files = np.zeros(0, np.int32), list[tuple[Place, Path]]()
+    same = prior is not None and not prior.spec.names_audio and prior.spec.mel_dtype == front_end.mel_dtype
+    if prior is not None and same and existing.same_audio and not front_end.index_only and len(scan.cached):
+        files = [(shard_place(slot), (request.cache / done.file).absolute()) for slot, done in prior.shards.items()]
+        # Else the shard is lost, or not to be trusted; the last place is for rows without a shard.
+        usable = np.array([*(slot in shards.finished for slot in shards.number), False], bool)
+        row = np.where(scan.cached_same & SAME_FILE != 0, scan.cached, -1).astype(np.int32)
+        row[~usable[shards.of_row[row]]] = -1
+    return Stored(row=row, earlier=existing.cached, shards=shards, files=files)
+
+
+def _changes(request: Request, existing: Existing, scan: Scan, features: Mapping[str, Any]) -> list[str]:
+    if existing.prior is None:
         return []
-    lines = setting_changes(prior, features)
-    return [*lines, *weight_changes(prior, request.corpora), *corpus_changes(prior.rows, rows)]
+    lines = setting_changes(existing.prior, features)
+    lines += weight_changes(existing.prior, existing.cached.corpora, request.corpora)
+    return [*lines, *corpus_changes(scan, existing.cached)]

@@ -2,32 +2,36 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from xtts.precompute.archives.parquet_rows import reading_order
 from xtts.precompute.build.build_cache import run_build
 from xtts.precompute.build.build_request import Request
-from xtts.precompute.build.shard_plan import ShardPlan, previous_plan
+from xtts.precompute.build.index_rows import ShardRows, write_index
+from xtts.precompute.build.shard_plan import previous_plan
+from xtts.precompute.build.staging import StagingArea, file_sha256
 from xtts.precompute.build.survey import scan_and_plan
 from xtts.precompute.check.against_corpus import cache_request, check_corpus
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.features.cached_mels import StoredMels
-from xtts.precompute.features.extract import measure_clips, mel_of, mel_sums
+from xtts.precompute.features.extract import measure_clips, mel_of, mel_sums, outcomes
 from xtts.precompute.features.finished_shard import written_row
+from xtts.precompute.features.row_parts import FINISHED_PARTS, Spots, part_path, take_scanned, write_part
 from xtts.precompute.features.scan import file_digest
 from xtts.precompute.workers.parts import check_visible
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem
-from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
-from xtts.shared.cache.clip_index import IndexRow, Rejected, Rejection, Written, index_bytes
+from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
+from xtts.shared.cache.clip_index import IndexRow, Place, Rejection, Written
 from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.system import atomic_files
+from xtts.shared.system.folder_lock import exclusive
 
 
 def repair_cache(
@@ -52,44 +56,71 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
     if spec.names_audio:  # a build from nothing takes seconds
         fix = f"{build_command(cache, fresh=True)} --index-only"
         raise LockstepError(str(cache / spec.index_file), found="damaged", fix=fix, exit_code=1)
-    with request.open_engine() as pool:
-        rows, plan = scan_and_plan(request, previous_plan(spec), pool, progress)
+    staging = StagingArea(cache)
+    with exclusive(cache), request.open_engine() as pool, staging.parts_alone():
+        scan, plan = scan_and_plan(request, previous_plan(spec), staging, pool, progress)
         # In workers, as when they were written: a sum by several threads has other last digits.
-        parts = pool.run(partial(_outcomes, cache.absolute(), spec, request.front_end), plan.shards)
-        outcomes = {row.clip.id: row for part in parts for row in part}
-    whole: list[IndexRow] = [row if isinstance(row, Rejected) else outcomes[row.clip.id] for row in rows]
-    index = index_bytes(whole)
-    if hashlib.sha256(index).hexdigest() != spec.index_sha256:  # of a version that measured nothing?
-        index = index_bytes([replace(row, quality=None) for row in whole])
-    if hashlib.sha256(index).hexdigest() != spec.index_sha256:
-        found = "cannot be made again to the same bytes: the corpus or a shard has changed"
-        where = str(cache / spec.index_file)
-        raise LockstepError(where, found=found, fix=build_command(cache, fresh=True), exit_code=1)
-    atomic_files.write(cache / spec.index_file, index)
+        tasks = (
+            _Shard(number=number, place=shard.place, file=shard.file, clips=scan.ledger.spots(shard.clips))
+            for number, shard in enumerate(plan.shards)
+        )
+        recover = partial(_recover_rows, staging.parts, cache.absolute(), spec, request.front_end)
+        rows = dict(pool.run(recover, tasks))
+        index = staging.parts / INDEX_FILE
+        for measured in (True, False):  # one of a version that measured nothing?
+            shards = {file: replace(one, measured=one.measured and measured) for file, one in rows.items()}
+            write_index(index, plan, scan.ledger, shards, scan.used, None)
+            if file_sha256(index) == spec.index_sha256:
+                break
+        else:
+            found = "cannot be made again to the same bytes: the corpus or a shard has changed"
+            where = str(cache / spec.index_file)
+            raise LockstepError(where, found=found, fix=build_command(cache, fresh=True), exit_code=1)
+        atomic_files.sync_file(index)
+        atomic_files.move(index, cache / spec.index_file)
 
 
-def _outcomes(cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: ShardPlan) -> list[IndexRow]:
+@dataclass(frozen=True, kw_only=True)
+class _Shard:
+    """A shard whose rows are to be found out again."""
+
+    number: int
+    place: Place
+    file: str
+    clips: Spots
+
+
+def _recover_rows(
+    parts: Path, cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: _Shard
+) -> tuple[str, ShardRows]:
+    rows, path = _outcomes(parts, cache, spec, front_end, shard), part_path(parts, FINISHED_PARTS, shard.number)
+    write_part(path, rows)
+    found = outcomes(rows)
+    return shard.file, ShardRows(path=path, rejected=len(found["rejected"]) > 0, measured=found["measured"])
+
+
+def _outcomes(parts: Path, cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: _Shard) -> list[IndexRow]:
     check_visible(cache)
-    rows = list[IndexRow]()
-    path = cache / shard_places(spec).get(shard.place, shard.file)
-    records = dict(_read_records(path, spec, shard.place.bucket))
-    ordered = sorted((row for row in shard.clips if row.clip.id in records), key=lambda row: reading_order(row.clip))
+    place, clips, rows = shard.place, take_scanned(parts, shard.clips), list[IndexRow]()
+    path = cache / shard_places(spec).get(place, shard.file)
+    records = dict(_read_records(path, spec, place.bucket))
+    ordered = sorted((row for row in clips if row.clip.id in records), key=lambda row: reading_order(row.clip))
     digests = {row.clip.id: file_digest(row.clip, front_end) for row in ordered}
     measured = measure_clips(front_end, list(enumerate(ordered)))
     qualities = {ordered[number].clip.id: quality for number, quality in measured}
     mels = StoredMels(mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
-    for row in shard.clips:
+    for row in clips:
         name = row.clip.id
         if name in records:
             position, digest, record = records[name]
             sums = mel_sums(record.mel[: record.mel_length])
             written = Written(position, digest, digests[name], *sums)
-            rows.append(written_row(row, shard.place, written, qualities[name]))
+            rows.append(written_row(row, place, written, qualities[name]))
             continue
         try:
             mel_of(row, None, mels, front_end)
         except AudioProblem as problem:
-            rows.append(written_row(row, shard.place, Rejection(problem.reason, problem.detail), None))
+            rows.append(written_row(row, place, Rejection(problem.reason, problem.detail), None))
         else:
             found = f"no record of {name}"
             raise LockstepError(str(path), found=found, fix=build_command(cache, fresh=True), exit_code=1)

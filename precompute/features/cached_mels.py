@@ -2,12 +2,14 @@
 
 import os
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from xtts.shared.cache.clip_index import Written
+from xtts.precompute.features.row_parts import EARLIER_PARTS, Spots, take_rows
+from xtts.shared.cache.clip_index import Kept, Place, Written
 from xtts.shared.cache.records import FRAME_BYTES, CorruptRecord, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
 
@@ -18,6 +20,27 @@ class StoredMel:
 
     path: Path
     written: Written
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredClips:
+    """Of the clips of a task those whose mels an earlier cache holds."""
+
+    places: np.ndarray
+    """Places in the task."""
+    spots: Spots
+    """Their rows of that cache, in the parts of earlier builds."""
+    files: Mapping[Place, Path]
+    """Its shards that hold them."""
+
+    def read(self, parts: Path) -> dict[int, StoredMel]:
+        """Where the mel lies, by place."""
+        rows = take_rows(parts, EARLIER_PARTS, self.spots)
+        return {
+            place: StoredMel(path=self.files[row.place], written=row.written)
+            for place, row in zip(self.places.tolist(), rows, strict=True)
+            if isinstance(row, Kept)
+        }
 
 
 _LARGEST_RECORD_BYTES = 1 << 30

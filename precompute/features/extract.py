@@ -2,9 +2,10 @@
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,17 +13,19 @@ from xtts.precompute.archives.parquet_rows import is_row, release_pages
 from xtts.precompute.corpus.clip_audio import ClipAudio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.features.audio_names import audio_name
-from xtts.precompute.features.cached_mels import StoredMel, StoredMels
+from xtts.precompute.features.cached_mels import StoredClips, StoredMel, StoredMels
 from xtts.precompute.features.canary import prove_canary
-from xtts.precompute.features.fetch import Fetched
+from xtts.precompute.features.clip_columns import reason_number
+from xtts.precompute.features.fetch import Fetched, FetchedClips
 from xtts.precompute.features.finished_shard import Finished, sidecar_of, write_sidecar, written_row
+from xtts.precompute.features.row_parts import Spots, take_scanned
 from xtts.precompute.features.scan import Scanned, check_unchanged
 from xtts.precompute.workers.parts import new_part
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.clip_index import Audio, Clip, IndexRow, Place, Rejection, Written
+from xtts.shared.cache.clip_index import Audio, Clip, IndexRow, Kept, Place, Rejected, Rejection, Written
 from xtts.shared.cache.file_names import with_digest
 from xtts.shared.cache.records import FRAME_BYTES, Record, frame
 from xtts.shared.errors import LockstepError
@@ -44,12 +47,14 @@ class ShardTask:
     """Digest of all that decides the shard's bytes besides its clips."""
     place: Place
     shape: Shape
-    clips: list[Scanned]
+    clips: Spots
+    """Of the scanned parts in `parts`."""
+    parts: Path
     speakers: Mapping[str, int]
     """Named speakers of the clips, and their ids; a clip without one has id 0."""
-    stored: Mapping[str, StoredMel]
+    stored: StoredClips
     """Clips whose mel an earlier cache holds."""
-    fetched: Mapping[str, Fetched]
+    fetched: FetchedClips
     """Clips whose audio was copied before."""
     sync: bool
     """Sync what is written: nobody else can where workers are on other machines."""
@@ -63,8 +68,12 @@ class ShardResult:
     path: Path
     bytes: int
     sha256: str
-    bytes_with_mels: int = 0
-    """Where records name audio: bytes with their mels."""
+    rejected: np.ndarray
+    """Places in the task of the clips that turned out to be of no use."""
+    reasons: np.ndarray
+    """Why, as in `ClipColumns.reason`."""
+    measured: bool
+    """Every other clip has its quality in the sidecar."""
 
 
 def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
@@ -73,13 +82,15 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
     A `LockstepError` where the folder of `task.path` is not there.
     """
     path, digest, records, rows, with_mels = new_part(task.path), hashlib.sha256(), 0, list[IndexRow](), 0
-    if len(task.stored) < len(task.clips) and not front_end.index_only:
+    if len(task.stored.places) < len(task.clips[0]) and not front_end.index_only:
         prove_canary(front_end)
     mels = StoredMels(mel_dtype=front_end.mel_dtype, mel_channels=front_end.profile.mel_channels)
+    clips, stored, fetched = take_scanned(task.parts, task.clips), task.stored.read(task.parts), task.fetched.by_place()
     with path.open("wb") as out:
-        for row in task.clips:
+        for place, row in enumerate(clips):
             try:
-                record, audio_sha256, sums, quality = _features(row, task, mels, front_end)
+                known = stored.get(place), fetched.get(place)
+                record, audio_sha256, sums, quality = _features(row, task, mels, front_end, *known)
             except AudioProblem as problem:
                 rows.append(row.rejected(Rejection(problem.reason, problem.detail), task.place))
                 continue
@@ -95,23 +106,33 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
         size = out.tell()
     done = Finished(
         file=with_digest(task.file, digest.hexdigest()), settings=task.settings, records=records, bytes=size,
-        sha256=digest.hexdigest(), rows=rows, bytes_with_mels=with_mels,
+        sha256=digest.hexdigest(), bytes_with_mels=with_mels,
     )  # fmt: skip
-    write_sidecar(path, done)
+    write_sidecar(path, done, rows)
     for file in (path, sidecar_of(path)) if task.sync else ():
         atomic_files.sync_file(file)
-    return ShardResult(file=task.file, path=path, bytes=size, sha256=done.sha256)
+    return ShardResult(file=task.file, path=path, bytes=size, sha256=done.sha256, **outcomes(rows))
+
+
+def outcomes(rows: Sequence[IndexRow]) -> dict[str, Any]:
+    """`rejected`, `reasons` and `measured` of a `ShardResult`."""
+    found = [(place, row.rejection.reason) for place, row in enumerate(rows) if isinstance(row, Rejected)]
+    return {
+        "rejected": np.array([place for place, _ in found], np.int32),
+        "reasons": np.array([reason_number(reason) for _, reason in found], np.uint8),
+        "measured": all(row.quality is not None for row in rows if isinstance(row, Kept)),
+    }
 
 
 def _features(
-    row: Scanned, task: ShardTask, mels: StoredMels, front_end: FrontEnd
-) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:
+    row: Scanned, task: ShardTask, mels: StoredMels, front_end: FrontEnd, stored: StoredMel | None,
+    fetched: Fetched | None,
+) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:  # fmt: skip
     """The record of a clip, and the rest of what `mel_of` gives; where records name audio, nothing is decoded."""
     if front_end.index_only:
         audio, none = audio_name(row, front_end), np.empty((0, front_end.profile.mel_channels), front_end.mel_dtype)
         record = _record(row.clip, none, task, front_end)
         return replace(record, mel=none, mel_length=row.audio.mel_length, audio=audio), "", (0.0, 0.0), None
-    stored, fetched = task.stored.get(row.clip.id), task.fetched.get(row.clip.id)
     mel, audio_sha256, sums, quality = mel_of(row, stored, mels, front_end, fetched)
     return _record(row.clip, mel, task, front_end), audio_sha256, sums, quality
 
@@ -140,10 +161,10 @@ def read_mel(row: Scanned, front_end: FrontEnd, fetched: Fetched | None = None) 
     return extract_mel(front_end.samples(audio.recording), row.audio, front_end), audio
 
 
-def sums_of_clips(front_end: FrontEnd, rows: list[Scanned]) -> dict[str, Sums]:
+def sums_of_clips(front_end: FrontEnd, parts: Path, clips: Spots) -> dict[str, Sums]:
     """`Sums` of some clips by id (runs in a worker); a `LockstepError` for audio that cannot be decoded."""
     found = dict[str, Sums]()
-    for row in rows:
+    for row in take_scanned(parts, clips):
         try:
             mel, audio = read_mel(row, front_end)
         except AudioProblem as problem:

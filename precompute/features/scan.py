@@ -1,12 +1,11 @@
 """The first pass: what can be known of every clip from its file header and its text alone."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import groupby
 from socket import gethostname
-from typing import TypeVar
 
-from xtts.precompute.archives.parquet_rows import group_of, is_row, release_pages
+from xtts.precompute.archives.parquet_rows import group_of, is_row
 from xtts.precompute.corpus.clip_audio import audio_digest, audio_header, find_audio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.shared.audio.decode import AudioProblem
@@ -54,16 +53,14 @@ class Scanned:
         )
 
 
-_CHUNK = 64
 _MISSING = Rejection("missing audio", "no such file, or not a regular one")
 ScannedRow = Scanned | Rejected
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Findings:
-    """What reading a clip's text and audio found out; all that a worker sends back."""
+    """What reading a clip's text and audio found out."""
 
-    number: int
     file: AudioFile | None
     tokens: TokenCount
     audio: Audio | Rejection
@@ -122,18 +119,20 @@ def _cached_audio(cached: IndexRow) -> Audio | Rejection:
     return cached.audio if isinstance(cached, Kept) else cached.audio or cached.rejection
 
 
-Job = TypeVar("Job")
-ScanJob = tuple[int, Found, IndexRow | None]
-"""A numbered clip, and what an earlier build with these audio settings knows of it."""
-
-
-def in_chunks(jobs: Iterable[Job], front_end: FrontEnd, clip_of: Callable[[Job], Clip]) -> Iterator[list[Job]]:
-    """A handful each; those in a row group of a Parquet file together, since they have to be read one by one."""
-    for group, members in groupby(jobs, key=lambda job: row_group(clip_of(job), front_end)):
-        if group is not None:
-            yield list(members)
-        else:
-            yield from iter(lambda rest=members: list(islice(rest, _CHUNK)), [])  # type: ignore[misc]
+def in_chunks(clips: Iterable[Clip], front_end: FrontEnd, size: int) -> Iterator[list[Clip]]:
+    """About `size` each; those in a row group of a Parquet file together, since they have to be read one by one."""
+    chunk = list[Clip]()
+    for group, members in groupby(clips, key=lambda clip: row_group(clip, front_end)):
+        for clip in members:
+            chunk.append(clip)
+            if group is None and len(chunk) >= size:
+                yield chunk
+                chunk = []
+        if len(chunk) >= size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
 
 
 def row_group(clip: Clip, front_end: FrontEnd) -> tuple[str, int] | None:
@@ -141,25 +140,15 @@ def row_group(clip: Clip, front_end: FrontEnd) -> tuple[str, int] | None:
     return (str(front_end.path(clip)), group_of(front_end.path(clip), clip)) if is_row(clip) else None
 
 
-def scan_clips(front_end: FrontEnd, clips: Iterable[ScanJob]) -> list[Findings]:
-    """Scan a handful of clips (runs in a worker, which would wait 0.2 s for what `survey` imports)."""
-    findings, is_of_rows = list[Findings](), False
-    for number, found, cached in clips:
-        findings.append(_scan_clip(number, found, cached, front_end))
-        is_of_rows = is_of_rows or is_row(found.clip)
-    if is_of_rows:
-        release_pages()
-    return findings
-
-
-def _scan_clip(number: int, found: Found, cached: IndexRow | None, front_end: FrontEnd) -> Findings:
+def scan_clip(found: Found, cached: IndexRow | None, front_end: FrontEnd) -> Findings:
+    """Read a clip's text and header; `cached` is what an earlier build with these audio settings knows of it."""
     encoded = front_end.encode(found.clip)
     tokens = TokenCount(len(encoded.ids), encoded.unknown)
     if cached is not None and not same_file(found, cached):
         found = _with_digest(found, cached, front_end)
     same = cached if cached is not None and same_file(found, cached) else None
     audio = _cached_audio(same) if same else _scan_audio(found, front_end)
-    return Findings(number=number, file=found.file, tokens=tokens, audio=audio)
+    return Findings(file=found.file, tokens=tokens, audio=audio)
 
 
 def _with_digest(found: Found, cached: IndexRow, front_end: FrontEnd) -> Found:

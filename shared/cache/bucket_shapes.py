@@ -17,18 +17,24 @@ class Shape:
     frames: int
 
 
+Lengths = Sequence[int] | np.ndarray
+"""One a clip."""
+
+
 def round_up(length: int) -> int:
     """Round up to a multiple of `STEP`, never to 0."""
     return max(STEP, -(-length // STEP) * STEP)
 
 
-def best_padded_lengths(frames: Sequence[int], buckets: int) -> list[int]:
+def best_padded_lengths(frames: Lengths, buckets: int) -> list[int]:
     """At most `buckets` padded lengths that hold all lengths with the fewest stored frames (dynamic programming).
 
     frames: the clips' lengths. The last one covers the longest clip; fewer distinct lengths than `buckets`
     give fewer buckets.
     """
-    padded_lengths, counts = np.unique([round_up(length) for length in frames], return_counts=True)
+    lengths, clips = np.unique(np.asarray(frames), return_counts=True)
+    padded_lengths, firsts = np.unique([round_up(length) for length in lengths.tolist()], return_index=True)
+    counts = np.add.reduceat(clips, firsts)
     before = np.concatenate([[0], np.cumsum(counts)])  # clips below candidate j
     # stored[j]: fewest frames that hold the first j candidates with the buckets used so far
     stored = before * np.concatenate([[0], padded_lengths])
@@ -47,22 +53,26 @@ def best_padded_lengths(frames: Sequence[int], buckets: int) -> list[int]:
     return [int(padded_lengths[end - 1]) for end in reversed(ends) if end > 0]
 
 
-def choose_shapes(lengths: Sequence[tuple[int, int]], buckets: int) -> list[Shape]:
-    """The shapes for clips of (tokens, frames): best padded lengths, and the longest text of each rounded up."""
-    padded_lengths = best_padded_lengths([frames for _, frames in lengths], buckets)
-    longest = [0] * len(padded_lengths)
-    for tokens, frames in lengths:
-        at = int(np.searchsorted(padded_lengths, frames))
-        longest[at] = max(longest[at], tokens)
-    return [Shape(tokens=round_up(top), frames=frames) for top, frames in zip(longest, padded_lengths, strict=True)]
+def choose_shapes(tokens: Lengths, frames: Lengths, buckets: int) -> list[Shape]:
+    """The shapes for clips of so many tokens and frames: best padded lengths, the longest text of each rounded up."""
+    padded_lengths = best_padded_lengths(frames, buckets)
+    longest = np.zeros(len(padded_lengths), np.int64)
+    np.maximum.at(longest, np.searchsorted(padded_lengths, frames), tokens)
+    return [
+        Shape(tokens=round_up(int(top)), frames=length) for top, length in zip(longest, padded_lengths, strict=True)
+    ]
 
 
-def fitting_bucket(shapes: Sequence[Shape], tokens: int, frames: int) -> int | None:
-    """The first (lowest) shape that holds a clip, or None."""
-    return next((i for i, shape in enumerate(shapes) if frames <= shape.frames and tokens <= shape.tokens), None)
+def fitting_buckets(shapes: Sequence[Shape], tokens: Lengths, frames: Lengths) -> np.ndarray:
+    """int16[N]: number of the first (lowest) shape that holds each clip, -1 for none."""
+    tokens, frames = np.asarray(tokens), np.asarray(frames)
+    found = np.full(len(frames), -1, np.int16)
+    for number in reversed(range(len(shapes))):
+        found[(frames <= shapes[number].frames) & (tokens <= shapes[number].tokens)] = number
+    return found
 
 
-def padding_efficiency(frames: Sequence[int], padded_lengths: Sequence[int]) -> float:
+def padding_efficiency(frames: Lengths, padded_lengths: Sequence[int]) -> float:
     """Useful frames / stored frames when every clip is padded to the shortest padded length that holds it."""
     held = np.asarray(padded_lengths)[np.searchsorted(padded_lengths, frames)]
     return float(np.sum(frames) / np.sum(held))

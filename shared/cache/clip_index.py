@@ -5,16 +5,16 @@ tokens, the audio, the place, the record. A later row refers to the earlier fact
 """
 
 import hashlib
-import io
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.index_file import readable_index
 
-KEPT, REJECTED = "kept", "rejected"
+KEPT, REJECTED, UNDECIDED = "kept", "rejected", "undecided"
+"""What `status` may be; the last one of a row that a build is at work on, never in an index."""
 DUPLICATE, NO_LETTERS, UNNORMALISED = "duplicate id", "no known letters", "no normalised column"
 REASONS = (
     "missing audio", "unreadable audio", "empty audio", "empty text", NO_LETTERS, "too long text", "too long audio",
@@ -22,17 +22,17 @@ REASONS = (
     "too quiet", "too noisy", "clipped", "too much silence",
 )  # fmt: skip
 """The closed list of why a clip is rejected."""
-_GROUP_ROWS = 2**16
 _READ_ROWS = 2**12  # the values of all columns of so many rows are held twice for a moment
-_QUALITIES = tuple(fact.name for fact in fields(SignalQuality))
+QUALITIES = tuple(fact.name for fact in fields(SignalQuality))
+"""Columns of what was measured."""
 _COLUMNS = (
     "id", "speaker", "text", "status", "reason", "notes", "detail", "left_out", "split", "bucket", "shard", "position",
     "token_length", "mel_length", "seconds", "source", "source_bytes", "source_mtime_ns", "audio_sha256",
-    "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language", *_QUALITIES,
+    "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language", *QUALITIES,
     "member", "start", "duration", "corpus",
 )  # fmt: skip
 _WHERE_USED = ("language", "member", "start", "duration", "corpus")
-_OPTIONAL = frozenset((*_WHERE_USED, *_QUALITIES))
+OPTIONAL_COLUMNS = frozenset((*_WHERE_USED, *QUALITIES))
 """Columns that an index does not have if they would say nothing."""
 _OF_ANY_ROW = frozenset(
     ("id", "speaker", "text", "status", "notes", "detail", "left_out", "language", "member", "corpus")
@@ -183,16 +183,31 @@ _FACTS = {
 """Where two have a column of one name, the later one says what it holds."""
 
 
-def notes_of(row: IndexRow) -> str:
+class _Row(Protocol):
+    """What every row of a ledger has, finished or not."""
+
+    @property
+    def clip(self) -> Clip: ...
+    @property
+    def audio(self) -> Audio | None: ...
+    @property
+    def quality(self) -> SignalQuality | None: ...
+
+
+Row = TypeVar("Row")
+
+
+def notes_of(row: _Row) -> str:
     """What is to be known of a clip's text and audio, joined by semicolons."""
     notes = "" if row.clip.normalised else UNNORMALISED, row.audio.notes if row.audio else ""
     return "; ".join(filter(None, notes))
 
 
-def to_columns(rows: Sequence[IndexRow]) -> dict[str, list[Any]]:
+def to_columns(rows: Sequence[_Row]) -> dict[str, list[Any]]:
     """The values of the columns of `index.parquet`."""
+    status = {Kept: KEPT, Rejected: REJECTED}
     columns: dict[str, list[Any]] = {
-        "status": [KEPT if isinstance(row, Kept) else REJECTED for row in rows],
+        "status": [status.get(type(row), UNDECIDED) for row in rows],
         "text_sha256": [row.clip.text_sha256 for row in rows],
     }
     for name, kind in _FACTS.items():
@@ -206,16 +221,21 @@ def to_columns(rows: Sequence[IndexRow]) -> dict[str, list[Any]]:
 
 def from_columns(columns: Mapping[str, Sequence[Any]]) -> list[IndexRow]:
     """The rows of these columns; a `ValueError` when a row lacks what its status says."""
+    return rows_from_columns(columns, finished_row)
+
+
+def rows_from_columns(columns: Mapping[str, Sequence[Any]], make: Callable[..., Row]) -> list[Row]:
+    """What `make` makes of the status and the facts of each row, as `finished_row` takes them."""
     columns = {
         **columns,
         "normalised": [not notes.startswith(UNNORMALISED) for notes in columns["notes"]],
         "notes": [notes.removeprefix(UNNORMALISED).removeprefix("; ") for notes in columns["notes"]],
         "duplicate": [reason == DUPLICATE for reason in columns["reason"]],
     }
-    for name in _OPTIONAL:
+    for name in OPTIONAL_COLUMNS:
         columns.setdefault(name, ["" if name in _OF_ANY_ROW else None] * len(columns["id"]))
     facts = {name: _facts(kind, columns) for name, kind in _FACTS.items()}
-    return [_row(*values) for values in zip(columns["status"], *facts.values(), strict=True)]
+    return [make(*values) for values in zip(columns["status"], *facts.values(), strict=True)]
 
 
 def _facts(kind: Any, columns: Mapping[str, Sequence[Any]]) -> list[Any]:  # noqa: ANN401 - one of `_FACTS`
@@ -225,7 +245,8 @@ def _facts(kind: Any, columns: Mapping[str, Sequence[Any]]) -> list[Any]:  # noq
     return [None if None in row[:needed] else kind(*row) for row in values]
 
 
-def _row(status: str, *facts: Any) -> IndexRow:  # noqa: ANN401 - in the order of `_FACTS`
+def finished_row(status: str, *facts: Any) -> IndexRow:  # noqa: ANN401 - in the order of `_FACTS`
+    """A row of an index; a `ValueError` when it lacks what its status says."""
     place, clip, file, tokens, audio, rejection, written, quality = facts
     if status == KEPT and clip and file and tokens and audio and place and written:
         return Kept(clip=clip, file=file, tokens=tokens, audio=audio, place=place, written=written, quality=quality)
@@ -237,41 +258,31 @@ def _row(status: str, *facts: Any) -> IndexRow:  # noqa: ANN401 - in the order o
 
 
 def index_schema(optional: Collection[str]) -> Any:  # noqa: ANN401 - pyarrow ships no types
-    """All columns, of `_OPTIONAL` those in `optional`."""
+    """All columns, of `OPTIONAL_COLUMNS` those in `optional`."""
     import pyarrow as pa
 
     kinds: dict[Any, Any] = {int: pa.int64(), float: pa.float64(), float | None: pa.float64()}
     types = {fact.name: kinds.get(fact.type) for kind in _FACTS.values() for fact in fields(kind)}
-    types |= dict.fromkeys(_QUALITIES, pa.float32())
+    types |= dict.fromkeys(QUALITIES, pa.float32())
     return pa.schema(
         pa.field(name, types.get(name) or pa.string(), nullable=name not in _OF_ANY_ROW)
         for name in _COLUMNS
-        if name not in _OPTIONAL or name in optional
+        if name not in OPTIONAL_COLUMNS or name in optional
     )
 
 
-def _said(rows: Sequence[IndexRow]) -> set[str]:
-    """Optional columns that say something: facts that a clip has; quality where all kept clips were measured.
+def columns_used(rows: Iterable[_Row]) -> set[str]:
+    """Optional columns, but those of quality, in which these rows say something."""
+    clips = [row.clip for row in rows]
+    return {name for name in _WHERE_USED if any(getattr(clip, name) not in ("", None) for clip in clips)}
+
+
+def optional_columns(used: Collection[str], *, measured: bool) -> set[str]:
+    """The optional columns of an index; those of quality where all kept clips were measured.
 
     Not where only some were, since a repair could not tell which.
     """
-    of_clips = {name for name in _WHERE_USED if any(getattr(row.clip, name) not in ("", None) for row in rows)}
-    measured = all(row.quality is not None for row in rows if isinstance(row, Kept))
-    return of_clips | set(_QUALITIES if measured else ())
-
-
-def index_bytes(rows: Sequence[IndexRow]) -> bytes:
-    """The bytes of `index.parquet`; equal rows give equal bytes."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    # In groups and by columns: dicts or arrays of all rows would be the largest allocation of a build.
-    sink, schema = io.BytesIO(), index_schema(_said(rows))
-    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
-        for start in range(0, len(rows), _GROUP_ROWS):
-            columns = to_columns(rows[start : start + _GROUP_ROWS])
-            writer.write_table(pa.table({name: columns[name] for name in schema.names}, schema))
-    return sink.getvalue()
+    return {*used, *(QUALITIES if measured else ())}
 
 
 def read_index(path: Path) -> list[IndexRow]:

@@ -76,6 +76,13 @@ class LetterCounts:
             self.left_out[character] += small.count(character) or composed(small).count(character) or 1
         self._keep_examples(clip_id, noted | seen | letters.keys())
 
+    def merge(self, other: "LetterCounts") -> None:
+        """Add the counts over other clips of the same language."""
+        for mine, its in ((self.letters, other.letters), (self.left_out, other.left_out), (self.folded, other.folded)):
+            mine.update(its)
+        for character, clip_id in other.examples.items():
+            self._keep_examples(clip_id, [character])
+
     def _keep_examples(self, clip_id: str, characters: Iterable[str]) -> None:
         for character in characters:
             self.examples[character] = min(clip_id, self.examples.get(character, clip_id))
@@ -115,6 +122,14 @@ def count_letters(texts: Iterable[tuple[str, str, str, str]], language: str) -> 
         if code not in counts:
             counts[code] = LetterCounts(code)
         counts[code].add(clip_id, text, left_out)
+    return [counts[code] for code in sorted(counts)]
+
+
+def merge_counts(parts: Iterable[Iterable[LetterCounts]]) -> list[LetterCounts]:
+    """The counts of each language over all parts, by code."""
+    counts = dict[str, LetterCounts]()
+    for one in (one for part in parts for one in part):
+        counts.setdefault(one.language, LetterCounts(one.language)).merge(one)
     return [counts[code] for code in sorted(counts)]
 
 

@@ -202,9 +202,9 @@ def test_a_second_builder_is_refused(corpus, tiny_config, tmp_path):
 
 
 def test_a_clip_that_changes_meanwhile_is_noticed(corpus, tiny_config, tmp_path, monkeypatch):
-    def plan_and_touch(rows, config, previous):
+    def plan_and_touch(columns, config, previous):
         os.utime(corpus / "wavs" / "tone-0003.wav", ns=(1, 1))
-        return plan_cache(rows, config, previous)
+        return plan_cache(columns, config, previous)
 
     from xtts.precompute.build.shard_plan import plan_cache
 

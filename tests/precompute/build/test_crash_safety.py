@@ -77,7 +77,7 @@ def workers_of(cache: Path) -> list[int]:
 def test_a_signal_ends_the_build_and_says_how_to_continue(corpus, whole, tmp_path, number):
     cache = tmp_path / "cache"
     process = start(corpus, cache, 1)
-    wait_for(lambda: any((cache / ".building").glob("*/bucket-*/*.json")))
+    wait_for(lambda: any((cache / ".building").glob("*/bucket-*/*.arrow")))
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 128 + number
@@ -95,7 +95,7 @@ def test_a_signal_ends_the_build_and_says_how_to_continue(corpus, whole, tmp_pat
 def test_a_killed_builder_leaves_no_lock_and_no_worker(corpus, tmp_path):
     cache = tmp_path / "cache"
     process = start(corpus, cache, 2)
-    wait_for(lambda: any((cache / ".building").glob("*/bucket-*/*.json")))
+    wait_for(lambda: any((cache / ".building").glob("*/bucket-*/*.arrow")))
     process.send_signal(signal.SIGSTOP)
     refused = start(corpus, cache, 1)
     assert "another process is at work in this folder" in refused.communicate(timeout=30)[1]

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,7 @@ from cache_files import index_path
 
 from xtts.precompute.build.build_cache import BuildReport, build_cache, explain_build
 from xtts.precompute.build.build_request import make_request
-from xtts.precompute.build.staging import load_prior
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.corpus.listing import read_corpus
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec, spec_bytes
 from xtts.shared.cache.clip_index import read_index
@@ -130,7 +127,7 @@ def test_touched_files_are_known_by_their_digest(place):
     assert report.written_shards == 0
     assert shards(place / "cache") == before
     assert {row.file.source_mtime_ns for row in read_index(index_path(place / "cache"))} == {10**18}
-    assert build(place, config())[1].stages == {"scan": 0, "features": 0}
+    assert build(place, config())[1].stages == {"scan": 150, "features": 0}
 
 
 @pytest.mark.parametrize(
@@ -223,15 +220,5 @@ def test_a_setting_that_is_newer_than_the_cache_counts_as_its_default(place):
     (place / "cache" / "cache.json").write_bytes(spec_bytes(older))
     report, progress = build(place, config())
     assert report.written_shards == 0
-    assert progress.stages == {"scan": 0, "features": 0}
+    assert progress.stages == {"scan": 150, "features": 0}
     assert load_spec(place / "cache") == spec
-
-
-def test_rows_of_an_earlier_build_refer_to_the_clips_of_the_corpus(tiny_corpus, tiny_cache):
-    """A rerun over a thousand hours would otherwise hold every transcript twice."""
-    corpus = read_corpus(tiny_corpus)
-    changed = [replace(corpus.clips[0], text="other words"), *corpus.clips[1:]]
-    rows = load_prior(tiny_cache, changed).rows
-    assert len(rows) == 24
-    assert [row.clip is clip for row, clip in zip(rows, changed, strict=True)] == [False] + 23 * [True]
-    assert rows == read_index(index_path(tiny_cache))

@@ -17,7 +17,8 @@ from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.cli import main
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.clip_index import Kept, Rejected, index_bytes, read_index
+from xtts.shared.cache.clip_index import Kept, Rejected, read_index
+from xtts.shared.cache.index_writer import index_bytes
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 

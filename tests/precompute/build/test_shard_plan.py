@@ -1,16 +1,16 @@
+import random
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from slow_plan import slow_plan
 
-from xtts.precompute.build.shard_plan import (
-    PreviousPlan,
-    apply_filters,
-    check_limits,
-    clip_digest,
-    plan_cache,
-    validation_ids,
-)
+from xtts.precompute.build import shard_plan
+from xtts.precompute.build.shard_plan import Plan, PreviousPlan, check_limits, held_out
+from xtts.precompute.features.clip_columns import ColumnsInParts, columns_of, digest_columns
+from xtts.precompute.features.filters import apply_filters
 from xtts.precompute.features.scan import Scanned
 from xtts.shared.cache.bucket_shapes import Shape
 from xtts.shared.cache.cache_spec import (
@@ -41,13 +41,23 @@ def rows(count: int) -> list[Scanned]:
     return [row(f"clip-{i}", 10 + i % 30, 60 + (i * 37) % 500) for i in range(count)]
 
 
-def places(plan) -> dict[str, tuple]:
-    return {row.clip.id: (shard.file, position) for shard in plan.shards for position, row in enumerate(shard.clips)}
+def plan_cache(clips: Sequence[Scanned], settings: Config, previous: PreviousPlan | None) -> Plan:
+    return shard_plan.plan_cache(columns_of(clips, settings.split.seed), settings, previous)
+
+
+def members(plan: Plan, clips: Sequence[Scanned]) -> dict[str, list[str]]:
+    """File of each shard to the ids of its clips in order."""
+    return {shard.file: [clips[number].clip.id for number in shard.clips] for shard in plan.shards}
+
+
+def places(plan: Plan, clips: Sequence[Scanned]) -> dict[str, tuple]:
+    return {name: (file, at) for file, names in members(plan, clips).items() for at, name in enumerate(names)}
 
 
 def test_every_clip_has_one_place_and_fits_it():
-    plan = plan_cache(rows(500), config(), None)
-    placed = [(shard, row) for shard in plan.shards for row in shard.clips]
+    clips = rows(500)
+    plan = plan_cache(clips, config(), None)
+    placed = [(shard, clips[number]) for shard in plan.shards for number in shard.clips]
     assert sorted(row.clip.id for _, row in placed) == sorted(f"clip-{i}" for i in range(500))
     for shard, clip in placed:
         shape = plan.shapes[shard.place.bucket]
@@ -56,13 +66,15 @@ def test_every_clip_has_one_place_and_fits_it():
 
 
 def test_arrival_order_does_not_matter():
-    assert places(plan_cache(rows(300), config(), None)) == places(plan_cache(rows(300)[::-1], config(), None))
+    clips, others = rows(300), rows(300)[::-1]
+    assert places(plan_cache(clips, config(), None), clips) == places(plan_cache(others, config(), None), others)
 
 
 def test_another_seed_gives_another_order_and_split():
     base = config()
     other = base.model_copy(update={"split": base.split.model_copy(update={"seed": 1})})
-    assert places(plan_cache(rows(300), base, None)) != places(plan_cache(rows(300), other, None))
+    clips = rows(300)
+    assert places(plan_cache(clips, base, None), clips) != places(plan_cache(clips, other, None), clips)
 
 
 def test_one_clip_more_touches_one_shard():
@@ -70,30 +82,69 @@ def test_one_clip_more_touches_one_shard():
     before = plan_cache(rows(800), small, None)
     counts = {(s.place.split, s.place.bucket, ""): s.shards for s in before.shards}
     previous = PreviousPlan(shapes=before.shapes, speakers=[], shard_counts=counts)
-    after = plan_cache([*rows(800), row("newcomer")], small, previous)
-    old = {shard.file: [r.clip.id for r in shard.clips] for shard in before.shards}
-    new = {shard.file: [r.clip.id for r in shard.clips] for shard in after.shards}
+    clips = [*rows(800), row("newcomer")]
+    after = plan_cache(clips, small, previous)
+    old, new = members(before, clips), members(after, clips)
     assert len(old) > 20
-    assert [file for file in new if new[file] != old.get(file)] == [places(after)["newcomer"][0]]
+    assert [file for file in new if new[file] != old.get(file)] == [places(after, clips)["newcomer"][0]]
+
+
+def digests(count: int) -> np.ndarray:
+    return digest_columns(0, [f"c{i}" for i in range(count)])[0]
 
 
 def test_about_the_asked_share_is_held_out():
-    digests = {f"c{i}": clip_digest(0, f"c{i}") for i in range(4000)}
-    held = validation_ids(digests, 0.05)
-    assert 140 <= len(held) <= 260
-    assert max(digests[i] for i in held) < min(digests[i] for i in digests if i not in held)
+    high = digests(4000)
+    held = held_out(high, 0.05)
+    assert 140 <= held.sum() <= 260
+    assert high[held].max() < high[~held].min()
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_at_least_one_and_never_all_are_held_out(count):
-    digests = {f"c{i}": clip_digest(0, f"c{i}") for i in range(count)}
-    assert len(validation_ids(digests, 1e-9)) == 1
-    assert len(validation_ids(digests, 1.0)) == count - 1
-    assert validation_ids(digests, 0.0) == set()
+    assert held_out(digests(count), 1e-9).sum() == 1
+    assert held_out(digests(count), 1.0).sum() == count - 1
+    assert not held_out(digests(count), 0.0).any()
 
 
 def test_a_single_clip_is_for_training():
-    assert validation_ids({"a": clip_digest(0, "a")}, 0.5) == set()
+    assert not held_out(digests(1), 0.5).any()
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"shards.shard_mb": 4, "split.validation_fraction": 0.03},
+        {"shards.shard_mb": 1, "split.seed": 7, "shapes.buckets": 9, "shards.mel_dtype": "float32"},
+        {"shapes.pad_to_fixed_length": False},
+    ],
+)
+def test_the_plan_is_the_one_that_row_by_row_gives(flags):
+    """Of 100,000 clips of three corpora, with and without what an earlier build decided."""
+    settings, draw = load_config("normal", flags=flags), random.Random(1)
+    clips = [random_row(number, draw) for number in range(100_000)]
+    parts = ColumnsInParts(len(clips))
+    for start in (70_000, 0, 30_000):
+        end = {0: 30_000, 30_000: 70_000, 70_000: len(clips)}[start]
+        parts.fill(start, columns_of(clips[start:end], settings.split.seed))
+    columns, previous = parts.whole(), None
+    for _ in range(2):
+        plan, slow = shard_plan.plan_cache(columns, settings, previous), slow_plan(clips, settings, previous)
+        assert (plan.shapes, plan.speakers) == (slow.shapes, slow.speakers)
+        assert members(plan, clips) == slow.members
+        assert list(members(plan, clips)) == list(slow.members)
+        counts = {(s.place.split, s.place.bucket, s.place.corpus): s.shards + s.shards // 3 for s in plan.shards}
+        previous = PreviousPlan(shapes=plan.shapes, speakers=["old", *plan.speakers[::-1]], shard_counts=counts)
+
+
+def random_row(number: int, draw: random.Random) -> Scanned | Rejected:
+    frames = draw.randint(60, 900)
+    corpus = draw.choice(["", "b", "a"])
+    clip = Clip(f"{corpus}-{number}", draw.choice(["", "zoe", "ann"]) if corpus else "", "t", "x.wav", corpus=corpus)
+    if draw.random() < 0.02:
+        return Rejected(clip=clip, rejection=Rejection("missing audio"))
+    audio = Audio(frames, 1.0, "")
+    return Scanned(clip=clip, file=AudioFile(1, 1), tokens=TokenCount(draw.randint(5, 60), ""), audio=audio)
 
 
 def test_without_fixed_lengths_there_is_one_bucket():

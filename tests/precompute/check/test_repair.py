@@ -19,7 +19,8 @@ from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.check.verify_command import VerifyRequest, run_verify
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.clip_index import from_columns, index_bytes, read_index, to_columns
+from xtts.shared.cache.clip_index import from_columns, read_index, to_columns
+from xtts.shared.cache.index_writer import index_bytes
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import LOCK_FILES
 

@@ -9,7 +9,8 @@ from cache_files import index_path, tokenizer_path
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, spec_bytes
-from xtts.shared.cache.clip_index import Kept, Place, from_columns, index_bytes, read_index, to_columns
+from xtts.shared.cache.clip_index import Kept, Place, from_columns, read_index, to_columns
+from xtts.shared.cache.index_writer import index_bytes
 from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.errors import LockstepError

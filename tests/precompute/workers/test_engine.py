@@ -11,8 +11,7 @@ import pytest
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.build.build_request import make_request
 from xtts.precompute.features.extract import ShardResult
-from xtts.precompute.features.fetch import FetchTask
-from xtts.precompute.features.scan import Found, scan_clips
+from xtts.precompute.features.scan import Found, scan_clip
 from xtts.precompute.workers.open_engine import open_engine, ray_address_of
 from xtts.precompute.workers.parts import new_part
 from xtts.precompute.workers.progress import NullProgress
@@ -94,9 +93,8 @@ def test_two_attempts_at_a_task_write_to_two_files(tmp_path):
 
 
 def test_a_machine_that_does_not_see_the_folder_of_the_build(tmp_path):
-    task = FetchTask(out=tmp_path / "elsewhere" / "audio-0", clips=[])
     with pytest.raises(LockstepError, match=r"elsewhere: not seen from .*mount it there at the same path"):
-        new_part(task.out)
+        new_part(tmp_path / "elsewhere" / "audio-0")
 
 
 def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_path):
@@ -107,7 +105,7 @@ def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_pa
     seen_elsewhere = Found(clip, AudioFile(1000, 1))
     unmounted = type(request.front_end)(**{**vars(request.front_end), "roots": {clip.corpus: tmp_path / "corpus"}})
     with pytest.raises(LockstepError, match=r"tone-0000\.wav: gone, or not seen from "):
-        scan_clips(unmounted, [(0, seen_elsewhere, None)])
+        scan_clip(seen_elsewhere, None, unmounted)
 
 
 @pytest.mark.parametrize(
@@ -137,13 +135,13 @@ def test_a_worker_on_another_machine_syncs_what_it_wrote(tiny_corpus, tiny_confi
     def run(function, tasks):
         for result in map(function, tasks):
             if isinstance(result, ShardResult):
-                unsynced.update({result.path.name, result.path.with_suffix(".json").name} - synced)
+                unsynced.update({result.path.name, result.path.with_suffix(".arrow").name} - synced)
             yield result
 
     in_process.spans_machines, in_process.run = True, run
     build_cache(tiny_corpus, tmp_path / "cache", tiny_config, workers=1, progress=NullProgress(), pool=in_process)
     assert not unsynced
-    assert any(name.endswith("shard-00000-of-00001.json") for name in synced)
+    assert any(name.endswith("shard-00000-of-00001.arrow") for name in synced)
 
 
 def test_a_machine_with_other_packages():

@@ -196,7 +196,7 @@ def start(corpus: Path, cache: Path, *options: object) -> subprocess.Popen[str]:
 def test_a_build_that_is_stopped_is_continued(cluster, corpus, whole, tmp_path, number):
     cache = tmp_path / "cache"
     process = start(corpus, cache, "--engine", "ray", "--ray-address", cluster.address)
-    wait_for(lambda: any((cache / ".building").glob("*/bucket-*/*.json")))
+    wait_for(lambda: any((cache / ".building").glob("*/bucket-*/*.arrow")))
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     if number != signal.SIGKILL:

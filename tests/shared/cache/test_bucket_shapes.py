@@ -9,7 +9,7 @@ from xtts.shared.cache.bucket_shapes import (
     Shape,
     best_padded_lengths,
     choose_shapes,
-    fitting_bucket,
+    fitting_buckets,
     padding_efficiency,
     round_up,
 )
@@ -48,16 +48,14 @@ def test_fewer_distinct_heights_than_buckets_give_fewer_buckets():
 
 
 def test_token_height_is_the_longest_text_of_the_bucket():
-    shapes = choose_shapes([(3, 10), (17, 12), (40, 90), (9, 96)], 2)
+    shapes = choose_shapes([3, 17, 40, 9], [10, 12, 90, 96], 2)
     assert shapes == [Shape(tokens=24, frames=16), Shape(tokens=40, frames=96)]
 
 
 def test_no_height_is_zero():
-    assert choose_shapes([(1, 1)], 4) == [Shape(tokens=8, frames=8)]
+    assert choose_shapes([1], [1], 4) == [Shape(tokens=8, frames=8)]
 
 
 def test_the_lowest_shape_that_holds_both_lengths_is_taken():
     shapes = [Shape(tokens=8, frames=16), Shape(tokens=24, frames=96)]
-    assert fitting_bucket(shapes, 8, 16) == 0
-    assert fitting_bucket(shapes, 9, 16) == 1
-    assert fitting_bucket(shapes, 9, 97) is None
+    assert fitting_buckets(shapes, [8, 9, 9], [16, 16, 97]).tolist() == [0, 1, -1]

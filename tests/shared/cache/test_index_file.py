@@ -4,7 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from xtts.shared.cache.clip_index import Clip, Rejected, Rejection, index_bytes, iter_index
+from xtts.shared.cache.clip_index import Clip, Rejected, Rejection, iter_index
+from xtts.shared.cache.index_writer import index_bytes
 
 
 def test_an_index_of_more_than_2_to_the_25_rows_is_read(tmp_path):

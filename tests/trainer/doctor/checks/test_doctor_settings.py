@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.build.shard_plan import plan_cache, stored_bytes
+from xtts.precompute.build.shard_plan import plan_cache
+from xtts.precompute.features.clip_columns import columns_of
 from xtts.precompute.features.scan import Scanned
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import Bucket, Shard
@@ -145,11 +146,11 @@ def ljspeech_spec(subject, ljspeech_rows):
     """LJSpeech as `--config normal` stores it, made from its lengths alone."""
     config = load_config("normal")
     scanned = [Scanned(clip=row.clip, file=row.file, tokens=row.tokens, audio=row.audio) for row in ljspeech_rows]
-    plan, buckets = plan_cache(scanned, config, None), []
+    plan, buckets = plan_cache(columns_of(scanned, config.split.seed), config, None), []
     for number, shape in enumerate(plan.shapes):
         shards = [
             Shard(
-                file=part.file, records=len(part.clips), bytes=stored_bytes(part.clips, shape, config), sha256="0" * 64,
+                file=part.file, records=len(part.clips), bytes=plan.bytes_of(part, config), sha256="0" * 64,
             )
             for part in plan.shards if (part.place.split, part.place.bucket) == ("train", number)
         ]  # fmt: skip

@@ -1,0 +1,162 @@
+"""The scan as the command runs it: clips go out in parts, with what earlier builds knew of them; columns come back."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from xtts.precompute.build.ledger import Ledger
+from xtts.precompute.corpus.clip_audio import find_audio
+from xtts.precompute.features.clip_columns import ColumnsInParts, digest_columns
+from xtts.precompute.features.earlier_rows import EarlierColumns, EarlierRows
+from xtts.precompute.features.row_parts import Spots
+from xtts.precompute.features.scan import in_chunks
+from xtts.precompute.features.scan_part import Scanner, ScanResult, ScanTask, measure_part, scan_part
+from xtts.precompute.workers.engine import Engine
+from xtts.precompute.workers.progress import Progress
+from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
+from xtts.shared.cache.clip_index import Clip
+from xtts.shared.errors import LockstepError
+from xtts.shared.text.letter_counts import LetterCounts, merge_counts
+
+_LEAST_CLIPS, _MOST_CLIPS, _ENOUGH_PARTS = 64, 4096, 512
+"""Of a part; and how many parts are enough to keep all workers busy to the end."""
+
+
+@dataclass(kw_only=True)
+class Scan:
+    """What a scan found."""
+
+    ledger: Ledger
+    """Of which `columns` are known at the end."""
+    cached: np.ndarray
+    """int32[N]: row of each clip among those of the finished cache, -1 for none."""
+    cached_same: np.ndarray
+    """uint8[N]: what of it is as it was there, as in `scan_part`."""
+    staged: np.ndarray
+    """Likewise among those of staged shards; empty where there is none."""
+    staged_same: np.ndarray
+    letters: list[LetterCounts] = field(default_factory=list)
+    """Of each language."""
+    unnormalised: int = 0
+    """Clips whose text is the raw one."""
+    used: set[str] = field(default_factory=set)
+    """Optional columns of the index in which a clip says something."""
+    groups: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    """int32[N]: row group of a Parquet file that holds the audio, -1 for none; empty where there is no such clip."""
+    average_bytes: list[int] = field(default_factory=list)
+    """Of a row's audio, for each of those."""
+    to_measure: list[tuple[int, np.ndarray]] = field(default_factory=list)
+    """Parts with the places of clips that a filter wants decoded."""
+
+
+def scan_clips(
+    scanner: Scanner, clips: Sequence[Clip], cached: EarlierColumns, staged: EarlierColumns, pool: Engine,
+    progress: Progress,
+) -> Scan:  # fmt: skip
+    """Scan, filter by header and text, and write the rows to parts; `measure` decides about what has to be decoded.
+
+    cached: what the finished cache knew, staged: what the sidecars of an interrupted build know.
+    """
+    size = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_PARTS))
+    starts = np.cumsum([0, *map(len, in_chunks(clips, scanner.front_end, size))])
+    columns = ColumnsInParts(len(clips))
+    in_cache, in_stage = (_find(clips, starts, earlier, scanner.config.split.seed) for earlier in (cached, staged))
+    scan = Scan(
+        cached=in_cache, cached_same=np.zeros(len(in_cache), np.uint8),
+        staged=in_stage, staged_same=np.zeros(len(in_stage), np.uint8),
+        ledger=Ledger(folder=scanner.folder, starts=starts, columns=columns.whole()),
+    )  # fmt: skip
+    progress.start("scan", len(clips), 0.0)
+    groups = dict[tuple[str, int], int]()
+    for result in pool.run(partial(scan_part, scanner), _tasks(clips, scan, cached, staged)):
+        if pool.spans_machines:
+            _check_missing(result)
+        start = int(starts[result.number])
+        columns.fill(start, result.columns)
+        _note(scan, start, result, groups)
+        progress.advance(len(result.columns), 0.0)
+    scan.ledger = Ledger(folder=scanner.folder, starts=starts, columns=columns.whole())
+    return scan
+
+
+def _find(clips: Sequence[Clip], starts: np.ndarray, earlier: EarlierColumns, seed: int) -> np.ndarray:
+    """int32[N]: row of each clip among those of earlier builds, -1 for none; empty where they have no rows."""
+    found = np.full(len(clips) if len(earlier) else 0, -1, np.int32)
+    if not len(earlier):
+        return found
+    rows = EarlierRows(earlier)
+    for start, end in pairwise(starts.tolist()):
+        part = clips[start:end]
+        again = np.array([clip.duplicate for clip in part], bool)
+        found[start:end] = np.where(again, -1, rows.find(*digest_columns(seed, [clip.id for clip in part])))
+    return found
+
+
+def _tasks(clips: Sequence[Clip], scan: Scan, cached: EarlierColumns, staged: EarlierColumns) -> Iterator[ScanTask]:
+    for number, (start, end) in enumerate(pairwise(scan.ledger.starts.tolist())):
+        in_cache, cached_spots = _known(scan.cached[start:end], cached)
+        in_stage, staged_spots = _known(scan.staged[start:end], staged)
+        yield ScanTask(
+            number=number, clips=list(clips[start:end]), cached=in_cache, cached_spots=cached_spots, staged=in_stage,
+            staged_spots=staged_spots,
+        )  # fmt: skip
+
+
+def _known(rows: np.ndarray, earlier: EarlierColumns) -> tuple[np.ndarray, Spots]:
+    """Places of the clips that have an earlier row, and where those rows are."""
+    places = np.flatnonzero(rows >= 0).astype(np.int32)
+    return places, earlier.spots(rows[places])
+
+
+def _note(scan: Scan, start: int, result: ScanResult, groups: dict[tuple[str, int], int]) -> None:
+    """Add what a part found; `groups` are the row groups of all parts, by number."""
+    part = slice(start, start + len(result.columns))
+    for rows, same, found in (
+        (scan.cached, scan.cached_same, result.cached), (scan.staged, scan.staged_same, result.staged),
+    ):  # fmt: skip
+        if len(rows):
+            same[part][rows[part] >= 0] = found
+    scan.letters = merge_counts([scan.letters, result.letters])
+    scan.unnormalised += result.unnormalised
+    scan.used |= result.used
+    if len(result.to_measure):
+        scan.to_measure.append((result.number, result.to_measure))
+    if len(result.group):
+        if not len(scan.groups):
+            scan.groups = np.full(len(scan.ledger.columns), -1, np.int32)
+        for group, size in result.groups.items():
+            if group not in groups:
+                groups[group] = len(groups)
+                scan.average_bytes.append(size)
+        numbers = np.array([*(groups[group] for group in result.groups), -1], np.int32)
+        scan.groups[part] = numbers[result.group]
+
+
+def _check_missing(result: ScanResult) -> None:
+    """A `LockstepError` for a file that another machine does not see: its clip must not count as one without audio."""
+    for path in result.missing:
+        if find_audio(path) is not None:
+            fix = "mount the corpus there at the same path, and run the same command again"
+            raise LockstepError(str(path), found=f"not seen from {result.host}", fix=fix, exit_code=1)
+
+
+def measure(scan: Scan, scanner: Scanner, pool: Engine, progress: Progress) -> None:
+    """Decode the clips of `to_measure`, and reject by what is found."""
+    if not scan.to_measure:
+        return
+    columns, starts = scan.ledger.columns, scan.ledger.starts
+    seconds = partial(seconds_of, profile=mel_profile(scanner.config.audio.profile))
+    numbers = {number: starts[number] + places for number, places in scan.to_measure}
+    clips = sum(map(len, numbers.values()))
+    progress.start("measure", clips, sum(seconds(columns.frames[some]) for some in numbers.values()))
+    for measured in pool.run(partial(measure_part, scanner), scan.to_measure):
+        columns.reason[starts[measured.number] + measured.places] = measured.reasons
+        progress.advance(len(measured.places), seconds(columns.frames[numbers[measured.number]]))
+
+
+def seconds_of(frames: np.ndarray, profile: MelProfile) -> float:
+    """Seconds of sound in so many frames, nearly."""
+    return float(frames.sum(dtype=np.int64) * profile.hop_samples / profile.sample_rate)

@@ -1,0 +1,87 @@
+"""Writing `index.parquet` group of rows by group of rows, so that memory does not grow with the corpus."""
+
+import io
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from xtts.shared.cache.clip_index import (
+    OPTIONAL_COLUMNS,
+    IndexRow,
+    Kept,
+    columns_used,
+    index_schema,
+    optional_columns,
+    to_columns,
+)
+
+_GROUP_ROWS = 2**14
+_REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard", "language", "corpus"]
+"""Columns with few different values, which a dictionary makes smaller, and by which a reader chooses row groups."""
+
+
+class IndexWriter:
+    """Rows in the order that they come in; equal rows, ended at equal places, give equal bytes."""
+
+    def __init__(self, target: Path | IO[bytes], optional: Collection[str]) -> None:
+        """optional: the optional columns that there are."""
+        import pyarrow.parquet as pq
+
+        self._schema = index_schema(optional)
+        names = [name for name in _REPEATED if name in self._schema.names]
+        self._writer = pq.ParquetWriter(
+            target, self._schema, compression="zstd", use_dictionary=names, write_statistics=names
+        )
+        self._waiting = list[Any]()
+        self._rows = 0
+        self.rows = 0
+        """Rows added so far."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.end_group()
+        self._writer.close()
+
+    def add(self, table: Any) -> None:  # noqa: ANN401 - pyarrow ships no types
+        """Append the rows of an Arrow table, whose other columns are left out."""
+        table = table.select(self._schema.names).replace_schema_metadata(None)
+        self.rows += len(table)
+        while self._rows + len(table) >= _GROUP_ROWS:
+            rest = _GROUP_ROWS - self._rows
+            self._waiting.append(table.slice(0, rest))
+            table = table.slice(rest)
+            self.end_group()
+        if len(table):
+            self._waiting.append(table)
+            self._rows += len(table)
+
+    def end_group(self) -> None:
+        """Let the next row begin another row group."""
+        import pyarrow as pa
+
+        if self._waiting:
+            # One chunk: how rows came in must not show in the bytes.
+            self._writer.write_table(pa.concat_tables(self._waiting).combine_chunks())
+        self._waiting, self._rows = [], 0
+
+
+def table_of(rows: Sequence[Any]) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """An Arrow table of rows of a ledger, with all columns."""
+    import pyarrow as pa
+
+    return pa.table(to_columns(rows), index_schema(OPTIONAL_COLUMNS))
+
+
+def index_bytes(rows: Sequence[IndexRow]) -> bytes:
+    """The bytes of an index of these rows, in one go: a build writes group by group."""
+    measured = all(row.quality is not None for row in rows if isinstance(row, Kept))
+    sink = io.BytesIO()
+    with IndexWriter(sink, optional_columns(columns_used(rows), measured=measured)) as writer:
+        writer.add(table_of(rows))
+    return sink.getvalue()
