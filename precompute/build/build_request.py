@@ -7,6 +7,7 @@ from pathlib import Path
 
 from xtts.precompute.build.audio_index import refuse_unsuited
 from xtts.precompute.build.commit import tokenizer_bytes
+from xtts.precompute.build.remote_cache import RemoteCache, work_folder
 from xtts.precompute.build.staging import refuse_foreign_folder
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
@@ -20,6 +21,7 @@ from xtts.shared.cache.clip_index import Clip, iter_index
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, feature_differences
+from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
 
 
@@ -35,6 +37,10 @@ class Request:
     fresh: bool
     ray_address: str | None = None
     """Where the tasks run: see `open_engine`."""
+    remote: StoreUrl | None = None
+    """The cache in an object store for which `cache` is the folder to work in."""
+    keep_days: float = 1.0
+    """How long its replaced objects stay."""
     exclude: frozenset[str] = frozenset()
     """Shards that must not be used, whatever they look like."""
 
@@ -44,10 +50,13 @@ class Request:
 
 
 def make_request(
-    data: Data, cache: Path, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
-    ray_address: str | None = None, index_only: bool = False,
+    data: Data, given: Location, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
+    ray_address: str | None = None, index_only: bool = False, keep_days: float = 1.0,
 ) -> Request:  # fmt: skip
-    """Check what was asked for, before anything is created."""
+    """Check what was asked for, before anything is created; of a remote cache the small files are fetched."""
+    remote, cache = (None, given) if isinstance(given, Path) else (given, work_folder(given))
+    if remote is not None:
+        _fetch_small_files(remote, cache, ray_address)
     refuse_foreign_folder(cache)
     corpora = read_corpora(parse_data(data), limit=limit)
     if config.text.expand_numbers:
@@ -63,7 +72,17 @@ def make_request(
         workers=workers,
         fresh=fresh,
         ray_address=ray_address,
+        remote=remote,
+        keep_days=keep_days,
     )
+
+
+def _fetch_small_files(url: StoreUrl, folder: Path, ray_address: str | None) -> None:
+    if ray_address is not None:
+        fix = "build into a folder that all machines see, and copy it there"
+        raise LockstepError("--engine ray", found=f"--cache {url}", expected="a folder", fix=fix)
+    with RemoteCache(url, folder) as remote:
+        remote.mirror()
 
 
 def _tokenizer(clips: list[Clip], config: Config, cache: Path | None) -> Tokenizer:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, Shard, load_spec
 from xtts.shared.cache.stage_folder import StageFolder, disk_error, stage_root
 from xtts.shared.errors import LockstepError
+from xtts.shared.storage.failures import called
 from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectStore
 from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.system import atomic_files
@@ -113,30 +114,20 @@ class CacheCopy:
 
     @contextmanager
     def borrowed(self, shard: Shard) -> Iterator[None]:
-        """A shard as it is in the store, however damaged, for as long as the block takes; none where it is missing."""
-        path = self.path(shard)
-        there = path.exists()
-        try:
-            if not there:
-                self._store.download(shard.file, path)
-        except FileNotFoundError:
-            pass
+        """A shard as it is in the store, however damaged, for as long as the block takes; none where it is missing.
+
+        For a folder of this process alone.
+        """
+        with suppress(FileNotFoundError):
+            self._store.download(shard.file, self.path(shard))
         try:
             yield
         finally:
-            if not there:
-                path.unlink(missing_ok=True)
+            self.path(shard).unlink(missing_ok=True)
 
-    @contextmanager
-    def named(self) -> Iterator[None]:
+    def named(self) -> AbstractContextManager[None]:
         """Errors about the local folder name the URL instead."""
-        try:
-            yield
-        except LockstepError as error:
-            said = [part.replace(str(self.folder), str(self.url)) for part in (error.where, error.found, error.fix)]
-            raise LockstepError(
-                said[0], found=said[1], expected=error.expected, fix=said[2], exit_code=error.exit_code
-            ) from None
+        return called(self.folder, str(self.url))
 
 
 @contextmanager

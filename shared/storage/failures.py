@@ -2,7 +2,9 @@
 
 import errno
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from xtts.shared.errors import LockstepError
@@ -53,6 +55,16 @@ def attempted(where: StoreUrl, action: Callable[[], Result]) -> Result:
         except (ValueError, NotImplementedError) as error:
             raise explained(where, error) from None
     raise AssertionError
+
+
+@contextmanager
+def called(folder: Path, name: str) -> Iterator[None]:
+    """Errors about a local folder call it by this name: that of the store it stands for."""
+    try:
+        yield
+    except LockstepError as error:
+        where, found, fix = (part.replace(str(folder), name) for part in (error.where, error.found, error.fix))
+        raise LockstepError(where, found=found, expected=error.expected, fix=fix, exit_code=error.exit_code) from None
 
 
 def _known(error: Exception) -> tuple[str, str] | None:
