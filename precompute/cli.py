@@ -131,6 +131,7 @@ def build(
                     index_only=index_only,
                     keep_days=keep_days,
                     ray_address=address,
+                    pool=pool,
                 )
                 if dry_run:
                     explain_build(request, display)
@@ -209,17 +210,18 @@ def stats(cache: str, max_text_length: int | None, max_mel_frames: int | None) -
         from xtts.shared.cache.cache_spec import load_spec
         from xtts.shared.cache.clip_index import read_index
         from xtts.shared.cache.quality_stats import quality_stats
-        from xtts.shared.cache.stats import corpus_lines, corpus_stats, effect_of_caps, letters_of
+        from xtts.shared.cache.stats import corpus_lines, corpus_stats, effect_of_caps, lengths_of, letters_of
         from xtts.shared.storage.urls import location
         from xtts.shared.system.folder_lock import ReadLock
 
         with local_cache(location(cache)) as folder, ReadLock(folder):
             spec = load_spec(folder)
             rows = read_index(folder / spec.index_file)
+        lengths = lengths_of(rows)
         letters, corpora = letters_of(rows, spec.text_language), corpus_lines(rows, spec.weights)
-        click.echo(stats_text(corpus_stats(rows), letters, corpora))
+        click.echo(stats_text(corpus_stats(lengths), letters, corpora))
         click.echo(f"\n{quality_text(quality_stats(rows, spec.mel_profile.sample_rate))}")
-        caps = effect_of_caps(rows, max_text_length=max_text_length, max_mel_frames=max_mel_frames)
+        caps = effect_of_caps(lengths, max_text_length=max_text_length, max_mel_frames=max_mel_frames)
         for name, cap in caps.items():
             click.echo(f"\n{name} would reject {cap.rejected} of {cap.clips} clips ({cap.share:.1%})")
 

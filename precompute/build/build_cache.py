@@ -25,6 +25,7 @@ from xtts.precompute.features.fetch import Fetch, FetchedAudio, fetched_audio, p
 from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.gathered_rows import Gathered, GatherTask, gather_shard
 from xtts.precompute.workers.engine import Engine
+from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
@@ -81,11 +82,12 @@ def build_cache(
 
     index_only: without mels; the records name the wavs. keep_days: how long an object store keeps replaced files.
     """
-    request = make_request(
-        data, cache, config, workers=workers, limit=limit, fresh=fresh, index_only=index_only, ray_address=ray_address,
-        keep_days=keep_days,
-    )  # fmt: skip
-    return run_build(request, progress, pool)
+    with pool or open_engine(workers, ray_address) as engine:
+        request = make_request(
+            data, cache, config, workers=workers, limit=limit, fresh=fresh, index_only=index_only,
+            ray_address=ray_address, keep_days=keep_days, pool=engine,
+        )  # fmt: skip
+        return run_build(request, progress, engine)
 
 
 def run_build(request: Request, progress: Progress, pool: Engine | None = None) -> BuildReport:

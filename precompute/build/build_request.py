@@ -1,28 +1,36 @@
 """What a build is asked for, checked before anything is created."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+
+import numpy as np
 
 from xtts.precompute.build.audio_index import refuse_unsuited
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.remote_cache import RemoteCache, work_folder
 from xtts.precompute.build.staging import refuse_foreign_folder
-from xtts.precompute.corpus.corpora import Corpora, read_corpora
+from xtts.precompute.corpus.clip_digests import text_digests
+from xtts.precompute.corpus.corpora import Corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.listing import with_numbers_in_words
+from xtts.precompute.corpus.listed_clips import ListedClips, list_clips
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import ENGLISH, load_spec
-from xtts.shared.cache.clip_index import Clip, iter_index
+from xtts.shared.cache.clip_index import index_schema
+from xtts.shared.cache.index_file import readable_index
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, feature_differences
 from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
+
+_SLICE = 2**12
+"""Texts at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +38,8 @@ class Request:
     """What to build from what, and how."""
 
     corpora: Corpora
+    """Whose clips are in `clips`."""
+    clips: ListedClips
     cache: Path
     config: Config
     front_end: FrontEnd
@@ -51,21 +61,24 @@ class Request:
 
 def make_request(
     data: Data, given: Location, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
-    ray_address: str | None = None, index_only: bool = False, keep_days: float = 1.0,
+    ray_address: str | None = None, index_only: bool = False, keep_days: float = 1.0, pool: Engine | None = None,
 ) -> Request:  # fmt: skip
-    """Check what was asked for, before anything is created; of a remote cache the small files are fetched."""
+    """Check what was asked for, before anything is created; of a remote cache the small files are fetched.
+
+    pool: reads the lists of clips; without one this process does.
+    """
     remote, cache = (None, given) if isinstance(given, Path) else (given, work_folder(given))
     if remote is not None:
         _fetch_small_files(remote, cache, ray_address)
     refuse_foreign_folder(cache)
-    corpora = read_corpora(parse_data(data), limit=limit)
-    if config.text.expand_numbers:
-        corpora = replace(corpora, clips=with_numbers_in_words(corpora.clips, config.text.language))
+    language = config.text.language if config.text.expand_numbers else None
+    corpora, clips = list_clips(parse_data(data), pool, limit=limit, numbers_in_words=language, seed=config.split.seed)
     if index_only:
-        refuse_unsuited(corpora.clips, config)
-    front_end = _front_end(corpora.roots, config, _tokenizer(corpora.clips, config, None if fresh else cache))
+        refuse_unsuited(clips, config)
+    front_end = _front_end(corpora.roots, config, _tokenizer(clips, config, None if fresh else cache))
     return Request(
         corpora=corpora,
+        clips=clips,
         cache=cache,
         config=config,
         front_end=replace(front_end, index_only=index_only),
@@ -85,34 +98,58 @@ def _fetch_small_files(url: StoreUrl, folder: Path, ray_address: str | None) -> 
         remote.mirror()
 
 
-def _tokenizer(clips: list[Clip], config: Config, cache: Path | None) -> Tokenizer:
+def _tokenizer(clips: ListedClips, config: Config, cache: Path | None) -> Tokenizer:
     """The tokenizer of `config`; what is learned from a corpus is kept while the text settings are the same.
 
     A clip more or less would otherwise give other tokens to all clips.
     """
     text, stored = config.text, _stored_tokenizer(cache, config) if cache is not None else None
-    said = [clip for clip in clips if clip.text and not clip.duplicate]
-    fixed = text.tokenizer != "bpe" and all((clip.language or text.language) == ENGLISH for clip in said)
-    known = _known_texts(cache, text.language) if cache is not None and stored and not fixed else set()
-    texts = {clip.language or text.language: list[str]() for clip in said} or {text.language: []}
-    if text.language in texts:  # the main language comes first
-        texts = {text.language: [], **texts}
-    for clip in [] if fixed else said:
-        code = clip.language or text.language
-        if (code, clip.text) not in known:
-            texts[code].append(clip.text)
+    codes = dict.fromkeys(code or text.language for code in clips.languages) or {text.language: None}
+    if text.language in codes:  # the main language comes first
+        codes = {text.language: None, **codes}
+    fixed = text.tokenizer != "bpe" and set(codes) == {ENGLISH}
+    known = _known_texts(cache, text.language) if cache is not None and stored and not fixed else _NO_TEXTS
+    texts = {code: _Texts(clips, code, text.language, known) if not fixed else () for code in codes}
     return learn_tokenizer(
         text.tokenizer, texts, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank, previous=stored
     )  # fmt: skip
 
 
-def _known_texts(cache: Path, language: str) -> set[tuple[str, str]]:
-    """(language, text) of every clip that the stored tokenizer was learned from; none where the index is broken."""
+_NO_TEXTS = np.zeros(0, np.uint64)
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The texts of one language that a tokenizer is learned from, read from the list each time."""
+
+    clips: ListedClips
+    code: str
+    main: str
+    """Code of the clips that do not name theirs."""
+    known: np.ndarray
+    """`text_digests` of those that are left out, sorted."""
+
+    def __iter__(self) -> Iterator[str]:
+        said = ((c.language or self.main, c.text) for c in self.clips if c.text and not c.duplicate)
+        own = (pair for pair in said if pair[0] == self.code)
+        while some := list(islice(own, _SLICE)):
+            new = ~np.isin(text_digests(some), self.known)
+            yield from (text for (_, text), is_new in zip(some, new.tolist(), strict=True) if is_new)
+
+
+def _known_texts(cache: Path, language: str) -> np.ndarray:
+    """Sorted `text_digests` of every clip that the stored tokenizer was learned from; none of a broken index."""
+    found, path = [_NO_TEXTS], cache / load_spec(cache).index_file
     try:
-        path = cache / load_spec(cache).index_file
-        return {(row.clip.language or language, row.clip.text) for row in iter_index(path)}
+        with readable_index(path, index_schema) as file:
+            names = [name for name in ("text", "language") if name in file.schema_arrow.names]
+            for batch in file.iter_batches(_SLICE, columns=names):
+                texts = batch["text"].to_pylist()
+                codes = batch["language"].to_pylist() if "language" in names else [""] * len(texts)
+                found.append(text_digests([(c or language, text) for c, text in zip(codes, texts, strict=True)]))
     except LockstepError:
-        return set()  # the survey says so
+        return _NO_TEXTS  # the survey says so
+    return np.unique(np.concatenate(found))
 
 
 def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:

@@ -1,6 +1,6 @@
 """The scan as the command runs it: clips go out in parts, with what earlier builds knew of them; columns come back."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -9,20 +9,16 @@ import numpy as np
 
 from xtts.precompute.build.ledger import Ledger
 from xtts.precompute.corpus.clip_audio import find_audio
-from xtts.precompute.features.clip_columns import ColumnsInParts, digest_columns
-from xtts.precompute.features.earlier_rows import EarlierColumns, EarlierRows
+from xtts.precompute.corpus.listed_clips import ListedClips
+from xtts.precompute.features.clip_columns import ColumnsInParts
+from xtts.precompute.features.earlier_rows import EarlierColumns, find_rows
 from xtts.precompute.features.row_parts import Spots
-from xtts.precompute.features.scan import in_chunks
 from xtts.precompute.features.scan_part import Scanner, ScanResult, ScanTask, measure_part, scan_part
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
-from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.letter_counts import LetterCounts, merge_counts
-
-_LEAST_CLIPS, _MOST_CLIPS, _ENOUGH_PARTS = 64, 4096, 512
-"""Of a part; and how many parts are enough to keep all workers busy to the end."""
 
 
 @dataclass(kw_only=True)
@@ -53,17 +49,15 @@ class Scan:
 
 
 def scan_clips(
-    scanner: Scanner, clips: Sequence[Clip], cached: EarlierColumns, staged: EarlierColumns, pool: Engine,
+    scanner: Scanner, clips: ListedClips, cached: EarlierColumns, staged: EarlierColumns, pool: Engine,
     progress: Progress,
 ) -> Scan:  # fmt: skip
     """Scan, filter by header and text, and write the rows to parts; `measure` decides about what has to be decoded.
 
     cached: what the finished cache knew, staged: what the sidecars of an interrupted build know.
     """
-    size = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_PARTS))
-    starts = np.cumsum([0, *map(len, in_chunks(clips, scanner.front_end, size))])
-    columns = ColumnsInParts(len(clips))
-    in_cache, in_stage = (_find(clips, starts, earlier, scanner.config.split.seed) for earlier in (cached, staged))
+    columns, starts = ColumnsInParts(len(clips)), clips.starts
+    in_cache, in_stage = _find(clips, cached, staged)
     scan = Scan(
         cached=in_cache, cached_same=np.zeros(len(in_cache), np.uint8),
         staged=in_stage, staged_same=np.zeros(len(in_stage), np.uint8),
@@ -82,25 +76,23 @@ def scan_clips(
     return scan
 
 
-def _find(clips: Sequence[Clip], starts: np.ndarray, earlier: EarlierColumns, seed: int) -> np.ndarray:
-    """int32[N]: row of each clip among those of earlier builds, -1 for none; empty where they have no rows."""
-    found = np.full(len(clips) if len(earlier) else 0, -1, np.int32)
-    if not len(earlier):
-        return found
-    rows = EarlierRows(earlier)
-    for start, end in pairwise(starts.tolist()):
-        part = clips[start:end]
-        again = np.array([clip.duplicate for clip in part], bool)
-        found[start:end] = np.where(again, -1, rows.find(*digest_columns(seed, [clip.id for clip in part])))
+def _find(clips: ListedClips, *earlier: EarlierColumns) -> list[np.ndarray]:
+    """int32[N] each: row of each clip among those of earlier builds, -1 for none; empty where they have no rows."""
+    if not any(map(len, earlier)):
+        return [np.zeros(0, np.int32) for _ in earlier]
+    high, low, again = clips.digests()
+    found = [find_rows(rows, high, low) for rows in earlier]
+    for rows in found:
+        rows[again[: len(rows)]] = -1
     return found
 
 
-def _tasks(clips: Sequence[Clip], scan: Scan, cached: EarlierColumns, staged: EarlierColumns) -> Iterator[ScanTask]:
+def _tasks(clips: ListedClips, scan: Scan, cached: EarlierColumns, staged: EarlierColumns) -> Iterator[ScanTask]:
     for number, (start, end) in enumerate(pairwise(scan.ledger.starts.tolist())):
         in_cache, cached_spots = _known(scan.cached[start:end], cached)
         in_stage, staged_spots = _known(scan.staged[start:end], staged)
         yield ScanTask(
-            number=number, clips=list(clips[start:end]), cached=in_cache, cached_spots=cached_spots, staged=in_stage,
+            number=number, clips=clips.packed(number), cached=in_cache, cached_spots=cached_spots, staged=in_stage,
             staged_spots=staged_spots,
         )  # fmt: skip
 

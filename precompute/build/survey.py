@@ -126,7 +126,7 @@ def _scan(request: Request, existing: Existing, staging: StagingArea, pool: Engi
         front_end=request.front_end, config=config, folder=staging.parts, same_audio=existing.same_audio,
         same_text=existing.same_text,
     )  # fmt: skip
-    scan = scan_clips(scanner, request.corpora.clips, existing.cached, existing.staged_rows, pool, progress)
+    scan = scan_clips(scanner, request.clips, existing.cached, existing.staged_rows, pool, progress)
     for counts in scan.letters:
         check_letters(counts, config.text.max_unknown_share, kind=config.text.tokenizer)
     measure(scan, scanner, pool, progress)

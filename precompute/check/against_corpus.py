@@ -50,7 +50,7 @@ def check_corpus(cache: Path, request: Request) -> list[Finding]:
     rows = read_index(cache / load_spec(cache).index_file)
     known = {row.clip.id: row for row in rows if not row.clip.duplicate}
     findings: list[Finding] = []
-    for clip in request.corpora.clips:
+    for clip in request.clips:
         if not clip.duplicate:
             found = find_file(clip, request.front_end)
             findings += _differences(found, known.pop(clip.id, None), request.front_end)

@@ -1,11 +1,11 @@
 """What the command of a build holds of each clip: a few numbers, in columns. Texts, ids and paths are elsewhere."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
+from xtts.precompute.corpus.clip_digests import digest_columns
 from xtts.precompute.features.scan import ScannedRow
 from xtts.shared.cache.clip_index import REASONS, Rejected
 
@@ -38,18 +38,6 @@ class ClipColumns:
 
     def __len__(self) -> int:
         return len(self.high)
-
-
-def clip_digest(seed: int, clip_id: str) -> bytes:
-    """32 bytes that decide everything about a clip's place: 8 for the split, 8 for the shard, all for the order."""
-    return hashlib.sha256(f"{seed}:{clip_id}".encode()).digest()
-
-
-def digest_columns(seed: int, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """`high` and `low` of these clips, uint64[N] each."""
-    joined = b"".join(clip_digest(seed, clip_id)[:16] for clip_id in ids)
-    pairs = np.frombuffer(joined, ">u8").reshape(-1, 2)
-    return pairs[:, 0].astype(np.uint64), pairs[:, 1].astype(np.uint64)
 
 
 def reason_number(reason: str) -> int:

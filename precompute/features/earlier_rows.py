@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from xtts.precompute.features.clip_columns import KEPT_REASON, digest_columns, reason_number
+from xtts.precompute.corpus.clip_digests import digest_columns
+from xtts.precompute.features.clip_columns import KEPT_REASON, reason_number
 from xtts.precompute.features.row_parts import EARLIER_PARTS, Spots, part_path, read_table, rows_of, write_table
 from xtts.shared.cache.cache_spec import SPLITS
 from xtts.shared.cache.clip_index import OPTIONAL_COLUMNS, Kept, Place, Rejected, from_columns, index_schema
@@ -130,16 +131,19 @@ def join_earlier(parts: Sequence[EarlierColumns]) -> EarlierColumns:
     return EarlierColumns(**columns, corpora=sorted({name for part in parts for name in part.corpora}))
 
 
-class EarlierRows:
-    """Rows of earlier builds, to be found by the digests of their ids."""
+_SLICE = 2**18
 
-    def __init__(self, earlier: EarlierColumns) -> None:
-        self._earlier = earlier
-        self._order = np.argsort(earlier.high, kind="stable").astype(np.int32)
-        self._ordered = earlier.high[self._order]
 
-    def find(self, high: np.ndarray, low: np.ndarray) -> np.ndarray:
-        """int32[N]: the row of each clip with these digests, -1 for none."""
-        rows = self._order[np.minimum(np.searchsorted(self._ordered, high), len(self._order) - 1)]
-        same = (self._earlier.high[rows] == high) & (self._earlier.low[rows] == low)
-        return np.where(same, rows, -1).astype(np.int32)
+def find_rows(earlier: EarlierColumns, high: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """int32[N]: the row of each clip with these digests, -1 for none; empty where there are no rows."""
+    found = np.full(len(high) if len(earlier) else 0, -1, np.int32)
+    if not len(earlier):
+        return found
+    order = np.argsort(earlier.high, kind="stable").astype(np.int32)
+    ordered = earlier.high[order]
+    for start in range(0, len(high), _SLICE):  # what is in between stays small
+        part = slice(start, start + _SLICE)
+        rows = order[np.minimum(np.searchsorted(ordered, high[part]), len(order) - 1)]
+        same = (earlier.high[rows] == high[part]) & (earlier.low[rows] == low[part])
+        found[part] = np.where(same, rows, -1)
+    return found

@@ -1,11 +1,8 @@
 """The first pass: what can be known of every clip from its file header and its text alone."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
 from socket import gethostname
 
-from xtts.precompute.archives.parquet_rows import group_of, is_row
 from xtts.precompute.corpus.clip_audio import audio_digest, audio_header, find_audio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.shared.audio.decode import AudioProblem
@@ -117,27 +114,6 @@ def judge(found: Found, tokens: TokenCount, audio: Audio | Rejection) -> Scanned
 
 def _cached_audio(cached: IndexRow) -> Audio | Rejection:
     return cached.audio if isinstance(cached, Kept) else cached.audio or cached.rejection
-
-
-def in_chunks(clips: Iterable[Clip], front_end: FrontEnd, size: int) -> Iterator[list[Clip]]:
-    """About `size` each; those in a row group of a Parquet file together, since they have to be read one by one."""
-    chunk = list[Clip]()
-    for group, members in groupby(clips, key=lambda clip: row_group(clip, front_end)):
-        for clip in members:
-            chunk.append(clip)
-            if group is None and len(chunk) >= size:
-                yield chunk
-                chunk = []
-        if len(chunk) >= size:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
-
-
-def row_group(clip: Clip, front_end: FrontEnd) -> tuple[str, int] | None:
-    """(file, number) of the row group that holds a clip's audio."""
-    return (str(front_end.path(clip)), group_of(front_end.path(clip), clip)) if is_row(clip) else None
 
 
 def scan_clip(found: Found, cached: IndexRow | None, front_end: FrontEnd) -> Findings:

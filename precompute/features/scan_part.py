@@ -9,6 +9,7 @@ import numpy as np
 
 from xtts.precompute.archives.parquet_rows import average_bytes, is_row, release_pages
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.listed_clips import row_group, unpack
 from xtts.precompute.features.clip_columns import ClipColumns, columns_of
 from xtts.precompute.features.extract import measure_clips
 from xtts.precompute.features.filters import (
@@ -35,7 +36,6 @@ from xtts.precompute.features.scan import (
     judge,
     may_be_same_file,
     recall,
-    row_group,
     same_file,
     scan_clip,
 )
@@ -70,7 +70,8 @@ class ScanTask:
 
     number: int
     """Of the part to write."""
-    clips: list[Clip]
+    clips: bytes
+    """As `unpack` takes them."""
     cached: np.ndarray
     """Places in `clips` of those in the finished cache; rows of it at `cached_spots`."""
     cached_spots: Spots
@@ -108,11 +109,12 @@ class ScanResult:
 def scan_part(scanner: Scanner, task: ScanTask) -> ScanResult:
     """Scan the clips of a task, and write their rows to its part (runs in a worker)."""
     front_end = scanner.front_end
-    for corpus in sorted({clip.corpus for clip in task.clips}):
+    clips = unpack(task.clips)
+    for corpus in sorted({clip.corpus for clip in clips}):
         check_visible(front_end.roots[corpus])
     cached = _by_place(task.cached, take_rows(scanner.folder, EARLIER_PARTS, task.cached_spots))
     staged = _by_place(task.staged, take_rows(scanner.folder, EARLIER_PARTS, task.staged_spots))
-    rows = [_scan(scanner, clip, cached.get(place)) for place, clip in enumerate(task.clips)]
+    rows = [_scan(scanner, clip, cached.get(place)) for place, clip in enumerate(clips)]
     letters = letters_of(rows, front_end.language)
     known = cached if scanner.same_audio else {}
     to_measure, samples = list[int](), ask_for_samples(scanner.config.data.filters)
@@ -124,7 +126,7 @@ def scan_part(scanner: Scanner, task: ScanTask) -> ScanResult:
         elif samples:
             rows[place] = filter_by_signal(rows[place], scanner.config.data.filters)
     write_part(part_path(scanner.folder, SCANNED_PARTS, task.number), rows)
-    groups, group = _row_groups(task.clips, front_end)
+    groups, group = _row_groups(clips, front_end)
     if len(group):
         release_pages()
     return ScanResult(
@@ -132,7 +134,7 @@ def scan_part(scanner: Scanner, task: ScanTask) -> ScanResult:
         columns=columns_of(rows, scanner.config.split.seed),
         cached=_sameness(task.cached, rows, cached), staged=_sameness(task.staged, rows, staged),
         to_measure=np.array(to_measure, np.int32), letters=letters,
-        unnormalised=sum(not clip.normalised for clip in task.clips),
+        unnormalised=sum(not clip.normalised for clip in clips),
         used=columns_used(rows), groups=groups, group=group, host=gethostname(),
         missing=[front_end.path(row.clip) for row in rows if row.file is None],
     )  # fmt: skip
@@ -171,7 +173,7 @@ def _row_groups(clips: Sequence[Clip], front_end: FrontEnd) -> tuple[dict[tuple[
         return {}, np.zeros(0, np.int32)
     sizes, places = dict[tuple[str, int], int](), list[int]()
     for clip in clips:
-        group = row_group(clip, front_end)
+        group = row_group(clip, front_end.path(clip))
         if group is not None and group not in sizes:
             sizes[group] = average_bytes(front_end.path(clip), clip)
         places.append(-1 if group is None else list(sizes).index(group))

@@ -23,7 +23,7 @@ from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected, notes_of
 from xtts.shared.cache.quality_stats import CLIPPING, FAR, MEASURES, Outlier, quality_stats
-from xtts.shared.cache.stats import PERCENTILES, CorpusStats, corpus_lines, corpus_stats, letters_of
+from xtts.shared.cache.stats import PERCENTILES, CorpusStats, corpus_lines, corpus_stats, lengths_of, letters_of
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import Location
 
@@ -91,7 +91,7 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
     if not kept:
         raise LockstepError(str(clips.cache), found="no kept clip in the index", expected="a finished cache")
     spec = clips.spec
-    stats, quality = corpus_stats(clips.rows), quality_stats(clips.rows, spec.mel_profile.sample_rate)
+    stats, quality = corpus_stats(lengths_of(clips.rows)), quality_stats(clips.rows, spec.mel_profile.sample_rate)
     cards, worst = clip_cards(clips, drawn_clips(kept, seed=seed), quality.worst(WORST_SHOWN), progress)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string(

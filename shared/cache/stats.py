@@ -1,14 +1,17 @@
 """Figures about a cache, from its index alone."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
 from xtts.shared.cache.bucket_shapes import best_padded_lengths, padding_efficiency
-from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, Rejected, TokenCount
+from xtts.shared.cache.clip_index import KEPT, Clip, IndexRow, Kept, Rejected, TokenCount, index_schema
+from xtts.shared.cache.index_file import readable_index
 from xtts.shared.text.letter_counts import LetterCounts, count_letters
 
 PERCENTILES = (50, 90, 95, 99, 99.9, 100)
@@ -45,17 +48,57 @@ def letters_of(rows: Iterable[_Row], language: str) -> list[LetterCounts]:
     return count_letters(((clip.id, clip.text, clip.language, tokens.left_out) for clip, tokens in known), language)
 
 
-def corpus_stats(rows: Sequence[IndexRow]) -> CorpusStats:
+@dataclass(frozen=True, kw_only=True)
+class ClipLengths:
+    """How long the clips of a cache are, in columns: all that its figures of lengths need."""
+
+    kept: np.ndarray
+    """bool[N]."""
+    tokens: np.ndarray
+    """int64[N], -1 where unknown."""
+    frames: np.ndarray
+    """int64[N], -1 where unknown."""
+    seconds: np.ndarray
+    """float64[N], NaN where unknown."""
+    rejected: Mapping[str, int]
+    """Clips by reason."""
+
+
+def read_lengths(index: Path) -> ClipLengths:
+    """The lengths of all clips of an index, of which only these columns are read; a `LockstepError` as `read_index`."""
+    kept, tokens, frames, seconds = list[np.ndarray](), list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
+    reasons = Counter[str]()
+    with readable_index(index, index_schema) as file:
+        for batch in file.iter_batches(columns=["status", "reason", "token_length", "mel_length", "seconds"]):
+            kept.append(np.array([status == KEPT for status in batch["status"].to_pylist()], bool))
+            reasons.update(reason for reason in batch["reason"].to_pylist() if reason is not None)
+            tokens.append(batch["token_length"].fill_null(-1).to_numpy())
+            frames.append(batch["mel_length"].fill_null(-1).to_numpy())
+            seconds.append(batch["seconds"].fill_null(np.nan).to_numpy())
+    whole = [np.concatenate([np.zeros(0, kind), *parts]) for kind, parts in
+             ((bool, kept), (np.int64, tokens), (np.int64, frames), (np.float64, seconds))]  # fmt: skip
+    return ClipLengths(kept=whole[0], tokens=whole[1], frames=whole[2], seconds=whole[3], rejected=reasons)
+
+
+def lengths_of(rows: Sequence[IndexRow]) -> ClipLengths:
+    """The lengths of rows that are in memory anyway."""
+    return ClipLengths(
+        kept=np.array([isinstance(row, Kept) for row in rows], bool),
+        tokens=np.array([row.tokens.token_length if row.tokens else -1 for row in rows], np.int64),
+        frames=np.array([row.audio.mel_length if row.audio else -1 for row in rows], np.int64),
+        seconds=np.array([row.audio.seconds if row.audio else np.nan for row in rows], np.float64),
+        rejected=Counter(row.rejection.reason for row in rows if isinstance(row, Rejected)),
+    )
+
+
+def corpus_stats(clips: ClipLengths) -> CorpusStats:
     """Percentiles and bucket plans of the kept clips."""
-    kept = [row for row in rows if isinstance(row, Kept)]
-    frames = [row.audio.mel_length for row in kept]
-    seconds = [row.audio.seconds for row in kept]
-    tokens = [row.tokens.token_length for row in kept]
+    tokens, frames, seconds = (column[clips.kept] for column in (clips.tokens, clips.frames, clips.seconds))
     padded_lengths = {n: best_padded_lengths(frames, n) for n in BUCKET_COUNTS}
     return CorpusStats(
-        clips=len(kept),
-        hours=sum(seconds) / 3600,
-        rejected=dict(Counter(row.rejection.reason for row in rows if isinstance(row, Rejected)).most_common()),
+        clips=len(frames),
+        hours=math.fsum(seconds) / 3600,
+        rejected=dict(Counter(clips.rejected).most_common()),
         percentiles={"tokens": _percentiles(tokens), "frames": _percentiles(frames), "seconds": _percentiles(seconds)},
         padding_efficiency={n: padding_efficiency(frames, padded_lengths[n]) for n in BUCKET_COUNTS},
         padded_lengths=padded_lengths,
@@ -92,7 +135,7 @@ def corpus_lines(rows: Iterable[IndexRow], weights: Mapping[str, float]) -> list
     return lines
 
 
-def _percentiles(values: Sequence[float]) -> list[float]:
+def _percentiles(values: np.ndarray) -> list[float]:
     # A value that occurs, and not one between two: lengths are counts.
     return [float(value) for value in np.percentile(np.asarray(values, np.float64), PERCENTILES, method="higher")]
 
@@ -117,19 +160,18 @@ class Cap:
         return self.rejected / max(self.clips, 1)
 
 
-def effect_of_caps(
-    rows: Sequence[IndexRow], *, max_text_length: int | None, max_mel_frames: int | None
-) -> dict[str, Cap]:
+def effect_of_caps(clips: ClipLengths, *, max_text_length: int | None, max_mel_frames: int | None) -> dict[str, Cap]:
     """What the given caps would keep out of the clips with known lengths, by cap."""
-    measured = [(row.tokens, row.audio) for row in rows if row.tokens and row.audio and row.tokens.token_length]
-    tokens = [text.token_length for text, _ in measured]
-    frames = [audio.mel_length for _, audio in measured]
-    seconds = [audio.seconds for _, audio in measured]
-    asked = {"max_text_length": (max_text_length, tokens), "max_mel_frames": (max_mel_frames, frames)}
-    return {name: _effect(seconds, lengths, limit) for name, (limit, lengths) in asked.items() if limit is not None}
+    measured = (clips.tokens > 0) & (clips.frames >= 0)
+    asked = {"max_text_length": (max_text_length, clips.tokens), "max_mel_frames": (max_mel_frames, clips.frames)}
+    return {
+        name: _effect(clips.seconds[measured], lengths[measured], limit)
+        for name, (limit, lengths) in asked.items()
+        if limit is not None
+    }
 
 
-def _effect(seconds: Sequence[float], lengths: Sequence[int], limit: int) -> Cap:
-    above = [spoken for spoken, length in zip(seconds, lengths, strict=True) if length > limit]
-    longest = max(lengths, default=0)
-    return Cap(limit=limit, clips=len(lengths), longest=longest, rejected=len(above), hours=sum(above) / 3600)
+def _effect(seconds: np.ndarray, lengths: np.ndarray, limit: int) -> Cap:
+    above = seconds[lengths > limit]
+    longest = int(lengths.max(initial=0))
+    return Cap(limit=limit, clips=len(lengths), longest=longest, rejected=len(above), hours=math.fsum(above) / 3600)

@@ -85,6 +85,8 @@ def alphabet(texts: Iterable[str], language: str) -> set[str]:
 
     Tones are part of Mandarin's; a character without a reading is part neither of Mandarin's nor of Japanese.
     """
-    spelled = set[str]().union(*(written(text, language) for text in texts))
+    spelled = set[str]()
+    for text in texts:
+        spelled.update(written(text, language))
     letters = {c for c in spelled if is_letter(c) and not (language in BY_READING and script_of(c) == "CJK")}
     return letters | set(TONES) if language in MANDARIN else letters

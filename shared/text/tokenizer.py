@@ -8,7 +8,7 @@ order of their code points. Byte-pair encoding puts the pieces that it learned f
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -106,7 +106,7 @@ def build_tokenizer(kind: str, *, add_blank: bool) -> Tokenizer:
 
 def learn_tokenizer(
     kind: str,
-    texts: Mapping[str, Collection[str]],
+    texts: Mapping[str, Iterable[str]],
     *,
     add_blank: bool,
     vocabulary: int = 512,
@@ -118,7 +118,8 @@ def learn_tokenizer(
 
     Args:
         kind: `characters`, `phonemes` or `bpe`.
-        texts: Texts by ISO 639 code, the main language first. With `previous` those that are new since are enough.
+        texts: Texts by ISO 639 code, the main language first, each read once or twice. With `previous` those
+            that are new since are enough.
         add_blank: Put a blank token around every symbol.
         vocabulary: Most ids of `bpe`.
         previous: The tokenizer of an earlier build with the same settings: its symbols keep their ids, none is
@@ -149,14 +150,15 @@ def _first_symbols(kind: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     return CHARACTERS if languages == _ENGLISH else _COMMON
 
 
-def _spelling(kind: str, texts: Collection[str], language: str) -> set[str]:
+def _spelling(kind: str, texts: Iterable[str], language: str) -> set[str]:
     """Symbols beside the common ones that texts of one language need."""
     if kind == "phonemes":
-        return set() if language == "en" else set[str]().union(*(phonemise(text, language) for text in texts))
+        spoken = (phonemise(text, language) for text in texts) if language != "en" else ()
+        return {symbol for one in spoken for symbol in one}
     return set(CHARACTERS[len(_COMMON) :]) if language == "en" else alphabet(texts, language)
 
 
-def _with_pieces(letters: Tokenizer, texts: Mapping[str, Collection[str]], vocabulary: int) -> Tokenizer:
+def _with_pieces(letters: Tokenizer, texts: Mapping[str, Iterable[str]], vocabulary: int) -> Tokenizer:
     """The tokenizer with the pieces of words that byte-pair encoding learns."""
     if letters.size > vocabulary:
         found = f"{letters.size} letters and signs in the corpus, more than text.bpe_vocabulary ({vocabulary})"

@@ -113,8 +113,8 @@ def _settings(subject: Subject, figures: Arithmetic | None, most: int | None, fr
     config, spec = subject.config, subject.spec
     return [
         settings.disagreements(config, spec, subject.cache),
-        settings.caps(subject.rows, config),
-        settings.padding(subject.rows, spec),
+        settings.caps(subject.lengths, config),
+        settings.padding(subject.lengths, spec),
         settings.batches(config, spec, subject.sizes, figures.share if figures else None, most),
         settings.reading(config, spec, subject.sizes, free_memory=free_memory, gpu=accelerator() is not None),
     ]

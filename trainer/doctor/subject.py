@@ -6,8 +6,8 @@ from pathlib import Path
 
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, Split, load_spec
-from xtts.shared.cache.clip_index import IndexRow, read_index
 from xtts.shared.cache.quick_check import quick_check
+from xtts.shared.cache.stats import ClipLengths, read_lengths
 from xtts.shared.config import Config, DataConfig
 from xtts.shared.config_flags import resolve
 from xtts.shared.errors import LockstepError, build_command
@@ -24,8 +24,8 @@ class Subject:
     cache: Path
     spec: CacheSpec
     config: Config
-    rows: list[IndexRow]
-    """Rows of the index."""
+    lengths: ClipLengths
+    """Of the clips in the index."""
     sizes: dict[int, int]
     """B by bucket number."""
     lock: ReadLock
@@ -59,5 +59,5 @@ def load_subject(
             expected="shapes.pad_to_fixed_length: true", fix=build_command(cache),
         )  # fmt: skip
     quick_check(cache, spec)
-    sizes, rows = batch_sizes(spec, resolved.training), read_index(cache / spec.index_file)
-    return Subject(cache=cache, spec=spec, config=resolved, rows=rows, sizes=sizes, lock=lock)
+    sizes, lengths = batch_sizes(spec, resolved.training), read_lengths(cache / spec.index_file)
+    return Subject(cache=cache, spec=spec, config=resolved, lengths=lengths, sizes=sizes, lock=lock)

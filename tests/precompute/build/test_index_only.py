@@ -157,10 +157,10 @@ def test_segments_and_archives_are_refused(tiny_corpus, tiny_config, tmp_path):
     from xtts.precompute.build import audio_index
     from xtts.precompute.build.build_request import make_request
 
-    clips = make_request(tiny_corpus, tmp_path / "x", tiny_config, workers=1).corpora.clips
+    clips = make_request(tiny_corpus, tmp_path / "x", tiny_config, workers=1).clips
     for part, found in (({"start": 0.0, "duration": 1.0}, "segment"), ({"member": "0+10"}, "archive")):
         with pytest.raises(LockstepError, match=found):
-            audio_index.refuse_unsuited([*clips, replace(clips[0], **part)], tiny_config)
+            audio_index.refuse_unsuited([*clips, replace(next(iter(clips)), **part)], tiny_config)
 
 
 def test_a_wav_that_is_cut_off_goes_into_the_ledger(tone_corpus, tmp_path):

@@ -100,7 +100,7 @@ def test_a_machine_that_does_not_see_the_folder_of_the_build(tmp_path):
 def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_path):
     """Its clips must not look like clips that cannot be read."""
     request = make_request(tiny_corpus, tmp_path / "cache", tiny_config, workers=1)
-    clip = request.corpora.clips[0]
+    clip = next(iter(request.clips))
     (tmp_path / "corpus").mkdir()
     seen_elsewhere = Found(clip, AudioFile(1000, 1))
     unmounted = type(request.front_end)(**{**vars(request.front_end), "roots": {clip.corpus: tmp_path / "corpus"}})

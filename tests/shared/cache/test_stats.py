@@ -1,9 +1,10 @@
 from xtts.shared.cache.clip_index import Clip, Rejected, Rejection
-from xtts.shared.cache.stats import corpus_stats, effect_of_caps
+from xtts.shared.cache.index_writer import index_bytes
+from xtts.shared.cache.stats import corpus_stats, effect_of_caps, lengths_of, read_lengths
 
 
 def test_ljspeech_percentiles_and_plans(ljspeech_rows):
-    stats = corpus_stats(ljspeech_rows)
+    stats = corpus_stats(lengths_of(ljspeech_rows))
     assert stats.clips == 13_100
     frames = stats.percentiles["frames"]
     assert (frames[0], frames[2], frames[3], frames[5]) == (582, 837, 863, 869)
@@ -12,18 +13,22 @@ def test_ljspeech_percentiles_and_plans(ljspeech_rows):
 
 
 def test_the_often_quoted_cap_rejects_a_tenth(ljspeech_rows):
-    (name, cap), *others = effect_of_caps(ljspeech_rows, max_text_length=None, max_mel_frames=800).items()
+    (name, cap), *others = effect_of_caps(lengths_of(ljspeech_rows), max_text_length=None, max_mel_frames=800).items()
     assert (name, others) == ("max_mel_frames", [])
     assert (cap.limit, cap.clips, cap.longest, cap.rejected) == (800, 13_100, 869, 1462)
     assert round(cap.share, 4) == 0.1116
 
 
-def test_rejected_clips_are_counted_by_reason(kept_row):
+def test_rejected_clips_are_counted_by_reason(kept_row, tmp_path):
     kept = kept_row("a", 5, 10)
     lost = Rejected(clip=Clip("b", "", "x", "b.wav"), rejection=Rejection("missing audio"))
-    stats = corpus_stats([kept, lost])
+    path = tmp_path / "index.parquet"
+    path.write_bytes(index_bytes([kept, lost]))
+    lengths = read_lengths(path)
+    stats = corpus_stats(lengths)
+    assert stats == corpus_stats(lengths_of([kept, lost]))
     assert (stats.clips, stats.rejected) == (1, {"missing audio": 1})
-    caps = effect_of_caps([kept, lost], max_text_length=4, max_mel_frames=10)
+    caps = effect_of_caps(lengths, max_text_length=4, max_mel_frames=10)
     assert [(name, cap.clips, cap.longest, cap.rejected) for name, cap in caps.items()] == [
         ("max_text_length", 1, 5, 1),
         ("max_mel_frames", 1, 10, 0),

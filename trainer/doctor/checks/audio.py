@@ -1,5 +1,7 @@
 """Caches without mels: the trainer's mels against those of stage 1, on some clips."""
 
+import heapq
+
 import numpy as np
 import tensorflow as tf
 
@@ -7,7 +9,7 @@ from xtts.shared.audio.decode import AudioProblem, read_recording
 from xtts.shared.audio.mel import MEL_TOLERANCE
 from xtts.shared.audio.mel import log_mel as reference_mel
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.cache.clip_index import Kept
+from xtts.shared.cache.clip_index import Kept, iter_index
 from xtts.trainer.data.audio_mel import log_mel, reflected_samples
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 from xtts.trainer.doctor.subject import Subject
@@ -18,8 +20,9 @@ _COMPARED = 16
 
 def mel_parity(subject: Subject) -> Result:
     """The largest difference of the two mels in log-mel, over some clips, and how many could not be read."""
-    rows = sorted((row for row in subject.rows if isinstance(row, Kept)), key=lambda row: row.written.record_sha256)
-    found = [_difference(row, subject.spec) for row in rows[:_COMPARED]]
+    kept = (row for row in iter_index(subject.cache / subject.spec.index_file) if isinstance(row, Kept))
+    rows = heapq.nsmallest(_COMPARED, kept, key=lambda row: row.written.record_sha256)
+    found = [_difference(row, subject.spec) for row in rows]
     known = [difference for difference in found if difference is not None]
     worst, unread = max(known, default=0.0), len(found) - len(known)
     fact = Fact(

@@ -1,12 +1,10 @@
 """The configuration against the cache and the corpus: mismatches, rejected clips and waste."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.cache.clip_index import IndexRow
-from xtts.shared.cache.stats import corpus_stats, effect_of_caps
+from xtts.shared.cache.stats import ClipLengths, corpus_stats, effect_of_caps
 from xtts.shared.config import Config
 from xtts.shared.errors import build_command
 from xtts.shared.feature_settings import feature_config, feature_differences
@@ -67,10 +65,10 @@ def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
     return [Fact(name="features", value=[key for key, _, _ in differences], text=text)], findings
 
 
-def caps(rows: Sequence[IndexRow], config: Config) -> Result:
+def caps(clips: ClipLengths, config: Config) -> Result:
     """Clips that `shapes.max_text_length` and `shapes.max_mel_frames` reject."""
     shapes = config.shapes
-    effects = effect_of_caps(rows, max_text_length=shapes.max_text_length, max_mel_frames=shapes.max_mel_frames)
+    effects = effect_of_caps(clips, max_text_length=shapes.max_text_length, max_mel_frames=shapes.max_mel_frames)
     text = ", ".join(f"{name} rejects {cap.rejected:,} of {cap.clips:,} clips" for name, cap in effects.items())
     findings = [
         Finding(
@@ -90,9 +88,9 @@ def caps(rows: Sequence[IndexRow], config: Config) -> Result:
     return [Fact(name="caps", value=counts, text=text or "none")], findings
 
 
-def padding(rows: Sequence[IndexRow], spec: CacheSpec) -> Result:
+def padding(clips: ClipLengths, spec: CacheSpec) -> Result:
     """Share of padding, and the number of buckets that reduces it."""
-    stats, now, used = corpus_stats(rows), spec.statistics.fill, len(spec.buckets)
+    stats, now, used = corpus_stats(clips), spec.statistics.fill, len(spec.buckets)
     best = max(stats.padding_efficiency.values())
     enough = min(n for n, fill in stats.padding_efficiency.items() if fill >= _NEAR_BEST_FILL * best)
     text = (

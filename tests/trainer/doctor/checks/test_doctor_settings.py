@@ -12,7 +12,7 @@ from xtts.precompute.features.clip_columns import columns_of
 from xtts.precompute.features.scan import Scanned
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import Bucket, Shard
-from xtts.shared.cache.stats import corpus_stats
+from xtts.shared.cache.stats import corpus_stats, lengths_of
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import batch_sizes
@@ -25,37 +25,37 @@ LENGTHS = Path(__file__).parents[4] / "benchmarks" / "setup" / "ljspeech_lengths
 
 
 @pytest.fixture
-def rows_of(kept_row):
-    return lambda frames: [kept_row(str(number), 9, length) for number, length in enumerate(frames)]
+def clips_of(kept_row):
+    return lambda frames: lengths_of([kept_row(str(number), 9, length) for number, length in enumerate(frames)])
 
 
-def test_a_cap_of_800_frames_on_ljspeechs_lengths(rows_of, configured, only):
+def test_a_cap_of_800_frames_on_ljspeechs_lengths(clips_of, configured, only):
     with LENGTHS.open(encoding="utf-8", newline="") as file:
-        rows = rows_of(int(line["mel_frames"]) for line in csv.DictReader(file))
-    finding = only(settings.caps(rows, configured("shapes.max_mel_frames=800")))
+        clips = clips_of(int(line["mel_frames"]) for line in csv.DictReader(file))
+    finding = only(settings.caps(clips, configured("shapes.max_mel_frames=800")))
     assert finding.what == "shapes.max_mel_frames 800 rejects 30 of 262 clips (11.5%)"
     assert finding.remedy == "set shapes.max_mel_frames to 869; then run xtts-precompute build again"
     assert finding.gain == "30 more clips to train on, 0.1 hours"
-    assert not settings.caps(rows, configured("shapes.max_mel_frames=869"))[1]
+    assert not settings.caps(clips, configured("shapes.max_mel_frames=869"))[1]
 
 
-def test_a_cap_may_keep_out_a_handful_and_no_more(rows_of, configured, only):
+def test_a_cap_may_keep_out_a_handful_and_no_more(clips_of, configured, only):
     capped = configured("shapes.max_mel_frames=800")
-    assert not settings.caps(rows_of([500] * 99 + [900]), capped)[1]
-    assert "rejects 2 of 100 clips (2.0%)" in only(settings.caps(rows_of([500] * 98 + [900] * 2), capped)).what
+    assert not settings.caps(clips_of([500] * 99 + [900]), capped)[1]
+    assert "rejects 2 of 100 clips (2.0%)" in only(settings.caps(clips_of([500] * 98 + [900] * 2), capped)).what
 
 
-def test_padding_names_the_bucket_count_that_fixes_it(rows_of, subject, only):
+def test_padding_names_the_bucket_count_that_fixes_it(clips_of, subject, only):
     random = np.random.default_rng(0)
-    rows = rows_of([int(n) for n in random.integers(100, 870, 2000)])
-    stats = corpus_stats(rows)
+    clips = clips_of([int(n) for n in random.integers(100, 870, 2000)])
+    stats = corpus_stats(clips)
     wasteful = subject.spec.model_copy(
         update={
             "buckets": subject.spec.buckets[:1],
             "statistics": subject.spec.statistics.model_copy(update={"fill": stats.padding_efficiency[1]}),
         }
     )
-    finding = only(settings.padding(rows, wasteful))
+    finding = only(settings.padding(clips, wasteful))
     assert finding.setting == "shapes.buckets"
     assert stats.padding_efficiency[finding.value] >= 0.97 * stats.padding_efficiency[12] > stats.padding_efficiency[1]
     assert finding.gain.startswith(
