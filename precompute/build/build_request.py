@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -17,6 +18,7 @@ from xtts.precompute.corpus.corpora import Corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.corpus.listed_clips import ListedClips, list_clips
+from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.shared.audio.mel_profiles import mel_profile
@@ -26,6 +28,7 @@ from xtts.shared.cache.index_file import readable_index
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, feature_differences
+from xtts.shared.storage.failures import called
 from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
 
@@ -72,22 +75,37 @@ def make_request(
         _fetch_small_files(remote, cache, ray_address)
     refuse_foreign_folder(cache)
     language = config.text.language if config.text.expand_numbers else None
-    corpora, clips = list_clips(parse_data(data), pool, limit=limit, numbers_in_words=language, seed=config.split.seed)
+    entries, urls = with_folders(parse_data(data))
+    _refuse_remote(urls, index_only=index_only, ray_address=ray_address)
+    with ExitStack() as stack:
+        for folder, url in urls.items():
+            stack.enter_context(called(folder, str(url)))
+        corpora, clips = list_clips(entries, pool, limit=limit, numbers_in_words=language, seed=config.split.seed)
     if index_only:
         refuse_unsuited(clips, config)
+    remote_roots = {name: urls[root] for name, root in corpora.roots.items() if root in urls}
     front_end = _front_end(corpora.roots, config, _tokenizer(clips, config, None if fresh else cache))
     return Request(
         corpora=corpora,
         clips=clips,
         cache=cache,
         config=config,
-        front_end=replace(front_end, index_only=index_only),
+        front_end=replace(front_end, index_only=index_only, remote=remote_roots),
         workers=workers,
         fresh=fresh,
         ray_address=ray_address,
         remote=remote,
         keep_days=keep_days,
     )
+
+
+def _refuse_remote(urls: Mapping[Path, StoreUrl], *, index_only: bool, ray_address: str | None) -> None:
+    """Raise where the trainer or other machines would have to read the audio of a corpus in an object store."""
+    for url in urls.values():
+        for option, given in (("--index-only", index_only), ("--engine ray", ray_address is not None)):
+            if given:
+                found = f"with the corpus {url}"
+                raise LockstepError(option, found=found, expected="a folder", fix=f"copy it first, or leave {option}")
 
 
 def _fetch_small_files(url: StoreUrl, folder: Path, ray_address: str | None) -> None:

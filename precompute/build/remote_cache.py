@@ -20,7 +20,6 @@ from xtts.shared.storage.failures import called
 from xtts.shared.storage.object_store import Listed, ObjectStore
 from xtts.shared.storage.urls import StoreUrl
 from xtts.shared.system import atomic_files
-from xtts.shared.system.user_cache import user_cache
 
 DAY_SECONDS = 86_400.0
 _SENDERS = 4
@@ -33,7 +32,7 @@ def _of_a_build(name: str) -> bool:
 
 def work_folder(url: StoreUrl) -> Path:
     """Where a cache in an object store is built: one folder for each URL."""
-    return user_cache() / "builds" / f"{url.name}-{url.digest}"
+    return url.local_folder("builds")
 
 
 class RemoteCache:

@@ -37,6 +37,12 @@ class Identity:
     etag: str
 
 
+def _identity_of(file: Any) -> Identity:  # noqa: ANN401 - a file object of pyarrow
+    said = {str(key).lower(): value for key, value in (file.metadata() or {}).items()}
+    etag = said.get("etag") or said.get("last-modified") or b""
+    return Identity(file.size(), etag.decode().strip('"') if isinstance(etag, bytes) else str(etag))
+
+
 class ObjectStore:
     """A folder of objects. Every method tries again where the store fails for a moment, then raises `LockstepError`."""
 
@@ -79,9 +85,7 @@ class ObjectStore:
         """Size and etag by one request; None where there is no such object."""
         try:
             with self.open(name) as file:
-                said = {str(key).lower(): value for key, value in (file.metadata() or {}).items()}
-                etag = said.get("etag") or said.get("last-modified") or b""
-                return Identity(file.size(), etag.decode().strip('"') if isinstance(etag, bytes) else str(etag))
+                return _identity_of(file)
         except FileNotFoundError:
             return None
 
@@ -111,6 +115,19 @@ class ObjectStore:
             out.truncate()
             out.flush()
             return out.tell(), digest.hexdigest()
+
+        return attempted(self.url.child(name), copy)
+
+    def copy_with_identity(self, name: str, out: IO[bytes]) -> Identity:
+        """Write an object into an empty file; which one it was. FileNotFoundError where there is none."""
+
+        def copy() -> Identity:
+            out.seek(0)
+            with self._opened[0].open_input_file(self._path(name)) as file:
+                while chunk := file.read(_CHUNK_BYTES):
+                    out.write(chunk)
+                out.truncate()
+                return _identity_of(file)
 
         return attempted(self.url.child(name), copy)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.system.user_cache import user_cache
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss")
 """As `pyarrow.fs` calls Amazon S3 and all that speak its language, Google Cloud Storage, and Azure's Blob Storage."""
@@ -48,6 +49,10 @@ class StoreUrl:
     def parent(self) -> "StoreUrl":
         """The folder it is in."""
         return StoreUrl(self.place.rpartition("/")[0], self.options)
+
+    def local_folder(self, kind: str) -> Path:
+        """The folder in the user's cache that stands for it, of its name."""
+        return user_cache() / kind / self.digest / self.name
 
     def for_arrow(self) -> str:
         """The URL that `pyarrow.fs` is given: with the region of the environment, and limits of time."""
