@@ -41,7 +41,7 @@ class RunPlan:
     config: Config
     cache: Path
     """Its folder; of a cache in an object store the one of `copy`."""
-    copy: CacheCopy | None
+    copy: CacheCopy | None = None
     """What of a remote cache is here."""
     spec: CacheSpec
     folder: RunFolder

@@ -9,11 +9,14 @@ import textwrap
 
 import pytest
 import soundfile
+from click.testing import CliRunner
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.build.remote_cache import RemoteCache, work_folder
 from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.cli import main
 from xtts.precompute.library import build_cache as library_build
+from xtts.precompute.view.cached_clips import CachedClips
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_copy import CacheCopy, local_cache
 from xtts.shared.cache.cache_spec import SPLITS, load_spec
@@ -185,6 +188,16 @@ def test_a_damaged_object_is_found(url, tiny_cache):
         local_cache(url, lambda spec: spec.shards(*SPLITS)),
     ):
         pass
+
+
+def test_views_of_a_remote_cache_copy_what_they_show(url, machine, tiny_cache):
+    upload(tiny_cache, url)
+    shown = CliRunner().invoke(main, ["stats", "--cache", url.whole], catch_exceptions=False)
+    assert shown.output == CliRunner().invoke(main, ["stats", "--cache", str(tiny_cache)]).output
+    clips = CachedClips(url)
+    row = clips.row("tone-0003")
+    assert (clips.read(row).mel == CachedClips(tiny_cache).read(row).mel).all()
+    assert len(list(clips.cache.rglob("*.tfrecord"))) == 1
 
 
 def test_what_cannot_be_done_is_said(url, machine, tiny_corpus, tiny_config):

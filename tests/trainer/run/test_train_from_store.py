@@ -1,0 +1,63 @@
+"""Runs on a cache in an object store: the losses of the local cache, and a resumed run on another machine."""
+
+import json
+
+import pytest
+from rich.console import Console
+
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.errors import LockstepError
+from xtts.shared.storage.object_store import ObjectStore
+from xtts.shared.storage.urls import location
+from xtts.trainer.doctor.subject import load_subject
+from xtts.trainer.run.run_plan import make_plan
+from xtts.trainer.run.trainer import train
+
+
+@pytest.fixture(scope="module")
+def url(object_server, tiny_cache):
+    """The shared cache in a bucket."""
+    place = location(f"{object_server.bucket()}/features")
+    for path in tiny_cache.rglob("*"):
+        if path.is_file() and not path.name.startswith("."):
+            ObjectStore(place).upload(path, path.relative_to(tiny_cache).as_posix())
+    return place
+
+
+def rows_of(folder):
+    """(split, step, loss) of every line, and of each step the last."""
+    lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return {(line["split"], line["step"]): line["loss"] for line in lines}
+
+
+def run(micro, folder, cache=None, *more, resume=None):
+    plan = make_plan(["tiny"], [*micro, *more], {}, cache=cache, out=folder, resume=resume, init_from=None)
+    assert train(plan, Console(quiet=True))
+    return rows_of(folder)
+
+
+def test_a_run_has_the_losses_of_the_local_cache_and_resumes_elsewhere(micro, url, tiny_cache, tmp_path):
+    expected = run(micro, tmp_path / "local", tiny_cache)
+    folder, here = tmp_path / "remote", f"data.stage={tmp_path / 'stage'}"
+    assert run(micro, folder, url, here) == expected
+    assert json.loads((folder / "run.json").read_text())["cache"] == url.whole
+    elsewhere = f"data.stage={tmp_path / 'elsewhere'}"
+    assert run(micro, folder, None, elsewhere, resume=str(folder / "checkpoints" / "step-8")) == expected
+    staged = {path.name for path in (tmp_path / "elsewhere").rglob("*.tfrecord")}
+    assert staged == {path.name for path in tiny_cache.rglob("*.tfrecord")}
+
+
+def test_other_settings_and_too_little_room_are_refused_by_the_name_of_the_store(micro, url, tmp_path):
+    stage = f"data.stage={tmp_path}"
+    with pytest.raises(LockstepError, match=rf"^{url}: built with shapes.buckets = 2"):
+        make_plan(["tiny"], [*micro, stage, "shapes.buckets=3"], {}, cache=url, out=None, resume=None, init_from=None)
+    plan = make_plan(["tiny"], [*micro, stage], {}, cache=url, out=tmp_path / "run", resume=None, init_from=None)
+    plan.copy.stage.limit_bytes = 100_000
+    with pytest.raises(LockstepError, match=r"^data.stage_gb: 0.0001, which holds too few shards of s3://"):
+        train(plan, Console(quiet=True))
+
+
+def test_the_doctor_examines_a_whole_copy(micro, url, tmp_path):
+    subject = load_subject(["tiny"], [*micro, f"data.stage={tmp_path}"], {}, url.whole)
+    assert subject.spec.identity == load_spec(subject.cache).identity
+    assert all((subject.cache / shard.file).exists() for shard in subject.spec.shards("train", "validation"))
