@@ -22,10 +22,7 @@ _cache_option = click.option(
     help="The cache's folder, or its place in an object store, as in s3://BUCKET/FOLDER.",
 )
 _workers_option = click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=usable_cores,
-    help="Processes (default: one a core).",
+    "--workers", type=click.IntRange(1), default=usable_cores, help="Processes (default: one a core)."
 )
 _engine_option = click.option(
     "--engine",
@@ -211,10 +208,9 @@ def stats(cache: str, max_text_length: int | None, max_mel_frames: int | None) -
         from xtts.shared.cache.clip_index import read_index
         from xtts.shared.cache.quality_stats import quality_stats
         from xtts.shared.cache.stats import corpus_lines, corpus_stats, effect_of_caps, lengths_of, letters_of
-        from xtts.shared.storage.urls import location
         from xtts.shared.system.folder_lock import ReadLock
 
-        with local_cache(location(cache)) as folder, ReadLock(folder):
+        with local_cache(cache) as folder, ReadLock(folder):
             spec = load_spec(folder)
             rows = read_index(folder / spec.index_file)
         lengths = lengths_of(rows)
@@ -238,9 +234,8 @@ def inspect(cache: str, clip_id: str | None, out: Path) -> None:
         cache, clip_id = DEFAULT_CACHE, cache
     with reported():
         from xtts.precompute.view.inspect_clip import inspect_clip
-        from xtts.shared.storage.urls import location
 
-        click.echo(inspect_clip(location(cache), clip_id, out))
+        click.echo(inspect_clip(cache, clip_id, out))
 
 
 @main.command()
@@ -252,10 +247,9 @@ def report(cache: str, out: Path, seed: int) -> None:
     with reported():
         from xtts.precompute.view.html_report import write_report
         from xtts.precompute.view.terminal import Display
-        from xtts.shared.storage.urls import location
 
         with Display() as display:
-            summary = write_report(location(cache), out, seed=seed, progress=display)
+            summary = write_report(cache, out, seed=seed, progress=display)
         click.echo(summary)
 
 

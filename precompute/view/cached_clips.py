@@ -17,7 +17,7 @@ from xtts.shared.cache.clip_index import IndexRow, Kept, read_index
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.errors import LockstepError, repair_command
-from xtts.shared.storage.urls import Location
+from xtts.shared.storage.urls import Location, location
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.scripts import JOINERS
 
@@ -41,12 +41,13 @@ class CachedClip:
 class CachedClips:
     """A cache whose records are read one at a time."""
 
-    def __init__(self, given: Location) -> None:
+    def __init__(self, given: Location | str) -> None:
         """A remote cache is copied to a local folder, shard by shard as its clips are read."""
-        self._copy = None if isinstance(given, Path) else CacheCopy(given)
+        place = location(given)
+        self._copy = None if isinstance(place, Path) else CacheCopy(place)
         if self._copy:
             self._copy.open()
-        self.cache = cache = self._copy.folder if self._copy else Path(str(given))
+        self.cache = cache = self._copy.folder if self._copy else Path(str(place))
         self.lock = ReadLock(cache)
         """Keeps the files of the cache, whatever is built there."""
         self.spec: CacheSpec = load_spec(cache)

@@ -74,7 +74,7 @@ class ClipCard:
     """What stands out about it."""
 
 
-def write_report(cache: Location, out: Path, *, seed: int, progress: Progress) -> str:
+def write_report(cache: Location | str, out: Path, *, seed: int, progress: Progress) -> str:
     """Write the page; returns what to print. The same cache and seed give the same bytes."""
     page = report_page(CachedClips(cache), seed=seed, progress=progress).encode()
     with disk_errors_explained(out):

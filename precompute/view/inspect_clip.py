@@ -26,7 +26,7 @@ _TEXT_WIDTH, _TEXT_LINES = 120, 3
 _USED, _PADDING = "#4477aa", "#9a9a9a"
 
 
-def inspect_clip(cache: Location, clip_id: str, out: Path) -> str:
+def inspect_clip(cache: Location | str, clip_id: str, out: Path) -> str:
     """Write `ID.png` and `ID.wav` into `out`; returns what to print. A rejected clip has a reason instead."""
     clips = CachedClips(cache)
     row = clips.row(clip_id)

@@ -10,7 +10,7 @@ from xtts.shared.cache.stage_folder import StageFolder, disk_error, stage_root
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import called
 from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectStore
-from xtts.shared.storage.urls import Location, StoreUrl
+from xtts.shared.storage.urls import Location, StoreUrl, location
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import in_turn, without_readers
 
@@ -131,8 +131,9 @@ class CacheCopy:
 
 
 @contextmanager
-def local_cache(cache: Location, wanted: Callable[[CacheSpec], Iterable[Shard]] = lambda _: ()) -> Iterator[Path]:
+def local_cache(given: Location | str, wanted: Callable[[CacheSpec], Iterable[Shard]] = lambda _: ()) -> Iterator[Path]:
     """The folder of a cache; of one in an object store, a local one with its small files and the shards `wanted`."""
+    cache = location(given)
     if isinstance(cache, Path):
         yield cache
         return

@@ -77,12 +77,14 @@ def is_url(text: str) -> bool:
     return "://" in text
 
 
-def location(text: str | os.PathLike[str]) -> Location:
-    """A path, or the URL of an object store.
+def location(text: str | os.PathLike[str] | StoreUrl) -> Location:
+    """A path, or the URL of an object store; what is one already stays as it is.
 
     Raises:
         LockstepError: Another scheme, no bucket, or credentials in it, which would end in logs.
     """
+    if isinstance(text, StoreUrl):
+        return text
     given = os.fspath(text)
     if not is_url(given):
         return Path(given)

@@ -10,6 +10,7 @@ from xtts.shared.system.cores import usable_cores
 from xtts.trainer.data.audio_source import clip_reader
 from xtts.trainer.data.batch import Batch, blank_batch
 from xtts.trainer.data.clip_order import BucketOrder, part_size
+from xtts.trainer.data.corpus_mixture import CorpusMixture
 from xtts.trainer.data.shard_staging import Gate
 from xtts.trainer.data.training_bucket import TrainingBucket
 
@@ -88,21 +89,17 @@ def _read_in_turn(files: tf.Tensor, records: tf.Tensor, begins: tf.Tensor, befor
 
 def clip_stream(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
     """Endless data set of serialized clips, string[] each, from the stream's position `consumed` on."""
-    order, files = bucket.order, bucket.files("train")
-    if isinstance(order, BucketOrder):
-        gate = bucket.gate(order, range(len(files)), consumed, order.clips)
-        return _order_stream(order, files, consumed, gate)
+    order, files, parts = bucket.order, bucket.files("train"), bucket.parts
+    positions = order.positions(consumed) if isinstance(order, CorpusMixture) else [consumed]
     streams = [
-        _order_stream(
-            part.order, [files[shard] for shard in part.shards], position,
-            bucket.gate(part.order, part.shards, position, part.clips),
-        )
-        for part, position in zip(order.parts, order.positions(consumed), strict=True)
-    ]  # fmt: skip
-    if len(streams) == 1:
+        _order_stream(part.order, [files[shard] for shard in part.shards], position, bucket.gate(part, position))
+        for part, position in zip(parts, positions, strict=True)
+    ]
+    if len(streams) == 1 or isinstance(order, BucketOrder):
         return streams[0]
     turns = tf.data.Dataset.from_tensor_slices(order.turns).repeat().skip(consumed % order.clips)
-    return tf.data.Dataset.choose_from_datasets(streams, turns, stop_on_empty_dataset=False)
+    # A stream ends only where shards could not be copied: the others must not go on without it.
+    return tf.data.Dataset.choose_from_datasets(streams, turns, stop_on_empty_dataset=True)
 
 
 def _order_stream(order: BucketOrder, paths: list[str], consumed: int, gate: Gate | None) -> tf.data.Dataset:

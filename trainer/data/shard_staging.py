@@ -9,8 +9,9 @@ the two at most. All other copies may be removed for those that are needed soone
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from heapq import merge
 from pathlib import Path
@@ -34,6 +35,16 @@ _NO_TICKET, _MOST_ASKED_AT_THE_END = -1, 2
 """What a stream is given when there will be no further ticket, which ends it, and how often it may ask then."""
 Gate = Callable[[tf.Tensor], tf.Tensor]
 """Number of a group, int64[], to bool[]: True once its shards may be opened, False if they never will be."""
+
+
+@contextmanager
+def open_staging(copy: CacheCopy | None) -> "Iterator[ShardStaging | None]":
+    """What copies the shards of a remote cache, whose errors name the store; None for another cache."""
+    if copy is None:
+        yield None
+        return
+    with copy.named(), ShardStaging(copy) as staging:
+        yield staging
 
 
 @dataclass(kw_only=True)
@@ -98,9 +109,19 @@ class ShardStaging:
     def __enter__(self) -> Self:
         return self
 
-    def start(self, validation: Sequence[Shard]) -> None:
-        """Begin, with the shards that validation reads: they stay until the end."""
+    def start(self, validation: Sequence[Shard], streams: Iterable[tuple[BucketOrder, Sequence[Shard]]] = ()) -> None:
+        """Begin, with the shards that validation reads: they stay until the end.
+
+        streams: what there will be a `gate` for. A `LockstepError` where the bound does not hold what they may read at
+        once, two groups each.
+        """
         self._validation = list(validation)
+        least = sum(shard.bytes for shard in validation)
+        for order, shards in streams:
+            sizes = sorted((shard.bytes for shard in shards), reverse=True)
+            least += sum(sizes[: 2 * order.group_size])
+        if least > self._copy.stage.limit_bytes:
+            raise self._copy.too_small(least)
         self._thread.start()
 
     def __exit__(
@@ -137,21 +158,11 @@ class ShardStaging:
         )
         with self._lock:
             self._streams.append(stream)
-            self._check_bound()
 
         def wait(group: tf.Tensor) -> tf.Tensor:
             return tf.equal(tickets.dequeue(), group)
 
         return cast(Gate, tf.autograph.experimental.do_not_convert(wait))
-
-    def _check_bound(self) -> None:
-        """Raise for a bound that does not hold what all streams may read at once: two groups each."""
-        least = sum(shard.bytes for shard in self._validation)
-        for stream in self._streams:
-            sizes = sorted((shard.bytes for shard in stream.shards), reverse=True)
-            least += sum(sizes[: 2 * stream.order.group_size])
-        if least > self._copy.stage.limit_bytes:
-            raise self._copy.too_small(least)
 
     def _run(self) -> None:
         try:

@@ -1,7 +1,6 @@
 """A bucket as a run trains on it: its shape, batch size, signature and order."""
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -75,11 +74,23 @@ class TrainingBucket:
         """Paths of the shards of one split, in order."""
         return [str(self.cache / shard.file) for shard in self.stored.shards(split)]
 
-    def gate(self, order: BucketOrder, places: Sequence[int], consumed: int, epoch_clips: int) -> Gate | None:
-        """What a stream over the training shards at `places` asks before it opens some; None if all are here."""
+    @property
+    def parts(self) -> tuple[CorpusPart, ...]:
+        """The streams that are mixed: of a single one the only part."""
+        order = self.order
+        if isinstance(order, CorpusMixture):
+            return order.parts
+        return (CorpusPart(order=order, shards=tuple(range(len(self.stored.train))), clips=order.clips),)
+
+    def shards_of(self, part: CorpusPart) -> list[Shard]:
+        """The training shards of a stream."""
+        return [self.stored.train[place] for place in part.shards]
+
+    def gate(self, part: CorpusPart, consumed: int) -> Gate | None:
+        """What a stream from its position `consumed` on asks before it opens shards; None if all are here."""
         if self.staging is None:
             return None
-        return self.staging.gate(order, [self.stored.train[place] for place in places], consumed, epoch_clips)
+        return self.staging.gate(part.order, self.shards_of(part), consumed, part.clips)
 
     def wait_for_validation(self) -> None:
         """Return when the shards that validation reads are here."""
@@ -96,10 +107,13 @@ class TrainingBucket:
 def training_buckets(
     cache: Path, spec: CacheSpec, config: Config, staging: ShardStaging | None = None
 ) -> list[TrainingBucket]:
-    """Every bucket with a batch size, by number: the closed set of shapes, if clips are stored padded."""
+    """Every bucket with a batch size, by number: the closed set of shapes, if clips are stored padded.
+
+    staging: what copies the shards here, where the cache is a remote one; it begins.
+    """
     sizes = batch_sizes(spec, config.training)
     seed, memory_mb = config.training.seed, config.data.shuffle_memory_mb
-    return [
+    buckets = [
         TrainingBucket(
             cache=cache, spec=spec, number=number, batch_size=size,
             order=bucket_order(spec, number, seed=seed, memory_mb=memory_mb),
@@ -109,6 +123,10 @@ def training_buckets(
         )
         for number, size in sizes.items()
     ]  # fmt: skip
+    if staging is not None:
+        streams = [(part.order, bucket.shards_of(part)) for bucket in buckets for part in bucket.parts if bucket.trains]
+        staging.start([shard for bucket in buckets for shard in bucket.validation_shards], streams)
+    return buckets
 
 
 def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> BucketOrder | CorpusMixture:

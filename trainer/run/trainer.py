@@ -2,12 +2,12 @@
 
 import math
 import time
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.shard_staging import ShardStaging
+from xtts.trainer.data.shard_staging import ShardStaging, open_staging
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.compiler import Compiled, Compiler
 from xtts.trainer.engine.devices import Devices, open_devices
@@ -56,8 +56,6 @@ class Trainer:
         self.team = Team(plan, devices)
         self._shared_names = ""
         buckets = training_buckets(plan.cache, plan.spec, plan.config, staging)
-        if staging:
-            staging.start([shard for bucket in buckets for shard in bucket.validation_shards])
         self.shapes = len(buckets)
         engine = build_engine(buckets, plan.config, restore=self._restore, compiler=compiler, devices=devices)
         self.team.check_state(engine.state)
@@ -284,10 +282,7 @@ def train(plan: RunPlan, console: Console) -> bool:
     """Run to the last step, or until asked to stop (then False); always leaves a checkpoint."""
     devices = open_devices(plan.config.training, names_audio=plan.spec.names_audio)
     folder = plan.folder.exclusive() if devices is None or devices.chief else nullcontext()
-    with plan.lock, folder, Compiler() as compiler, ExitStack() as stack:
-        if plan.copy:
-            stack.enter_context(plan.copy.named())
-        staging = stack.enter_context(ShardStaging(plan.copy)) if plan.copy else None
+    with plan.lock, folder, Compiler() as compiler, open_staging(plan.copy) as staging:
         return _train(Trainer(plan, console, compiler, devices, staging))
 
 

@@ -93,10 +93,15 @@ def test_a_resumed_run_uses_what_is_there_and_copies_no_shard_again(stored, tmp_
 
 
 def test_too_little_room_is_refused_at_once(stored, tmp_path):
-    with ShardStaging(copy_of(stored, tmp_path, 3)) as staging:
-        staging.start([])
-        with pytest.raises(LockstepError, match=r"^data.stage_gb: .* holds too few shards of s3://.*, expected 1 or m"):
-            stream(stored, 0, 0, staging)
+    validation, streams = stored[2][1][:1], [(order_of(0), stored[2][0])]
+    with (
+        ShardStaging(copy_of(stored, tmp_path, 4)) as staging,
+        pytest.raises(LockstepError, match=r"^data.stage_gb: .* holds too few shards of s3://.*, expected 1 or m"),
+    ):
+        staging.start(validation, streams)
+    with ShardStaging(copy_of(stored, tmp_path, 5)) as staging:
+        staging.start(validation, streams)
+        staging.wait_for_validation()
 
 
 def test_a_damaged_shard_ends_the_streams_with_an_error_that_names_it(stored, tmp_path):
