@@ -104,7 +104,7 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
             for line in found.changes:
                 progress.say(line)
             finished, rows = _write_missing(request, found, staging, pool, progress)
-            rows |= _gather_kept(found, staging, pool)
+            rows |= _gather_kept(found, staging, request.engine_for_rows(pool))
             found.ledger.check_rejects(config, request.corpora.name)
             sample = None
             if found.front_end.index_only:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -15,12 +15,13 @@ from xtts.precompute.build.remote_cache import RemoteCache, work_folder
 from xtts.precompute.build.staging import refuse_foreign_folder
 from xtts.precompute.corpus.clip_digests import text_digests
 from xtts.precompute.corpus.corpora import Corpora
-from xtts.precompute.corpus.corpus_entries import Data, parse_data
+from xtts.precompute.corpus.corpus_entries import CorpusEntry, Data, parse_data
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.corpus.listed_clips import ListedClips, list_clips
 from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.open_engine import open_engine
+from xtts.precompute.workers.this_process import ThisProcess
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import ENGLISH, load_spec
 from xtts.shared.cache.clip_index import index_schema
@@ -34,6 +35,8 @@ from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenize
 
 _SLICE = 2**12
 """Texts at a time."""
+_FEW_ROWS = 2**10
+"""A second's work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +59,12 @@ class Request:
     """How long its replaced objects stay."""
     exclude: frozenset[str] = frozenset()
     """Shards that must not be used, whatever they look like."""
+    is_small_rerun: bool = False
+    """Looking what is to be done takes less time than starting workers for it."""
+
+    def engine_for_rows(self, pool: Engine) -> Engine:
+        """What finds, scans and copies rows: the pool, or this process; decoding is always for the pool."""
+        return ThisProcess() if self.is_small_rerun and not pool.spans_machines else pool
 
     def open_engine(self) -> Engine:
         """What its tasks run on."""
@@ -75,12 +84,15 @@ def make_request(
         _fetch_small_files(remote, cache, ray_address)
     refuse_foreign_folder(cache)
     language = config.text.language if config.text.expand_numbers else None
-    entries, urls = with_folders(parse_data(data))
-    _refuse_remote(urls, index_only=index_only, ray_address=ray_address)
-    with ExitStack() as stack:
-        for folder, url in urls.items():
-            stack.enter_context(called(folder, str(url)))
-        corpora, clips = list_clips(entries, pool, limit=limit, numbers_in_words=language, seed=config.split.seed)
+    entries = parse_data(data)
+    _refuse_remote(entries, index_only=index_only, ray_address=ray_address)
+    entries, urls = with_folders(entries)
+    # Trimming decodes while it scans, and its sums are those of a worker; workers fetch several objects at once.
+    is_small_rerun = not fresh and config.audio.trim_silence_db is None and not urls
+    is_small_rerun = is_small_rerun and 0 < _known_rows(cache) <= _FEW_ROWS
+    lister = None if pool is None or (is_small_rerun and not pool.spans_machines) else pool
+    with _called(urls):
+        corpora, clips = list_clips(entries, lister, limit=limit, numbers_in_words=language, seed=config.split.seed)
     if index_only:
         refuse_unsuited(clips, config)
     remote_roots = {name: urls[root] for name, root in corpora.roots.items() if root in urls}
@@ -96,12 +108,22 @@ def make_request(
         ray_address=ray_address,
         remote=remote,
         keep_days=keep_days,
+        is_small_rerun=is_small_rerun,
     )
 
 
-def _refuse_remote(urls: Mapping[Path, StoreUrl], *, index_only: bool, ray_address: str | None) -> None:
+@contextmanager
+def _called(urls: Mapping[Path, StoreUrl]) -> Iterator[None]:
+    """Errors about the folders of remote corpora name their URLs."""
+    with ExitStack() as stack:
+        for folder, url in urls.items():
+            stack.enter_context(called(folder, str(url)))
+        yield
+
+
+def _refuse_remote(entries: list[CorpusEntry], *, index_only: bool, ray_address: str | None) -> None:
     """Raise where the trainer or other machines would have to read the audio of a corpus in an object store."""
-    for url in urls.values():
+    for url in (entry.url for entry in entries if entry.url):
         for option, given in (("--index-only", index_only), ("--engine ray", ray_address is not None)):
             if given:
                 found = f"with the corpus {url}"
@@ -114,6 +136,14 @@ def _fetch_small_files(url: StoreUrl, folder: Path, ray_address: str | None) -> 
         raise LockstepError("--engine ray", found=f"--cache {url}", expected="a folder", fix=fix)
     with RemoteCache(url, folder) as remote:
         remote.mirror()
+
+
+def _known_rows(cache: Path) -> int:
+    """Of the index of a finished cache; 0 where there is none that can be read."""
+    try:
+        return load_spec(cache).index_rows
+    except LockstepError:
+        return 0
 
 
 def _tokenizer(clips: ListedClips, config: Config, cache: Path | None) -> Tokenizer:

@@ -18,7 +18,7 @@ from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.letter_counts import LetterCounts, merge_counts
+from xtts.shared.text.letter_counts import LetterCounts
 
 
 @dataclass(kw_only=True)
@@ -34,8 +34,8 @@ class Scan:
     staged: np.ndarray
     """Likewise among those of staged shards; empty where there is none."""
     staged_same: np.ndarray
-    letters: list[LetterCounts] = field(default_factory=list)
-    """Of each language."""
+    counts: dict[str, LetterCounts] = field(default_factory=dict)
+    """Letters of each language, by code."""
     unnormalised: int = 0
     """Clips whose text is the raw one."""
     used: set[str] = field(default_factory=set)
@@ -46,6 +46,11 @@ class Scan:
     """Of a row's audio, for each of those."""
     to_measure: list[tuple[int, np.ndarray]] = field(default_factory=list)
     """Parts with the places of clips that a filter wants decoded."""
+
+    @property
+    def letters(self) -> list[LetterCounts]:
+        """Of each language, in the order of their codes."""
+        return [self.counts[code] for code in sorted(self.counts)]
 
 
 def scan_clips(
@@ -111,7 +116,8 @@ def _note(scan: Scan, start: int, result: ScanResult, groups: dict[tuple[str, in
     ):  # fmt: skip
         if len(rows):
             same[part][rows[part] >= 0] = found
-    scan.letters = merge_counts([scan.letters, result.letters])
+    for one in result.letters:
+        scan.counts.setdefault(one.language, LetterCounts(one.language)).merge(one)
     scan.unnormalised += result.unnormalised
     scan.used |= result.used
     if len(result.to_measure):

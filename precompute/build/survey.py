@@ -92,7 +92,7 @@ class Survey:
 def survey(request: Request, staging: StagingArea, pool: Engine, progress: Progress) -> Survey:
     """Find out what there is to do; nothing is written but the parts of `staging`, which hold the rows."""
     features = {**feature_config(request.config), **filter_config(request.config)}
-    existing = look_back(request, staging, features, pool)
+    existing = look_back(request, staging, features, request.engine_for_rows(pool))
     scan = _scan(request, existing, staging, pool, progress)
     plan = plan_cache(scan.ledger.columns, request.config, _previous_plan(existing.prior, features))
     canary = existing.canary or next(iter(pool.run(compute_canary, [request.front_end])))
@@ -126,7 +126,8 @@ def _scan(request: Request, existing: Existing, staging: StagingArea, pool: Engi
         front_end=request.front_end, config=config, folder=staging.parts, same_audio=existing.same_audio,
         same_text=existing.same_text,
     )  # fmt: skip
-    scan = scan_clips(scanner, request.clips, existing.cached, existing.staged_rows, pool, progress)
+    rows = request.engine_for_rows(pool)
+    scan = scan_clips(scanner, request.clips, existing.cached, existing.staged_rows, rows, progress)
     for counts in scan.letters:
         check_letters(counts, config.text.max_unknown_share, kind=config.text.tokenizer)
     measure(scan, scanner, pool, progress)

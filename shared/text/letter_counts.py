@@ -125,14 +125,6 @@ def count_letters(texts: Iterable[tuple[str, str, str, str]], language: str) -> 
     return [counts[code] for code in sorted(counts)]
 
 
-def merge_counts(parts: Iterable[Iterable[LetterCounts]]) -> list[LetterCounts]:
-    """The counts of each language over all parts, by code."""
-    counts = dict[str, LetterCounts]()
-    for one in (one for part in parts for one in part):
-        counts.setdefault(one.language, LetterCounts(one.language)).merge(one)
-    return [counts[code] for code in sorted(counts)]
-
-
 def letter_lines(counts: Iterable[LetterCounts]) -> list[str]:
     """What to print of them: a line for each character that a person should look at, the most frequent first."""
     lines = list[str]()

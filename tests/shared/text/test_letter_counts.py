@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.letter_counts import LetterCounts, check_letters
+from xtts.shared.text.letter_counts import LetterCounts, check_letters, count_letters
 from xtts.shared.text.tokenizer import learn_tokenizer
 
 ENGLISH = "the quick brown fox jumps over the lazy dog "
@@ -110,7 +110,7 @@ def test_letters_that_espeak_would_spell():
     pytest.importorskip("espeakng_loader")
     code = (
         "from xtts.shared.text.tokenizer import learn_tokenizer\n"
-        "from xtts.shared.text.letter_counts import LetterCounts, check_letters\n"
+        "from xtts.shared.text.letter_counts import LetterCounts, check_letters, count_letters\n"
         "made, counts = learn_tokenizer('phonemes', {'de': ['ja']}, add_blank=False), LetterCounts('de')\n"
         "tokens = made.encode('Das ist 日本, ja')\n"
         "counts.add('one', 'Das ist 日本, ja', tokens.unknown)\n"
@@ -123,3 +123,18 @@ def test_letters_that_espeak_would_spell():
     assert said == "das ɪst, jˈɑː 日本"
     assert "would be spelled by espeak-ng (Chinese characters: 日 1x in clip one" in refused
     assert "text.tokenizer=characters" in refused
+
+
+def test_counts_over_parts_of_a_corpus_are_those_of_the_whole():
+    texts = [
+        ("b", "Ünïcode a", "de", "ï"),
+        ("a", "ünd so x", "de", "x"),
+        ("c", "plain", "de", ""),
+        ("d", "ï", "de", "ï"),
+    ]
+    (whole,), found = count_letters(texts, "de"), LetterCounts("de")
+    for start in (2, 0):
+        (part,) = count_letters(texts[start : start + 2], "de")
+        found.merge(part)
+    assert found == whole
+    assert found.examples["ï"] == "b"
