@@ -81,20 +81,21 @@ def test_a_remote_build_is_the_local_one_and_sends_nothing_twice(url, machine, t
 
 
 KILLED = """
-    import os, signal, sys
+    import os, signal, sys, threading
     from xtts.precompute.build.build_cache import build_cache
     from xtts.precompute.workers.progress import NullProgress
     from xtts.shared.config_files import load_config
     from xtts.shared.storage.object_store import ObjectStore
     from xtts.shared.storage.urls import location
 
-    upload, count = ObjectStore.upload, []
+    upload, count, one_at_a_time = ObjectStore.upload, [], threading.Lock()
 
     def upload_two(self, source, name):
-        if len(count) == 2:
-            os.kill(os.getpid(), signal.SIGKILL)
-        count.append(name)
-        upload(self, source, name)
+        with one_at_a_time:
+            if len(count) == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            count.append(name)
+            upload(self, source, name)
 
     if __name__ == "__main__":
         ObjectStore.upload = upload_two
