@@ -14,18 +14,15 @@ _FOLDER = click.Path(path_type=Path)
 
 _cache_option = click.option(
     "--cache",
-    type=_FOLDER,
+    metavar="DIR|URL",
     is_flag=False,
     flag_value=DEFAULT_CACHE,
     default=DEFAULT_CACHE,
     show_default=True,
-    help="The cache's folder.",
+    help="The cache's folder, or its place in an object store, as in s3://BUCKET/FOLDER.",
 )
 _workers_option = click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=usable_cores,
-    help="Processes (default: one a core).",
+    "--workers", type=click.IntRange(1), default=usable_cores, help="Processes (default: one a core)."
 )
 _engine_option = click.option(
     "--engine",
@@ -84,12 +81,13 @@ def main() -> None:
 @click.option("--limit", type=click.IntRange(1), help="Only the first N clips; of several corpora as many of each.")
 @click.option("--fresh", is_flag=True, help="Build everything again, whatever is there.")
 @click.option("--index-only", is_flag=True, help="Store no mels: the trainer reads 16-bit wavs of the profile's rate.")
+@click.option("--keep-days", type=float, default=1.0, help="Days for which an object store keeps what was replaced.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
 def build(
     data: tuple[str, ...],
     layout: str | None,
     columns: str | None,
-    cache: Path,
+    cache: str,
     config: tuple[str, ...],
     assignments: tuple[str, ...],
     flags: dict[str, object],
@@ -99,16 +97,18 @@ def build(
     limit: int | None,
     fresh: bool,
     index_only: bool,
+    keep_days: float,
     dry_run: bool,
 ) -> None:
     """Build the cache of a corpus, or bring it up to date."""
     with reported():
         from xtts.precompute.workers.open_engine import open_engine, ray_address_of
         from xtts.precompute.workers.stopping import stoppable
+        from xtts.shared.storage.urls import location
 
-        address = ray_address_of(engine, ray_address)
+        address, at = ray_address_of(engine, ray_address), location(cache)
         with stoppable(cache), open_engine(workers, address) as pool:
-            if not dry_run and (fresh or not (cache / "cache.json").exists()):
+            if not dry_run and (fresh or (isinstance(at, Path) and not (at / "cache.json").exists())):
                 pool.start()  # there is work for them; they load what they need while this process loads the rest
             from xtts.precompute.build.build_cache import explain_build, run_build
             from xtts.precompute.build.build_request import make_request
@@ -120,12 +120,13 @@ def build(
                 corpora = parse_data(data, layout=layout, columns=columns)
                 request = make_request(
                     corpora,
-                    cache,
+                    at,
                     settings,
                     workers=workers,
                     limit=limit,
                     fresh=fresh,
                     index_only=index_only,
+                    keep_days=keep_days,
                     ray_address=address,
                     pool=pool,
                 )
@@ -133,7 +134,7 @@ def build(
                     explain_build(request, display)
                     return
                 report = run_build(request, display, pool)
-        click.echo(build_summary(report, str(cache)))
+        click.echo(build_summary(report, cache))
 
 
 @main.command()
@@ -160,7 +161,7 @@ def build(
 @_engine_option
 @_ray_address_option
 def verify(
-    cache: Path,
+    cache: str,
     against: tuple[str, ...],
     deep: int | None,
     repair: bool,
@@ -177,9 +178,10 @@ def verify(
         from xtts.precompute.view.terminal import Display
         from xtts.precompute.workers.open_engine import ray_address_of
         from xtts.precompute.workers.stopping import stoppable
+        from xtts.shared.storage.urls import location
 
         request = VerifyRequest(
-            cache=cache,
+            cache=location(cache),
             against=against or None,
             deep=deep,
             repair=repair,
@@ -197,19 +199,20 @@ def verify(
 @_cache_option
 @click.option("--max-text-length", type=click.IntRange(1), help="Count the clips that this cap would reject.")
 @click.option("--max-mel-frames", type=click.IntRange(1), help="Count the clips that this cap would reject.")
-def stats(cache: Path, max_text_length: int | None, max_mel_frames: int | None) -> None:
+def stats(cache: str, max_text_length: int | None, max_mel_frames: int | None) -> None:
     """Print percentiles of a cache, the padding efficiency of other numbers of buckets, and how clean its clips are."""
     with reported():
         from xtts.precompute.view.terminal import quality_text, stats_text
+        from xtts.shared.cache.cache_copy import local_cache
         from xtts.shared.cache.cache_spec import load_spec
         from xtts.shared.cache.clip_index import read_index
         from xtts.shared.cache.quality_stats import quality_stats
         from xtts.shared.cache.stats import corpus_lines, corpus_stats, effect_of_caps, lengths_of, letters_of
         from xtts.shared.system.folder_lock import ReadLock
 
-        with ReadLock(cache):
-            spec = load_spec(cache)
-            rows = read_index(cache / spec.index_file)
+        with local_cache(cache) as folder, ReadLock(folder):
+            spec = load_spec(folder)
+            rows = read_index(folder / spec.index_file)
         lengths = lengths_of(rows)
         letters, corpora = letters_of(rows, spec.text_language), corpus_lines(rows, spec.weights)
         click.echo(stats_text(corpus_stats(lengths), letters, corpora))
@@ -223,12 +226,12 @@ def stats(cache: Path, max_text_length: int | None, max_mel_frames: int | None) 
 @_cache_option
 @click.argument("clip_id", metavar="ID", required=False)
 @click.option("--out", type=_FOLDER, default=".", help="Folder of ID.png and ID.wav (default: this one).")
-def inspect(cache: Path, clip_id: str | None, out: Path) -> None:
+def inspect(cache: str, clip_id: str | None, out: Path) -> None:
     """Show one clip: its mel as ID.png, and as ID.wav what the mel keeps of it."""
     if clip_id is None:  # `inspect --cache ID`: the option took the id for its folder
-        if str(cache) == DEFAULT_CACHE or cache.is_dir():
+        if cache == DEFAULT_CACHE or "://" in cache or Path(cache).is_dir():
             raise click.UsageError("Missing argument 'ID'.")
-        cache, clip_id = Path(DEFAULT_CACHE), str(cache)
+        cache, clip_id = DEFAULT_CACHE, cache
     with reported():
         from xtts.precompute.view.inspect_clip import inspect_clip
 
@@ -239,7 +242,7 @@ def inspect(cache: Path, clip_id: str | None, out: Path) -> None:
 @_cache_option
 @click.option("--out", type=_FOLDER, default="report.html", show_default=True, metavar="FILE", help="The page.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Which clips are drawn.")
-def report(cache: Path, out: Path, seed: int) -> None:
+def report(cache: str, out: Path, seed: int) -> None:
     """Write one page about a cache: lengths, shapes, rejected clips, quality, clips to see and hear."""
     with reported():
         from xtts.precompute.view.html_report import write_report

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 
 from xtts.precompute.build import build_cache as build
 from xtts.precompute.build.build_cache import BuildReport
@@ -12,6 +11,7 @@ from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.workers.open_engine import ray_address_of
 from xtts.precompute.workers.progress import NullProgress, Progress
 from xtts.shared.config_flags import config_names, resolve
+from xtts.shared.storage.urls import location
 from xtts.shared.system.cores import usable_cores
 
 
@@ -38,7 +38,7 @@ def build_cache(
     Args:
         data: The corpus: a folder, or a file that lists its clips (docs/cache-format.md names the layouts). Several:
             a list of paths and of "NAME=PATH", or a YAML file.
-        cache: Folder of the cache; made where it is missing.
+        cache: Folder of the cache, made where it is missing, or its URL in an object store, as in "s3://BUCKET/FOLDER".
         config: YAML file, or a name in configs/ such as "normal" (default "tiny"); of several, later ones win.
         settings: Single keys over those, as in `{"shapes.buckets": 8}`.
         workers: Processes (default: one a core).
@@ -59,7 +59,7 @@ def build_cache(
         LockstepError: The corpus, the settings or the disk are not usable; its text says what to do.
     """
     return build.build_cache(
-        parse_data(data, layout=layout, columns=columns), Path(cache),
+        parse_data(data, layout=layout, columns=columns), location(cache),
         resolve(config_names(config), (), settings or {}), workers=workers or usable_cores(),
         progress=progress or NullProgress(), limit=limit, fresh=fresh, index_only=index_only,
         ray_address=ray_address_of(engine, ray_address),
@@ -81,7 +81,7 @@ def verify_cache(
     """Check every byte of a cache, as `xtts-precompute verify` does; no findings: it is sound.
 
     Args:
-        cache: Folder of the cache.
+        cache: Folder or URL of the cache.
         against: The corpus, to compare with as well: changed, added and removed clips.
         deep: Compute the features of so many clips again (0: of all); needs `against`.
         repair: Make exactly the broken files again; needs `against`. What is returned is what is still wrong.
@@ -98,7 +98,7 @@ def verify_cache(
         LockstepError: There is no cache to check, or no corpus for what was asked.
     """
     request = VerifyRequest(
-        cache=Path(cache), against=against, deep=deep, repair=repair,
+        cache=location(cache), against=against, deep=deep, repair=repair,
         workers=workers or usable_cores(), layout=layout, columns=columns,
         ray_address=ray_address_of(engine, ray_address),
     )  # fmt: skip

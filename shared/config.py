@@ -55,6 +55,10 @@ class DataConfig(Section):
     pipeline, or inside the step from int16 samples; nothing where the cache holds mels."""
     max_unreadable_fraction: Fraction = 0.05
     """The run stops when more than this share of such a cache's training clips could not be read."""
+    stage: str | None = None
+    """Folder for the local copies of a cache in an object store; null: one in the user's cache folder."""
+    stage_gb: PositiveInt = 100
+    """Most bytes of those copies together, GB; shards that are needed later make room for those needed next."""
     filters: FilterConfig = FilterConfig()
 
 

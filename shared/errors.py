@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 
 class LockstepError(Exception):
@@ -37,12 +36,14 @@ class LockstepError(Exception):
         return rebuild, ()
 
 
-def repair_command(cache: Path) -> str:
-    """The fix of a cache with broken files; only the corpus knows what they held, and a cache does not know where."""
+def repair_command(cache: object) -> str:
+    """The fix of a cache, a path or a URL, with broken files; only its corpus knows what they held."""
     return f"run xtts-precompute verify --cache {shlex.quote(str(cache))} --against <its corpus> --repair"
 
 
-def build_command(cache: Path, *, fresh: bool = False, corpus: str = "<its corpus>", config: str = "<its own>") -> str:
+def build_command(
+    cache: object, *, fresh: bool = False, corpus: str = "<its corpus>", config: str = "<its own>"
+) -> str:
     """The fix of a cache that its corpus has left behind, or with `fresh` of one that nothing can be taken from.
 
     `corpus` and `config` stand where the user has to fill in.

@@ -6,7 +6,7 @@ import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import before_numpy  # noqa: F401 - first
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import soundfile
 from in_process import builds_with_one_worker_stay_here, real_workers  # noqa: F401 - for all tests
+from object_server import ObjectServer
 from wheel_check import build_wheel
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
@@ -130,6 +131,14 @@ def tiny_cache(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path, tiny
     cache = tmp_path_factory.mktemp("cache") / "features"
     build_cache(tiny_corpus, cache, tiny_config, workers=1, progress=NullProgress())
     return cache
+
+
+@pytest.fixture(scope="session")
+def object_server() -> Iterator[ObjectServer]:
+    """An S3 server on this machine, which the environment names until the end of the session."""
+    server = ObjectServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="session")

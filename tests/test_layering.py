@@ -41,7 +41,7 @@ def imports(path):
 TOPS = ["cli", "library", "__init__"]
 """Modules of a stage above its folders: `__init__` hands out the names of `library`."""
 ROOMS = {
-    "shared": [["system", "audio", "text"], ["cache"]],
+    "shared": [["system", "audio", "text"], ["storage"], ["cache"]],
     "precompute": [
         ["workers", "archives"], ["corpus"], ["features"], ["build"], ["check", "view", "sample"], ["cli", "library"],
         ["__init__"],

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 @click.command(context_settings={"show_default": True})
 @config_options
-@click.option(
-    "--cache", type=click.Path(path_type=Path), help="Cache of stage 1.  [default: features, or the run's own]"
-)
+@click.option("--cache", metavar="DIR|URL", help="Cache of stage 1.  [default: features, or the run's own]")
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder.  [default: runs/SIZE-CACHE]")
 @click.option(
     "--resume",
@@ -35,18 +33,20 @@ if TYPE_CHECKING:
 @click.option("--steps", type=click.IntRange(min=1), help="training.steps")
 @click.option("--epochs", type=click.IntRange(min=1), help="training.epochs, which decides the steps")
 def main(
-    config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: Path | None,
+    config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: str | None,
     out: Path | None, resume: str | None, init_from: Path | None, steps: int | None, epochs: int | None,
 ) -> None:  # fmt: skip
     """Train on a cache of xtts-precompute with locked, compiled steps."""
     with reported():
+        from xtts.shared.storage.urls import location
         from xtts.trainer.run.run_plan import make_plan
 
         if steps is not None:
             flags = {**flags, "training.steps": steps}
         if epochs is not None:
             flags = {**flags, "training.epochs": epochs}
-        plan = make_plan(config, assignments, flags, cache=cache, out=out, resume=resume, init_from=init_from)
+        at = location(cache) if cache else None
+        plan = make_plan(config, assignments, flags, cache=at, out=out, resume=resume, init_from=init_from)
         run(plan)
 
 

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from xtts.shared.config_flags import config_names
 from xtts.shared.errors import LockstepError
+from xtts.shared.storage.urls import location
 from xtts.trainer.run.checkpoint import step_of
 from xtts.trainer.run.run_plan import RunPlan, make_plan, newest
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -44,7 +45,7 @@ def train(
     keeps compiled steps in the user's cache folder (unless TensorFlow was imported before).
 
     Args:
-        cache: Folder of the cache (default: "features", or the cache of the resumed run).
+        cache: Folder or URL of the cache (default: "features", or the cache of the resumed run).
         config: YAML file, or a name in configs/ such as "normal" (default: "tiny", or the config of the resumed run);
             of several, later ones win.
         settings: Single keys that override those, as in `{"training.steps": 1000}`.
@@ -62,8 +63,8 @@ def train(
     """
     given = None if resume is False else "" if resume is True else str(resume)
     plan = make_plan(
-        config_names(config), (), settings or {}, cache=_path(cache), out=_path(out), resume=given,
-        init_from=_path(init_from),
+        config_names(config), (), settings or {}, cache=None if cache is None else location(cache), out=_path(out),
+        resume=given, init_from=_path(init_from),
     )  # fmt: skip
     if plan.steps_done >= plan.config.training.steps:
         return _result(plan, complete=True)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from xtts.precompute.build.audio_index import measure_sample
 from xtts.precompute.build.build_request import Request, make_request
 from xtts.precompute.build.commit import commit, describe, sweep
 from xtts.precompute.build.index_rows import ShardRows, write_index
+from xtts.precompute.build.remote_cache import DAY_SECONDS, RemoteCache
 from xtts.precompute.build.scanning import seconds_of
 from xtts.precompute.build.shard_plan import Plan, ShardPlan
 from xtts.precompute.build.staging import StagingArea
@@ -27,11 +28,17 @@ from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
-from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec
+from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
 from xtts.shared.config import Config
+from xtts.shared.errors import LockstepError
+from xtts.shared.storage.failures import called
+from xtts.shared.storage.urls import Location
 from xtts.shared.system.folder_lock import ReadLock, exclusive
 from xtts.shared.system.peak_memory import peak_resident_bytes
 from xtts.shared.text.letter_counts import LetterCounts
+
+_AT_ONCE = 4
+"""Shards for each worker that are on the disk at once where they are sent to an object store."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +66,7 @@ class BuildReport:
 
 def build_cache(
     data: Data,
-    cache: Path,
+    cache: Location,
     config: Config,
     *,
     workers: int,
@@ -68,16 +75,17 @@ def build_cache(
     fresh: bool = False,
     index_only: bool = False,
     ray_address: str | None = None,
+    keep_days: float = 1.0,
     pool: Engine | None = None,
 ) -> BuildReport:
     """Build the cache of a corpus or bring it up to date; `pool` may have been started before.
 
-    index_only: without mels; the records name the wavs.
+    index_only: without mels; the records name the wavs. keep_days: how long an object store keeps replaced files.
     """
     with pool or open_engine(workers, ray_address) as engine:
         request = make_request(
             data, cache, config, workers=workers, limit=limit, fresh=fresh, index_only=index_only,
-            ray_address=ray_address, pool=engine,
+            ray_address=ray_address, keep_days=keep_days, pool=engine,
         )  # fmt: skip
         return run_build(request, progress, engine)
 
@@ -85,10 +93,12 @@ def build_cache(
 def run_build(request: Request, progress: Progress, pool: Engine | None = None) -> BuildReport:
     """Do what a checked request asks for."""
     started, cache, config = time.monotonic(), request.cache, request.config
-    with disk_errors_explained(cache):
+    with disk_errors_explained(cache), ExitStack() as stack:
         cache.mkdir(parents=True, exist_ok=True)
-        with exclusive(cache), pool or request.open_engine() as pool:
-            staging = StagingArea(cache)
+        stack.enter_context(exclusive(cache))
+        remote, before = _remote(request, stack)
+        with pool or request.open_engine() as pool:
+            staging = StagingArea(cache, remote=remote)
             staging.open(fresh=request.fresh)
             found = survey(request, staging, pool, progress)
             for line in found.changes:
@@ -106,6 +116,8 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
             spec = describe(index, figures, found.plan, finished, config, found.front_end, weights=weights)
             changed = commit(cache, staging, spec, index, found.front_end.tokenizer)
             left = sweep(cache, spec)
+            if remote is not None:
+                remote.sweep(before, spec)
             if left:
                 progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
     return BuildReport(
@@ -120,6 +132,19 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
         wall_seconds=time.monotonic() - started,
         peak_bytes=0 if pool.spans_machines else peak_resident_bytes(workers=request.workers),
     )
+
+
+def _remote(request: Request, stack: ExitStack) -> tuple[RemoteCache | None, CacheSpec | None]:
+    """(the cache in an object store that is built, its `cache.json` of before), where it is one."""
+    if request.remote is None:
+        return None, None
+    keep_seconds = request.keep_days * DAY_SECONDS
+    remote = stack.enter_context(RemoteCache(request.remote, request.cache, keep_seconds=keep_seconds))
+    stack.enter_context(called(request.cache, str(request.remote)))
+    remote.mirror()
+    with suppress(LockstepError):
+        return remote, load_spec(request.cache)
+    return remote, None
 
 
 def _fills(plan: Plan, spec: CacheSpec) -> list[float]:
@@ -139,7 +164,8 @@ def explain_build(request: Request, progress: Progress) -> None:
         # Every machine has to see what it writes for now.
         beside = next(folder for folder in request.cache.absolute().parents if folder.is_dir())
         parts = stack.enter_context(TemporaryDirectory(dir=beside if pool.spans_machines else None))
-        staging = StagingArea(request.cache, Path(parts))
+        remote, _ = _remote(request, stack)
+        staging = StagingArea(request.cache, Path(parts), remote)
         for line in survey(request, staging, pool, progress).changes:
             progress.say(line)
 
@@ -156,7 +182,8 @@ def _write_missing(
     plans = {shard.file: shard for shard in found.missing}
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
     fetch = _plan_fetch(found, staging)
-    check_free_space(request.cache, sum(sizes.values()) + fetch.bytes)
+    stay = sizes.values() if staging.remote is None else sorted(sizes.values())[-_AT_ONCE * request.workers :]
+    check_free_space(request.cache, sum(stay) + fetch.bytes)
     ledger, seconds = found.ledger, partial(seconds_of, profile=found.front_end.profile)
     with fetched_audio(fetch, ledger.folder, ledger.spots, found.front_end, pool, progress) as fetched:
         frames = [ledger.columns.frames[shard.clips] for shard in found.missing]

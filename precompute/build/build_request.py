@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -10,12 +11,14 @@ import numpy as np
 
 from xtts.precompute.build.audio_index import refuse_unsuited
 from xtts.precompute.build.commit import tokenizer_bytes
+from xtts.precompute.build.remote_cache import RemoteCache, work_folder
 from xtts.precompute.build.staging import refuse_foreign_folder
 from xtts.precompute.corpus.clip_digests import text_digests
 from xtts.precompute.corpus.corpora import Corpora
-from xtts.precompute.corpus.corpus_entries import Data, parse_data
+from xtts.precompute.corpus.corpus_entries import CorpusEntry, Data, parse_data
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.corpus.listed_clips import ListedClips, list_clips
+from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.this_process import ThisProcess
@@ -26,6 +29,8 @@ from xtts.shared.cache.index_file import readable_index
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, feature_differences
+from xtts.shared.storage.failures import called
+from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.text.phonemes import can_phonemise
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
 
@@ -49,6 +54,10 @@ class Request:
     fresh: bool
     ray_address: str | None = None
     """Where the tasks run: see `open_engine`."""
+    remote: StoreUrl | None = None
+    """The cache in an object store for which `cache` is the folder to work in."""
+    keep_days: float = 1.0
+    """How long its replaced objects stay."""
     exclude: frozenset[str] = frozenset()
     """Shards that must not be used, whatever they look like."""
     is_small_rerun: bool = False
@@ -64,35 +73,44 @@ class Request:
 
 
 def make_request(
-    data: Data, cache: Path, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
-    ray_address: str | None = None, index_only: bool = False, pool: Engine | None = None,
+    data: Data, given: Location, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
+    ray_address: str | None = None, index_only: bool = False, keep_days: float = 1.0, pool: Engine | None = None,
 ) -> Request:  # fmt: skip
-    """Check what was asked for, before anything is created.
+    """Check what was asked for, before anything is created; of a remote cache the small files are fetched.
 
     pool: reads the lists of clips; without one this process does.
     """
+    remote, cache = (None, given) if isinstance(given, Path) else (given, work_folder(given))
+    if remote is not None:
+        _fetch_small_files(remote, cache, ray_address)
     refuse_foreign_folder(cache)
     config, notes = _with_tokenizer(config, None if fresh else cache)
     language = config.text.language if config.text.expand_numbers else None
-    # Trimming decodes while it scans, and its sums are those of a worker.
-    is_small_rerun = not fresh and config.audio.trim_silence_db is None and 0 < _known_rows(cache) <= _FEW_ROWS
-    is_here = pool is None or (is_small_rerun and not pool.spans_machines)
-    corpora, clips = list_clips(
-        parse_data(data), None if is_here else pool, limit=limit, numbers_in_words=language, seed=config.split.seed
-    )
+    entries = parse_data(data)
+    _refuse_remote(entries, index_only=index_only, ray_address=ray_address)
+    entries, urls = with_folders(entries)
+    # Trimming decodes while it scans, and its sums are those of a worker; workers fetch several objects at once.
+    is_small_rerun = not fresh and config.audio.trim_silence_db is None and not urls
+    is_small_rerun = is_small_rerun and 0 < _known_rows(cache) <= _FEW_ROWS
+    lister = None if pool is None or (is_small_rerun and not pool.spans_machines) else pool
+    with _called(urls):
+        corpora, clips = list_clips(entries, lister, limit=limit, numbers_in_words=language, seed=config.split.seed)
     corpora = replace(corpora, notes=(*corpora.notes, *notes))
     if index_only:
         refuse_unsuited(clips, config)
+    remote_roots = {name: urls[root] for name, root in corpora.roots.items() if root in urls}
     front_end = _front_end(corpora.roots, config, _tokenizer(clips, config, None if fresh else cache))
     return Request(
         corpora=corpora,
         clips=clips,
         cache=cache,
         config=config,
-        front_end=replace(front_end, index_only=index_only),
+        front_end=replace(front_end, index_only=index_only, remote=remote_roots),
         workers=workers,
         fresh=fresh,
         ray_address=ray_address,
+        remote=remote,
+        keep_days=keep_days,
         is_small_rerun=is_small_rerun,
     )
 
@@ -113,6 +131,32 @@ def _with_tokenizer(config: Config, cache: Path | None) -> tuple[Config, list[st
         chosen, reason = "characters", "no voice of espeak-ng; for English: pip install 'lockstep-tts[phonemes]'"
     taken = config.text.model_copy(update={"tokenizer": chosen})
     return config.model_copy(update={"text": taken}), [f"text.tokenizer auto: {chosen} ({reason})"]
+
+
+@contextmanager
+def _called(urls: Mapping[Path, StoreUrl]) -> Iterator[None]:
+    """Errors about the folders of remote corpora name their URLs."""
+    with ExitStack() as stack:
+        for folder, url in urls.items():
+            stack.enter_context(called(folder, str(url)))
+        yield
+
+
+def _refuse_remote(entries: list[CorpusEntry], *, index_only: bool, ray_address: str | None) -> None:
+    """Raise where the trainer or other machines would have to read the audio of a corpus in an object store."""
+    for url in (entry.url for entry in entries if entry.url):
+        for option, given in (("--index-only", index_only), ("--engine ray", ray_address is not None)):
+            if given:
+                found = f"with the corpus {url}"
+                raise LockstepError(option, found=found, expected="a folder", fix=f"copy it first, or leave {option}")
+
+
+def _fetch_small_files(url: StoreUrl, folder: Path, ray_address: str | None) -> None:
+    if ray_address is not None:
+        fix = "build into a folder that all machines see, and copy it there"
+        raise LockstepError("--engine ray", found=f"--cache {url}", expected="a folder", fix=fix)
+    with RemoteCache(url, folder) as remote:
+        remote.mirror()
 
 
 def _known_rows(cache: Path) -> int:

@@ -132,6 +132,8 @@ def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, toke
     index: the file among the parts that becomes the index. Readers may be at work: nothing that they use is touched
     here, see `sweep`.
     """
+    if staging.remote is not None:
+        staging.remote.wait()
     shards = [shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
     new = [file for file in shards if staging.staged(file).exists()]
     if not _holds(cache / spec.tokenizer_file, spec.tokenizer_sha256):
@@ -142,6 +144,10 @@ def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, toke
         new.append(spec.index_file)
     changed = bool(new) or not _holds(cache / SPEC_FILE, hashlib.sha256(spec_bytes(spec)).hexdigest())
     if changed:
+        if staging.remote is not None:
+            rest = [(file, staging.staged(file)) for file in new if file in shards]
+            new = [file for file in new if file not in shards]
+            staging.remote.finish(spec, {file: staging.staged(file) for file in new}, rest)
         atomic_files.move_all((staging.staged(file), cache / file) for file in new)
         atomic_files.write(cache / SPEC_FILE, spec_bytes(spec))
     staging.remove()

@@ -91,7 +91,7 @@ def look_back(request: Request, staging: StagingArea, features: Mapping[str, Any
             lines, prior = [f"{error.where}: {error.found}: the whole cache is built again"], None
     sidecars = [EarlierTask(number=number, source=staging.sidecar(slot)) for number, slot in enumerate(staged)]
     staged_rows = _read(iter(sidecars), staging, seed, corpora, pool)
-    reusable = prior.usable(cache, request.exclude) if prior else {}
+    reusable = prior.usable(staging, request.exclude) if prior else {}
     new = {shard.file for shard in staged.values()} - {shard.file for shard in reusable.values()}
     if new:
         lines.append(f"an interrupted build left {len(new)} finished shards")

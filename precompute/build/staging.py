@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from xtts.precompute.build.remote_cache import RemoteCache
 from xtts.precompute.features.extract import ShardResult
 from xtts.precompute.features.finished_shard import Finished, read_sidecar, sidecar_of
 from xtts.precompute.workers.stopping import CONTINUE
@@ -60,10 +61,10 @@ class Prior:
     shards: dict[str, Finished]
     """By file name without digest, as a plan has it; without `settings`, which depend on the clips."""
 
-    def usable(self, cache: Path, exclude: Collection[str]) -> dict[str, Finished]:
+    def usable(self, staging: "StagingArea", exclude: Collection[str]) -> dict[str, Finished]:
         """Of `shards` those whose file is as long as it was and not in `exclude`."""
         wanted = {slot: shard for slot, shard in self.shards.items() if shard.file not in exclude}
-        return {slot: shard for slot, shard in wanted.items() if size_of(cache / shard.file) == shard.bytes}
+        return {slot: shard for slot, shard in wanted.items() if staging.committed_size(shard.file) == shard.bytes}
 
     @cached_property
     def _speaker_ids(self) -> dict[str, int]:
@@ -110,9 +111,9 @@ def load_prior(cache: Path) -> Prior:
 class StagingArea:
     """The folder inside a cache where shards wait until all of them are there."""
 
-    def __init__(self, cache: Path, parts: Path | None = None) -> None:
-        """parts: another folder for them, where a cache must not be touched."""
-        self._cache, self._parts = cache, parts
+    def __init__(self, cache: Path, parts: Path | None = None, remote: RemoteCache | None = None) -> None:
+        """parts: another folder for them, where a cache must not be touched. remote: where finished shards go."""
+        self._cache, self._parts, self.remote = cache, parts, remote
         self._root = cache / WORK_FOLDER
         self._all_parts = self._root / "parts"
         self._build = uuid4().hex[:12]
@@ -170,7 +171,13 @@ class StagingArea:
         waiting.unlink(missing_ok=True)
         # A sidecar whose shard the power cut took is no harm: `finished` looks for both.
         atomic_files.move_all([(path, self.staged(done.file)), (sidecar, waiting)])
+        if self.remote is not None:
+            self.remote.send(done.file, self.staged(done.file))
         return done
+
+    def committed_size(self, file: str) -> int | None:
+        """Bytes of a file of the cache, wherever that is; None where there is none."""
+        return size_of(self._cache / file) if self.remote is None else self.remote.size(file)
 
     def sidecar(self, file: str) -> Path:
         """Where the sidecar of a staged shard waits, by the shard's name without digest."""
@@ -195,7 +202,7 @@ class StagingArea:
             done = read_sidecar(sidecar)
             if done is None or done.file in exclude:
                 continue
-            if any(size_of(place) == done.bytes for place in (self.staged(done.file), self._cache / done.file)):
+            if done.bytes in (size_of(self.staged(done.file)), self.committed_size(done.file)):
                 found[without_digest(done.file)] = done
         return found
 

@@ -15,7 +15,7 @@ from xtts.precompute.build.ledger import Ledger
 from xtts.precompute.build.look_back import NOTHING, Existing, Shards, look_back
 from xtts.precompute.build.scanning import Scan, measure, scan_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, previous_plan
-from xtts.precompute.build.staging import Prior, StagingArea, shard_settings
+from xtts.precompute.build.staging import Prior, StagingArea, shard_settings, size_of
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.features.cached_mels import StoredClips
 from xtts.precompute.features.canary import compute_canary
@@ -194,7 +194,8 @@ def _stored(request: Request, existing: Existing, scan: Scan, front_end: FrontEn
     if prior is not None and same and existing.same_audio and not front_end.index_only and len(scan.cached):
         files = [(shard_place(slot), (request.cache / done.file).absolute()) for slot, done in prior.shards.items()]
         # Else the shard is lost, or not to be trusted; the last place is for rows without a shard.
-        usable = np.array([*(slot in shards.finished for slot in shards.number), False], bool)
+        there = {slot for slot, done in shards.finished.items() if size_of(request.cache / done.file) == done.bytes}
+        usable = np.array([*(slot in there for slot in shards.number), False], bool)
         row = np.where(scan.cached_same & SAME_FILE != 0, scan.cached, -1).astype(np.int32)
         row[~usable[shards.of_row[row]]] = -1
     return Stored(row=row, earlier=existing.cached, shards=shards, files=files)

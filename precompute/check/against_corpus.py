@@ -114,7 +114,8 @@ def _compare_clip(job: _Deep, mels: StoredMels, front_end: FrontEnd) -> Iterator
     about: dict[str, Any] = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
     about["where"] = f"{about['file']} record {row.written.position} ({row.clip.id})"
     try:
-        audio = read_audio(front_end.path(row.clip), row.clip)
+        with front_end.audio(row.clip) as file:
+            audio = read_audio(file, row.clip)
         if row.written.audio_sha256 not in ("", audio.sha256):
             return  # `check_corpus` says so
         mel = extract_mel(front_end.samples(audio.recording), row.audio, front_end)

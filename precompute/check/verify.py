@@ -5,20 +5,24 @@ import mmap
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.parts import check_visible
+from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import SPEC_FILE, SPLITS, Bucket, CacheSpec, Shard, load_spec, shard_places
 from xtts.shared.cache.clip_index import IndexRow, Kept, read_index
 from xtts.shared.cache.file_names import without_digest
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
+from xtts.shared.storage.urls import Location
 from xtts.shared.system.folder_lock import ReadLock
 
 
@@ -43,7 +47,7 @@ Places = Mapping[str, list[Kept]]
 
 
 def verify_cache(
-    cache: Path, *, threads: int, every_digest: bool = False, ray_address: str | None = None
+    cache: Location, *, threads: int, every_digest: bool = False, ray_address: str | None = None
 ) -> list[Finding]:
     """Everything wrong with a cache, in the order of its files; a `LockstepError` when there is none to check.
 
@@ -52,12 +56,22 @@ def verify_cache(
     A shard and an index that are the bytes that were written agree on the digest of every record, and hashing takes
     most of the time: without `every_digest` records are hashed only where one of the two is not what was written.
     """
-    with ReadLock(cache):
-        found = _check_all(cache, threads, ray_address, every_digest=every_digest)
+    if isinstance(cache, Path):
+        with ReadLock(cache):
+            found = _check_all(cache, threads, ray_address, every_digest=every_digest)
+    else:
+        with TemporaryDirectory() as folder:
+            copy = CacheCopy(cache, stage=folder)
+            copy.open()
+            found = _check_all(copy.folder, threads, None, every_digest=every_digest, borrowed=copy.borrowed)
     return [replace(finding, fix=repair_command(cache)) for finding in found]
 
 
-def _check_all(cache: Path, threads: int, ray_address: str | None, *, every_digest: bool) -> list[Finding]:
+def _check_all(
+    cache: Path, threads: int, ray_address: str | None, *, every_digest: bool,
+    borrowed: Callable[[Shard], AbstractContextManager[None]] | None = None,
+) -> list[Finding]:  # fmt: skip
+    """borrowed: what brings a shard that is not here, for as long as it is checked."""
     spec = load_spec(cache)
     findings = [*_check_small_files(cache, spec), *_check_extra_files(cache, spec)]
     try:
@@ -66,7 +80,7 @@ def _check_all(cache: Path, threads: int, ray_address: str | None, *, every_dige
         return [*findings, Finding(file=spec.index_file, where=spec.index_file, found=error.found)]
     findings += _check_index(spec, rows)
     places, every_digest = _places(spec, rows), every_digest or any(f.file == spec.index_file for f in findings)
-    check = partial(_check_task, cache.absolute(), spec, every_digest)
+    check = partial(_check_task, cache.absolute(), spec, every_digest, borrowed)
     tasks = [(number, *part, places.get(part[1].file, [])) for number, part in enumerate(_shards(spec))]
     for _, found in sorted(_run(check, tasks, threads, ray_address), key=lambda result: result[0]):
         findings += found
@@ -88,10 +102,14 @@ def _run(
             yield from engine.run(check, tasks)
 
 
-def _check_task(cache: Path, spec: CacheSpec, every_digest: bool, task: _Task) -> _Result:
+def _check_task(
+    cache: Path, spec: CacheSpec, every_digest: bool, borrowed: Callable[[Shard], AbstractContextManager[None]] | None,
+    task: _Task,
+) -> _Result:  # fmt: skip
     number, bucket, shard, rows = task
     check_visible(cache)
-    return number, list(_check_shard(cache, spec, bucket, shard, rows, every_digest=every_digest))
+    with borrowed(shard) if borrowed else nullcontext():
+        return number, list(_check_shard(cache, spec, bucket, shard, rows, every_digest=every_digest))
 
 
 def _shards(spec: CacheSpec) -> Iterator[tuple[Bucket, Shard]]:

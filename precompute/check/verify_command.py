@@ -11,6 +11,7 @@ from xtts.precompute.corpus.corpus_entries import CorpusEntry, Data, parse_data
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
+from xtts.shared.storage.urls import Location
 from xtts.shared.system.folder_lock import ReadLock
 
 
@@ -18,7 +19,7 @@ from xtts.shared.system.folder_lock import ReadLock
 class VerifyRequest:
     """What `verify` was asked to do."""
 
-    cache: Path
+    cache: Location
     against: Data | None
     deep: int | None
     """Clips to compute again: None for no such check, 0 for all."""
@@ -62,37 +63,41 @@ def _refuse_without_corpus(request: VerifyRequest) -> None:
     if request.against is None and (request.deep is not None or request.repair):
         option = "--repair" if request.repair else "--deep"
         raise LockstepError(option, found="no corpus to work from", expected=f"{option} --against DATA")
+    for option, given in (("--against", request.against), ("--engine ray", request.ray_address)):
+        if given is not None and not isinstance(request.cache, Path):
+            fix = f"verify {request.cache} alone; a build with the same options brings it up to date"
+            raise LockstepError(option, found="a cache in an object store", expected="a folder", fix=fix)
 
 
 def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
-    against = request.against
+    cache, against = request.cache, request.against
     corpora = None if against is None else parse_data(against, layout=request.layout, columns=request.columns)
     workers, ray_address, every_digest = request.workers, request.ray_address, corpora is not None
-    check = partial(verify_cache, request.cache, threads=workers, every_digest=every_digest, ray_address=ray_address)
+    check = partial(verify_cache, cache, threads=workers, every_digest=every_digest, ray_address=ray_address)
     findings = check()
-    if request.repair and findings and corpora is not None:
+    if request.repair and findings and corpora is not None and isinstance(cache, Path):
         from xtts.precompute.check.repair import repair_cache
 
         for finding in findings:
             progress.say(str(finding))
-        repair_cache(request.cache, corpora, findings, workers=workers, progress=progress, ray_address=ray_address)
+        repair_cache(cache, corpora, findings, workers=workers, progress=progress, ray_address=ray_address)
         progress.say(f"{len({finding.file for finding in findings})} files repaired")
         findings = check()
-    if corpora is None or findings:
+    if corpora is None or findings or not isinstance(cache, Path):
         return findings
-    return _check_against(request, corpora)
+    return _check_against(request, cache, corpora)
 
 
-def _check_against(request: VerifyRequest, corpora: list[CorpusEntry]) -> list[Finding]:
+def _check_against(request: VerifyRequest, cache: Path, corpora: list[CorpusEntry]) -> list[Finding]:
     from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 
     workers, ray_address = request.workers, request.ray_address
-    with ReadLock(request.cache):
-        spec = load_spec(request.cache)
-        corpus = cache_request(request.cache, spec, corpora, workers=workers, ray_address=ray_address)
-        findings = check_corpus(request.cache, corpus)
+    with ReadLock(cache):
+        spec = load_spec(cache)
+        corpus = cache_request(cache, spec, corpora, workers=workers, ray_address=ray_address)
+        findings = check_corpus(cache, corpus)
         if request.deep is not None:
-            findings += check_features(request.cache, corpus, clips=request.deep or None)
+            findings += check_features(cache, corpus, clips=request.deep or None)
     return findings
 
 

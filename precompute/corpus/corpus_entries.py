@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -16,7 +17,9 @@ from xtts.shared.cache.cache_spec import MOST_WEIGHT, Weight
 from xtts.shared.cache.file_names import CORPUS_NAME
 from xtts.shared.config_files import parse_yaml
 from xtts.shared.errors import LockstepError
+from xtts.shared.storage.urls import StoreUrl, location
 
+_REMOTE = re.compile(r"(?:(?P<name>[^=:/?]+)=)?(?P<url>[a-zA-Z0-9]+://.*)")
 _YAML = (".yaml", ".yml")
 _LARGEST_FILE_BYTES = 2**20
 _EXAMPLE = "- {data: LJSpeech-1.1, name: lj, weight: 0.5}"
@@ -43,7 +46,9 @@ class CorpusEntry:
     where: str
     """Who asked for it."""
     data: Path
-    """Its folder, or the file that lists its clips."""
+    """Its folder, or the file that lists its clips; of one in an object store the local folder that stands for it."""
+    url: StoreUrl | None = None
+    """Where it is in an object store."""
     name: str = ""
     """What it is called in ids, speakers and shards; empty where it was given none."""
     layout: str | None = None
@@ -62,7 +67,8 @@ class CorpusEntry:
         return path.stem if os.path.isfile(path) else path.name
 
     def __str__(self) -> str:
-        return f"{self.name}={self.data}" if self.name else str(self.data)
+        place = self.url or self.data
+        return f"{self.name}={place}" if self.name else str(place)
 
 
 Data = str | PathLike[str] | CorpusEntry | Sequence[str | PathLike[str] | CorpusEntry]
@@ -87,6 +93,11 @@ def parse_data(data: Data, *, layout: str | None = None, columns: str | None = N
     for value in values:
         if isinstance(value, CorpusEntry):
             entries.append(value)
+            continue
+        remote = _REMOTE.fullmatch(value) if isinstance(value, str) else None
+        if remote:
+            settings = {"data": remote["url"], "name": remote["name"], "layout": layout, "columns": columns}
+            entries.append(_entry(settings, f"--data {remote['url'].partition('?')[0]}", Path()))
             continue
         path, where = Path(value), f"--data {value}"
         if path.suffix.lower() in _YAML and os.path.exists(path):
@@ -154,7 +165,9 @@ def _entry(settings: object, where: str, folder: Path) -> CorpusEntry:
         check_name(checked.speaker_prefix, what="speaker_prefix", where=where)
     fields = checked.model_dump(exclude={"data", "name", "language"})
     language = check_language(checked.language, where)
-    return CorpusEntry(where=where, data=folder / checked.data, name=checked.name or "", language=language, **fields)
+    place = location(checked.data)
+    at = {"data": folder / place} if isinstance(place, Path) else {"data": place.local_folder("corpora"), "url": place}
+    return CorpusEntry(where=where, **at, name=checked.name or "", language=language, **fields)
 
 
 def _explain(error: ValidationError, where: str) -> LockstepError:

@@ -1,15 +1,18 @@
 """The front end: from a recording to samples; light enough to be sent to a worker with every task."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from xtts.precompute.corpus.fetched_objects import fetched
 from xtts.shared.audio.decode import Recording
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.cache.clip_index import Clip
+from xtts.shared.storage.urls import StoreUrl
 from xtts.shared.text.tokenizer import Tokenizer, Tokens
 
 
@@ -31,6 +34,14 @@ class FrontEnd:
     """What a worker must compute for a known signal before it computes a mel; empty before a build has decided."""
     index_only: bool = False
     """Records name the audio instead of holding its mel."""
+
+    remote: Mapping[str, StoreUrl] = field(default_factory=dict)
+    """Corpora in object stores; `roots` has the folders that stand for them."""
+
+    def audio(self, clip: Clip) -> AbstractContextManager[Path]:
+        """A file with a clip's audio, for as long as the block takes; a `LockstepError` where an object fails."""
+        url = self.remote.get(clip.corpus)
+        return fetched(url, self.roots[clip.corpus], clip.source) if url else nullcontext(self.path(clip))
 
     def path(self, clip: Clip) -> Path:
         """Where a clip's audio file lies."""

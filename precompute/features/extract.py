@@ -202,7 +202,8 @@ def extract_mel(samples: np.ndarray, audio: Audio, front_end: FrontEnd) -> np.nd
 
 def _read_source(row: Scanned, front_end: FrontEnd) -> ClipAudio:
     try:
-        return read_audio(front_end.path(row.clip), row.clip)
+        with front_end.audio(row.clip) as path:
+            return read_audio(path, row.clip)
     finally:  # whatever came of it
         check_unchanged(row, front_end)
 

@@ -138,13 +138,14 @@ def _with_digest(found: Found, cached: IndexRow, front_end: FrontEnd) -> Found:
 def _scan_audio(found: Found, front_end: FrontEnd) -> Audio | Rejection:
     if found.file is None:
         return _MISSING
-    profile, path = front_end.profile, front_end.path(found.clip)
+    profile = front_end.profile
     try:
-        header = audio_header(path, found.clip)
-        samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
-        if front_end.trim_silence_db is not None:  # only decoding shows what is left
-            whole, samples = samples, len(front_end.samples(read_audio(path, found.clip).recording))
-            notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
+        with front_end.audio(found.clip) as path:
+            header = audio_header(path, found.clip)
+            samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
+            if front_end.trim_silence_db is not None:  # only decoding shows what is left
+                whole, samples = samples, len(front_end.samples(read_audio(path, found.clip).recording))
+                notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
     except (AudioProblem, OSError) as problem:
         check_unchanged(found, front_end)
         if isinstance(problem, AudioProblem):
@@ -169,6 +170,7 @@ def check_unchanged(row: Found | Scanned | Kept, front_end: FrontEnd) -> None:
 def file_digest(clip: Clip, front_end: FrontEnd) -> str:
     """Digest of a clip's audio, empty where it cannot be read."""
     try:
-        return audio_digest(front_end.path(clip), clip)
+        with front_end.audio(clip) as path:
+            return audio_digest(path, clip)
     except (OSError, AudioProblem):
         return ""

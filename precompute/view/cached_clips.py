@@ -11,11 +11,13 @@ import numpy as np
 from xtts.precompute.corpus.plain_names import name_problem
 from xtts.precompute.features.cached_mels import StoredMel, StoredMels
 from xtts.shared.cache.audio_records import with_mel
+from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
 from xtts.shared.cache.clip_index import IndexRow, Kept, read_index
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.errors import LockstepError, repair_command
+from xtts.shared.storage.urls import Location, location
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.scripts import JOINERS
 
@@ -39,8 +41,13 @@ class CachedClip:
 class CachedClips:
     """A cache whose records are read one at a time."""
 
-    def __init__(self, cache: Path) -> None:
-        self.cache = cache
+    def __init__(self, given: Location | str) -> None:
+        """A remote cache is copied to a local folder, shard by shard as its clips are read."""
+        place = location(given)
+        self._copy = None if isinstance(place, Path) else CacheCopy(place)
+        if self._copy:
+            self._copy.open()
+        self.cache = cache = self._copy.folder if self._copy else Path(str(place))
         self.lock = ReadLock(cache)
         """Keeps the files of the cache, whatever is built there."""
         self.spec: CacheSpec = load_spec(cache)
@@ -59,6 +66,8 @@ class CachedClips:
         file = self._files.get(row.place)
         if file is None:
             raise self._broken(self.spec.index_file, row, "names no record of the cache")
+        if self._copy:
+            self._copy.fetch([self._shards[file]])
         problem = shard_problem(self.cache, self._shards[file])
         if problem:
             raise self._broken(file, row, problem[0], problem[1])

@@ -25,6 +25,7 @@ from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected, notes_of
 from xtts.shared.cache.quality_stats import CLIPPING, FAR, MEASURES, Outlier, quality_stats
 from xtts.shared.cache.stats import PERCENTILES, CorpusStats, corpus_lines, corpus_stats, lengths_of, letters_of
 from xtts.shared.errors import LockstepError
+from xtts.shared.storage.urls import Location
 
 CLIPS_SHOWN, WORST_SHOWN = 12, 10
 _EXAMPLES = 4
@@ -73,7 +74,7 @@ class ClipCard:
     """What stands out about it."""
 
 
-def write_report(cache: Path, out: Path, *, seed: int, progress: Progress) -> str:
+def write_report(cache: Location | str, out: Path, *, seed: int, progress: Progress) -> str:
     """Write the page; returns what to print. The same cache and seed give the same bytes."""
     page = report_page(CachedClips(cache), seed=seed, progress=progress).encode()
     with disk_errors_explained(out):

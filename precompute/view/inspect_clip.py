@@ -15,6 +15,7 @@ from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import can_draw, draw_mel, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.clip_index import Clip, Rejected, notes_of
+from xtts.shared.storage.urls import Location
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +26,7 @@ _TEXT_WIDTH, _TEXT_LINES = 120, 3
 _USED, _PADDING = "#4477aa", "#9a9a9a"
 
 
-def inspect_clip(cache: Path, clip_id: str, out: Path) -> str:
+def inspect_clip(cache: Location | str, clip_id: str, out: Path) -> str:
     """Write `ID.png` and `ID.wav` into `out`; returns what to print. A rejected clip has a reason instead."""
     clips = CachedClips(cache)
     row = clips.row(clip_id)

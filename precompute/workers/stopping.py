@@ -23,7 +23,7 @@ class Stopped(BaseException):
 
 
 @contextmanager
-def stoppable(cache: Path) -> Iterator[None]:
+def stoppable(cache: Path | str) -> Iterator[None]:
     """Turn Ctrl-C and SIGTERM into a clean end that says how to continue (main thread only)."""
 
     def stop(number: int, _: FrameType | None) -> None:

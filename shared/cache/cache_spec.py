@@ -207,6 +207,15 @@ class CacheSpec(_Part):
         clips, weight = sum(shard.records for shard in shards), self.weights.get(shard_corpus(shards[0].file), 1.0)
         return max(1, round(weight * clips))
 
+    def shards(self, *splits: Split) -> list[Shard]:
+        """Every shard of these splits, bucket by bucket."""
+        return [shard for bucket in self.buckets for split in splits for shard in bucket.shards(split)]
+
+    @property
+    def files(self) -> set[str]:
+        """Names of all files but `cache.json`."""
+        return {self.index_file, self.tokenizer_file, *(shard.file for shard in self.shards(*SPLITS))}
+
     def record_bytes_limit(self, bucket: Bucket) -> int:
         """No record of the bucket is larger: mel, tokens of at most 10 bytes each, and 4 KiB for the rest.
 

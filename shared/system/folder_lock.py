@@ -94,6 +94,27 @@ def without_readers(folder: Path) -> Iterator[bool]:
             os.close(descriptor)
 
 
+@contextmanager
+def in_turn(path: Path) -> Iterator[None]:
+    """Wait for a lock on an empty file and hold it for a moment, as each of several processes does in its turn."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        _fcntl(path.parent).flock(descriptor, _fcntl(path.parent).LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def locked(descriptor: int, folder: Path) -> bool:
+    """Lock an open file for this process alone, without waiting; False where another process holds it."""
+    fcntl = _fcntl(folder)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
 def _shared_lock(folder: Path) -> int | None:
     """A descriptor that holds the lock; None where there can be none."""
     path = folder / READERS_FILE

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from xtts.trainer.doctor.finding import Report
 
 _PATH = click.Path(path_type=Path)
-_cache_option = click.option(
-    "--cache", type=_PATH, default=Path(DEFAULT_CACHE), metavar="DIR", help="Cache of stage 1."
-)
+_cache_option = click.option("--cache", default=DEFAULT_CACHE, metavar="DIR|URL", help="Cache of stage 1.")
 _json_option = click.option("--json", "as_json", is_flag=True, help="The same content as JSON.")
 
 
@@ -44,7 +42,7 @@ def main() -> None:
 @click.option("--apply", "overlay", type=_PATH, metavar="FILE", help="Write the advised settings as an overlay.")
 @click.option("--find-batch-size", "search", is_flag=True, help="Find the largest batch that fits into memory.")
 def examine(
-    config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: Path, steps: int,
+    config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: str, steps: int,
     as_json: bool, overlay: Path | None, search: bool,
 ) -> None:  # fmt: skip
     """Examine machine, cache and configuration; this command needs no name."""
@@ -109,7 +107,7 @@ def graph(target: str, as_json: bool) -> None:
 @click.option("--out", type=_PATH, default=Path("profile"), metavar="DIR", help="Where TensorBoard finds the trace.")
 @_json_option
 def profile(
-    config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: Path, steps: int,
+    config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: str, steps: int,
     out: Path, as_json: bool,
 ) -> None:  # fmt: skip
     """Trace some steps with TensorFlow's profiler: how busy the device is, and with what."""

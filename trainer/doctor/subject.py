@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from xtts.shared.cache.cache_spec import CacheSpec, Split, load_spec
+from xtts.shared.cache.cache_copy import CacheCopy
+from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, Split, load_spec
 from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.cache.stats import ClipLengths, read_lengths
-from xtts.shared.config import Config
+from xtts.shared.config import Config, DataConfig
 from xtts.shared.config_flags import resolve
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import follow_text
+from xtts.shared.storage.urls import Location, location
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers
 
@@ -34,11 +36,20 @@ class Subject:
         return bucket_numbers(self.spec, split)
 
 
+def _local(given: Location, data: DataConfig) -> Path:
+    if isinstance(given, Path):
+        return given
+    copy = CacheCopy(given, stage=data.stage, stage_gb=data.stage_gb)
+    copy.fetch(copy.open().shards(*SPLITS))
+    return copy.folder
+
+
 def load_subject(
-    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], cache: Path
+    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], given: str | Path
 ) -> Subject:
-    """Resolve and check everything that must be valid before measuring."""
+    """Resolve and check everything that must be valid before measuring; all of a remote cache is copied first."""
     resolved = resolve(config, assignments, flags)
+    cache = _local(location(given), resolved.data)
     lock = ReadLock(cache)
     spec = load_spec(cache)
     resolved = follow_text(resolved, spec.features)

@@ -12,6 +12,7 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
 from xtts.shared.errors import LockstepError
+from xtts.shared.storage.urls import Location, location
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import exclusive
 from xtts.trainer.evaluation.voice_description import Voice, check_voice, voice_of
@@ -51,10 +52,10 @@ class RunFolder:
         with exclusive(self.path):
             yield
 
-    def cache(self) -> Path | None:
+    def cache(self) -> Location | None:
         """The cache of this run, if recorded."""
         try:
-            return Path(str(json.loads(self.run_file.read_text(encoding="utf-8"))["cache"]))
+            return location(str(json.loads(self.run_file.read_text(encoding="utf-8"))["cache"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -73,11 +74,11 @@ class RunFolder:
             )
         return check_voice(described, f"{self.run_file} synthesis")
 
-    def describe(self, config: Config, cache: Path, spec: CacheSpec) -> None:
-        """Write `config.yaml` and `run.json`."""
+    def describe(self, config: Config, cache: Path, spec: CacheSpec, *, recorded: str | None = None) -> None:
+        """Write `config.yaml` and `run.json`; `recorded` is where that says the cache is."""
         versions = {name: metadata.version(name) for name in ("lockstep-tts", "tensorflow", "keras", "numpy")}
         described: dict[str, Any] = {
-            "cache": str(cache.resolve()),
+            "cache": recorded or str(cache.resolve()),
             "cache_identity": spec.identity,
             "cache_fingerprint": spec.fingerprint,
             "versions": {"python": platform.python_version(), **versions},

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import click
 
+from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec
 from xtts.shared.cache.quick_check import full_check, quick_check
-from xtts.shared.config import Config, TrainingConfig
+from xtts.shared.config import Config, DataConfig, TrainingConfig
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import feature_config, feature_differences, follow_text
+from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
 from xtts.trainer.reporting.run_folder import RunFolder
@@ -38,6 +40,9 @@ class RunPlan:
 
     config: Config
     cache: Path
+    """Its folder; of a cache in an object store the one of `copy`."""
+    copy: CacheCopy | None = None
+    """What of a remote cache is here."""
     spec: CacheSpec
     folder: RunFolder
     resume: Path | None
@@ -53,6 +58,16 @@ class RunPlan:
         return int(read_meta(self.resume)["step"]) if self.resume else 0
 
     @property
+    def recorded_cache(self) -> str:
+        """What the run folder says of where its cache is."""
+        return self.copy.url.whole if self.copy else str(self.cache.resolve())
+
+    @property
+    def named_cache(self) -> Path | StoreUrl:
+        """What messages call the cache."""
+        return self.copy.url if self.copy else self.cache
+
+    @property
     def cluster(self) -> Cluster | None:
         """The workers that train together; None where this process trains alone."""
         return find_cluster(self.config.training.strategy)
@@ -60,19 +75,19 @@ class RunPlan:
 
 def make_plan(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], *,
-    cache: Path | None, out: Path | None, resume: str | None, init_from: Path | None,
+    cache: Location | None, out: Path | None, resume: str | None, init_from: Path | None,
 ) -> RunPlan:  # fmt: skip
     """Resolve and check everything that does not need TensorFlow."""
     checkpoint, source = find_run(out, resume)
     if source and not config:
         config = (str(source.config_file),)
     resolved = resolve(config, assignments, flags)
-    cache = cache or (source.cache() if source else None) or Path(DEFAULT_CACHE)
-    lock = ReadLock(cache)
-    spec = load_spec(cache)
+    given = cache or (source.cache() if source else None) or Path(DEFAULT_CACHE)
+    copy, cache, lock, spec = _open(given, resolved.data)
     resolved = follow_text(resolved, spec.features)
-    check_features(resolved, spec, cache)
-    check_files(resolved, cache, spec)
+    check_features(resolved, spec, copy.url if copy else cache)
+    if copy is None:  # shards of another are checked as they come
+        check_files(resolved, cache, spec)
     folder = RunFolder(out) if out else source or RunFolder(RUNS / f"{resolved.model.size}-{spec.identity[:8]}")
     named = checkpoint is not None and Path(str(resume)).resolve() == checkpoint.resolve()
     if resume == "":
@@ -92,9 +107,18 @@ def make_plan(
     if checkpoint and not named:
         checkpoint = longer_run(checkpoint, resolved.training)
     return RunPlan(
-        config=resolved, cache=cache, spec=spec, folder=folder, resume=checkpoint,
+        config=resolved, cache=cache, copy=copy, spec=spec, folder=folder, resume=checkpoint,
         init_from=weights.checkpoint if weights else None, lock=lock,
     )  # fmt: skip
+
+
+def _open(given: Location, data: DataConfig) -> tuple[CacheCopy | None, Path, ReadLock, CacheSpec]:
+    """(copy of a remote cache, folder, lock from before the first look at it, what `cache.json` says)."""
+    if isinstance(given, Path):
+        return None, given, ReadLock(given), load_spec(given)
+    copy = CacheCopy(given, stage=data.stage, stage_gb=data.stage_gb)
+    spec = copy.open()
+    return copy, copy.folder, ReadLock(copy.folder), spec
 
 
 def longer_run(checkpoint: Path, training: TrainingConfig) -> Path:
@@ -130,7 +154,7 @@ def newest(folder: RunFolder) -> Path | None:
     return next(reversed(list_checkpoints(folder.checkpoints)), None)
 
 
-def check_features(config: Config, spec: CacheSpec, cache: Path) -> None:
+def check_features(config: Config, spec: CacheSpec, cache: Location) -> None:
     """Raise `LockstepError` for a cache built with other feature settings, naming the first difference."""
     for key, found, wanted in feature_differences(spec.features, feature_config(config)):
         built = json.dumps(found)

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.data.shard_staging import ShardStaging, open_staging
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.compiler import Compiled, Compiler
 from xtts.trainer.engine.devices import Devices, open_devices
@@ -47,11 +48,14 @@ class Trainer:
     The graph runs in its own thread; meanwhile this one reports the previous call and handles signals.
     """
 
-    def __init__(self, plan: RunPlan, console: Console, compiler: Compiler, devices: Devices | None = None) -> None:
+    def __init__(
+        self, plan: RunPlan, console: Console, compiler: Compiler, devices: Devices | None = None,
+        staging: ShardStaging | None = None,
+    ) -> None:  # fmt: skip
         self.plan, self.training, self._compiler = plan, plan.config.training, compiler
         self.team = Team(plan, devices)
         self._shared_names = ""
-        buckets = training_buckets(plan.cache, plan.spec, plan.config)
+        buckets = training_buckets(plan.cache, plan.spec, plan.config, staging)
         self.shapes = len(buckets)
         engine = build_engine(buckets, plan.config, restore=self._restore, compiler=compiler, devices=devices)
         self.team.check_state(engine.state)
@@ -89,7 +93,7 @@ class Trainer:
 
     def _prepare_folder(self, console: Console) -> None:
         folder = self.plan.folder
-        folder.describe(self.plan.config, self.plan.cache, self.plan.spec)
+        folder.describe(self.plan.config, self.plan.cache, self.plan.spec, recorded=self.plan.recorded_cache)
         folder.forget_after(self.step if self.plan.resume else -1)
         if self._shared_names:
             console.print(f"{self.plan.init_from}: reused embeddings of {self._shared_names}", highlight=False)
@@ -142,7 +146,8 @@ class Trainer:
 
     @property
     def _data_fix(self) -> str:
-        return f"run xtts-precompute verify --cache {self.plan.cache}, then xtts-train --resume {self.plan.folder.path}"
+        cache = self.plan.named_cache
+        return f"run xtts-precompute verify --cache {cache}, then xtts-train --resume {self.plan.folder.path}"
 
     def _pass_on_signals(self) -> None:
         if self._signals:
@@ -277,8 +282,8 @@ def train(plan: RunPlan, console: Console) -> bool:
     """Run to the last step, or until asked to stop (then False); always leaves a checkpoint."""
     devices = open_devices(plan.config.training)
     folder = plan.folder.exclusive() if devices is None or devices.chief else nullcontext()
-    with plan.lock, folder, Compiler() as compiler:
-        return _train(Trainer(plan, console, compiler, devices))
+    with plan.lock, folder, Compiler() as compiler, open_staging(plan.copy) as staging:
+        return _train(Trainer(plan, console, compiler, devices, staging))
 
 
 def _train(trainer: Trainer) -> bool:

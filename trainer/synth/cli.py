@@ -114,23 +114,25 @@ def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | Non
 
 @main.command(context_settings={"show_default": True})
 @checkpoint_option
-@click.option("--cache", type=_PATH, metavar="DIR", help="Whose sentences.  [default: the run's own]")
+@click.option("--cache", metavar="DIR|URL", help="Whose sentences.  [default: the run's own]")
 @click.option("--split", type=click.Choice(["validation", "train"]), default="validation", help="Which of them.")
 @click.option("--limit", type=click.IntRange(1), default=100, help="Most sentences to speak; all recordings compete.")
 @click.option("--json", "json_file", type=_PATH, metavar="FILE.json", help="The figures of every sentence.")
 @_with_options(*_SAMPLING, *_NOISE)
-def evaluate(checkpoint: Path, cache: Path | None, split: "Split", limit: int, json_file: Path | None,
+def evaluate(checkpoint: Path, cache: str | None, split: "Split", limit: int, json_file: Path | None,
              **synthesis: Any) -> None:  # fmt: skip  # noqa: ANN401
     """Compare held-out sentences, spoken, with the recordings of all of them."""
     with reported():
+        from xtts.shared.storage.urls import location
         from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
         from xtts.trainer.synth.evaluate import EvaluationRequest
         from xtts.trainer.synth.evaluate import evaluate as run_evaluation
 
         options = SynthesisOptions(**synthesis)
+        at = location(cache) if cache else None
         run_evaluation(
             EvaluationRequest(
-                checkpoint=checkpoint, cache=cache, split=split, limit=limit, json_file=json_file, options=options
+                checkpoint=checkpoint, cache=at, split=split, limit=limit, json_file=json_file, options=options
             )
         )
 

@@ -15,9 +15,11 @@ from rich.table import Table
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.cache.cache_copy import local_cache
 from xtts.shared.cache.cache_spec import Split
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
+from xtts.shared.storage.urls import Location
 from xtts.trainer.evaluation.figures import Sentence, best_wrong, distance_table, mean_figures, score_sentences
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, read_clips
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -38,7 +40,7 @@ class EvaluationRequest:
     """A request to evaluate."""
 
     checkpoint: Path
-    cache: Path | None
+    cache: Location | None
     split: Split
     limit: int
     json_file: Path | None
@@ -50,7 +52,7 @@ class Evaluation:
     """The result."""
 
     source: Source
-    cache: Path
+    cache: Location
     clips: list[Clip]
     """All R clips of the split."""
     own: list[int]
@@ -68,7 +70,8 @@ def evaluate(request: EvaluationRequest, console: Console | None = None) -> Eval
     source = open_source(request.checkpoint)
     source.check_guidance(guided=request.options.guided)
     cache = request.cache or source.cache or Path(DEFAULT_CACHE)
-    clips = competing_clips(cache, source.voice, request.split)
+    with local_cache(cache, lambda spec: spec.shards(request.split)) as folder:
+        clips = competing_clips(folder, source.voice, request.split)
     console, began = console or Console(width=None if os.isatty(1) else 120), time.perf_counter()
     own = spread(len(clips), request.limit)
     console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[request.split]}", highlight=False)

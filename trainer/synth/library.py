@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from xtts.shared.cache.cache_spec import Split
+from xtts.shared.storage.urls import location
 from xtts.shared.text.text_normalization import expand
 from xtts.trainer.evaluation.figures import Figures, mean_figures
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -135,7 +136,7 @@ def evaluate_checkpoint(
 
     Args:
         checkpoint: A run folder, for its newest checkpoint, one checkpoint, or an exported folder.
-        cache: Cache with the sentences (default: the cache of the run).
+        cache: Folder or URL of the cache with the sentences (default: the cache of the run).
         split: Split of the cache.
         limit: Most sentences to speak; they are compared with all recordings.
         steps: Evaluations of the decoder's vector field (NFE): one a step of "euler", two of "midpoint" or "heun".
@@ -158,7 +159,7 @@ def evaluate_checkpoint(
         steps=steps, solver=solver, sway=sway, guidance=guidance, temperature=temperature, seed=seed
     )
     request = EvaluationRequest(
-        checkpoint=Path(checkpoint), cache=None if cache is None else Path(cache), split=split, limit=limit,
+        checkpoint=Path(checkpoint), cache=None if cache is None else location(cache), split=split, limit=limit,
         json_file=None, options=options,
     )  # fmt: skip
     done = evaluate(request, Console(quiet=True) if quiet else None)

@@ -1,0 +1,142 @@
+"""A cache in an object store as a build sees it: what is there, what is sent, the one request that commits.
+
+The build works in a local folder, which holds what an interrupted build continues from. A finished shard is sent under
+its name with its digest and leaves the disk; the small files stay. An object is never changed but `cache.json`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from xtts.precompute.workers.stopping import CONTINUE
+from xtts.shared.cache.cache_spec import SPEC_FILE, SPLITS, CacheSpec, load_spec, spec_bytes
+from xtts.shared.cache.file_names import INDEX_PATTERN, SHARD_PATTERN, TOKENIZER_PATTERN
+from xtts.shared.errors import LockstepError
+from xtts.shared.storage.failures import called
+from xtts.shared.storage.object_store import Listed, ObjectStore
+from xtts.shared.storage.urls import StoreUrl
+from xtts.shared.system import atomic_files
+
+DAY_SECONDS = 86_400.0
+_SENDERS = 4
+
+
+def _of_a_build(name: str) -> bool:
+    """Whether a build gave an object this name; what others put there stays."""
+    return any(re.match(pattern, name) for pattern in (SHARD_PATTERN, INDEX_PATTERN, TOKENIZER_PATTERN))
+
+
+def work_folder(url: StoreUrl) -> Path:
+    """Where a cache in an object store is built: one folder for each URL."""
+    return url.local_folder("builds")
+
+
+class RemoteCache:
+    """One cache, for one build; leaving the block waits for what is being sent."""
+
+    def __init__(self, url: StoreUrl, folder: Path, *, keep_seconds: float = DAY_SECONDS) -> None:
+        """keep_seconds: how long replaced objects stay for readers and builders of before."""
+        self.url, self.folder, self._keep_seconds = url, folder, keep_seconds
+        self._store = ObjectStore(url)
+        self._senders = ThreadPoolExecutor(_SENDERS)
+        self._sent = dict[str, Future[None]]()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._senders.shutdown(cancel_futures=kind is not None)
+
+    @cached_property
+    def _there(self) -> dict[str, Listed]:
+        """The objects at the beginning."""
+        return self._store.list()
+
+    def mirror(self) -> None:
+        """Make the small files of the folder those of the store, which another builder may have changed."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / SPEC_FILE
+        if SPEC_FILE not in self._there:
+            path.unlink(missing_ok=True)
+            return
+        data = self._store.read(SPEC_FILE)
+        if path.exists() and path.read_bytes() == data:
+            return
+        atomic_files.write(path, data)
+        try:
+            with called(self.folder, str(self.url)):
+                spec = load_spec(self.folder)
+            for name, sha256 in ((spec.index_file, spec.index_sha256), (spec.tokenizer_file, spec.tokenizer_sha256)):
+                self._store.download(name, self.folder / name, sha256=sha256)
+        except (LockstepError, FileNotFoundError):
+            pass  # a broken cache is built again, and the survey says so
+
+    def size(self, file: str) -> int | None:
+        """Bytes of an object, or None where there is none."""
+        found = self._there.get(file)
+        return found.bytes if found else None
+
+    def send(self, file: str, path: Path) -> None:
+        """Store a finished file under its name in the cache while the build goes on, and remove it here."""
+
+        def store() -> None:
+            size = path.stat().st_size
+            if self.size(file) != size:
+                self._store.upload(path, file)
+            path.unlink()
+
+        for name in [name for name, sent in self._sent.items() if sent.done()]:
+            self._sent.pop(name).result()
+        self._sent[file] = self._senders.submit(store)
+
+    def wait(self) -> None:
+        """Return when all that was sent is there."""
+        for sent in self._sent.values():
+            sent.result()
+        self._sent.clear()
+
+    def finish(self, spec: CacheSpec, small: Mapping[str, Path], rest: Iterable[tuple[str, Path]]) -> None:
+        """Commit: send the small files and the rest, see that all is there, then replace `cache.json`.
+
+        Raises:
+            LockstepError: An object is missing, as when another builder removed it.
+        """
+        for file, path in rest:
+            self.send(file, path)
+        self.wait()
+        for file, path in small.items():
+            self._store.upload(path, file)
+        found = self._store.list()
+        wanted = {shard.file: shard.bytes for shard in spec.shards(*SPLITS)}
+        lost = [file for file, size in wanted.items() if file not in found or found[file].bytes != size]
+        lost += [file for file in (spec.index_file, spec.tokenizer_file) if file not in found]
+        if lost:
+            raise LockstepError(
+                str(self.url.child(lost[0])), found="not there any more, or of another size",
+                expected="what this build found or stored", fix=f"{CONTINUE}", exit_code=1,
+            )  # fmt: skip
+        self._store.write(SPEC_FILE, spec_bytes(spec))
+
+    def sweep(self, before: CacheSpec | None, now: CacheSpec) -> int:
+        """Remove the objects of builds that neither `cache.json` lists, that of before nor that of now; how many.
+
+        Only where the one of before was in force long enough for readers and builders of its predecessor to end, and
+        only objects as old: a younger one may be of a builder at work. By the store's clock.
+        """
+        found = self._store.list()
+        if SPEC_FILE not in self._there or SPEC_FILE not in found or before is None:
+            return 0
+        clock = found[SPEC_FILE].modified
+        if clock - self._there[SPEC_FILE].modified < self._keep_seconds:
+            return 0
+        needed = {SPEC_FILE, *before.files, *now.files}
+        old = [name for name, one in found.items() if clock - one.modified >= self._keep_seconds]
+        replaced = [name for name in old if name not in needed and _of_a_build(name)]
+        self._store.remove(replaced)
+        return len(replaced)

@@ -1,0 +1,192 @@
+"""The objects below one URL, through `pyarrow.fs`: list, read, download, upload, remove.
+
+Arrow is loaded with the first of them: a process that meets no URL does without.
+"""
+
+import hashlib
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+from xtts.shared.errors import LockstepError
+from xtts.shared.storage.failures import attempted
+from xtts.shared.storage.urls import StoreUrl
+
+REQUESTS_AT_ONCE = 8
+_CHUNK_BYTES = 2**24
+"""Of a download: each is a request."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What a listing says of an object."""
+
+    bytes: int
+    modified: float
+    """When it was written, in seconds of the store's clock."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tells an object from another one of the same name."""
+
+    bytes: int
+    etag: str
+
+
+def _identity_of(file: Any) -> Identity:  # noqa: ANN401 - a file object of pyarrow
+    said = {str(key).lower(): value for key, value in (file.metadata() or {}).items()}
+    etag = said.get("etag") or said.get("last-modified") or b""
+    return Identity(file.size(), etag.decode().strip('"') if isinstance(etag, bytes) else str(etag))
+
+
+class ObjectStore:
+    """A folder of objects. Every method tries again where the store fails for a moment, then raises `LockstepError`."""
+
+    def __init__(self, url: StoreUrl) -> None:
+        self.url = url
+
+    def __reduce__(self) -> tuple[type["ObjectStore"], tuple[StoreUrl]]:
+        """Only the URL goes to another process, which connects by itself."""
+        return ObjectStore, (self.url,)
+
+    @cached_property
+    def _opened(self) -> tuple[Any, str]:
+        """(file system, path in it)."""
+        from pyarrow import fs
+
+        system, path = attempted(self.url, lambda: fs.FileSystem.from_uri(self.url.for_arrow()))
+        return system, path.rstrip("/")
+
+    def _path(self, name: str) -> str:
+        return f"{self._opened[1]}/{name}" if name else self._opened[1]
+
+    def list(self, folder: str = "") -> dict[str, Listed]:
+        """Every object below, by its name from here on; one request for each 1,000. Empty where there is none."""
+        from pyarrow import fs
+
+        base = self._path(folder)
+        selector = fs.FileSelector(base, recursive=True)
+        try:
+            found = attempted(self.url, lambda: self._opened[0].get_file_info(selector))
+        except FileNotFoundError:
+            return {}
+        start = len(self._opened[1]) + 1
+        return {
+            info.path[start:]: Listed(info.size, info.mtime.timestamp() if info.mtime else 0.0)
+            for info in found
+            if info.type == fs.FileType.File
+        }
+
+    def identity(self, name: str) -> Identity | None:
+        """Size and etag by one request; None where there is no such object."""
+        try:
+            with self.open(name) as file:
+                return _identity_of(file)
+        except FileNotFoundError:
+            return None
+
+    def open(self, name: str) -> Any:  # noqa: ANN401 - pyarrow ships no types
+        """A file object for random access; FileNotFoundError where there is none."""
+        return attempted(self.url.child(name), lambda: self._opened[0].open_input_file(self._path(name)))
+
+    def read(self, name: str) -> bytes:
+        """A whole small object; FileNotFoundError where there is none."""
+
+        def read() -> bytes:
+            with self._opened[0].open_input_stream(self._path(name), compression=None) as file:
+                return bytes(file.read())
+
+        return attempted(self.url.child(name), read)
+
+    def copy_to(self, name: str, out: IO[bytes]) -> tuple[int, str]:
+        """Make an object all that a file holds: (its bytes, their SHA-256). FileNotFoundError where there is none."""
+
+        def copy() -> tuple[int, str]:
+            out.seek(0)
+            digest = hashlib.sha256()
+            with self._opened[0].open_input_stream(self._path(name), compression=None) as file:
+                while chunk := file.read(_CHUNK_BYTES):
+                    digest.update(chunk)
+                    out.write(chunk)
+            out.truncate()
+            out.flush()
+            return out.tell(), digest.hexdigest()
+
+        return attempted(self.url.child(name), copy)
+
+    def copy_with_identity(self, name: str, out: IO[bytes]) -> Identity:
+        """Write an object into an empty file; which one it was. FileNotFoundError where there is none."""
+
+        def copy() -> Identity:
+            out.seek(0)
+            with self._opened[0].open_input_file(self._path(name)) as file:
+                while chunk := file.read(_CHUNK_BYTES):
+                    out.write(chunk)
+                out.truncate()
+                return _identity_of(file)
+
+        return attempted(self.url.child(name), copy)
+
+    def checked_copy_to(self, name: str, out: IO[bytes], *, sha256: str | None, size: int | None = None) -> None:
+        """`copy_to`, once more where the bytes are not those expected; a `LockstepError` where they never are."""
+        for _ in range(2):
+            found, digest = self.copy_to(name, out)
+            if sha256 in (None, digest) and size in (None, found):
+                return
+        expected = f"{f'{size} bytes' if size is not None else 'an object'} of SHA-256 {str(sha256)[:12]}"
+        raise LockstepError(
+            str(self.url.child(name)), found=f"{found} bytes of SHA-256 {digest[:12]}, twice", expected=expected,
+            fix="it was damaged or replaced: build the cache again, which stores it anew", exit_code=1,
+        )  # fmt: skip
+
+    def download(self, name: str, target: Path, *, sha256: str | None = None) -> None:
+        """Put an object in its place on this machine, whole or not at all.
+
+        Raises FileNotFoundError where there is none, `LockstepError` where its digest is not `sha256`.
+        """
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(target.name + ".part")
+        try:
+            with part.open("wb") as out:
+                self.checked_copy_to(name, out, sha256=sha256)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def upload(self, source: Path, name: str) -> None:
+        """Store a file; nobody sees a part of it. One request, of larger files one for each 10 MB and two more."""
+
+        def send() -> None:
+            with source.open("rb") as file, self._writable(name) as out:
+                while chunk := file.read(_CHUNK_BYTES):
+                    out.write(chunk)
+
+        attempted(self.url.child(name), send)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Store a small object."""
+
+        def send() -> None:
+            with self._writable(name) as out:
+                out.write(data)
+
+        attempted(self.url.child(name), send)
+
+    def _writable(self, name: str) -> Any:  # noqa: ANN401
+        return self._opened[0].open_output_stream(self._path(name), compression=None)
+
+    def remove(self, names: Collection[str]) -> None:
+        """Remove objects; one that is not there is no error."""
+
+        def one(name: str) -> None:
+            try:
+                attempted(self.url.child(name), lambda: self._opened[0].delete_file(self._path(name)))
+            except FileNotFoundError:
+                pass
+
+        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+            list(pool.map(one, names))

@@ -1,0 +1,210 @@
+"""Caches built in an object store: the bytes of a local build, through kills, other builders and readers."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.build.remote_cache import RemoteCache, work_folder
+from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.cli import main
+from xtts.precompute.library import build_cache as library_build
+from xtts.precompute.view.cached_clips import CachedClips
+from xtts.precompute.workers.progress import NullProgress
+from xtts.shared.cache.cache_copy import CacheCopy, local_cache
+from xtts.shared.cache.cache_spec import SPLITS, load_spec
+from xtts.shared.errors import LockstepError
+from xtts.shared.storage.object_store import ObjectStore
+from xtts.shared.storage.urls import location
+
+
+def build(corpus, cache, config, progress=None, **options):
+    return build_cache(corpus, cache, config, workers=1, progress=progress or NullProgress(), **options)
+
+
+def files_of(cache):
+    """Name to content of the files of a local cache."""
+    files = (path for path in cache.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return {path.relative_to(cache).as_posix(): path.read_bytes() for path in files}
+
+
+def objects_of(url):
+    """Name to content of the objects of a cache; Arrow leaves empty objects for folders."""
+    store = ObjectStore(url)
+    return {name: store.read(name) for name in store.list()}
+
+
+@pytest.fixture
+def url(object_server):
+    return location(f"{object_server.bucket()}/caches/tones")
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """`machine(name)` makes this another machine: one with another user's folder."""
+
+    def change(name):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
+
+    change("first")
+    return change
+
+
+def with_another_clip(corpus, folder):
+    """A copy of a corpus with one clip more."""
+    shutil.copytree(corpus, folder)
+    samples, rate = soundfile.read(folder / "wavs" / "tone-0000.wav")
+    soundfile.write(folder / "wavs" / "new.wav", samples[::-1], rate, subtype="PCM_16")
+    with (folder / "metadata.csv").open("a", encoding="utf-8") as file:
+        file.write("new|a new clip|a new clip\n")
+    return folder
+
+
+def test_a_remote_build_is_the_local_one_and_sends_nothing_twice(url, machine, tiny_corpus, tiny_cache, tiny_config):
+    assert build(tiny_corpus, url, tiny_config).changed
+    assert objects_of(url) == files_of(tiny_cache)
+    assert not list(work_folder(url).rglob("*.tfrecord"))
+    before = ObjectStore(url).list()
+    assert not build(tiny_corpus, url, tiny_config).changed
+    machine("second")
+    report = build(tiny_corpus, url, tiny_config)
+    assert (report.changed, report.written_shards) == (False, 0)
+    assert ObjectStore(url).list() == before
+    assert verify_cache(url, threads=1) == []
+
+
+KILLED = """
+    import os, signal, sys, threading
+    from xtts.precompute.build.build_cache import build_cache
+    from xtts.precompute.workers.progress import NullProgress
+    from xtts.shared.config_files import load_config
+    from xtts.shared.storage.object_store import ObjectStore
+    from xtts.shared.storage.urls import location
+
+    upload, count, one_at_a_time = ObjectStore.upload, [], threading.Lock()
+
+    def upload_two(self, source, name):
+        with one_at_a_time:
+            if len(count) == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            count.append(name)
+            upload(self, source, name)
+
+    if __name__ == "__main__":
+        ObjectStore.upload = upload_two
+        config = load_config("tiny", flags={"shapes.buckets": 2, "split.validation_fraction": 0.1})
+        build_cache(sys.argv[1], location(sys.argv[2]), config, workers=1, progress=NullProgress())
+"""
+
+
+@pytest.mark.parametrize("name", ["first", "second"])
+def test_a_killed_build_is_finished_on_this_machine_or_another(
+    url, machine, tmp_path, tiny_corpus, tiny_cache, tiny_config, name
+):
+    script = tmp_path / "killed.py"
+    script.write_text(textwrap.dedent(KILLED))
+    result = subprocess.run([sys.executable, script, tiny_corpus, url.whole], check=False, env=os.environ)
+    assert result.returncode == -signal.SIGKILL
+    sent = set(ObjectStore(url).list())
+    assert len(sent) == 2
+    with pytest.raises(LockstepError, match=r"cache.json: no finished cache here, but 2 other objects"):
+        CacheCopy(url).open()
+    machine(name)
+    report = build(tiny_corpus, url, tiny_config)
+    assert report.kept_shards >= 2 if name == "first" else report.kept_shards == 0
+    assert objects_of(url) == files_of(tiny_cache)
+
+
+def test_readers_see_the_old_cache_or_the_new_one(url, machine, tmp_path, tiny_corpus, tiny_config):
+    build(tiny_corpus, url, tiny_config)
+    reader = CacheCopy(url, stage=str(tmp_path / "stage"))
+    old = reader.open()
+    changed = with_another_clip(tiny_corpus, tmp_path / "changed")
+    seen = list[str]()
+
+    class Watch(NullProgress):
+        def start(self, *given):  # before the commit
+            seen.append(CacheCopy(url, stage=str(tmp_path / "other")).open().identity)
+
+    assert build(changed, url, tiny_config, Watch()).changed
+    assert set(seen) == {old.identity}
+    reader.fetch(old.shards(*SPLITS))  # kept for a day
+    assert CacheCopy(url, stage=str(tmp_path / "other")).open().identity != old.identity
+    replaced = old.files - set(load_spec(work_folder(url)).files)
+    assert replaced <= set(ObjectStore(url).list())
+    build(tiny_corpus, url, tiny_config, keep_days=0.0)  # those that it brings back were never removed
+    new = load_spec(work_folder(url)).files - old.files
+    assert not new
+    build(tiny_corpus, url, tiny_config, keep_days=0.0)
+    assert set(ObjectStore(url).list()) == {*old.files, "cache.json"}
+    assert verify_cache(url, threads=1) == []
+
+
+def test_two_builders_at_once_leave_a_sound_cache(url, machine, tmp_path, tiny_corpus, tiny_config, tiny_cache):
+    changed, done = with_another_clip(tiny_corpus, tmp_path / "changed"), list[bool]()
+
+    class Between(NullProgress):
+        def start(self, what, *given):
+            if what == "features":
+                machine("second")
+                done.append(build(changed, url, tiny_config).changed)
+                machine("first")
+
+    build(tiny_corpus, url, tiny_config, Between())
+    assert done == [True]
+    assert objects_of(url)["cache.json"] == (tiny_cache / "cache.json").read_bytes()
+    assert verify_cache(url, threads=1) == []
+
+
+def test_a_commit_that_misses_an_object_is_refused(url, tmp_path, tiny_cache):
+    spec = load_spec(tiny_cache)
+    with RemoteCache(url, tmp_path) as remote, pytest.raises(LockstepError, match="not there any more"):
+        remote.finish(spec, {}, [])
+    assert "cache.json" not in ObjectStore(url).list()
+
+
+def upload(cache, url):
+    """Copy a local cache."""
+    for name in files_of(cache):
+        ObjectStore(url).upload(cache / name, name)
+
+
+def test_a_damaged_object_is_found(url, tiny_cache):
+    upload(tiny_cache, url)
+    shard = load_spec(tiny_cache).buckets[0].train[0]
+    data = bytearray((tiny_cache / shard.file).read_bytes())
+    data[len(data) // 2] ^= 1
+    ObjectStore(url).write(shard.file, bytes(data))
+    findings = verify_cache(url, threads=1)
+    assert [finding.file for finding in findings] == [shard.file]
+    with (
+        pytest.raises(LockstepError, match=rf"^{url}/{shard.file}: {shard.bytes} bytes of SHA-256 .*, twice"),
+        local_cache(url, lambda spec: spec.shards(*SPLITS)),
+    ):
+        pass
+
+
+def test_views_of_a_remote_cache_copy_what_they_show(url, machine, tiny_cache):
+    upload(tiny_cache, url)
+    shown = CliRunner().invoke(main, ["stats", "--cache", url.whole], catch_exceptions=False)
+    assert shown.output == CliRunner().invoke(main, ["stats", "--cache", str(tiny_cache)]).output
+    clips = CachedClips(url)
+    row = clips.row("tone-0003")
+    assert (clips.read(row).mel == CachedClips(tiny_cache).read(row).mel).all()
+    assert len(list(clips.cache.rglob("*.tfrecord"))) == 1
+
+
+def test_what_cannot_be_done_is_said(url, machine, tiny_corpus, tiny_config):
+    with pytest.raises(LockstepError, match=r"^--engine ray: --cache s3://.*, expected a folder"):
+        build(tiny_corpus, url, tiny_config, ray_address="auto")
+    with pytest.raises(LockstepError, match=rf"^{url}/cache.json: no objects, expected a cache; run xtts-pre"):
+        verify_cache(url, threads=1)
+    with pytest.raises(LockstepError, match="no such bucket"):
+        library_build(tiny_corpus, "s3://there-is-no-such-bucket/cache", workers=1)

@@ -1,0 +1,145 @@
+"""URLs, and what is done with objects, against a server on this machine."""
+
+import hashlib
+import io
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from xtts.shared.errors import LockstepError
+from xtts.shared.storage import failures
+from xtts.shared.storage.object_store import ObjectStore
+from xtts.shared.storage.urls import StoreUrl, location
+
+
+@pytest.fixture
+def store(object_server):
+    """A folder in an empty bucket."""
+    return ObjectStore(location(f"{object_server.bucket()}/some/folder/"))
+
+
+def test_paths_stay_paths():
+    assert location("features") == Path("features")
+    assert location(Path("/data/LJSpeech-1.1")) == Path("/data/LJSpeech-1.1")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("ftp://host/cache", "ftp://host/cache: ftp://, expected a path, or a URL that begins with s3://"),
+        ("s3:///cache", "s3:///cache: no bucket, expected s3://BUCKET/FOLDER"),
+        ("s3://KEY:SECRET@bucket/cache", "s3://bucket/cache: credentials in the URL"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused_without_its_secrets(text, found):
+    with pytest.raises(LockstepError, match="expected") as error:
+        location(text)
+    assert str(error.value).startswith(found)
+    assert "SECRET" not in str(error.value).replace("AWS_SECRET_ACCESS_KEY", "")
+
+
+def test_options_go_to_arrow_and_not_into_messages(monkeypatch):
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    url = location("s3://bucket/a/b?endpoint_override=http://127.0.0.1:9")
+    assert str(url.child("c")) == "s3://bucket/a/b/c"
+    assert "endpoint_override=http%3A%2F%2F127.0.0.1%3A9" in url.for_arrow()
+    assert "region=eu-west-1" in url.for_arrow()
+    assert url.digest != location("s3://bucket/a/b").digest
+    assert "retry_limit_seconds=30" in location("gs://bucket/a").for_arrow()
+
+
+def test_objects_are_written_listed_told_apart_read_and_removed(store, tmp_path):
+    assert store.list() == {}
+    data = os.urandom(100_000)
+    (tmp_path / "shard").write_bytes(data)
+    store.upload(tmp_path / "shard", "train/shard")
+    store.write("cache.json", b"{}")
+    assert {name: found.bytes for name, found in store.list().items()} == {"train/shard": 100_000, "cache.json": 2}
+    before = store.identity("cache.json")
+    store.write("cache.json", b"[]")
+    assert store.identity("cache.json") != before
+    assert store.identity("cache.json").bytes == 2
+    assert store.identity("gone") is None
+    assert store.read("train/shard") == data
+    with pickle.loads(pickle.dumps(store)).open("train/shard") as file:
+        file.seek(1000)
+        assert file.read(10) == data[1000:1010]
+    store.remove(["train/shard", "gone"])
+    assert set(store.list()) == {"cache.json"}
+
+
+def test_a_download_is_whole_and_as_expected_or_not_there(store, tmp_path):
+    store.write("shard", b"abc")
+    right = hashlib.sha256(b"abc").hexdigest()
+    store.download("shard", tmp_path / "a" / "shard", sha256=right)
+    assert (tmp_path / "a" / "shard").read_bytes() == b"abc"
+    with pytest.raises(LockstepError, match=r"shard: 3 bytes of SHA-256 ba7816bf8f01, twice, expected an object of"):
+        store.download("shard", tmp_path / "b", sha256="0" * 64)
+    with pytest.raises(FileNotFoundError):
+        store.download("gone", tmp_path / "c")
+    assert {path.name for path in tmp_path.iterdir()} == {"a"}
+
+
+def test_a_missing_bucket_is_named(object_server):
+    store = ObjectStore(location("s3://no-such-bucket-here/cache"))
+    with pytest.raises(LockstepError, match=r"^s3://no-such-bucket-here/cache: no such bucket; look at its name"):
+        store.list()
+    with pytest.raises(LockstepError, match="no such bucket"):
+        store.write("cache.json", b"")
+
+
+def test_what_fails_for_a_moment_is_tried_again(store, monkeypatch):
+    monkeypatch.setattr(failures, "PAUSES", (0.0, 0.0))
+    store.write("shard", b"abc")
+    system, calls = store._opened[0], []
+
+    class Throttled:
+        def open_input_stream(self, *given, **options):
+            calls.append(given)
+            if len(calls) < 3:
+                raise OSError("AWS Error SLOW_DOWN during GetObject operation: Please reduce your request rate")
+            return system.open_input_stream(*given, **options)
+
+    monkeypatch.setitem(store.__dict__, "_opened", (Throttled(), store._opened[1]))
+    out = io.BytesIO()
+    assert store.copy_to("shard", out) == (3, hashlib.sha256(b"abc").hexdigest())
+    assert out.getvalue() == b"abc"
+    assert len(calls) == 3
+
+
+def refusal(message):
+    """The error of a store that always says this, and how often it was asked."""
+    calls = []
+
+    def fail():
+        calls.append(1)
+        raise OSError(message)
+
+    with pytest.raises(LockstepError) as error:
+        failures.attempted(StoreUrl("s3://bucket/x"), fail)
+    return str(error.value), len(calls)
+
+
+def test_what_stays_so_is_said_at_once(monkeypatch):
+    monkeypatch.setattr(failures, "PAUSES", (0.0, 0.0))
+    said, calls = refusal("AWS Error ACCESS_DENIED during HeadObject operation: No response body.")
+    assert said.startswith("s3://bucket/x: access denied: no credentials, or without the right")
+    assert "AWS_ACCESS_KEY_ID" in said
+    assert calls == 1
+    said, calls = refusal("AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 7")
+    assert "the store does not answer" in said
+    assert "AWS_ENDPOINT_URL" in said
+    assert calls == 3
+
+
+def test_a_process_that_meets_no_url_loads_no_arrow():
+    code = (
+        "import sys; from xtts.shared.storage.object_store import ObjectStore; "
+        "from xtts.shared.storage.urls import location; ObjectStore(location('s3://b/c')); "
+        "print('pyarrow' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

@@ -1,0 +1,71 @@
+"""Runs on a cache in an object store, begun on one machine and resumed on another."""
+
+import json
+
+import pytest
+from rich.console import Console
+
+from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.workers.progress import NullProgress
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+from xtts.shared.storage.object_store import ObjectStore
+from xtts.shared.storage.urls import location
+from xtts.trainer.data.shard_staging import ShardStaging
+from xtts.trainer.data.training_bucket import training_buckets
+from xtts.trainer.doctor.subject import load_subject
+from xtts.trainer.run.run_plan import make_plan
+from xtts.trainer.run.trainer import train
+
+ONE_SHAPE = "shapes.buckets=1"
+
+
+@pytest.fixture(scope="module")
+def url(object_server, tiny_corpus):
+    """A cache of one shape, built in a bucket."""
+    place = location(f"{object_server.bucket()}/features")
+    config = load_config("tiny", assignments=[ONE_SHAPE, "split.validation_fraction=0.1"])
+    build_cache(tiny_corpus, place, config, workers=1, progress=NullProgress())
+    return place
+
+
+def rows_of(folder):
+    """(split, step, loss) of every line, and of each step the last."""
+    lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return {(line["split"], line["step"]): line["loss"] for line in lines}
+
+
+def run(micro, folder, cache=None, *more, resume=None):
+    plan = make_plan(["tiny"], [*micro, ONE_SHAPE, *more], {}, cache=cache, out=folder, resume=resume, init_from=None)
+    assert train(plan, Console(quiet=True))
+    return rows_of(folder)
+
+
+def test_a_run_is_resumed_on_another_machine(micro, url, tmp_path):
+    folder, here = tmp_path / "remote", f"data.stage={tmp_path / 'stage'}"
+    expected = run(micro, folder, url, here)
+    assert len(expected) == 12 + 3
+    assert json.loads((folder / "run.json").read_text())["cache"] == url.whole
+    elsewhere = f"data.stage={tmp_path / 'elsewhere'}"
+    assert run(micro, folder, None, elsewhere, resume=str(folder / "checkpoints" / "step-8")) == expected
+    staged = {path.name for path in (tmp_path / "elsewhere").rglob("*.tfrecord")}
+    assert staged == {name.rpartition("/")[2] for name in ObjectStore(url).list() if name.endswith(".tfrecord")}
+
+
+def test_other_settings_and_too_little_room_are_refused_by_the_name_of_the_store(micro, url, tmp_path):
+    stage = f"data.stage={tmp_path}"
+    with pytest.raises(LockstepError, match=rf"^{url}: built with shapes.buckets = 1"):
+        make_plan(["tiny"], [*micro, stage, "shapes.buckets=3"], {}, cache=url, out=None, resume=None, init_from=None)
+    plan = make_plan(
+        ["tiny"], [*micro, ONE_SHAPE, stage], {}, cache=url, out=tmp_path / "run", resume=None, init_from=None
+    )
+    plan.copy.stage.limit_bytes = 100_000
+    with pytest.raises(LockstepError, match=r"^data.stage_gb: 0.0001, which holds too few shards of s3://"):
+        training_buckets(plan.cache, plan.spec, plan.config, ShardStaging(plan.copy))
+
+
+def test_the_doctor_examines_a_whole_copy(micro, url, tmp_path):
+    subject = load_subject(["tiny"], [*micro, ONE_SHAPE, f"data.stage={tmp_path}"], {}, url.whole)
+    assert subject.spec.identity == load_spec(subject.cache).identity
+    assert all((subject.cache / shard.file).exists() for shard in subject.spec.shards("train", "validation"))
