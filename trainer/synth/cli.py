@@ -82,7 +82,8 @@ def main() -> None:
 )
 @_with_options(*_SAMPLING, *_NOISE)
 @click.option("--speed", type=click.FloatRange(0.25, 4.0), default=1.0, help="2 speaks twice as fast.")
-@click.option("--seconds", type=click.FloatRange(0.0, 3600.0, min_open=True), help="How long each text lasts.")
+@click.option("--seconds", type=click.FloatRange(0.0, 3600.0, min_open=True), default=None,
+              help="How long each text lasts.")  # fmt: skip
 @click.option("--mel-out", type=_PATH, metavar="FILE.npy", help="The log-mel too, float32[T, M].")
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
 @click.option("--speaker", metavar="NAME", help="Of a corpus of several; the first where none is named.")

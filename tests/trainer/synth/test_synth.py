@@ -136,8 +136,8 @@ def test_a_piece_longer_than_every_shape_moves_up_or_is_split(narrator, monkeypa
 
     spoken = []
 
-    def speak(ids, *, speaker, language, number):
-        assert language == 0
+    def speak(ids, *, speaker, language, number, frames):
+        assert (language, frames) == (0, 0)
         spoken.append(len(ids))
         return Utterance(mel=np.zeros((min(10 * len(ids), 50), 80), np.float32), frames=10 * len(ids))
 

@@ -168,7 +168,7 @@ def test_schedule_and_noise_may_be_left_out(exported, with_vocoder):
     for folder in (exported, with_vocoder):
         graph = session(folder / "model.onnx")
         assert [entry.name for entry in graph.get_inputs()] == ["x", "x_length", "noise_scale", "length_scale"]
-        assert {entry.name for entry in graph.get_overridable_initializers()} == {"schedule", "noise"}
+        assert {entry.name for entry in graph.get_overridable_initializers()} == {"schedule", "noise", "wanted_frames"}
         ids, noise = [5, 9, 20, 14, 8], np.random.default_rng(2).standard_normal((1, 400, 80)).astype(np.float32)
         without = graph.run(None, inputs(ids, noise=noise))[0]
         schedules = [replace(OPTIONS, **change).schedule for change in ({}, {"steps": 20}, {"solver": "heun"})]
