@@ -1,13 +1,15 @@
 """What the command of a build itself spends on each clip: processor time and memory, whatever its workers do.
 
-    python benchmarks/driver_cost.py [--clips 100000 200000] [--work DIR] [--out FILE.json]
+    python benchmarks/driver_cost.py [--clips 100000 200000] [--shard-mb 256] [--work DIR] [--out FILE.json]
 
 A corpus of texts without audio is built twice at each of two sizes, each time in a process of its own: listing, scan,
 plan, tasks, shards, index and commit are those of every build, with one local worker. Only what reads or decodes audio
 is replaced, in the worker: it says that each file is there, and writes records of one byte. So nearly all that the
-command does is left, and a clip's cost is the difference of the two sizes, divided by their distance. Processor time is
-that of the command's process alone, user and system. Memory is the most that Python, numpy (tracemalloc) and Arrow held
-at once, in a second build, which is slower.
+command does is left, and a clip's cost is the difference of the two sizes, divided by their distance.
+
+Processor time is that of the command's process alone, user and system. A shard costs too, since its files are synced,
+moved and read: they are of the size that a very large corpus needs, about two thousand clips. Memory is the most that
+Python, numpy (tracemalloc) and Arrow held at once, in a second build, which is slower.
 """
 
 import argparse
@@ -29,6 +31,7 @@ from reporting.report import machine, table_lines, write_json
 GATES = {"microseconds": 10.0, "bytes": 80.0}
 """Of a clip, at most."""
 SETTINGS = {"shapes.buckets": 1, "split.validation_fraction": 0.02}
+SHARD_MB = 256
 
 
 class _Record:
@@ -68,7 +71,7 @@ def write_corpus(folder: Path, clips: int) -> Path:
     return folder
 
 
-def drive(folder: Path, clips: int, trace: bool) -> tuple[float, int, int]:
+def drive(folder: Path, clips: int, shard_mb: int, trace: bool) -> tuple[float, int, int]:
     """(processor seconds, bytes held at once, resident bytes) of the command of a build of so many clips."""
     import pyarrow as pa
 
@@ -82,7 +85,7 @@ def drive(folder: Path, clips: int, trace: bool) -> tuple[float, int, int]:
             return super().run(partial(without_audio, function), tasks)
 
     corpus = write_corpus(folder / "corpus", clips)
-    config = load_config("normal", flags=SETTINGS)
+    config = load_config("normal", flags={**SETTINGS, "shards.shard_mb": shard_mb})
     if trace:
         tracemalloc.start()
     began = time.process_time()
@@ -93,31 +96,32 @@ def drive(folder: Path, clips: int, trace: bool) -> tuple[float, int, int]:
     return seconds, held, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 2 ** (10 * (sys.platform != "darwin"))
 
 
-def measure(work: Path | None, clips: int, *, trace: bool) -> tuple[float, int, int]:
+def measure(work: Path | None, clips: int, shard_mb: int, *, trace: bool) -> tuple[float, int, int]:
     """What `drive` gives, in a process of its own."""
     with TemporaryDirectory(dir=work) as folder, ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         try:
-            return pool.submit(drive, Path(folder), clips, trace).result()
+            return pool.submit(drive, Path(folder), clips, shard_mb, trace).result()
         finally:
             shutil.rmtree(Path(folder) / "cache", ignore_errors=True)
 
 
-def memory_slope(work: Path | None, few: int, many: int) -> float:
+def memory_slope(work: Path | None, few: int, many: int, shard_mb: int = SHARD_MB) -> float:
     """Bytes that the command holds for each clip more."""
-    (_, small, _), (_, large, _) = (measure(work, clips, trace=True) for clips in (few, many))
+    (_, small, _), (_, large, _) = (measure(work, clips, shard_mb, trace=True) for clips in (few, many))
     return (large - small) / (many - few)
 
 
 def main() -> None:
     options = parse_arguments()
     few, many = sorted(options.clips)
-    turns = {clips: measure(options.work, clips, trace=False) for clips in (few, many)}
+    turns = {clips: measure(options.work, clips, options.shard_mb, trace=False) for clips in (few, many)}
     microseconds = 1e6 * (turns[many][0] - turns[few][0]) / (many - few)
     figures = {
         "title": "what the command of a build spends on a clip",
         "microseconds": round(microseconds, 2),
-        "bytes": round(memory_slope(options.work, few, many), 1),
+        "bytes": round(memory_slope(options.work, few, many, options.shard_mb), 1),
         "gates": GATES,
+        "shard_mb": options.shard_mb,
         "table": [
             {"clips": clips, "processor seconds": round(turn[0], 2), "resident MiB": round(turn[2] / 2**20)}
             for clips, turn in turns.items()
@@ -141,6 +145,7 @@ def cost_lines(figures: dict[str, Any]) -> list[str]:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clips", type=int, nargs=2, default=[100_000, 200_000], help="two sizes")
+    parser.add_argument("--shard-mb", type=int, default=SHARD_MB, help="size of the shards")
     parser.add_argument("--work", type=Path, help="folder for the corpora and caches (default: a temporary one)")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     return parser.parse_args()

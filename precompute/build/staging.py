@@ -169,8 +169,8 @@ class StagingArea:
             atomic_files.sync_file(written)
         waiting = self.sidecar(result.file)
         waiting.unlink(missing_ok=True)
-        atomic_files.move(path, self.staged(done.file))
-        atomic_files.move(sidecar, waiting)
+        # A sidecar whose shard the power cut took is no harm: `finished` looks for both.
+        atomic_files.move_all([(path, self.staged(done.file)), (sidecar, waiting)])
         if self.remote is not None:
             self.remote.send(done.file, self.staged(done.file))
         return done

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Collection, Sequence
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -79,9 +80,15 @@ def table_of(rows: Sequence[Any]) -> Any:  # noqa: ANN401 - pyarrow ships no typ
 
 
 def index_bytes(rows: Sequence[IndexRow]) -> bytes:
-    """The bytes of an index of these rows, in one go: a build writes group by group."""
+    """The bytes that a build would write for these rows, in one go."""
     measured = all(row.quality is not None for row in rows if isinstance(row, Kept))
     sink = io.BytesIO()
     with IndexWriter(sink, optional_columns(columns_used(rows), measured=measured)) as writer:
-        writer.add(table_of(rows))
+        for _, members in groupby(rows, key=_bucket):
+            writer.add(table_of(list(members)))
+            writer.end_group()
     return sink.getvalue()
+
+
+def _bucket(row: IndexRow) -> tuple[str, int] | None:
+    return (row.place.split, row.place.bucket) if isinstance(row, Kept) else None

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from itertools import takewhile
 from pathlib import Path
 
 
@@ -23,8 +24,9 @@ def move_all(places: Iterable[tuple[Path, Path]]) -> None:
     """Put synced files in their places, durably together: every folder is synced once, after the last."""
     folders = dict[Path, None]()
     for source, target in places:
-        new = [folder for folder in target.parents if not folder.exists()]
-        target.parent.mkdir(parents=True, exist_ok=True)
+        new = list(takewhile(lambda folder: not folder.exists(), target.parents))
+        if new:
+            target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(source, target)
         folders |= dict.fromkeys((target.parent, *(folder.parent for folder in new)))
     for folder in folders:

@@ -1,6 +1,7 @@
 """Several corpora in one cache: which shards are written when one comes or goes, and what else the commands say."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -139,11 +140,10 @@ def test_what_a_build_says_of_weights_and_limits(place):
     said = Said()
     config = load_config("tiny", flags={**FLAGS, "shapes.max_reject_fraction": 0.5})
     explain_build(make_request([A], _path("cache"), config, workers=1), said)
-    assert said.lines == [
-        "shapes.max_reject_fraction: 0.05 -> 0.5: no shard is written for it",
-        "40 clips removed (b_tone-0000, ...)",
-        f"{len(of('a', shards()))} shards are finished, none is written",
-    ]
+    setting, removed, ahead = said.lines
+    assert setting == "shapes.max_reject_fraction: 0.05 -> 0.5: no shard is written for it"
+    assert re.fullmatch(r"40 clips removed \(b_tone-00\d\d, \.\.\.\)", removed)
+    assert ahead == f"{len(of('a', shards()))} shards are finished, none is written"
 
 
 class Said(NullProgress):

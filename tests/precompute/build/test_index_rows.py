@@ -59,6 +59,11 @@ def test_no_row_group_is_of_two_buckets(built):
     assert (statistics.min, statistics.max) == (0, 0)
 
 
+def test_writing_the_rows_again_gives_the_same_bytes(built):
+    path = index_path(built / "cache")
+    assert index_bytes(read_index(path)) == path.read_bytes()
+
+
 def test_a_cache_with_the_index_of_an_earlier_version_is_continued(built, tmp_path):
     """It had the order of the corpus."""
     place = shutil.copytree(built, tmp_path / "place")

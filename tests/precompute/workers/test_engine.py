@@ -1,5 +1,7 @@
 """What every engine promises, shown on the local one; and what a worker does on a machine that it is not made for."""
 
+import re
+import socket
 import sys
 import threading
 from functools import partial
@@ -10,6 +12,7 @@ import pytest
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.build.build_request import make_request
+from xtts.precompute.features import scan_part
 from xtts.precompute.features.extract import ShardResult
 from xtts.precompute.features.scan import Found, scan_clip
 from xtts.precompute.workers.open_engine import open_engine, ray_address_of
@@ -106,6 +109,21 @@ def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_pa
     unmounted = type(request.front_end)(**{**vars(request.front_end), "roots": {clip.corpus: tmp_path / "corpus"}})
     with pytest.raises(LockstepError, match=r"tone-0000\.wav: gone, or not seen from "):
         scan_clip(seen_elsewhere, None, unmounted)
+
+
+def test_a_machine_that_does_not_see_one_recording(tiny_corpus, tiny_config, tmp_path, in_process, monkeypatch):
+    """The command looks itself: the clip must not count as one without audio."""
+    find, host = scan_part.find_file, socket.gethostname()
+
+    def find_most(clip, front_end):
+        return Found(clip, None) if clip.id == "tone-0003" else find(clip, front_end)
+
+    monkeypatch.setattr(scan_part, "find_file", find_most)
+    in_process.spans_machines = True
+    with pytest.raises(
+        LockstepError, match=rf"tone-0003\.wav: not seen from {re.escape(host)}; mount the corpus there"
+    ):
+        build_cache(tiny_corpus, tmp_path / "cache", tiny_config, workers=1, progress=NullProgress(), pool=in_process)
 
 
 @pytest.mark.parametrize(
