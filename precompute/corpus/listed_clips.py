@@ -1,13 +1,12 @@
-"""The clips of all corpora as files of some thousand each: reading lists is a task, and nobody has to hold them all."""
+"""The clips of all corpora in chunks of some thousand, in a file: reading lists is a task, nobody holds them all."""
 
+import os
 import pickle
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from weakref import finalize
 
 import numpy as np
 
@@ -27,7 +26,7 @@ _LEAST_CLIPS, _MOST_CLIPS, _ENOUGH_CHUNKS = 64, 4096, 512
 
 @dataclass(frozen=True, kw_only=True)
 class ListTask:
-    """Read these corpora, as `read_corpora` does, and write their clips to files in `folder`."""
+    """Read these corpora, as `read_corpora` does, and write their clips to the file `path`."""
 
     entries: Sequence[CorpusEntry]
     limit: int | None
@@ -35,7 +34,7 @@ class ListTask:
     """The main language, if numbers are to be put into words."""
     seed: int
     """Of the digests."""
-    folder: Path
+    path: Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +44,9 @@ class Listing:
     corpora: Corpora
     """Without clips."""
     starts: list[int]
-    """Number of the first clip of each file, and of all clips."""
+    """Number of the first clip of each chunk, and of all clips."""
+    offsets: list[int]
+    """Byte at which each chunk begins, and where the last one ends; then come the digests."""
     languages: list[str]
     """Of the clips with texts, in the order in which they are met; empty for the main one."""
 
@@ -53,14 +54,15 @@ class Listing:
 class ListedClips:
     """Clips in the order of their corpora, in chunks that are read one at a time."""
 
-    def __init__(self, folder: Path, starts: Sequence[int], languages: Sequence[str]) -> None:
-        """The files go with this object."""
-        self.starts = np.array(starts, np.int64)
+    def __init__(self, path: Path, listing: Listing) -> None:
+        """The file is without a name from now on: it goes with this process, however that ends."""
+        self._file = path.open("rb")
+        path.unlink()
+        self._offsets = listing.offsets
+        self.starts = np.array(listing.starts, np.int64)
         """int64[P + 1]: number of the first clip of each chunk, and of all clips."""
-        self.languages = list(languages)
+        self.languages = listing.languages
         """Of the clips with texts, in the order in which they are met; empty for the main one."""
-        self._folder = folder
-        self._end = finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -71,13 +73,17 @@ class ListedClips:
 
     def packed(self, number: int) -> bytes:
         """A chunk, as `unpack` takes it."""
-        return _chunk_path(self._folder, number).read_bytes()
+        return self._bytes(self._offsets[number], self._offsets[number + 1] - self._offsets[number])
 
     def digests(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """`digest_columns` of all clips, and bool[N]: whether a line before has the id."""
-        names = ("high", "low", "again")
-        high, low, again = (np.load(self._folder / f"{name}.npy") for name in names)
-        return high, low, again
+        count, start = len(self), self._offsets[-1]
+        high, low = (np.frombuffer(self._bytes(start + at, 8 * count), np.uint64) for at in (0, 8 * count))
+        return high, low, np.frombuffer(self._bytes(start + 16 * count, count), bool)
+
+    def _bytes(self, start: int, count: int) -> bytes:
+        self._file.seek(start)
+        return self._file.read(count)
 
 
 def unpack(chunk: bytes) -> list[Clip]:
@@ -93,21 +99,22 @@ def list_clips(
 
     numbers_in_words: the main language, if numbers are to be put into words; seed: of the digests.
     """
-    folder = Path(tempfile.mkdtemp(prefix="lockstep-"))
-    task = ListTask(entries=entries, limit=limit, numbers_in_words=numbers_in_words, seed=seed, folder=folder)
+    descriptor, name = tempfile.mkstemp(prefix="lockstep-")
+    os.close(descriptor)
+    path = Path(name)
+    task = ListTask(entries=entries, limit=limit, numbers_in_words=numbers_in_words, seed=seed, path=path)
     try:
-        with disk_errors_explained(folder):
+        with disk_errors_explained(path):
             if pool is None:
                 listing = write_listing(task)
-            elif pool.spans_machines:  # another one does not see the folder
+            elif pool.spans_machines:  # another one does not see the file
                 with WorkerPool(1) as own:
                     (listing,) = own.run(write_listing, [task])
             else:
                 (listing,) = pool.run(write_listing, [task])
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return listing.corpora, ListedClips(folder, listing.starts, listing.languages)
+        return listing.corpora, ListedClips(path, listing)
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def write_listing(task: ListTask) -> Listing:
@@ -117,19 +124,17 @@ def write_listing(task: ListTask) -> Listing:
     if task.numbers_in_words is not None:
         clips = with_numbers_in_words(clips, task.numbers_in_words)
     size, starts = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_CHUNKS)), [0]
-    for number, chunk in enumerate(_in_chunks(clips, corpora, size)):
-        _chunk_path(task.folder, number).write_bytes(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL))
-        starts.append(starts[-1] + len(chunk))
-    high, low = digest_columns(task.seed, [clip.id for clip in clips])
-    again = np.array([clip.duplicate for clip in clips], bool)
-    for name, column in (("high", high), ("low", low), ("again", again)):
-        np.save(task.folder / f"{name}.npy", column)
+    offsets = [0]
+    with task.path.open("wb") as out:
+        for chunk in _in_chunks(clips, corpora, size):
+            out.write(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL))
+            starts.append(starts[-1] + len(chunk))
+            offsets.append(out.tell())
+        for column in digest_columns(task.seed, [clip.id for clip in clips]):
+            out.write(column.tobytes())
+        out.write(np.array([clip.duplicate for clip in clips], bool).tobytes())
     languages = dict.fromkeys(clip.language for clip in clips if clip.text and not clip.duplicate)
-    return Listing(corpora=replace(corpora, clips=[]), starts=starts, languages=list(languages))
-
-
-def _chunk_path(folder: Path, number: int) -> Path:
-    return folder / f"{number:06d}.clips"
+    return Listing(corpora=replace(corpora, clips=[]), starts=starts, offsets=offsets, languages=list(languages))
 
 
 def _in_chunks(clips: Iterable[Clip], corpora: Corpora, size: int) -> Iterator[list[Clip]]:
