@@ -23,6 +23,8 @@ from reporting.report import machine, section_lines, write_json
 from setup.amounts import fill_defaults
 
 from xtts.precompute.build.shard_plan import plan_cache
+from xtts.precompute.corpus.corpus_entries import parse_data
+from xtts.precompute.corpus.listed_clips import ListTask, write_listing
 from xtts.precompute.features.clip_columns import KEPT_REASON, NOBODY, ClipColumns
 from xtts.precompute.features.earlier_rows import EarlierColumns, find_rows
 from xtts.shared.cache.cache_spec import MOST_SHARDS
@@ -84,10 +86,27 @@ def driver_costs(options: argparse.Namespace) -> Figures:
         "title": "what a clip costs the command of a build, and a worker",
         "command_microseconds": microseconds,
         "command_bytes": driver_cost.memory_slope(None, few, many),
+        "bytes_of_the_worker_that_reads_the_list": lister_bytes(few, many),
         "worker_milliseconds": worker,
         "worker_cores_that_the_command_keeps_busy": int(1000 * worker / microseconds),
         "hours_of_the_command_at_the_rows_above": options.rows * microseconds / 3.6e9,
     }
+
+
+def lister_bytes(few: int, many: int) -> float:
+    """Memory of the one worker that reads the list of a corpus, for each clip more."""
+    peaks = [limited(_list_clips, clips, memory_gib=None)["peak_gib"] * GIB for clips in (few, many)]
+    return (peaks[1] - peaks[0]) / (many - few)
+
+
+def _list_clips(clips: int) -> Figures:
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = driver_cost.write_corpus(Path(folder) / "corpus", clips)
+        task = ListTask(
+            entries=parse_data(corpus), limit=None, numbers_in_words=None, seed=0, path=Path(folder) / "listed"
+        )
+        assert write_listing(task).starts[-1] == clips
+    return {"peak_gib": peak_gib()}
 
 
 def worker_milliseconds(clips: int) -> float:
@@ -263,6 +282,10 @@ def limits(driver: Figures, options: argparse.Namespace) -> Figures:
         f"cache.json lists {MOST_SHARDS:,} shards (clips), of 32 MB": int(MOST_SHARDS * 32 * 2**20 / clip_bytes),
         "the same, of 256 MB": int(MOST_SHARDS * 256 * 2**20 / clip_bytes),
     }  # fmt: skip
+    list_gib = 16
+    ends[f"the worker that reads the list needs {list_gib} GiB (clips)"] = int(
+        list_gib * GIB / driver["bytes_of_the_worker_that_reads_the_list"]
+    )
     rows = [{"what ends": what, "at": at} for what, at in ends.items()]
     return {"title": "what ends first", "hours_of_speech_in_a_million_clips": round(1e6 * hours), "table": rows}
 

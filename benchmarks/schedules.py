@@ -11,9 +11,10 @@ import argparse
 import csv
 from pathlib import Path
 
+import numpy as np
 from setup.ljspeech_corpus import LENGTHS
 
-from xtts.shared.cache.bucket_shapes import choose_shapes, fitting_bucket
+from xtts.shared.cache.bucket_shapes import choose_shapes, fitting_buckets
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Shard
 from xtts.shared.cache.clip_index import Place
 from xtts.shared.cache.file_names import shard_file
@@ -69,12 +70,9 @@ def row(size: str, overlay: str, clips: list[tuple[int, int]], rate: float | Non
 
 def spec_of(clips: list[tuple[int, int]], count: int) -> CacheSpec:
     """As much of a cache spec as decides batches and steps: every clip is trained on, a bucket is one shard."""
-    shapes = choose_shapes(clips, count)
-    held = [0] * len(shapes)
-    for tokens, frames in clips:
-        bucket = fitting_bucket(shapes, tokens, frames)
-        assert bucket is not None
-        held[bucket] += 1
+    tokens, frames = np.array(clips).T
+    shapes = choose_shapes(tokens, frames, count)
+    held = np.bincount(fitting_buckets(shapes, tokens, frames), minlength=len(shapes)).tolist()
     buckets = [
         Bucket(tokens=shape.tokens, frames=shape.frames, validation=[], train=[shard(number, records)])
         for number, (shape, records) in enumerate(zip(shapes, held, strict=True))

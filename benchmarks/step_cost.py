@@ -28,6 +28,7 @@ with tensorflow_import(compile_cache=False):
     from training_parts.locked_step import LONGEST, LockedStep, build_step
 
     from xtts.trainer.data.batch import Batch
+    from xtts.trainer.engine import metrics
     from xtts.trainer.engine.train_step import locked
     from xtts.trainer.model.alignment import gaussian_scores, search_durations
 
@@ -117,7 +118,7 @@ def pieces(made: LockedStep) -> dict[str, Call]:
     specs = [tf.TensorSpec(part.shape, part.dtype) for part in aligned]
     return {
         LOSSES: lambda: steps.gradient_steps[0](*batch)[0],
-        UPDATE: lambda: steps.update(tf.ones([3]), tf.constant(1), *gradients),
+        UPDATE: lambda: steps.update(tf.ones([len(metrics.LOSSES)]), tf.constant(1), *gradients),
         STEP: partial(steps.train, 0, batch),
         SEARCH: partial(locked(search, specs), *aligned),
     }

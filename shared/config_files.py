@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -131,12 +131,18 @@ def _with_current_keys(layer: Layer) -> Layer:
     return where, current
 
 
-def _merge(layers: Iterable[Layer]) -> Tree:
+_COMMAND_LINE = ("flag for ", "--set ")
+"""How `where` begins in layers of the command line."""
+
+
+def _merge(layers: Sequence[Layer]) -> Tree:
     """Later layers win, key by key.
 
-    A layer that names `model.size` brings all fields of that size first; one that names `training.steps` alone takes
-    back the epochs of the layers before it, which would decide the steps.
+    A layer that names `model.size` brings all fields of that size first; one that names `training.steps` takes back the
+    epochs of a file, which would decide the steps. Epochs of the command line decide them in any order.
     """
+    asked = [sections for where, sections in layers if where.startswith(_COMMAND_LINE)]
+    epochs_asked = any("epochs" in sections.get("training", {}) for sections in asked)
     merged: Tree = {}
     for where, sections in layers:
         for section, values in sections.items():
@@ -144,7 +150,7 @@ def _merge(layers: Iterable[Layer]) -> Tree:
             if section == "model" and "size" in values:
                 target.update(_model_fields(values["size"], where))
                 target.update(ADDED_MODEL_KEYS if values.keys() >= _COMPLETE else {})
-            if section == "training" and "steps" in values:
+            if section == "training" and "steps" in values and not epochs_asked:
                 target.pop("epochs", None)
             for field, value in values.items():  # a section in a section is merged by its own keys
                 inner = isinstance(value, dict) and isinstance(target.get(field), dict)

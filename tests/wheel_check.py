@@ -80,7 +80,7 @@ class Installed:
         self.run("xtts-precompute", "sample-corpus", "corpus", "--clips", clips, "--max-seconds", 3, "--workers", 1)
         self.run("xtts-precompute", "build", "--data", "corpus", "--workers", 1, *build)
         self.run("xtts-train", "--steps", steps, "--out", "runs/micro", *build, *small)
-        self.run("xtts-synth", "--ckpt", "runs/micro", "--steps", 1, "-o", "out.wav", "Hello there.")
+        self.run("xtts-synth", "--ckpt", "runs/micro", "--steps", 2, "-o", "out.wav", "Hello there.")
         assert (self.folder / "out.wav").stat().st_size > 1000, "out.wav holds no sound"
         return self.folder / "runs" / "micro"
 
@@ -92,7 +92,7 @@ class Installed:
 
     def serve(self, run: Path) -> bytes:
         """Start the server on a free port and ask it for one sentence: the wav's bytes."""
-        command = [self.python.parent / "xtts-synth", "serve", "--ckpt", run, "--port", "0", "--steps", "1"]
+        command = [self.python.parent / "xtts-synth", "serve", "--ckpt", run, "--port", "0", "--steps", "2"]
         process = subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True)
         assert process.stdout
         try:
