@@ -93,7 +93,7 @@ verify: $(READY)
 	$(BIN)/xtts-precompute verify --cache $(CACHE)
 
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -75,9 +75,11 @@ class StageFolder:
         try:
             with part:
                 yield part
-                path.replace(target)
+                with self._in_turn():  # whoever makes room counts every file once, under one name
+                    path.replace(target)
         except BaseException:
-            path.unlink(missing_ok=True)
+            with self._in_turn():
+                path.unlink(missing_ok=True)
             raise
 
     def _claim(self, target: Path, size: int, keep: Collection[Path]) -> IO[bytes] | None:

@@ -220,6 +220,7 @@ def test_a_cluster_of_its_own_is_silent_and_gone_at_the_end(corpus, whole, tmp_p
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert tree(tmp_path / "cache") == tree(whole)
-    assert [line.partition(":")[0] for line in errors.splitlines() if ":" in line] == ["scan", "features"]
+    said = [line.partition(":")[0] for line in errors.splitlines() if ":" in line]
+    assert [*dict.fromkeys(said)] == ["scan", "features"]  # where it takes long, a line for each second
     assert len(errors.splitlines()) == 3
     assert "memory not known" in output
