@@ -1,4 +1,4 @@
-"""Tests whether voices that no training has heard are imitated from a few seconds of them.
+"""Tests how near the speech comes to voices that were not trained on, from a few seconds of each.
 
     python benchmarks/unheard_voices.py [--quick] [--voices 60] [--held-out 10] [--minutes 25] [--seeds 1]
         [--reference-seconds 3] [--references 1] [--set KEY=VALUE ...] [--config FILE] [--out FILE.json]
@@ -9,7 +9,7 @@ each trained one. Which voice is the nearest is decided by the distance of `voic
 many voices as are held out (those themselves, or a trained one and its neighbours in number), and among all.
 
 Recordings of the same sentences show what the distance is worth; with shuffled labels it must be at chance. `likest
-trained voice` is what a model would reach that speaks as the most similar voice of its training, and imitates none. A
+trained voice` is what a model would reach that speaks as the most similar voice of its training. A
 sentence is retrieved if its own recording is nearer by MCD-DTW than those of the other new sentences in the same voice.
 """
 

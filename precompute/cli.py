@@ -81,7 +81,12 @@ def main() -> None:
 @click.option("--limit", type=click.IntRange(1), help="Only the first N clips; of several corpora as many of each.")
 @click.option("--fresh", is_flag=True, help="Build everything again, whatever is there.")
 @click.option("--index-only", is_flag=True, help="Store no mels: the trainer reads 16-bit wavs of the profile's rate.")
-@click.option("--keep-days", type=float, default=1.0, help="Days for which an object store keeps what was replaced.")
+@click.option(
+    "--keep-days",
+    type=click.FloatRange(0.0),
+    default=1.0,
+    help="Days for which an object store keeps what was replaced.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
 def build(
     data: tuple[str, ...],
@@ -228,8 +233,10 @@ def stats(cache: str, max_text_length: int | None, max_mel_frames: int | None) -
 @click.option("--out", type=_FOLDER, default=".", help="Folder of ID.png and ID.wav (default: this one).")
 def inspect(cache: str, clip_id: str | None, out: Path) -> None:
     """Show one clip: its mel as ID.png, and as ID.wav what the mel keeps of it."""
+    from xtts.shared.storage.urls import is_url
+
     if clip_id is None:  # `inspect --cache ID`: the option took the id for its folder
-        if cache == DEFAULT_CACHE or "://" in cache or Path(cache).is_dir():
+        if cache == DEFAULT_CACHE or is_url(cache) or Path(cache).is_dir():
             raise click.UsageError("Missing argument 'ID'.")
         cache, clip_id = DEFAULT_CACHE, cache
     with reported():

@@ -1,7 +1,7 @@
 """A corpus in an object store, and the local folder that stands for it.
 
 Lists and texts are copied there. For each audio object there is an empty file of its size, whose time is made of the
-etag: layouts find it, and it is told apart from another one of its name as any file is (see `fetched_objects`). Tar and
+etag: layouts find it, and a changed object is noticed as any changed file is (see `fetched_objects`). Tar and
 Parquet files are copied whole.
 """
 

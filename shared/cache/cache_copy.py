@@ -84,7 +84,7 @@ class CacheCopy:
                 self._store.checked_copy_to(shard.file, out, sha256=shard.sha256, size=shard.bytes)
             return True
         except FileNotFoundError:
-            fix = "build the cache again, which stores it anew"
+            fix = "build the cache again, which stores it once more"
             where = str(self.url.child(shard.file))
             raise LockstepError(where, found="missing", expected=f"{shard.bytes} bytes", fix=fix, exit_code=1) from None
         except OSError as error:

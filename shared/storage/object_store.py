@@ -140,7 +140,7 @@ class ObjectStore:
         expected = f"{f'{size} bytes' if size is not None else 'an object'} of SHA-256 {str(sha256)[:12]}"
         raise LockstepError(
             str(self.url.child(name)), found=f"{found} bytes of SHA-256 {digest[:12]}, twice", expected=expected,
-            fix="it was damaged or replaced: build the cache again, which stores it anew", exit_code=1,
+            fix="it was damaged or replaced: build the cache again, which stores it once more", exit_code=1,
         )  # fmt: skip
 
     def download(self, name: str, target: Path, *, sha256: str | None = None) -> None:

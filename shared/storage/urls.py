@@ -1,4 +1,4 @@
-"""URLs of object stores, told from paths; nothing is opened here."""
+"""URLs of object stores, and how they differ from paths; nothing is opened here."""
 
 import hashlib
 import os

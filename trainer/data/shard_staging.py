@@ -28,7 +28,7 @@ from xtts.trainer.data.clip_order import BucketOrder
 
 _LOOK_SECONDS = 0.05
 _PATIENCE_SECONDS, _LONGEST_WITHOUT_ROOM = 1.0, 300.0
-"""Without a new copy while a stream waits: until it is decided anew what to copy, and until an error."""
+"""Without a new copy while a stream waits: until it is decided again what to copy, and until an error."""
 _EPOCHS_AHEAD = 2
 """How far ahead shards are copied where there is room: then all are here."""
 _NO_TICKET, _MOST_ASKED_AT_THE_END = -1, 2
@@ -200,7 +200,7 @@ class ShardStaging:
             self._running[shard.file] = pool.submit(self._copy.copy_one, shard, keep=self._keep)
 
     def _look_ahead(self, streams: Sequence[_Stream]) -> None:
-        """Decide anew what to copy where a stream went on, or where copies of before are gone or had no room."""
+        """Decide again what to copy where a stream went on, or where copies of before are gone or had no room."""
         seen = tuple((stream.given, stream.waiting) for stream in streams)
         starved = not self._validation_here.is_set() or any(not waiting for _, waiting in seen)
         still = time.monotonic() - self._moved

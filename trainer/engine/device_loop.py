@@ -33,7 +33,7 @@ class DeviceLoop(TrainingLoop):
     """`run(n)` is one call from the host for n batches on all devices.
 
     Every process draws the buckets and reads the stream by itself, and parses its own rows. `stop` in one process ends
-    the call in all of them, after the step in which they told each other.
+    the call in all of them, after the step in which its flag was summed.
     """
 
     def __init__(
@@ -107,15 +107,15 @@ class DeviceLoop(TrainingLoop):
 
     @without_autograph
     def _step(self, place: tf.Tensor, number: int, batch: Batch, own: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """One step on one device: (metrics, float32[] above 0 once a process was told to stop, clips present).
+        """One step on one device: (metrics, float32[] above 0 once a process is to stop, clips present).
 
         place: the bucket drawn, number: the device in this process, batch and own: from `_read`. The clips present are
         those of all devices, float32[most clips of a batch].
         """
         drawn = tf.one_hot(place, len(self.buckets))
         stop = tf.cast(self.stop.read_value(), tf.float32)[tf.newaxis]
-        told = self._devices.sum(tf.concat([stop, drawn, own], axis=0))
-        stopped, places, counts, frames, present = tf.split(told, [1, len(self.buckets), len(LOSSES), 1, self._most])
+        sums = self._devices.sum(tf.concat([stop, drawn, own], axis=0))
+        stopped, places, counts, frames, present = tf.split(sums, [1, len(self.buckets), len(LOSSES), 1, self._most])
         steps = self._replicas[number].steps
         with tf.control_dependencies([check_places(places, drawn * self._devices.count)]):
             branches = [

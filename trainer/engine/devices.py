@@ -19,7 +19,7 @@ from xtts.trainer.system.meeting import wait_for_workers
 
 T = TypeVar("T")
 _CHUNKS = 8
-"""Numbers of 16 bits that a digest is told as: float32 sums them exactly."""
+"""Numbers of 16 bits that a digest is sent as: float32 sums them exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class Devices:
             return np.asarray(tf.function(add, autograph=False)())
 
     def chief_says(self, flag: bool) -> bool:
-        """The chief's flag, told to all processes; also a barrier."""
+        """The chief's flag, in every process; also a barrier."""
         if self.cluster is None:
             return flag
         return bool(self.sum_of_processes(np.array([flag and self.chief], np.float32))[0])
@@ -89,12 +89,12 @@ class Devices:
         """Raise `LockstepError` in every process if a fact differs between them; facts: value by name."""
         if self.cluster is None:
             return
-        told = np.zeros([len(self.cluster.addresses), len(facts), _CHUNKS], np.float32)
-        told[self.cluster.index] = [_digest(f"{name}={value}") for name, value in facts.items()]
-        heard = self.sum_of_processes(told.ravel()).reshape(told.shape)
-        for number, values in enumerate(heard):
+        own = np.zeros([len(self.cluster.addresses), len(facts), _CHUNKS], np.float32)
+        own[self.cluster.index] = [_digest(f"{name}={value}") for name, value in facts.items()]
+        of_workers = self.sum_of_processes(own.ravel()).reshape(own.shape)
+        for number, values in enumerate(of_workers):
             for place, name in enumerate(facts):
-                if (values[place] != heard[0, place]).any():
+                if (values[place] != of_workers[0, place]).any():
                     raise LockstepError(
                         f"worker {number}", found=f"its {name} is not that of worker 0",
                         expected=f"the same in all workers; here, in worker {self.cluster.index}: {facts[name]}",

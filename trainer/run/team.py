@@ -75,7 +75,7 @@ class Team:
         return training if self.chief else training.model_copy(update={"samples_every": None})
 
     def chief_says(self, flag: bool) -> bool:
-        """The chief's flag, told to all; it waits until all have asked."""
+        """The chief's flag, in every worker; it waits until all have asked."""
         return self._devices.chief_says(flag) if self._devices else flag
 
     def stopped(self, loop: TrainingLoop) -> bool:

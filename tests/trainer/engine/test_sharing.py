@@ -100,8 +100,8 @@ def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank(devices):
     losses, gradients = Steps(model, optimizer, chosen, step)._accumulate(batch)
     steps = [DeviceSteps(model, optimizer, chosen, step, device=i, devices=devices) for i in range(devices)]
     shares = [Batch(*rows) for rows in zip(*(tf.split(part, devices) for part in batch), strict=True)]
-    told = sum(one.counts(share, most) for one, share in zip(steps, shares, strict=True))
-    counts, frames, present = tf.split(told, [len(LOSSES), 1, most])
+    sums = sum(one.counts(share, most) for one, share in zip(steps, shares, strict=True))
+    counts, frames, present = tf.split(sums, [len(LOSSES), 1, most])
     assert present.numpy().tolist() == [1, 1, 0, 1, 0]
     assert frames == sum(MEL_LENGTH)
     parts = [one.own_part(share, counts, present[:4]) for one, share in zip(steps, shares, strict=True)]

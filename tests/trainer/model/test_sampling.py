@@ -86,7 +86,7 @@ def test_beyond_its_bounds_times_would_go_back(sway):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"steps": 5, "solver": "midpoint"}, "--steps: 5 with --solver midpoint, expected a multiple of 2"),
         ({"steps": 0, "solver": "euler"}, "--steps: 0 with --solver euler, expected a multiple of 1"),
@@ -97,10 +97,10 @@ def test_beyond_its_bounds_times_would_go_back(sway):
         ({"guidance": math.inf}, "--guidance: inf, expected 0 to 20"),
     ],
 )
-def test_options_that_cannot_be_are_refused_in_one_line(options, told):
+def test_options_that_cannot_be_are_refused_in_one_line(options, message):
     with pytest.raises(LockstepError) as caught:
         SynthesisOptions(**options)
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("name", ["speak", "evaluate", "export", "serve"])

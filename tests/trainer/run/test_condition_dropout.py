@@ -60,7 +60,7 @@ def test_a_checkpoint_of_an_earlier_version_goes_on_without_and_gives_its_weight
 
 
 @pytest.mark.parametrize(
-    ("conditioning", "dropout", "told"),
+    ("conditioning", "dropout", "message"),
     [
         (["speaker"], 0.1, None),
         (
@@ -71,14 +71,14 @@ def test_a_checkpoint_of_an_earlier_version_goes_on_without_and_gives_its_weight
         ([], 0.1, "--guidance: RUN has one voice and one language: there is nothing to guide, expected no --guidance"),
     ],
 )
-def test_guidance_needs_a_null_condition(conditioning, dropout, told):
+def test_guidance_needs_a_null_condition(conditioning, dropout, message):
     source = SimpleNamespace(
         checkpoint="RUN", conditioning=conditioning, model=SimpleNamespace(condition_dropout=dropout)
     )
     Source.check_guidance(source, guided=False)
-    if told is None:
+    if message is None:
         Source.check_guidance(source, guided=True)
         return
     with pytest.raises(LockstepError) as caught:
         Source.check_guidance(source, guided=True)
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)

@@ -91,13 +91,13 @@ def test_a_time_that_cannot_be_met_is_refused_with_those_that_can(narrator, seco
     own = spoken(narrator, "hello there")
     with pytest.raises(
         LockstepError, match=rf"^TEXT: {seconds:g} s asked for, expected \d\.\d\d to \d\.\d\d s"
-    ) as told:
+    ) as message:
         spoken(narrator, "hello there", seconds=seconds)
-    least, most = (float(word) for word in str(told.value).partition("expected ")[2].split()[0:3:2])
+    least, most = (float(word) for word in str(message.value).partition("expected ")[2].split()[0:3:2])
     for possible in (least, most):
         assert spoken(narrator, "hello there", seconds=possible) == round(possible * FRAMES_PER_SECOND)
     assert least >= max(len("hello there"), own / 4) / FRAMES_PER_SECOND
-    assert f"near its own, {own / FRAMES_PER_SECOND:.2f} s" in str(told.value)
+    assert f"near its own, {own / FRAMES_PER_SECOND:.2f} s" in str(message.value)
 
 
 def test_noise_spreads_the_lengths_and_its_seed_decides_them(narrator):
