@@ -27,15 +27,6 @@ def plan_of(make_plan):
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory, plan_of):
-    """The run on one device, and its folder."""
-    folder = tmp_path_factory.mktemp("alone")
-    program = Program(plan_of(folder / "run", "single"), folder)
-    assert program.wait() == 0, program.screen
-    return program, folder / "run"
-
-
-@pytest.fixture(scope="module")
 def together(tmp_path_factory, plan_of, read_steps):
     """A longer run of several workers, of which the last got a signal after a while, and its folder."""
     folder = tmp_path_factory.mktemp("together")

@@ -38,15 +38,6 @@ def plan_of(tmp_path_factory, tiny_corpus, make_plan):
     )
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory, plan_of):
-    """The run on one device, and its folder."""
-    folder = tmp_path_factory.mktemp("alone")
-    program = Program(plan_of(folder / "run", "single"), folder)
-    assert program.wait() == 0, program.screen
-    return program, folder / "run"
-
-
 def unread(program):
     """(where, clip) of each line about a clip that cannot be read."""
     return re.findall(r"^(.*): the audio of (\S+) is missing, broken", program.screen, re.MULTILINE)
