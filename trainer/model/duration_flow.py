@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from xtts.shared.config import ModelConfig
-from xtts.trainer.model.layers import AdaptiveNorm, DecoderBlock, Seeds, TimeEmbedding, apply_mask, glorot
+from xtts.trainer.model.layers import AdaptiveNorm, DecoderBlock, Seeds, TimeEmbedding, apply_mask, axis_size, glorot
 
 STEPS = 4
 """Midpoint steps from noise to durations, two evaluations each. For Gaussians of a quarter to three times the noise's
@@ -132,7 +132,7 @@ class DurationFlow(keras.layers.Layer):  # type: ignore[misc]
         """
 
         def advance(step: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            time = tf.fill([start.shape[0]], tf.cast(step, tf.float32) / STEPS)
+            time = tf.fill([axis_size(start, 0)], tf.cast(step, tf.float32) / STEPS)
             middle = x + self(x, encodings, valid, time) * (0.5 / STEPS)
             return step + 1, x + self(middle, encodings, valid, time + 0.5 / STEPS) / STEPS
 

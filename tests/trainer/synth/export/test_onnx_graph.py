@@ -11,8 +11,9 @@ from xtts.shared.config_files import load_config
 from xtts.shared.text.tokenizer import CHARACTERS
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
-from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
+from xtts.trainer.model.acoustic_model import MEAN, AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
+from xtts.trainer.model.duration_flow import Timing
 from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.model.sampling_schedule import SOLVERS
 from xtts.trainer.reporting.run_folder import RunFolder
@@ -28,10 +29,10 @@ NOISE = np.random.default_rng(0).standard_normal((1, FRAMES, 80)).astype(np.floa
 
 @pytest.fixture
 def several(micro):
-    """`several(voice_latents)`: (a model of three speakers and two languages, its source)."""
+    """`several(voice_latents, *assignments)`: (a model of three speakers and two languages, its source)."""
 
-    def make(voice_latents, speaker_table=False):
-        latents = [f"model.voice_latents={voice_latents}", "model.voice_frames=40", "model.voice_width=16"]
+    def make(voice_latents, *more, speaker_table=False):
+        latents = [*more, f"model.voice_latents={voice_latents}", "model.voice_frames=40", "model.voice_width=16"]
         latents.append(f"model.voice_speaker_table={str(speaker_table).lower()}")
         config = load_config("tiny", assignments=[*micro, *latents]).model
         symbols = Symbols(kind="characters", add_blank=True, symbols=list(CHARACTERS), languages=["en", "fa"])
@@ -49,10 +50,11 @@ def several(micro):
     return make
 
 
-def expected(model, sampling=None, **conditioning):
+def expected(model, sampling=None, timing=MEAN, **conditioning):
     mel, frames, _ = model.generate(
         tf.constant([IDS]), tf.constant([len(IDS)]), noise=tf.constant(NOISE), temperature=0.5, speed=1.0,
         sampling=sampling or Sampling(tf.constant(OPTIONS.schedule)), conditioning=Conditioning(**conditioning),
+        timing=timing,
     )  # fmt: skip
     assert frames[0] <= FRAMES
     return mel[0, : int(frames[0])].numpy().T
@@ -97,6 +99,19 @@ def test_schedule_and_guidance_are_inputs_and_guidance_zero_is_the_graph_without
     assert "guidance" not in {part.name for part in plain.graph.initializer}
     mels = [spoken(made, ["sid", "language"], **rows) for made in (graph, plain)]
     np.testing.assert_array_equal(*mels)
+
+
+def test_drawn_durations_go_with_guidance(several):
+    model, source = several(0, "model.duration_model=flow")
+    graph = convert_model(model, source, options=OPTIONS, language=None, references=[])
+    start = np.random.default_rng(3).standard_normal((1, len(IDS))).astype(np.float32)
+    timing = Timing(frames=tf.constant([0]), start=tf.constant(start), drawn=tf.constant(True))
+    guided = Sampling(tf.constant(OPTIONS.schedule), tf.constant(1.5), 2)
+    rows = {"speaker": tf.constant([2]), "language": tf.constant([1])}
+    wanted = expected(model, guided, timing=timing, **rows)
+    asked = {"sid": [2], "language": [1], "guidance": np.array([1.5], np.float32), "duration_start": start}
+    np.testing.assert_allclose(spoken(graph, ["sid", "language"], **asked), wanted, atol=1e-3)
+    assert wanted.shape != expected(model, guided, **rows).shape  # the means are others
 
 
 def test_a_voice_and_a_language_are_fixed_in_the_graph(several):
