@@ -1,4 +1,4 @@
-"""The peak of the learning rate, at which steps the learning rate it decays, and the host takes over from the graph."""
+"""The learning rate's peak and the step where it decays; at which steps the host takes over from the graph."""
 
 from xtts.shared.config import TrainingConfig
 
