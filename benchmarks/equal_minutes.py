@@ -1,7 +1,7 @@
 """Trains variants of a configuration for the same minutes, and compares how well they speak held-out sentences.
 
-    python benchmarks/equal_minutes.py NAME [NAME:SECTION.KEY=VALUE,SECTION.KEY=VALUE ...] [--minutes 5] [--seeds 0 1 2]
-        [--cache features] [--config tiny] [--work build/equal-minutes] [--quick] [--out FILE.json]
+    python benchmarks/equal_minutes.py NAME ["NAME:SECTION.KEY=VALUE;SECTION.KEY=VALUE" ...] [--minutes 5]
+        [--seeds 0 1 2] [--cache features] [--config tiny] [--work build/equal-minutes] [--quick] [--out FILE.json]
 
 Each variant is first timed, in turns with the others, in two short runs; minutes over the time of a step are its steps,
 so that the schedule of the learning rate ends with the minutes. Then every seed of every variant trains and is
@@ -76,7 +76,7 @@ def main() -> None:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("variants", nargs="+", metavar="NAME[:KEY=VALUE,...]")
+    parser.add_argument("variants", nargs="+", metavar="NAME[:KEY=VALUE;...]")
     parser.add_argument("--quick", action="store_true", help=f"a second of training: {QUICK}")
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--seeds", type=int, nargs="+")
@@ -93,7 +93,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def parse_variant(text: str) -> Variant:
     name, _, settings = text.partition(":")
-    return Variant(name=name, settings=tuple(settings.split(",")) if settings else ())
+    return Variant(name=name, settings=tuple(settings.split(";")) if settings else ())
 
 
 def time_variants(variants: Sequence[Variant], options: argparse.Namespace) -> dict[str, float]:

@@ -51,10 +51,13 @@ def page() -> str:
 
 
 def _sections(schema: dict[str, Any], kinds: dict[str, Any], prefix: str = "") -> dict[str, dict[str, Any]]:
-    """The schema of each section and, after it, of those inside it; a `$ref` with a default stands beside it."""
+    """The schema of each section and, after it, of those inside it; a `$ref` with a default stands beside it.
+
+    A list of sections is one of them.
+    """
     found = {}
     for name, part in schema["properties"].items():
-        reference = part.get("$ref") or next(iter(part.get("allOf", ())), {}).get("$ref")
+        reference = part.get("$ref") or next(iter(part.get("allOf", ())), part.get("items", {})).get("$ref")
         if reference:
             section = kinds[reference.rpartition("/")[2]]
             found |= {prefix + name: section, **_sections(section, kinds, f"{prefix}{name}.")}
@@ -63,7 +66,7 @@ def _sections(schema: dict[str, Any], kinds: dict[str, Any], prefix: str = "") -
 
 def _table(section: dict[str, Any]) -> list[str]:
     rows = [
-        (f"`{key}`", type_text(field), value_text(field.get("default")), one_line(field["description"]))
+        (f"`{key}`", type_text(field), default_text(field), one_line(field["description"]))
         for key, field in section["properties"].items()
         if "$ref" not in field  # a section in this one
     ]
@@ -110,7 +113,7 @@ def type_text(field: dict[str, Any]) -> str:
         return " or ".join(type_text(part) for part in field["anyOf"])
     if "enum" in field:
         return " or ".join(f"`{value}`" for value in field["enum"])
-    kind = {"boolean": "true or false", "null": "null"}.get(field["type"], field["type"])
+    kind = {"boolean": "true or false", "array": "list"}.get(field["type"], field["type"])
     least, above = field.get("minimum"), field.get("exclusiveMinimum")
     most, below = field.get("maximum"), field.get("exclusiveMaximum")
     bounds = [
@@ -121,9 +124,15 @@ def type_text(field: dict[str, Any]) -> str:
     return " ".join([kind, ", ".join(bounds)]).strip()
 
 
+def default_text(field: dict[str, Any]) -> str:
+    """The default of a key; empty where one must be given."""
+    return value_text(field["default"]) if "default" in field else ""
+
+
 def value_text(value: object) -> str:
     """A value as it stands in YAML."""
-    return f"`{yaml.safe_dump(value).partition(chr(10))[0]}`"
+    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6)
+    return f"`{text.partition(chr(10))[0]}`"
 
 
 def one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The configuration: every field, its default and its unit, in one place.
+"""The configuration: every field, its default and its unit; those of the model are in model_config.py.
 
 A run is described by one YAML file with the sections below. Fields are strict: an unknown key, a wrong type
 or an impossible combination is an error that names the key and the nearest known one.
@@ -6,20 +6,10 @@ or an impossible combination is an error that names the key and the nearest know
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
-Decay = Annotated[float, Field(ge=0.0, lt=1.0)]
-Seed = Annotated[int, Field(ge=0, lt=2**31)]
-PositiveInt = Annotated[int, Field(gt=0)]
-PositiveFloat = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-NonNegativeFloat = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-
-
-class Section(BaseModel):
-    """A frozen, strict group of settings."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+from xtts.shared.config_types import Decay, Fraction, NonNegativeFloat, PositiveFloat, PositiveInt, Section, Seed
+from xtts.shared.model_config import ModelConfig
 
 
 class FilterConfig(Section):
@@ -129,84 +119,6 @@ class SplitConfig(Section):
     """Salt of every digest: the split, the shard of a clip, and its place in the shard."""
 
 
-class ModelConfig(Section):
-    """Acoustic model. `size` alone takes the other fields from configs/<size>.yaml."""
-
-    size: str
-    """Name of the file in configs/ that gives the fields not set here."""
-    text_width: PositiveInt
-    """D of the text encoder; divisible by 2 * text_heads (rotary positions)."""
-    text_blocks: PositiveInt
-    """Transformer blocks of the text encoder."""
-    text_heads: PositiveInt
-    """Attention heads of the text encoder."""
-    text_expansion: PositiveInt
-    """Hidden width of a Transformer block's perceptron as a multiple of text_width."""
-    prenet_layers: PositiveInt
-    """Convolutions before the Transformer blocks."""
-    prenet_kernel: PositiveInt
-    """Width of those convolutions, tokens; odd."""
-    duration_width: PositiveInt
-    """Channels of the duration predictor."""
-    duration_layers: PositiveInt
-    """Convolutions of the duration predictor."""
-    duration_kernel: PositiveInt
-    """Width of those convolutions, tokens; odd."""
-    duration_model: Literal["mean", "flow"] = "mean"
-    """`flow` trains, beside the predictor of the mean, a network that draws durations by flow matching, with half its
-    channels: for `xtts-synth --duration-noise`."""
-    decoder_width: PositiveInt
-    """D of the flow-matching decoder; even."""
-    decoder_blocks: PositiveInt
-    """ConvNeXt blocks of the decoder."""
-    decoder_kernel: PositiveInt
-    """Width of the decoder's depthwise convolutions, frames; odd."""
-    decoder_expansion: PositiveInt
-    """Hidden width of a decoder block as a multiple of decoder_width."""
-    dropout: Fraction
-    """Share of activations dropped in training, in all parts but the decoder."""
-    condition_dropout: Decay
-    """Share of the clips trained without their speaker, voice and language, the text stays: what `--guidance` needs.
-    Nothing in a model of one voice and one language."""
-    voice_latents: Annotated[int, Field(ge=0, le=1024)]
-    """Latents that carry the voice of a reference recording; 0: no such encoder, a speaker table distinguishes voices.
-    Above 0 the recording alone decides the voice, unless voice_speaker_table is true."""
-    voice_speaker_table: bool
-    """Keep the speaker table beside the latents: a voice is then a speaker of the corpus and a recording."""
-    voice_frames: PositiveInt
-    """Most frames of a reference crop; in training a crop is at most half of its clip."""
-    voice_width: PositiveInt
-    """D of the reference encoder and of its latents; divisible by voice_heads."""
-    voice_layers: PositiveInt
-    """Convolutions over the crop."""
-    voice_kernel: PositiveInt
-    """Width of those convolutions, frames; odd."""
-    voice_blocks: PositiveInt
-    """Resampler blocks, in which the latents look at the crop."""
-    voice_heads: PositiveInt
-    """Attention heads of a resampler block."""
-    voice_expansion: PositiveInt
-    """Hidden width of a resampler block's perceptron as a multiple of voice_width."""
-
-    @property
-    def has_speaker_table(self) -> bool:
-        """Whether several speakers of a corpus have a table."""
-        return self.voice_speaker_table or not self.voice_latents
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.text_width % (2 * self.text_heads):
-            raise ValueError(f"text_width {self.text_width} is not divisible by 2 * text_heads ({2 * self.text_heads})")
-        if self.voice_width % self.voice_heads:
-            raise ValueError(f"voice_width {self.voice_width} is not divisible by voice_heads ({self.voice_heads})")
-        for name in ("prenet_kernel", "duration_kernel", "decoder_kernel", "voice_kernel"):
-            if getattr(self, name) % 2 == 0:
-                raise ValueError(f"{name} {getattr(self, name)} is even, expected an odd width")
-        if self.decoder_width % 2:
-            raise ValueError(f"decoder_width {self.decoder_width} is odd, expected an even width")
-        return self
-
-
 class TrainingConfig(Section):
     """Optimisation, schedule and bookkeeping."""
 
@@ -239,6 +151,8 @@ class TrainingConfig(Section):
     constant, so that a run that is made longer shows no trace of its first end. 1 decays all the way."""
     final_learning_rate_share: Fraction = 0.05
     """The decay ends at this share of the peak."""
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """`muon` orthogonalises the momentum of the matrices inside the networks; all other weights are AdamW's."""
     weight_decay: NonNegativeFloat = 0.01
     """Decoupled; biases, norms and embeddings are left out."""
     adam_beta1: Decay = 0.9

@@ -8,12 +8,12 @@ from xtts.shared.config import (
     AudioConfig,
     Config,
     FilterConfig,
-    Section,
     ShapesConfig,
     ShardsConfig,
     SplitConfig,
     TextConfig,
 )
+from xtts.shared.config_types import Section
 
 _KINDS: dict[str, type[Section]] = {
     "audio": AudioConfig,

@@ -15,8 +15,9 @@ from xtts.shared.cache.records import parse_example, unframe
 EXAMPLES = Path(__file__).parents[1] / "examples"
 MICRO = {
     "model.text_width": 16, "model.text_blocks": 1, "model.text_heads": 2, "model.prenet_layers": 1,
-    "model.duration_width": 16, "model.decoder_width": 16, "model.decoder_blocks": 1, "shapes.buckets": 1,
-    "split.validation_fraction": 0.1, "training.batch_size": 3, "training.steps": 2, "training.samples_every": None,
+    "model.duration_width": 16, "model.decoder_width": 16, "model.decoder_blocks": 1, "model.decoder_levels": [],
+    "shapes.buckets": 1, "split.validation_fraction": 0.1, "training.batch_size": 3, "training.steps": 2,
+    "training.samples_every": None,
 }  # fmt: skip
 
 

@@ -18,7 +18,9 @@ ROOT = Path(__file__).parents[1]
 PACKAGED = ("configs", "precompute", "shared", "trainer")
 EXTRAS = "demo,onnx,serve"
 SETTINGS = ("shapes.buckets=1", "split.validation_fraction=0.1")
-MICRO = ("text_width=16", "text_blocks=1", "duration_width=16", "decoder_width=16", "decoder_blocks=1")
+MICRO = (
+    "text_width=16", "text_blocks=1", "duration_width=16", "decoder_width=16", "decoder_blocks=1", "decoder_levels=[]",
+)  # fmt: skip
 TRAINING = ("training.batch_size=4", "training.steps_per_call=1", "training.log_every=1")
 
 

@@ -21,7 +21,7 @@ CLIPS, RATE, SECONDS = 8, 22_050, 1.0
 _SHAPES = ("--set", "shapes.buckets=1")
 _TRAINING = (
     "training.steps=1", "training.samples_every=null", "training.batch_size=4", "model.text_blocks=1",
-    "model.prenet_layers=1", "model.decoder_blocks=1",
+    "model.prenet_layers=1", "model.decoder_blocks=1", "model.decoder_levels=[]",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from xtts.shared.audio.mel_profiles import MEL_PROFILES
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MICRO = """
 model: {size: tiny, text_width: 16, text_blocks: 1, text_heads: 2, prenet_layers: 1, duration_width: 16,
-  decoder_width: 16, decoder_blocks: 1}
+  decoder_width: 16, decoder_blocks: 1, decoder_levels: []}
 shapes: {buckets: 1}
 training: {batch_size: 3}
 """

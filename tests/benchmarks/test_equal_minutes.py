@@ -54,7 +54,7 @@ def run(monkeypatch, folder, *more):
 
     asked = [
         "narrow",
-        "wide:model.a=1,model.b=2",
+        "wide:model.a=1;model.b=2",
         "--work",
         str(folder),
         "--minutes",

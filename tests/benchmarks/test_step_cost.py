@@ -15,7 +15,7 @@ def test_a_step_and_its_pieces_are_timed(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(step_cost.QUICK, "tokens", 16)
     monkeypatch.setitem(step_cost.QUICK, "frames", 48)
     settings = ("text_width=16", "text_blocks=1", "prenet_layers=1", "duration_layers=1", "decoder_width=16",
-                "decoder_blocks=1")  # fmt: skip
+                "decoder_blocks=1", "decoder_levels=[]")  # fmt: skip
     arguments = ["--quick", "--set", *(f"model.{setting}" for setting in settings)]
     monkeypatch.setattr("sys.argv", ["step_cost.py", *arguments, "--out", str(tmp_path / "figures.json")])
     step_cost.main()

@@ -14,7 +14,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MICRO = [
     "model.text_width=16", "model.text_blocks=1", "model.text_heads=2", "model.prenet_layers=1",
     "model.duration_width=16", "model.duration_layers=1", "model.decoder_width=16", "model.decoder_blocks=1",
-    "training.batch_size=3",
+    "model.decoder_levels=[]", "training.batch_size=3",
 ]  # fmt: skip
 
 

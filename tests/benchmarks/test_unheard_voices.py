@@ -13,7 +13,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PROFILE = mel_profile("hifigan")
 MICRO = """
 model: {size: tiny, text_width: 16, text_blocks: 1, text_heads: 2, prenet_layers: 1, duration_width: 16,
-  decoder_width: 16, decoder_blocks: 1, voice_width: 16, voice_layers: 1, voice_frames: 48}
+  decoder_width: 16, decoder_blocks: 1, decoder_levels: [], voice_width: 16, voice_layers: 1, voice_frames: 48}
 shapes: {buckets: 1}
 training: {batch_size: 3}
 """

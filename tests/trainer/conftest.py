@@ -26,6 +26,7 @@ XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
 MICRO = [
     "model.text_width=16", "model.text_blocks=1", "model.text_heads=2", "model.prenet_layers=1",
     "model.duration_width=16", "model.decoder_width=16", "model.decoder_blocks=1",
+    "model.decoder_levels=[{rate: 2, width: 16, blocks: 1, heads: 1, expansion: 1}]",
     "shapes.buckets=2", "split.validation_fraction=0.1",
     "training.batch_size=3", "training.steps=12", "training.steps_per_call=4", "training.log_every=4",
     "training.checkpoint_every=4", "training.validate_every=6", "training.keep_checkpoints=9",

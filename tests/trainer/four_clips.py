@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.config_files import load_config
+from xtts.shared.model_config import DecoderLevel
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.random_numbers import RandomInputs, random_normal
@@ -15,6 +16,8 @@ from xtts.trainer.model.sampling_schedule import sampling_schedule
 VOCABULARY, CHANNELS = 20, 16
 EULER = Sampling(tf.constant(sampling_schedule(3, "euler", 0.0)))
 KEYS = ("prior", "flow", "duration")
+LEVEL = DecoderLevel(rate=3, width=24, blocks=1, heads=2, expansion=2)
+"""Of a rate that divides not all lengths."""
 TOKEN_LENGTH, MEL_LENGTH = (9, 5, 0, 7), (40, 21, 0, 33)
 
 
@@ -24,7 +27,7 @@ def sizes(name, **changes):
 
 @functools.cache
 def small_model(speakers=1, dtype_policy="float32", seed=7, languages=1, **changes):
-    widths = {"text_width": 32, "duration_width": 24, "decoder_width": 32}
+    widths = {"text_width": 32, "duration_width": 24, "decoder_width": 32, "decoder_levels": [LEVEL]}
     config = sizes("tiny", **widths, decoder_blocks=2, text_blocks=1).model_copy(update=changes)
     return AcousticModel(
         config,

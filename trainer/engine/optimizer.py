@@ -5,6 +5,7 @@ Loshchilov & Hutter, "Decoupled weight decay regularization", arXiv 1711.05101.
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -24,6 +25,17 @@ def learning_rate(training: TrainingConfig, step: tf.Tensor) -> tf.Tensor:
     floor = training.final_learning_rate_share
     cosine = floor + (1.0 - floor) * 0.5 * (1.0 + tf.cos(math.pi * progress))
     return peak_learning_rate(training) * warmup * cosine
+
+
+class Change(NamedTuple):
+    """What an update does to one weight."""
+
+    direction: tf.Tensor
+    """What is subtracted at learning rate 1."""
+    first: tf.Tensor
+    """The new first moment."""
+    second: tf.Tensor
+    """The new second moment."""
 
 
 class AdamW:
@@ -46,24 +58,31 @@ class AdamW:
         training = self.training
         count = self.updates + tf.cast(accept, tf.int64)
         power = tf.cast(count, tf.float32)
-        correction1 = 1.0 - tf.pow(training.adam_beta1, tf.maximum(power, 1.0))
-        correction2 = 1.0 - tf.pow(training.adam_beta2, tf.maximum(power, 1.0))
         # A young average follows the weights closely: the decay grows as (1 + n) / (10 + n).
         decay = tf.minimum(training.ema_decay, (1.0 + power) / (10.0 + power))
         self.updates.assign(count)
-        for i, (weight, gradient) in enumerate(zip(self.weights, gradients, strict=True)):
-            gradient = tf.where(accept, gradient, 0.0)
-            first = training.adam_beta1 * self.first[i] + (1.0 - training.adam_beta1) * gradient
-            second = training.adam_beta2 * self.second[i] + (1.0 - training.adam_beta2) * tf.square(gradient)
-            change = (first / correction1) / (tf.sqrt(second / correction2) + training.adam_epsilon)
+        changes = self.changes([tf.where(accept, gradient, 0.0) for gradient in gradients], power)
+        for i, (weight, (direction, first, second)) in enumerate(zip(self.weights, changes, strict=True)):
             if self.decays[i]:
-                change += training.weight_decay * weight
-            moved = weight - rate * change
+                direction += training.weight_decay * weight
+            moved = weight - rate * direction
             average = decay * self.averages[i] + (1.0 - decay) * moved
             for variable, value in zip(
                 (weight, self.first[i], self.second[i], self.averages[i]), (moved, first, second, average), strict=True
             ):
                 variable.assign(tf.where(accept, value, variable))
+
+    def changes(self, gradients: Sequence[tf.Tensor], count: tf.Tensor) -> list[Change]:
+        """Directions and new moments; count: float32[], the updates made with this one."""
+        training, made = self.training, []
+        correction1 = 1.0 - tf.pow(training.adam_beta1, tf.maximum(count, 1.0))
+        correction2 = 1.0 - tf.pow(training.adam_beta2, tf.maximum(count, 1.0))
+        for i, gradient in enumerate(gradients):
+            first = training.adam_beta1 * self.first[i] + (1.0 - training.adam_beta1) * gradient
+            second = training.adam_beta2 * self.second[i] + (1.0 - training.adam_beta2) * tf.square(gradient)
+            direction = (first / correction1) / (tf.sqrt(second / correction2) + training.adam_epsilon)
+            made.append(Change(direction, first, second))
+        return made
 
     def exchange_averages(self) -> None:
         """Swap weights and averages in place; called twice it restores both."""

@@ -1,5 +1,7 @@
 """The whole state of a run as named arrays: weights, optimizer, averages, step and position."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import tensorflow as tf
 
@@ -7,11 +9,12 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import bucket_numbers
+from xtts.trainer.engine.muon import Muon
 from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.training_loop import Position
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Vocabularies
-from xtts.trainer.model.weight_groups import decays
+from xtts.trainer.model.weight_groups import decays, is_hidden_matrix
 
 
 def build_model(config: Config, spec: CacheSpec) -> AcousticModel:
@@ -31,12 +34,19 @@ def dtype_policy(training: TrainingConfig) -> str:
     return "float32" if training.mixed_precision == "float32" else "mixed_bfloat16"
 
 
+def make_optimizer(weights: Sequence[tf.Variable], training: TrainingConfig) -> AdamW:
+    """The optimizer of the configuration."""
+    if training.optimizer == "muon":
+        return Muon(weights, training, decays, is_hidden_matrix)
+    return AdamW(weights, training, decays)
+
+
 class TrainState:
     """Model, optimizer, step counter and position of one run."""
 
     def __init__(self, config: Config, spec: CacheSpec) -> None:
         self.model = build_model(config, spec)
-        self.optimizer = AdamW(self.model.trainable_variables, config.training, decays)
+        self.optimizer = make_optimizer(self.model.trainable_variables, config.training)
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
         with tf.device("CPU:0"):  # the host computes the order of the clips, on a GPU machine too
             self.position = Position(

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from xtts.shared.config import ModelConfig
-from xtts.trainer.model.layers import AdaptiveNorm, DecoderBlock, Seeds, TimeEmbedding, apply_mask, axis_size, glorot
+from xtts.shared.model_config import ModelConfig
+from xtts.trainer.model.decoder_blocks import AdaptiveNorm, DecoderBlock
+from xtts.trainer.model.layers import Seeds, TimeEmbedding, apply_mask, axis_size, glorot
 
 STEPS = 4
 """Midpoint steps from noise to durations, two evaluations each. For Gaussians of a quarter to three times the noise's

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from xtts.shared.config import ModelConfig
+from xtts.shared.model_config import ModelConfig
 from xtts.trainer.model.layers import (
     ConvolutionBlock,
     Seeds,

@@ -19,3 +19,18 @@ def clip_group(variable: tf.Variable) -> int:
     """
     path = str(variable.path)
     return next((group for group, part in enumerate(_OWN_GROUPS, 1) if part in path), 0)
+
+
+_AT_THE_EDGE = ("/modulation/", "place_projection", "noisy_projection", "decoder/output_projection", "mean_projection")
+"""Matrices with few rows or columns, or of conditions, by a part of a weight's path."""
+
+
+def is_hidden_matrix(variable: tf.Variable) -> bool:
+    """True for the matrices and filters inside the networks, which Muon moves.
+
+    The first and the last matrix are left out, as its authors advise, and so are those of the adaptive norms, which
+    turn one vector per clip into scales; filters of one channel are no matrices.
+    """
+    path = str(variable.path)
+    inside = decays(variable) and "/depthwise/" not in path and variable.shape[-1] > 1
+    return inside and not any(part in path for part in _AT_THE_EDGE)

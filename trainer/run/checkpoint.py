@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.config import Config, ModelConfig, TrainingConfig
+from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
+from xtts.shared.model_config import ModelConfig
 from xtts.shared.system.atomic_files import move, sync_file
 from xtts.trainer.engine.schedule import decay_start
 
@@ -26,7 +27,12 @@ STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
 _META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progress")
 _VOICE, _CONDITION_DROPOUT = "model.voice_latents", "model.condition_dropout"
-_BEFORE = {_VOICE: 0, _CONDITION_DROPOUT: 0, "model.voice_speaker_table": False, "model.duration_model": "mean"}
+_OPTIMIZER_KEY = "training.optimizer"
+"""Another optimizer has other moments."""
+_BEFORE = {
+    _VOICE: 0, _CONDITION_DROPOUT: 0, "model.voice_speaker_table": False, "model.duration_model": "mean",
+    "model.decoder_levels": [], _OPTIMIZER_KEY: "adamw",
+}  # fmt: skip
 """Settings that older checkpoints do not have, as they were."""
 PROFILE_SETTING = "cache.profile"
 ORDER_KEYS = ("training.seed", "data.shuffle_memory_mb")
@@ -36,7 +42,7 @@ ORDER_KEYS = ("training.seed", "data.shuffle_memory_mb")
 def describe(config: Config, spec: CacheSpec) -> dict[str, Any]:
     """Settings that must match to resume a checkpoint; those of `model.` and `cache.` also to use its weights."""
     tree, settings = config.model_dump(mode="json"), model_settings(config.model)
-    for key in ORDER_KEYS:
+    for key in (*ORDER_KEYS, _OPTIMIZER_KEY):
         section, field = key.split(".")
         settings[key] = tree[section][field]
     settings["cache.tokenizer_sha256"] = spec.tokenizer_sha256

@@ -12,9 +12,10 @@ import numpy as np
 import yaml
 
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
-from xtts.shared.config import Config, ModelConfig
+from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config, load_config
 from xtts.shared.errors import LockstepError
+from xtts.shared.model_config import ModelConfig
 from xtts.trainer.evaluation.voice_description import Voice, check_voice
 
 WEIGHTS_FILE, GRAPH_FILE = "model.safetensors", "model.onnx"
@@ -24,8 +25,8 @@ FORMAT_VERSION = 1
 _TYPE = "F32"
 _LARGEST_CONFIG_BYTES = 2**16
 _LARGEST_JSON_BYTES = 2**26
-_DEEPEST_CONFIG = 3
-"""Sections of settings, and `data.filters` inside one."""
+_DEEPEST_CONFIG = 4
+"""Sections of settings; `model.decoder_levels` is a list of sections inside one."""
 
 
 def is_model_folder(path: Path) -> bool:
@@ -161,6 +162,11 @@ def least_parameters(model: ModelConfig, voice: Voice) -> int:
     count += duration**2 * model.duration_kernel * (model.duration_layers - 1) + text * duration
     count += decoder**2 * model.decoder_blocks * 2 * model.decoder_expansion
     count += decoder * (text + model.decoder_blocks * model.decoder_kernel)
+    condition = max([decoder, *(level.width for level in model.decoder_levels)])
+    count += condition**2 + 3 * condition * decoder * model.decoder_blocks
+    for level in model.decoder_levels:
+        count += level.width**2 * level.blocks * (2 * level.expansion + (4 if level.heads else 0))
+        count += 3 * condition * level.width * level.blocks * (2 if level.heads else 1)
     if model.voice_latents:
         width = model.voice_width
         count += width**2 * model.voice_blocks * (4 + 2 * model.voice_expansion)

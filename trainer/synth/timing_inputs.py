@@ -6,7 +6,7 @@ Letters: N tokens.
 import numpy as np
 import tensorflow as tf
 
-from xtts.shared.config import ModelConfig
+from xtts.shared.model_config import ModelConfig
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.duration_flow import Timing
 from xtts.trainer.model.random_numbers import fold_seed, random_normal

@@ -4,8 +4,8 @@ import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
-from xtts.shared.config import ModelConfig
 from xtts.shared.errors import LockstepError
+from xtts.shared.model_config import ModelConfig
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.run.stored_model import StoredModel, open_model
 

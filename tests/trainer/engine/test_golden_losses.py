@@ -17,18 +17,18 @@ import tensorflow as tf
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.engine.metrics import TRAIN_METRICS
-from xtts.trainer.engine.optimizer import AdamW, learning_rate
+from xtts.trainer.engine.optimizer import learning_rate
+from xtts.trainer.engine.train_state import make_optimizer
 from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Vocabularies
-from xtts.trainer.model.weight_groups import decays
 
 GOLDEN = Path(__file__).with_name("golden_losses.json")
 STEPS, CLIPS, TOKENS, FRAMES, CHANNELS, VOCABULARY = 20, 4, 24, 72, 80, 30
 COLUMNS = ("loss", "prior", "flow", "duration", "gradient_norm", "duration_gradient_norm")
 SETTINGS = [
     "model.text_width=16", "model.text_blocks=1", "model.text_heads=2", "model.prenet_layers=1",
-    "model.duration_width=16", "model.decoder_width=16", "model.decoder_blocks=1",
+    "model.duration_width=16", "model.decoder_width=16", "model.decoder_blocks=1", "model.decoder_levels=[]",
     f"training.steps={STEPS}", "training.warmup_steps=5", "training.learning_rate=5.0e-3", "training.seed=3",
 ]  # fmt: skip
 RUNS: dict[str, list[str]] = {
@@ -37,6 +37,8 @@ RUNS: dict[str, list[str]] = {
         "model.voice_latents=4", "model.voice_frames=24", "model.voice_width=16", "model.voice_layers=1",
         "model.voice_blocks=1",
     ],
+    "levels": ["model.decoder_levels=[{rate: 4, width: 24, blocks: 1, heads: 2, expansion: 2}]"],
+    "muon": ["training.optimizer=muon"],
 }  # fmt: skip
 """Further settings by name."""
 TOLERANCE = 3e-5
@@ -68,7 +70,7 @@ def twenty_steps(*assignments):
         config.model, Vocabularies(VOCABULARY), MelScale(CHANNELS, mean=-5.0, deviation=2.0),
         seed=config.training.seed,
     )  # fmt: skip
-    optimizer = AdamW(model.trainable_variables, config.training, decays)
+    optimizer = make_optimizer(model.trainable_variables, config.training)
     step = tf.Variable(0, dtype=tf.int64, trainable=False)
     steps = Steps(model, optimizer, config.training, step)
     clips = Batch(*map(tf.constant, batch()))

@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.model import networks
+from xtts.trainer.model import decoder as module
 from xtts.trainer.model.conditioning import Vocabularies
+from xtts.trainer.model.decoder import FlowDecoder
 from xtts.trainer.model.layers import SelfAttention, rotate
-from xtts.trainer.model.networks import FlowDecoder
 from xtts.trainer.model.reference_encoder import CrossAttention
 
 MATMUL = tf.matmul
@@ -81,8 +81,8 @@ def decoder(request):
 
 def test_frame_places_are_exact_beyond_the_bits_of_tf32(decoder, monkeypatch):
     features = []
-    made = networks.position_features
-    monkeypatch.setattr(networks, "position_features", lambda *place: features.append(made(*place)) or features[0])
+    made = module.position_features
+    monkeypatch.setattr(module, "position_features", lambda *place: features.append(made(*place)) or features[0])
     monkeypatch.setattr(tf, "matmul", tf32_matmul)
     durations = np.full([1, 1_500], 5)
     durations[0, 7], frames = 2_049, 1_499 * 5 + 2_049

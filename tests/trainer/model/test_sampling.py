@@ -11,7 +11,7 @@ from four_clips import CHANNELS, EULER, clips, losses, moved, small_model
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.conditioning import Conditioning, drop_conditions
-from xtts.trainer.model.networks import FlowDecoder
+from xtts.trainer.model.decoder import FlowDecoder
 from xtts.trainer.model.sampling import Sampling, solve
 from xtts.trainer.model.sampling_schedule import (
     LEAST_SWAY,

@@ -133,7 +133,7 @@ def test_a_configuration_of_a_model_larger_than_its_weights_is_refused(folder, c
     ("text", "message"),
     [
         ("a: &a [x]\nb: *a\n", "nested values or aliases"),
-        ("model: {a: {b: {c: 1}}}", "nested values or aliases"),
+        ("model: {a: {b: {c: {d: 1}}}}", "nested values or aliases"),
         ("[" * 30_000, "nested values or aliases|not readable as YAML"),
         ("a: " + "x" * 70_000, "70,003 bytes, expected at most 65,536"),
         ("model: !!python/object/apply:os.system ['true']", "nested values|not readable|config.yaml"),

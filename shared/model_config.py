@@ -1,0 +1,109 @@
+"""The `model` section of the configuration."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from xtts.shared.config_types import Decay, Fraction, PositiveInt, Section
+
+
+class DecoderLevel(Section):
+    """Blocks of the decoder at a lower frame rate, between the first and the last blocks of the level above."""
+
+    rate: Annotated[int, Field(ge=2, le=16)]
+    """Frames, or positions of the level above, for which one position stands."""
+    width: PositiveInt
+    """D of these blocks; even, and divisible by 2 * heads."""
+    blocks: PositiveInt
+    """ConvNeXt blocks, each followed by self-attention among all positions if there are heads."""
+    heads: Annotated[int, Field(ge=0)]
+    """Heads of the self-attention; 0: none."""
+    expansion: PositiveInt
+    """Hidden width of a block as a multiple of width."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.width % max(2, 2 * self.heads):
+            raise ValueError(f"width {self.width} is not divisible by 2 * heads ({max(2, 2 * self.heads)})")
+        return self
+
+
+class ModelConfig(Section):
+    """Acoustic model. `size` alone takes the other fields from configs/<size>.yaml."""
+
+    size: str
+    """Name of the file in configs/ that gives the fields not set here."""
+    text_width: PositiveInt
+    """D of the text encoder; divisible by 2 * text_heads (rotary positions)."""
+    text_blocks: PositiveInt
+    """Transformer blocks of the text encoder."""
+    text_heads: PositiveInt
+    """Attention heads of the text encoder."""
+    text_expansion: PositiveInt
+    """Hidden width of a Transformer block's perceptron as a multiple of text_width."""
+    prenet_layers: PositiveInt
+    """Convolutions before the Transformer blocks."""
+    prenet_kernel: PositiveInt
+    """Width of those convolutions, tokens; odd."""
+    duration_width: PositiveInt
+    """Channels of the duration predictor."""
+    duration_layers: PositiveInt
+    """Convolutions of the duration predictor."""
+    duration_kernel: PositiveInt
+    """Width of those convolutions, tokens; odd."""
+    duration_model: Literal["mean", "flow"] = "mean"
+    """`flow` trains, beside the predictor of the mean, a network that draws durations by flow matching, with half its
+    channels: for `xtts-synth --duration-noise`."""
+    decoder_width: PositiveInt
+    """D of the flow-matching decoder; even."""
+    decoder_blocks: PositiveInt
+    """ConvNeXt blocks of the decoder."""
+    decoder_kernel: PositiveInt
+    """Width of the decoder's depthwise convolutions, frames; odd."""
+    decoder_expansion: PositiveInt
+    """Hidden width of a decoder block as a multiple of decoder_width."""
+    decoder_levels: Annotated[list[DecoderLevel], Field(max_length=4)]
+    """Levels of lower frame rates in the middle of the decoder, each inside the one before; []: all blocks work at the
+    full frame rate, as in models of the first generation."""
+    dropout: Fraction
+    """Share of activations dropped in training, in all parts but the decoder."""
+    condition_dropout: Decay
+    """Share of the clips trained without their speaker, voice and language, the text stays: what `--guidance` needs.
+    Nothing in a model of one voice and one language."""
+    voice_latents: Annotated[int, Field(ge=0, le=1024)]
+    """Latents that carry the voice of a reference recording; 0: no such encoder, a speaker table distinguishes voices.
+    Above 0 the recording alone decides the voice, unless voice_speaker_table is true."""
+    voice_speaker_table: bool
+    """Keep the speaker table beside the latents: a voice is then a speaker of the corpus and a recording."""
+    voice_frames: PositiveInt
+    """Most frames of a reference crop; in training a crop is at most half of its clip."""
+    voice_width: PositiveInt
+    """D of the reference encoder and of its latents; divisible by voice_heads."""
+    voice_layers: PositiveInt
+    """Convolutions over the crop."""
+    voice_kernel: PositiveInt
+    """Width of those convolutions, frames; odd."""
+    voice_blocks: PositiveInt
+    """Resampler blocks, in which the latents look at the crop."""
+    voice_heads: PositiveInt
+    """Attention heads of a resampler block."""
+    voice_expansion: PositiveInt
+    """Hidden width of a resampler block's perceptron as a multiple of voice_width."""
+
+    @property
+    def has_speaker_table(self) -> bool:
+        """Whether several speakers of a corpus have a table."""
+        return self.voice_speaker_table or not self.voice_latents
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.text_width % (2 * self.text_heads):
+            raise ValueError(f"text_width {self.text_width} is not divisible by 2 * text_heads ({2 * self.text_heads})")
+        if self.voice_width % self.voice_heads:
+            raise ValueError(f"voice_width {self.voice_width} is not divisible by voice_heads ({self.voice_heads})")
+        for name in ("prenet_kernel", "duration_kernel", "decoder_kernel", "voice_kernel"):
+            if getattr(self, name) % 2 == 0:
+                raise ValueError(f"{name} {getattr(self, name)} is even, expected an odd width")
+        if self.decoder_width % 2:
+            raise ValueError(f"decoder_width {self.decoder_width} is odd, expected an even width")
+        return self
