@@ -124,8 +124,9 @@ class AttentionBlock(keras.layers.Layer):  # type: ignore[misc]
 def fold(x: tf.Tensor, rate: int) -> tf.Tensor:
     """Groups of `rate` frames, the last filled up with zeros: [B, T, D] -> [B, ceil(T / rate), rate, D]."""
     frames = axis_size(x, 1)
-    padded = tf.pad(x, [[0, 0], [0, -frames % rate], [0, 0]])
-    return tf.reshape(padded, [axis_size(x, 0), -(-frames // rate), rate, x.shape[-1]])
+    groups = (frames + rate - 1) // rate  # not -(-frames // rate): ONNX divides towards zero
+    padded = tf.pad(x, [[0, 0], [0, groups * rate - frames], [0, 0]])
+    return tf.reshape(padded, [axis_size(x, 0), groups, rate, x.shape[-1]])
 
 
 class CoarseLevel(keras.layers.Layer):  # type: ignore[misc]
