@@ -67,6 +67,7 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         self.coarse, self.noisy_skip, self.condition_width = None, None, condition
         if config.decoder_levels:
             self.coarse = CoarseLevel(config, 0, width, condition, seeds, dtype=dtype)
+        if config.decoder_noisy_skip:
             self.noisy_skip = keras.layers.Dense(
                 mel_channels, kernel_initializer="zeros", dtype="float32", name="noisy_skip"
             )

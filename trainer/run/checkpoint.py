@@ -31,7 +31,7 @@ _OPTIMIZER_KEY = "training.optimizer"
 """Another optimizer has other moments."""
 _BEFORE = {
     _VOICE: 0, _CONDITION_DROPOUT: 0, "model.voice_speaker_table": False, "model.duration_model": "mean",
-    "model.decoder_levels": [], _OPTIMIZER_KEY: "adamw",
+    "model.decoder_levels": [], "model.decoder_noisy_skip": False, _OPTIMIZER_KEY: "adamw",
 }  # fmt: skip
 """Settings that older checkpoints do not have, as they were."""
 PROFILE_SETTING = "cache.profile"

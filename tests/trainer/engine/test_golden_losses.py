@@ -29,6 +29,7 @@ COLUMNS = ("loss", "prior", "flow", "duration", "gradient_norm", "duration_gradi
 SETTINGS = [
     "model.text_width=16", "model.text_blocks=1", "model.text_heads=2", "model.prenet_layers=1",
     "model.duration_width=16", "model.decoder_width=16", "model.decoder_blocks=1", "model.decoder_levels=[]",
+    "model.decoder_noisy_skip=false",
     f"training.steps={STEPS}", "training.warmup_steps=5", "training.learning_rate=5.0e-3", "training.seed=3",
 ]  # fmt: skip
 RUNS: dict[str, list[str]] = {
@@ -37,7 +38,10 @@ RUNS: dict[str, list[str]] = {
         "model.voice_latents=4", "model.voice_frames=24", "model.voice_width=16", "model.voice_layers=1",
         "model.voice_blocks=1",
     ],
-    "levels": ["model.decoder_levels=[{rate: 4, width: 24, blocks: 1, heads: 2, expansion: 2}]"],
+    "levels": [
+        "model.decoder_levels=[{rate: 4, width: 24, blocks: 1, heads: 2, expansion: 2}]",
+        "model.decoder_noisy_skip=true",
+    ],
     "muon": ["training.optimizer=muon"],
 }  # fmt: skip
 """Further settings by name."""

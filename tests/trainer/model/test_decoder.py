@@ -82,8 +82,11 @@ def test_groups_of_frames_are_filled_up_with_zeros():
 def test_a_configuration_of_the_first_generation_gives_its_model(tmp_path):
     tree = yaml.safe_load(dump_config(load_config("tiny")))
     assert tree["model"].pop("decoder_levels")
+    assert tree["model"].pop("decoder_noisy_skip")
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(tree))
-    assert load_config(str(tmp_path / "config.yaml")).model.decoder_levels == []
+    model = load_config(str(tmp_path / "config.yaml")).model
+    assert model.decoder_levels == []
+    assert not model.decoder_noisy_skip
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from xtts.trainer.model.conditioning import Conditioning, drop_conditions
 from xtts.trainer.model.random_numbers import fold_seed
 
 PLAIN, VOICE = {}, {"voice_latents": 4, "voice_width": 16, "dropout": 0.0, "condition_dropout": 0.5}
-ONE_RATE = {"decoder_levels": ()}
+ONE_RATE = {"decoder_levels": (), "decoder_noisy_skip": False}
 MODELS = pytest.mark.parametrize("changes", [PLAIN, VOICE, ONE_RATE], ids=["plain", "voice", "one-rate"])
 
 
