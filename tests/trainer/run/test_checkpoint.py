@@ -10,11 +10,13 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.run.checkpoint import (
     before_decay,
     check_resumable,
+    check_weights,
     describe,
     find_checkpoint,
     list_checkpoints,
     load_arrays,
     prune_checkpoints,
+    read_meta,
     save_checkpoint,
     schedule_of,
     set_aside_newer,
@@ -183,3 +185,24 @@ def test_a_checkpoint_older_than_voice_latents_has_none(tmp_path, make_plan):
     check_resumable(older, identity("model.voice_latents=4"))
     with pytest.raises(LockstepError, match=r"made with model\.voice_speaker_table = False, expected True"):
         check_resumable(older, identity("model.voice_latents=4", "model.voice_speaker_table=true"))
+
+
+def test_a_checkpoint_of_the_first_generation_fits_that_decoder_and_that_optimizer_alone(tmp_path, make_plan):
+    def identity(*assignments):
+        plan = make_plan(tmp_path / "run", *assignments)
+        return describe(plan.config, plan.spec)
+
+    first_generation = ["model.decoder_levels=[]", "model.decoder_noisy_skip=false"]
+    stored = identity(*first_generation)
+    for key in ("model.decoder_levels", "model.decoder_noisy_skip", "training.optimizer"):
+        del stored["settings"][key]
+    path = save_checkpoint(tmp_path, {"step": np.int64(1)}, step=1, identity=stored, progress={})
+    check_resumable(path, identity(*first_generation))
+    with pytest.raises(LockstepError, match=r"made with model\.decoder_levels = \[\], expected \[\{'rate': 2"):
+        check_resumable(path, identity())
+    with pytest.raises(LockstepError, match=r"weights of model\.decoder_levels = \[\], expected \[\{'rate': 2"):
+        check_weights(path, read_meta(path)["settings"], identity())
+    muon = identity(*first_generation, "training.optimizer=muon")
+    with pytest.raises(LockstepError, match=r"made with training\.optimizer = 'adamw', expected 'muon'"):
+        check_resumable(path, muon)
+    check_weights(path, read_meta(path)["settings"], muon)
