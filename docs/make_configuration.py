@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from shared/config.py and configs/: `python docs/make_configuration.py`."""
+"""Writes docs/configuration.md from the settings in shared/ and configs/: `python docs/make_configuration.py`."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ PAGE = Path(__file__).with_name("configuration.md")
 COMMAND = "python docs/make_configuration.py"
 HEAD = f"""# Configuration
 
-<!-- Written by `{COMMAND}` from shared/config.py and configs/: change those, then run it again. -->
+<!-- Written by `{COMMAND}` from the settings in shared/ and configs/: change those, then run it again. -->
 
 A run is described by one YAML file with the sections below. An unknown key, a wrong type or an impossible combination
 is an error that names the key and the nearest known one. The resolved configuration is saved with every cache

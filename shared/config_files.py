@@ -168,7 +168,7 @@ def _explain(error: ValidationError, layers: list[Layer]) -> LockstepError:
     if first["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key, [*known_keys(), *Config.model_fields], n=1, cutoff=0.5)
         near = near or [known for known in known_keys() if known.rpartition(".")[2] == location[-1]]
-        fix = f"did you mean {near[0]}?" if near else "see shared/config.py for all keys"
+        fix = f"did you mean {near[0]}?" if near else "docs/configuration.md has all keys"
         return LockstepError(where, found=f"unknown key {key}", fix=fix)
     message = first["msg"].removeprefix("Value error, ")
     found = key if isinstance(first["input"], dict) else f"{key} = {first['input']!r}"

@@ -66,7 +66,8 @@ class ModelConfig(Section):
     """Levels of lower frame rates in the middle of the decoder, each inside the one before; []: all blocks work at the
     full frame rate, as in models of the first generation."""
     decoder_noisy_skip: bool
-    """Add a share of the noisy mel, by mel channel and time, to the decoder's result; the first generation had none."""
+    """Skip connection around the decoder: a share of the noisy mel, by mel channel and time, is added to its result.
+    The first generation had none."""
     dropout: Fraction
     """Share of activations dropped in training, in all parts but the decoder."""
     condition_dropout: Decay

@@ -1,4 +1,4 @@
-"""docs/configuration.md is written from shared/config.py, and says all of it."""
+"""docs/configuration.md is written from shared/config.py and model_config.py, and says all of it."""
 
 import importlib.util
 from pathlib import Path

@@ -17,7 +17,7 @@ VOCABULARY, CHANNELS = 20, 16
 EULER = Sampling(tf.constant(sampling_schedule(3, "euler", 0.0)))
 KEYS = ("prior", "flow", "duration")
 LEVEL = DecoderLevel(rate=3, width=24, blocks=1, heads=2, expansion=2)
-"""Of a rate that divides not all lengths."""
+"""Not every length is a multiple of its rate."""
 TOKEN_LENGTH, MEL_LENGTH = (9, 5, 0, 7), (40, 21, 0, 33)
 
 

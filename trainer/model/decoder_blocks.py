@@ -130,10 +130,9 @@ def fold(x: tf.Tensor, rate: int) -> tf.Tensor:
 
 
 class CoarseLevel(keras.layers.Layer):  # type: ignore[misc]
-    """Blocks at a lower frame rate: what they find is added to the frames of the level above.
+    """Blocks at a lower frame rate, between a down- and an up-sampling, with a skip connection around them.
 
-    A position stands for `rate` frames: all their channels are projected down to it, and it is projected up to all of
-    them.
+    A position stands for `rate` frames: all their channels are projected to it, and it is projected back to them.
     """
 
     def __init__(

@@ -12,6 +12,7 @@ import numpy as np
 
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
+from xtts.shared.config_files import ADDED_MODEL_KEYS
 from xtts.shared.errors import LockstepError
 from xtts.shared.model_config import ModelConfig
 from xtts.shared.system.atomic_files import move, sync_file
@@ -29,9 +30,8 @@ _META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progr
 _VOICE, _CONDITION_DROPOUT = "model.voice_latents", "model.condition_dropout"
 _OPTIMIZER_KEY = "training.optimizer"
 """Another optimizer has other moments."""
-_BEFORE = {
-    _VOICE: 0, _CONDITION_DROPOUT: 0, "model.voice_speaker_table": False, "model.duration_model": "mean",
-    "model.decoder_levels": [], "model.decoder_noisy_skip": False, _OPTIMIZER_KEY: "adamw",
+_BEFORE = {f"model.{key}": value for key, value in ADDED_MODEL_KEYS.items()} | {
+    _VOICE: 0, "model.voice_speaker_table": False, "model.duration_model": "mean", _OPTIMIZER_KEY: "adamw",
 }  # fmt: skip
 """Settings that older checkpoints do not have, as they were."""
 PROFILE_SETTING = "cache.profile"

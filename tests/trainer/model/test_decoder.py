@@ -1,7 +1,6 @@
 """The decoder of several frame rates: what a frame sees, lengths that are no multiple, the first generation."""
 
 import itertools
-from dataclasses import dataclass
 
 import keras
 import numpy as np
@@ -21,33 +20,29 @@ HALF = "{rate: 2, width: 12, blocks: 2, heads: 0, expansion: 2}"
 LEVELS = {"one-rate": [], "quarter": [QUARTER], "half-and-quarter": [HALF, QUARTER.replace("4", "2", 1)]}
 
 
-@dataclass
-class Built:
-    """A decoder whose gates are open, and its output for some noise."""
-
-    decoder: FlowDecoder
-
-    def output(self, noisy, length):
-        frames = noisy.shape[1]
-        valid = (np.arange(frames) < length)[np.newaxis, :, np.newaxis]
-        encodings = tf.random.stateless_normal([1, 5, 8], [1, 1])
-        durations = tf.constant([[3, 4, 2, 5, length - 14]])
-        _, text = self.decoder.regulate_length(encodings, tf.zeros([1, 5, CHANNELS]), durations, frames)
-        condition = self.decoder.condition(tf.constant([0.3]), Conditioning())
-        return self.decoder(tf.constant(noisy), text, tf.constant(valid), condition).numpy()
-
-
-def build(levels, expansion=2):
+def build(levels):
+    """A decoder whose gates are open."""
     sets = [
         "model.text_width=8", "model.text_heads=2", "model.decoder_width=8", "model.decoder_blocks=2",
-        f"model.decoder_levels=[{', '.join(LEVELS[levels])}]", f"model.decoder_expansion={expansion}",
+        f"model.decoder_levels=[{', '.join(LEVELS[levels])}]",
     ]  # fmt: skip
     config = load_config("tiny", assignments=sets).model
     decoder = FlowDecoder(config, CHANNELS, Vocabularies(1), itertools.count(), dtype=keras.DTypePolicy("float32"))
     decoder.build()
     for i, weight in enumerate(decoder.trainable_variables):
         weight.assign_add(0.1 * tf.random.stateless_normal(weight.shape, [5, i]))
-    return Built(decoder)
+    return decoder
+
+
+def output(decoder, noisy, length):
+    """The field of a clip of so many frames."""
+    frames = noisy.shape[1]
+    valid = (np.arange(frames) < length)[np.newaxis, :, np.newaxis]
+    encodings = tf.random.stateless_normal([1, 5, 8], [1, 1])
+    durations = tf.constant([[3, 4, 2, 5, length - 14]])
+    _, text = decoder.regulate_length(encodings, tf.zeros([1, 5, CHANNELS]), durations, frames)
+    condition = decoder.condition(tf.constant([0.3]), Conditioning())
+    return decoder(tf.constant(noisy), text, tf.constant(valid), condition).numpy()
 
 
 def noise(frames):
@@ -56,9 +51,9 @@ def noise(frames):
 
 @pytest.mark.parametrize(("levels", "sees_all"), [("one-rate", False), ("quarter", True), ("half-and-quarter", True)])
 def test_with_attention_every_frame_sees_every_other(levels, sees_all):
-    built, changed = build(levels), noise(83)
+    decoder, changed = build(levels), noise(83)
     changed[0, 0] += 1.0
-    apart = np.abs(built.output(changed, 83) - built.output(noise(83), 83)).max(axis=-1)[0]
+    apart = np.abs(output(decoder, changed, 83) - output(decoder, noise(83), 83)).max(axis=-1)[0]
     assert apart[0] > 1e-3
     assert (apart[-1] > 1e-7) == sees_all
 
@@ -66,12 +61,12 @@ def test_with_attention_every_frame_sees_every_other(levels, sees_all):
 @pytest.mark.parametrize("levels", LEVELS)
 @pytest.mark.parametrize("length", [40, 41, 43])
 def test_the_frames_of_a_clip_do_not_depend_on_the_size_of_the_bucket(levels, length):
-    built = build(levels)
-    short = built.output(noise(length), length)
+    decoder = build(levels)
+    short = output(decoder, noise(length), length)
     for frames in (length + 1, length + 5, 80):
         padded = np.full([1, frames, CHANNELS], np.nan, np.float32)
         padded[:, :length] = noise(length)
-        np.testing.assert_allclose(built.output(padded, length)[:, :length], short, atol=2e-6)
+        np.testing.assert_allclose(output(decoder, padded, length)[:, :length], short, atol=2e-6)
 
 
 def test_groups_of_frames_are_filled_up_with_zeros():
