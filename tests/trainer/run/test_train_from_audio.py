@@ -132,8 +132,12 @@ def test_too_many_broken_wavs_end_the_run_with_their_list(trainer, corpus, tmp_p
         for wav, data in before.items():
             wav.write_bytes(data)
         trainer.reporter.close()
-    assert "3 of 2" in error.value.found
-    assert re.search(r"clips could not be read: tone-000\d, tone-000\d, tone-000\d$", error.value.found)
+    # Clips are decoded in parallel: the batch that ends the run may hold more than one of them.
+    found = re.fullmatch(r"(\d+) of \d\d clips could not be read: (.*)", error.value.found)
+    assert found, error.value.found
+    names = found[2].split(", ")
+    assert int(found[1]) == len(names) == len(set(names)) >= 3, error.value.found
+    assert set(names) <= {wav.stem for wav in wavs}
     assert error.value.expected == "at most 10.0% (data.max_unreadable_fraction)"
     assert list_checkpoints(tmp_path / "run" / "checkpoints")  # it can be resumed
 
