@@ -20,7 +20,9 @@ Layer = tuple[str, Tree]
 
 RENAMED_KEYS = {"training.level_batches": "constant_frames_per_batch"}
 """Old `section.key` to the field's name of today."""
-ADDED_MODEL_KEYS: Tree = {"condition_dropout": 0.0, "decoder_levels": [], "decoder_noisy_skip": False}
+ADDED_MODEL_KEYS: Tree = {
+    "condition_dropout": 0.0, "decoder_levels": [], "decoder_noisy_skip": False, "voice_vtlp": 0.0,
+}  # fmt: skip
 """Fields of `model` that runs of earlier versions lack in their complete configuration, and what those runs did."""
 _COMPLETE = {"size", "text_width", "duration_width", "decoder_width", "dropout"}
 """A `model` section with these was written by `dump_config`: it has every field of its version."""

@@ -78,6 +78,9 @@ class ModelConfig(Section):
     Above 0 the recording alone decides the voice, unless voice_speaker_table is true."""
     voice_speaker_table: bool
     """Keep the speaker table beside the latents: a voice is then a speaker of the corpus and a recording."""
+    voice_vtlp: Annotated[float, Field(ge=0.0, le=0.5)]
+    """Vocal tract length perturbation of the training with voice latents: half of the speakers of a batch get all
+    frequencies times a factor between 1 / (1 + voice_vtlp) and 1 + voice_vtlp, in clip and reference alike. 0: none."""
     voice_frames: PositiveInt
     """Most frames of a reference crop; in training a crop is at most half of its clip."""
     voice_width: PositiveInt

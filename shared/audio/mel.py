@@ -104,6 +104,11 @@ def mel_filterbank(profile: MelProfile) -> np.ndarray:
     return filters
 
 
+def channel_hertz(profile: MelProfile) -> tuple[float, ...]:
+    """Centre of each of the M mel channels, Hz."""
+    return tuple(_mel_edges(profile)[1:-1].tolist())
+
+
 def _mel_edges(profile: MelProfile) -> np.ndarray:
     """M + 2 frequencies in Hz, evenly spaced in mel."""
     to_mel, to_hz = (_slaney_mel, _slaney_hz) if profile.mel_scale == "slaney" else (_htk_mel, _htk_hz)

@@ -40,7 +40,7 @@ class StageFolder:
             self._file = path.open("w+", encoding="utf-8")
         except OSError as error:
             raise disk_error(root, error) from None
-        locked(self._file.fileno(), root)
+        locked(self._file.fileno())
         self._close = weakref.finalize(self, _close, self._file, path)
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class StageFolder:
             target.parent.mkdir(parents=True, exist_ok=True)
             path = target.with_name(target.name + _PART)
             part = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
-            mine = locked(part.fileno(), self.root)
+            mine = locked(part.fileno())
             if mine and self._make_room(size, {*keep, path}):
                 os.truncate(part.fileno(), size)  # it counts as a whole from now on
                 return part
@@ -106,7 +106,7 @@ class StageFolder:
             return True
         pinned, removed = self._pinned | self._pinned_by_others(), list[Path]()
         for path in sorted(sizes, key=lambda path: path.stat().st_mtime):
-            if excess > 0 and path not in pinned and not _in_work(path, self.root):
+            if excess > 0 and path not in pinned and not _in_work(path):
                 removed.append(path)
                 excess -= sizes[path]
         if excess > 0:
@@ -121,7 +121,7 @@ class StageFolder:
             if path == Path(self._file.name):
                 continue
             with suppress(OSError), path.open("r+", encoding="utf-8") as file:
-                if locked(file.fileno(), self.root):  # its process has ended
+                if locked(file.fileno()):  # its process has ended
                     path.unlink(missing_ok=True)
                 else:
                     pinned |= {self.root / name for name in json.loads(file.read() or "[]")}
@@ -143,12 +143,12 @@ class StageFolder:
             raise disk_error(self.root, error) from None
 
 
-def _in_work(path: Path, root: Path) -> bool:
+def _in_work(path: Path) -> bool:
     """Whether a process is writing this file."""
     if path.suffix != _PART:
         return False
     with path.open("rb") as file:
-        return not locked(file.fileno(), root)
+        return not locked(file.fileno())
 
 
 def _close(file: IO[str], path: Path) -> None:

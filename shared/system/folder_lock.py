@@ -79,19 +79,15 @@ class ReadLock:
 @contextmanager
 def without_readers(folder: Path) -> Iterator[bool]:
     """Whether no `ReadLock` is held on a folder; if so, none is given until the end."""
-    descriptor, free = -1, False
     try:
-        fcntl = _fcntl(folder)
         descriptor = os.open(folder / READERS_FILE, os.O_RDWR | os.O_CREAT, 0o666)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        free = True
-    except (OSError, LockstepError):
-        pass  # held, or nobody can tell
+    except OSError:
+        yield False  # nobody can tell
+        return
     try:
-        yield free
+        yield locked(descriptor)
     finally:
-        if descriptor >= 0:
-            os.close(descriptor)
+        os.close(descriptor)
 
 
 @contextmanager
@@ -105,12 +101,13 @@ def in_turn(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def locked(descriptor: int, folder: Path) -> bool:
-    """Lock an open file for this process alone, without waiting; False where another process holds it."""
-    fcntl = _fcntl(folder)
+def locked(descriptor: int) -> bool:
+    """Lock an open file for this process alone, without waiting; False where another holds it or nothing can lock."""
     try:
+        import fcntl
+
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except (ImportError, OSError):
         return False
     return True
 

@@ -32,7 +32,7 @@ def small_model(speakers=1, dtype_policy="float32", seed=7, languages=1, **chang
     return AcousticModel(
         config,
         Vocabularies(VOCABULARY, speakers=speakers, languages=languages),
-        MelScale(CHANNELS, mean=-5.0, deviation=2.0),
+        MelScale(CHANNELS, mean=-5.0, deviation=2.0, hertz=range(200, 200 + 400 * CHANNELS, 400)),
         dtype_policy=dtype_policy,
         seed=seed,
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from xtts.shared.audio.mel import channel_hertz
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
@@ -23,7 +24,7 @@ def build_model(config: Config, spec: CacheSpec) -> AcousticModel:
     return AcousticModel(
         config.model,
         Vocabularies(spec.vocabulary, speakers=max(len(spec.speakers), 1), languages=len(spec.languages)),
-        MelScale(spec.mel_channels, mean, deviation, spec.mel_profile.silence),
+        MelScale(spec.mel_channels, mean, deviation, spec.mel_profile.silence, channel_hertz(spec.mel_profile)),
         dtype_policy=dtype_policy(config.training),
         seed=config.training.seed,
     )

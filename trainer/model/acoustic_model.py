@@ -6,9 +6,11 @@ L tokens, T frames, M mel channels, D width. All shapes are static and every met
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from xtts.shared.audio.mel_profiles import mel_profile
@@ -24,6 +26,7 @@ from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
 from xtts.trainer.model.reference_encoder import ReferenceEncoder, leaked_frame_count
 from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.model.stages import AlignedClips, TimedTokens
+from xtts.trainer.model.vocal_tract import perturb_vocal_tracts, warping_matrices
 
 NOBODY = Conditioning()
 """For a model of one voice and one language."""
@@ -43,6 +46,8 @@ class MelScale(NamedTuple):
     """Becomes 1."""
     silence: float = mel_profile("hifigan").silence
     """Pads generated mels after their end."""
+    hertz: Sequence[float] = ()
+    """Centre of each channel; only a model with `voice_vtlp` needs it, and only in training."""
 
 
 class AcousticModel(keras.Model):  # type: ignore[misc]
@@ -69,6 +74,8 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         self.duration_predictor = DurationPredictor(config, seeds, dtype=dtype)
         self.decoder = FlowDecoder(config, mel.channels, vocabularies, seeds, dtype=dtype)
         self.reference = ReferenceEncoder(config, mel.channels, seeds, dtype=dtype) if config.voice_latents else None
+        perturbed = config.voice_latents and config.voice_vtlp and len(mel.hertz)
+        self.vocal_tracts = warping_matrices(np.array(mel.hertz), config.voice_vtlp) if perturbed else None
         # Last, so that the other weights start as without it.
         self.duration_flow = DurationFlow(config, seeds, dtype=dtype) if config.duration_model == "flow" else None
         self.build()
@@ -197,6 +204,9 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         frame_mask = length_mask(mel_length, mel.shape[1])
         target = self.normalise(mel, frame_mask)
         scored = frame_mask
+        if self.vocal_tracts is not None and dropout_seed is not None:
+            seed = fold_seed(dropout_seed, 4)
+            target = perturb_vocal_tracts(target, conditioning.speaker, self.vocal_tracts, seed)  # type: ignore[arg-type]
         if self.reference is not None:
             conditioning, leaked = self._with_voice(target, mel_length, conditioning, fold_seed(dropout_seed, 2))
             scored = frame_mask & ~leaked

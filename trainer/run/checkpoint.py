@@ -27,7 +27,9 @@ _RENAMED = (
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
 _META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progress")
-_VOICE, _CONDITION_DROPOUT = "model.voice_latents", "model.condition_dropout"
+_VOICE = "model.voice_latents"
+_TRAINING_ONLY = ("model.dropout", "model.condition_dropout", "model.voice_vtlp")
+"""Settings of a model that its weights fit with any value."""
 _OPTIMIZER_KEY = "training.optimizer"
 """Another optimizer has other moments."""
 _BEFORE = {f"model.{key}": value for key, value in ADDED_MODEL_KEYS.items()} | {
@@ -206,12 +208,12 @@ def _differences(saved: Mapping[str, Any], identity: Mapping[str, Any]) -> list[
 
 
 def check_weights(checkpoint: Path, settings: Mapping[str, Any], identity: dict[str, Any]) -> None:
-    """Raise `LockstepError` for weights of another model or mel profile; tables and condition dropout may differ.
+    """Raise `LockstepError` for weights of another model or mel profile; tables and kinds of dropout may differ.
 
     settings: those that the weights were made with.
     """
     for key, saved, wanted in _differences(settings, identity):
-        if (key.startswith("model.") and key != _CONDITION_DROPOUT) or key == PROFILE_SETTING:
+        if (key.startswith("model.") and key not in _TRAINING_ONLY) or key == PROFILE_SETTING:
             raise LockstepError(str(checkpoint), found=f"weights of {key} = {saved!r}", expected=repr(wanted))
 
 
