@@ -206,7 +206,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         scored = frame_mask
         if self.vocal_tracts is not None and dropout_seed is not None:
             seed = fold_seed(dropout_seed, 4)
-            target = perturb_vocal_tracts(target, conditioning.speaker, self.vocal_tracts, seed)  # type: ignore[arg-type]
+            target = perturb_vocal_tracts(target, conditioning.speaker, self.vocal_tracts, seed)
         if self.reference is not None:
             conditioning, leaked = self._with_voice(target, mel_length, conditioning, fold_seed(dropout_seed, 2))
             scored = frame_mask & ~leaked

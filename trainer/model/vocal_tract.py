@@ -29,7 +29,8 @@ def warping_matrices(hertz: np.ndarray, most: float) -> np.ndarray:
     part = (sources - left)[..., None]
     weights = _cubic(part - np.arange(-1, 3))
     taps = np.clip(left[..., None] + np.arange(-1, 3), 0, channels - 1)
-    return np.einsum("kit,kitj->kij", weights, np.eye(channels)[taps]).astype(np.float32)
+    matrices: np.ndarray = np.einsum("kit,kitj->kij", weights, np.eye(channels)[taps])
+    return matrices.astype(np.float32)
 
 
 def _cubic(distance: np.ndarray) -> np.ndarray:
@@ -38,9 +39,7 @@ def _cubic(distance: np.ndarray) -> np.ndarray:
     return np.where(x <= 1.0, near, np.where(x < 2.0, far, 0.0))
 
 
-def perturb_vocal_tracts(
-    mel: tf.Tensor, speaker: tf.Tensor | None, matrices: np.ndarray, seed: tf.Tensor
-) -> tf.Tensor:
+def perturb_vocal_tracts(mel: tf.Tensor, speaker: tf.Tensor | None, matrices: np.ndarray, seed: tf.Tensor) -> tf.Tensor:
     """Another voice for about half of the speakers of a batch: float32[B, T, M].
 
     mel: float32[B, T, M], normalised, zero outside the clip; speaker: int32[B], None for one speaker;
@@ -48,7 +47,7 @@ def perturb_vocal_tracts(
     other's reference.
     """
     who = tf.zeros([mel.shape[0]], tf.int32) if speaker is None else speaker
-    place = tf.cast(random_uniform(fold_seed(seed, 0), who) * len(matrices), tf.int32)  # type: ignore[arg-type]
+    place = tf.cast(random_uniform(fold_seed(seed, 0), who) * len(matrices), tf.int32)
     moved = tf.matmul(mel, tf.gather(tf.constant(matrices), place), transpose_b=True)
-    chosen = random_uniform(fold_seed(seed, 1), who) < _SHARE  # type: ignore[arg-type]
+    chosen = random_uniform(fold_seed(seed, 1), who) < _SHARE
     return tf.where(chosen[:, tf.newaxis, tf.newaxis], moved, mel)

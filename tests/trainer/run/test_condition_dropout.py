@@ -1,5 +1,6 @@
 """Condition dropout in runs: repeated to the bit, and absent from what earlier versions wrote."""
 
+import re
 import shutil
 from types import SimpleNamespace
 
@@ -57,6 +58,16 @@ def test_a_checkpoint_of_an_earlier_version_goes_on_without_and_gives_its_weight
     with pytest.raises(LockstepError, match=r"made with model\.condition_dropout = 0\.0, expected 0\.1"):
         check_resumable(path, identity(0.1))
     check_weights(path, read_meta(path)["settings"], identity(0.1))
+
+
+@pytest.mark.parametrize("change", ["model.dropout=0.2", f"{KEY}=0.3", "model.voice_vtlp=0.0"])
+def test_weights_serve_a_model_that_drops_or_perturbs_otherwise(tmp_path, make_plan, change):
+    plans = [make_plan(tmp_path / "run", "model.voice_latents=4", *more) for more in ((), (change,))]
+    old, new = (describe(plan.config, plan.spec) for plan in plans)
+    path = save_checkpoint(tmp_path, {"step": np.int64(1)}, step=1, identity=old, progress={})
+    check_weights(path, read_meta(path)["settings"], new)
+    with pytest.raises(LockstepError, match="made with " + re.escape(change.split("=")[0])):
+        check_resumable(path, new)
 
 
 @pytest.mark.parametrize(
