@@ -214,7 +214,8 @@ def check_weights(checkpoint: Path, settings: Mapping[str, Any], identity: dict[
     """
     for key, saved, wanted in _differences(settings, identity):
         if (key.startswith("model.") and key not in _TRAINING_ONLY) or key == PROFILE_SETTING:
-            raise LockstepError(str(checkpoint), found=f"weights of {key} = {saved!r}", expected=repr(wanted))
+            fix = "" if key == PROFILE_SETTING else "train the model that they fit: give --config the run's config.yaml"
+            raise LockstepError(str(checkpoint), found=f"weights of {key} = {saved!r}", expected=repr(wanted), fix=fix)
 
 
 def check_resumable(checkpoint: Path, identity: dict[str, Any]) -> None:
