@@ -26,6 +26,8 @@ _LOUD = 0.1
 """Amplitude of a loud frame as a share of the loudest: vowels, hardly a consonant."""
 _SHRINKAGE = 0.1
 """How far the covariance is moved towards its diagonal, for few recordings."""
+_WORTH_PROCESSES = 40
+"""Utterances: fewer are described sooner than processes start."""
 
 
 def describe(mel: np.ndarray, profile: MelProfile) -> np.ndarray:
@@ -48,11 +50,14 @@ def describe_samples(samples: np.ndarray, profile: MelProfile) -> np.ndarray:
 
 
 def describe_all(mels: Mapping[str, Sequence[np.ndarray]], profile: MelProfile) -> dict[str, np.ndarray]:
-    """Coordinates float64[N, D] of the utterances of each voice, in as many processes as there are cores."""
+    """Coordinates float64[N, D] of the utterances of each voice, many of them in as many processes as there are cores."""
     order = [mel for some in mels.values() for mel in some]
-    # Not forked: TensorFlow's threads may be running.
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
-        found = iter([*pool.map(partial(describe, profile=profile), order, chunksize=8)])
+    if len(order) < _WORTH_PROCESSES:
+        found = (describe(mel, profile) for mel in order)
+    else:
+        # Not forked: TensorFlow's threads may be running.
+        with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
+            found = iter([*pool.map(partial(describe, profile=profile), order, chunksize=8)])
     return {name: np.stack([next(found) for _ in some]) for name, some in mels.items()}
 
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import forked_program
 import numpy as np
 import pytest
 
@@ -113,6 +114,7 @@ def test_the_whole_benchmark_runs_on_a_micro_model(distance, tmp_path, monkeypat
     line = ["unheard_voices.py", "--quick", "--work", tmp_path, "--out", out, "--config", config]
     line += ["--reference-seconds", 2, "--set", "shapes.buckets=1", "model.voice_latents=4"]
     monkeypatch.setattr("sys.argv", [*map(str, line)])
+    monkeypatch.setattr("setup.commands.subprocess", forked_program)
     unheard_voices.main()
     figures = json.loads(out.read_text())
     names = ["voice-004", "voice-005", "voice-006"]
