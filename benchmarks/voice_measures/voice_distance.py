@@ -50,7 +50,7 @@ def describe_samples(samples: np.ndarray, profile: MelProfile) -> np.ndarray:
 
 
 def describe_all(mels: Mapping[str, Sequence[np.ndarray]], profile: MelProfile) -> dict[str, np.ndarray]:
-    """Coordinates float64[N, D] of the utterances of each voice, many of them in as many processes as there are cores."""
+    """Coordinates float64[N, D] of the utterances of each voice; many are described in a process for each core."""
     order = [mel for some in mels.values() for mel in some]
     if len(order) < _WORTH_PROCESSES:
         found = (describe(mel, profile) for mel in order)
