@@ -3,7 +3,7 @@
     python -m pip install matcha-tts    # in an environment of its own: it wants other versions, and PyTorch
     PYTHONPATH=benchmarks python benchmarks/matcha_step.py [--batch-sizes 2 8] [--steps 5] [--out FILE.json]
 
-The model of its LJSpeech configuration, its losses, gradient clipping and Adam, eager as it trains, in float32 on the
+The model that it trains on LJSpeech, its losses, gradient clipping and Adam, eager as it trains, in float32 on the
 CPU. All clips have the same length, as in `step_cost.py`: every frame is useful. The median of the steps counts, after
 two that do not. Nothing of Lockstep is imported.
 """
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def make_model() -> Any:  # noqa: ANN401 - a class of a package that only this program uses
-    """The model of Matcha-TTS' configs/experiment/ljspeech.yaml."""
+    """The model that Matcha-TTS trains on LJSpeech: 18.2 million parameters."""
     settings = importlib.import_module("omegaconf").OmegaConf.create
     return importlib.import_module("matcha.models.matcha_tts").MatchaTTS(
         n_vocab=SYMBOLS, n_spks=1, spk_emb_dim=64, n_feats=MEL_CHANNELS, encoder=settings(ENCODER), decoder=DECODER,

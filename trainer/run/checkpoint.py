@@ -208,7 +208,7 @@ def _differences(saved: Mapping[str, Any], identity: Mapping[str, Any]) -> list[
 
 
 def check_weights(checkpoint: Path, settings: Mapping[str, Any], identity: dict[str, Any]) -> None:
-    """Raise `LockstepError` for weights of another model or mel profile; tables and kinds of dropout may differ.
+    """Raise `LockstepError` for weights of another model or mel profile; tables and `_TRAINING_ONLY` may differ.
 
     settings: those that the weights were made with.
     """
