@@ -30,7 +30,8 @@ SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 ORIGIN := $(CACHE).corpus
 
 .DEFAULT_GOAL := help
-.PHONY: help train features refresh verify test check wheel-check bench synth app doctor clean
+.NOTPARALLEL: test
+.PHONY: help train features refresh verify test test-runs test-trainer test-others check wheel-check bench synth app doctor clean
 
 help:
 	@echo "make train [CONFIG=tiny] [GPU=rtx4090] [DATA=...] [TRAIN_ARGS='--steps N']"
@@ -92,8 +93,21 @@ train: refresh
 verify: $(READY)
 	$(BIN)/xtts-precompute verify --cache $(CACHE)
 
-test: $(READY)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
+# Three sessions, one after another: a process keeps what XLA compiled until it ends. `make -k test` runs the others
+# where one failed.
+PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
+TRAINER_RUNS := $(addprefix tests/trainer/,run serve reporting)
+
+test: test-runs test-trainer test-others
+
+test-runs: $(READY)
+	$(PYTEST) $(TRAINER_RUNS)
+
+test-trainer: $(READY)
+	$(PYTEST) tests/trainer $(addprefix --ignore ,$(TRAINER_RUNS))
+
+test-others: $(READY)
+	$(PYTEST) tests --ignore tests/trainer
 
 check: $(READY)
 	$(BIN)/ruff check .
