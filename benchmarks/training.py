@@ -5,7 +5,7 @@
 One run, one machine, one model, the lengths of LJSpeech-1.1 (setup/ljspeech_corpus.py). XLA's compilation cache is off,
 so that every reported compilation took place. Compared variants take turns.
 
-- a: step time, a new shape every batch (`shapes.pad_to_fixed_length: false`) against one locked shape
+- a: step time, compiled for every new shape (`shapes.pad_to_fixed_length: false`) against one locked shape
 - b: std/mean of the locked step time
 - c: the input pipeline alone, against tf.numpy_function, from_generator and a torch DataLoader over .npy files
 - d: share of a training run spent waiting for input

@@ -21,7 +21,7 @@ def _row(what: str, ours: str, other: str, gain: str, corpus: str) -> Row:
 def _step(training: Figures) -> tuple[str, ...]:
     section = training["sections"]["a"]
     slow, fast = section["table"][:2]
-    other = f"{slow['mean_seconds']:.1f} s, {slow['batches']} batches, each a new shape"
+    other = f"{slow['mean_seconds']:.1f} s, {slow['batches']} batches of {slow['traces']} shapes"
     return "a training step", f"{fast['mean_seconds']:.3f} s", other, f"{section['times_faster']:.0f}x", NOISE
 
 

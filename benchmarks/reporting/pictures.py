@@ -62,7 +62,7 @@ def _save(figure: "Figure", file: Path) -> None:
 def _step_picture(seconds: dict[str, list[float]]) -> "Figure":
     figure, (axis,) = _figure(7, 2.6)
     colors = {"dynamic": OTHERS, "locked": OURS}
-    labels = {"dynamic": "a new shape every batch", "locked": "locked shapes"}
+    labels = {"dynamic": "compiled for every new shape", "locked": "locked shapes"}
     for name, values in seconds.items():
         axis.plot(range(1, len(values) + 1), values, ".-", color=colors[name], label=labels[name], linewidth=1)
     axis.set(yscale="log", xlabel="batch", ylabel="step, seconds")

@@ -108,7 +108,7 @@ class StepBench:
 
 
 def dynamic_against_locked(bench: StepBench) -> dict[str, object]:
-    """(a) The same clips, batch size and model: one precompiled shape, and a new shape every batch."""
+    """(a) The same clips, batch size and model: one precompiled shape, and a compilation for every new shape."""
     locked, dynamic = bench.locked[1], bench.dynamic
     mean, slow = float(locked.seconds.mean()), float(dynamic.seconds.mean())
     rows = [_step_row("dynamic, traced for every shape", dynamic)]

@@ -182,6 +182,7 @@ class TensorFlowSpeaker:
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> int:
         """As `Speaker.count_frames`; not compiled, so that no shape waits for it."""
+        self._check_voice()
         tokens, seed = tf.constant([[*ids]], tf.int32), tf.constant([self.options.seed, number], tf.int32)
         values = timing_values(self.options, 0)
         inputs = {name: tf.constant(values[name]) for name in timing_signature(self.source.model)}
@@ -197,8 +198,7 @@ class TensorFlowSpeaker:
 
         Tries the smallest shape that holds the tokens, then the smallest that holds the predicted frames.
         """
-        if self._encode_reference is not None and self._latents is None:
-            raise LockstepError(str(self.source.checkpoint), found="no voice yet", expected="a reference recording")
+        self._check_voice()
         fitting = [shape for shape in self.voice.ladder if shape.tokens >= len(ids)]
         shape = next((known for known in fitting if known.frames >= frames), fitting[-1])
         while True:
@@ -207,6 +207,10 @@ class TensorFlowSpeaker:
             if found <= shape.frames or not longer:
                 return Utterance(mel=mel[: min(found, shape.frames)], frames=found)
             shape = next((larger for larger in longer if larger.frames >= found), longer[-1])
+
+    def _check_voice(self) -> None:
+        if self._encode_reference is not None and self._latents is None:
+            raise LockstepError(str(self.source.checkpoint), found="no voice yet", expected="a reference recording")
 
     def _run(self, shape: Shape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, int]:
         function = self._ready.get(self._program(shape)) or self._compile(shape)
@@ -266,10 +270,11 @@ class TensorFlowSpeaker:
         return [*values, *self._conditioning(speaker, language).values()]
 
     def _conditioning(self, speaker: int, language: int) -> dict[str, tf.Tensor]:
-        """The fields of `Conditioning` that the model reads."""
+        """The fields of `Conditioning` that the model reads; until there is a reference its latents are zeros."""
+        latents = [1, self.source.model.voice_latents, self.source.model.voice_width]
         conditioning = {
             "speaker": tf.constant([speaker], tf.int32),
-            "voice": self._latents,
+            "voice": tf.zeros(latents) if self._latents is None else self._latents,
             "language": tf.constant([language], tf.int32),
         }
         return {kind: conditioning[kind] for kind in self.source.conditioning}
