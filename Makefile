@@ -31,7 +31,8 @@ ORIGIN := $(CACHE).corpus
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: test
-.PHONY: help train features refresh verify test test-runs test-trainer test-others check wheel-check bench synth app doctor clean
+.PHONY: help train features refresh verify test test-runs test-trainer test-others check wheel-check bench synth app \
+	doctor clean
 
 help:
 	@echo "make train [CONFIG=tiny] [GPU=rtx4090] [DATA=...] [TRAIN_ARGS='--steps N']"

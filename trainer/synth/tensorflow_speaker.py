@@ -146,7 +146,8 @@ class TensorFlowSpeaker:
         self.clock = Clock()
         self._traced: dict[_Program, Callable[..., Generated]] = {}
         self._ready: dict[_Program, Callable[..., Generated]] = {}
-        self._latents: tf.Tensor | None = None
+        self._lacks_voice = bool(source.model.voice_latents)
+        self._latents = tf.zeros([1, source.model.voice_latents, source.model.voice_width])
         # Traced first: XLA's cache identifies a function by its trace order.
         self._encode_reference = self._trace_reference_encoder() if source.model.voice_latents else None
 
@@ -179,6 +180,7 @@ class TensorFlowSpeaker:
             raise LockstepError(str(self.source.checkpoint), found="a model without voice latents")
         frames, silence = self.source.model.voice_frames, self.voice.mel_profile.silence
         self._latents = tf.constant(mean_latents(self._encode_reference, mels, frames, silence))
+        self._lacks_voice = False
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> int:
         """As `Speaker.count_frames`; not compiled, so that no shape waits for it."""
@@ -209,7 +211,7 @@ class TensorFlowSpeaker:
             shape = next((larger for larger in longer if larger.frames >= found), longer[-1])
 
     def _check_voice(self) -> None:
-        if self._encode_reference is not None and self._latents is None:
+        if self._lacks_voice:
             raise LockstepError(str(self.source.checkpoint), found="no voice yet", expected="a reference recording")
 
     def _run(self, shape: Shape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, int]:
@@ -270,11 +272,10 @@ class TensorFlowSpeaker:
         return [*values, *self._conditioning(speaker, language).values()]
 
     def _conditioning(self, speaker: int, language: int) -> dict[str, tf.Tensor]:
-        """The fields of `Conditioning` that the model reads; until there is a reference its latents are zeros."""
-        latents = [1, self.source.model.voice_latents, self.source.model.voice_width]
+        """The fields of `Conditioning` that the model reads."""
         conditioning = {
             "speaker": tf.constant([speaker], tf.int32),
-            "voice": tf.zeros(latents) if self._latents is None else self._latents,
+            "voice": self._latents,
             "language": tf.constant([language], tf.int32),
         }
         return {kind: conditioning[kind] for kind in self.source.conditioning}
