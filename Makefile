@@ -30,8 +30,7 @@ SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 ORIGIN := $(CACHE).corpus
 
 .DEFAULT_GOAL := help
-.NOTPARALLEL: test
-.PHONY: help train features refresh verify test test-runs test-trainer test-others check wheel-check bench synth app \
+.PHONY: help train features refresh verify test test-long check wheel-check bench synth app \
 	doctor clean
 
 help:
@@ -44,7 +43,8 @@ help:
 	@echo "make app [CKPT=runs/NAME]       a page to try the newest run, and a server as OpenAI's clients expect it"
 	@echo "make verify     check the cache"
 	@echo "make doctor     what would slow training down here, and what to change"
-	@echo "make test       the tests            make check   ruff, mypy, pyright, layering, wheel contents"
+	@echo "make test       the tests, in ten minutes on two cores; make test-long: the long ones"
+	@echo "make check   ruff, mypy, pyright, layering, wheel contents"
 	@echo "make wheel-check   the wheel in an empty environment, with downloads"
 	@echo "make bench      the benchmarks       make doctor  will this machine train this at full speed"
 	@echo "make clean      remove the environment, the sample corpus and the cache (runs/ stays)"
@@ -94,21 +94,14 @@ train: refresh
 verify: $(READY)
 	$(BIN)/xtts-precompute verify --cache $(CACHE)
 
-# Three sessions, one after another: a process keeps what XLA compiled until it ends. `make -k test` runs the others
-# where one failed.
-PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
-TRAINER_RUNS := $(addprefix tests/trainer/,run serve reporting)
+# Every behaviour once; what takes long (kills at random moments, clusters, browsers, benchmarks) is in `test-long`.
+PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(TEST_ARGS)
 
-test: test-runs test-trainer test-others
+test: $(READY)
+	$(PYTEST) -m 'not long'
 
-test-runs: $(READY)
-	$(PYTEST) $(TRAINER_RUNS)
-
-test-trainer: $(READY)
-	$(PYTEST) tests/trainer $(addprefix --ignore ,$(TRAINER_RUNS))
-
-test-others: $(READY)
-	$(PYTEST) tests --ignore tests/trainer
+test-long: $(READY)
+	$(PYTEST) -m long
 
 check: $(READY)
 	$(BIN)/ruff check .

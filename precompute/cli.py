@@ -22,7 +22,10 @@ _cache_option = click.option(
     help="The cache's folder, or its place in an object store, as in s3://BUCKET/FOLDER.",
 )
 _workers_option = click.option(
-    "--workers", type=click.IntRange(1), default=usable_cores, help="Processes (default: one a core)."
+    "--workers",
+    type=click.IntRange(0),
+    default=usable_cores,
+    help="Worker processes (default: one a core); 0 works in this process, where a debugger sees it.",
 )
 _engine_option = click.option(
     "--engine",

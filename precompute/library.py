@@ -33,7 +33,8 @@ def build_cache(
 ) -> BuildReport:
     """Build the cache of a corpus, or bring it up to date, as `xtts-precompute build` does.
 
-    The work is done by processes that are spawned: a script has to call this below `if __name__ == "__main__":`.
+    The work is done by processes that are spawned: a script has to call this below `if __name__ == "__main__":`, or
+    pass `workers=0`.
 
     Args:
         data: The corpus: a folder, or a file that lists its clips (docs/cache-format.md names the layouts). Several:
@@ -41,7 +42,7 @@ def build_cache(
         cache: Folder of the cache, made where it is missing, or its URL in an object store, as in "s3://BUCKET/FOLDER".
         config: YAML file, or a name in configs/ such as "normal" (default "tiny"); of several, later ones win.
         settings: Single keys over those, as in `{"shapes.buckets": 8}`.
-        workers: Processes (default: one a core).
+        workers: Processes (default: one a core); 0 works in this process.
         limit: Only the first so many clips of the corpus.
         fresh: Build everything again, whatever is there.
         index_only: Store no mels: the records name the wavs, which the trainer reads.
@@ -60,7 +61,7 @@ def build_cache(
     """
     return build.build_cache(
         parse_data(data, layout=layout, columns=columns), location(cache),
-        resolve(config_names(config), (), settings or {}), workers=workers or usable_cores(),
+        resolve(config_names(config), (), settings or {}), workers=usable_cores() if workers is None else workers,
         progress=progress or NullProgress(), limit=limit, fresh=fresh, index_only=index_only,
         ray_address=ray_address_of(engine, ray_address),
     )  # fmt: skip
@@ -99,7 +100,7 @@ def verify_cache(
     """
     request = VerifyRequest(
         cache=location(cache), against=against, deep=deep, repair=repair,
-        workers=workers or usable_cores(), layout=layout, columns=columns,
+        workers=usable_cores() if workers is None else workers, layout=layout, columns=columns,
         ray_address=ray_address_of(engine, ray_address),
     )  # fmt: skip
     return find_problems(request, NullProgress())

@@ -13,11 +13,8 @@ import before_numpy  # noqa: F401 - first
 import numpy as np
 import pytest
 import soundfile
-from in_process import builds_with_one_worker_stay_here, real_workers  # noqa: F401 - for all tests
 from object_server import ObjectServer
 from wheel_check import build_wheel
-from xdist.remote import Producer
-from xdist.scheduler import LoadFileScheduling
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.workers.progress import NullProgress
@@ -26,6 +23,7 @@ from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.trainer.system.tensorflow_import import enable_compile_cache
 
+pytest_plugins = ["processor_time"]
 # The tests compile more than they run: most of XLA's time goes into machine code that is fast. For the processes that
 # they start, too.
 QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
@@ -39,52 +37,9 @@ enable_compile_cache()
 # Tracing makes objects that stay: looking through them every 700, as by default, is 5% of the time to compile a run.
 gc.set_threshold(20_000, 10, 10)
 
-LONGEST = (
-    "test_ray_engine.py", "test_interruptions.py", "test_devices.py", "test_serve_speech.py", "test_serve_limits.py",
-    "test_serve_page.py",
-    "test_trainer.py", "test_model_card.py", "test_train_from_audio.py", "test_training_benchmark.py",
-    "test_spoken_samples.py", "test_audio_source_benchmark.py",
-    "test_dynamic_baseline.py", "test_speaker_wav.py", "test_doctor_memory.py", "test_synth.py",
-    "test_acoustic_model.py", "test_training_loop.py", "test_golden_losses.py", "test_doctor.py",
-    "test_crash_safety.py", "test_speech_benchmarks.py", "test_saved_model.py", "test_onnx_graph.py",
-    "test_training_loop_times.py", "test_train_cli.py", "test_evaluate.py",
-    "test_installed_wheel.py", "test_examples.py", "test_validation_loop.py", "test_compiler.py", "test_engines.py",
-    "test_audio_source.py", "test_corpus_mixture.py", "test_ray_overhead.py", "test_export_step.py",
-    "test_hostile_input.py", "test_padding.py",
-)  # fmt: skip
-"""These files begin, so that no long one is left to one of the two processes of `make test` at the end."""
-SHARE_STEPS = {
-    "test_trainer.py", "test_spoken_samples.py", "test_training_loop.py", "test_training_loop_times.py",
-    "test_validation_loop.py", "test_doctor.py", "test_model_card.py",
-    "test_serve_speech.py", "test_serve_limits.py", "test_serve_page.py",
-}  # fmt: skip
-"""These files take over each other's compiled steps (trainer/shared_steps.py), and some talk to one server, of the run
-that compiles them first: one process runs them all."""
-SHARE_WHEEL = {"test_wheel.py", "test_installed_wheel.py"}
-"""These files use one built wheel."""
 ToneCorpus = Callable[..., Path]
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first."""
-    places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path.name, len(places)))
-
-
-class OneProcessAFile(LoadFileScheduling):
-    """Every file is run by one process, and those that share compiled steps or the wheel by the same one."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
-        groups = {"steps": SHARE_STEPS, "wheel": SHARE_WHEEL}
-        return next((group for group, files in groups.items() if Path(file).name in files), file)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneProcessAFile:
-    """How `make test` deals the tests out."""
-    return OneProcessAFile(config, log)
 
 
 def write_tone_corpus(
@@ -129,7 +84,7 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory, tone_corpus: ToneCorpu
 def tiny_cache(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path, tiny_config: Config) -> Path:
     """The cache of `tiny_corpus`, two buckets, shared by the session: do not change it."""
     cache = tmp_path_factory.mktemp("cache") / "features"
-    build_cache(tiny_corpus, cache, tiny_config, workers=1, progress=NullProgress())
+    build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=NullProgress())
     return cache
 
 

@@ -21,7 +21,7 @@ def installed(wheel, tmp_path):
     return Installed(python, tmp_path / "work")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_from_a_sample_corpus_to_speech_where_the_repository_is_not(installed, tmp_path):
     pytest.importorskip("espeakng_loader")
     assert installed.module_file().is_relative_to(tmp_path / "environment")

@@ -182,7 +182,7 @@ def _write_missing(
     plans = {shard.file: shard for shard in found.missing}
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
     fetch = _plan_fetch(found, staging)
-    stay = sizes.values() if staging.remote is None else sorted(sizes.values())[-_AT_ONCE * request.workers :]
+    stay = sizes.values() if staging.remote is None else sorted(sizes.values())[-_AT_ONCE * max(1, request.workers) :]
     check_free_space(request.cache, sum(stay) + fetch.bytes)
     ledger, seconds = found.ledger, partial(seconds_of, profile=found.front_end.profile)
     with fetched_audio(fetch, ledger.folder, ledger.spots, found.front_end, pool, progress) as fetched:

@@ -95,7 +95,7 @@ def _run(
     check: Callable[[_Task], _Result], tasks: list[_Task], threads: int, ray_address: str | None
 ) -> Iterator[_Result]:
     if ray_address is None:  # threads are enough: hashing lets them all run
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPoolExecutor(max(1, threads)) as pool:
             yield from pool.map(check, tasks)
     else:
         with open_engine(threads, ray_address) as engine:

@@ -23,7 +23,7 @@ from xtts.precompute.corpus.plain_names import check_name, name_problem
 from xtts.precompute.sample.espeak import PITCH, SAMPLE_RATE_HZ, WORDS_PER_MINUTE, check_voice
 from xtts.precompute.sample.sentences import ENGLISH, language_named, sentences
 from xtts.precompute.sample.voices import VERSION, SampleVoice
-from xtts.precompute.workers.pool import WorkerPool
+from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
@@ -76,9 +76,9 @@ def make_sample_corpus(
     fourth column of metadata.csv. `voices`, by speaker, take turns instead, and `voice` and `speaker` must be None.
     """
     workers = (os.cpu_count() or 1) if workers is None else workers
-    for name, value in (("clips", clips), ("workers", workers)):
-        if value < 1:
-            raise LockstepError(name, found=str(value), expected="at least 1")
+    for name, value, least in (("clips", clips, 1), ("workers", workers, 0)):
+        if value < least:
+            raise LockstepError(name, found=str(value), expected=f"at least {least}")
     if voices is not None and (voice or speaker):
         raise LockstepError("voices", found=f"{voice or speaker!r} as well", expected="one voice or several")
     said_by = _said_by(language, voice, speaker) if voices is None else _said_in_turn(language, voices)
@@ -232,8 +232,8 @@ def _fill(out: Path, lines: list[_Line], workers: int, on_progress: Progress) ->
     done, samples = len(lines) - len(missing), sum(lengths)
     on_progress(done, len(lines), samples / SAMPLE_RATE_HZ)
     tasks = [(wavs, missing[i : i + _CLIPS_PER_TASK]) for i in range(0, len(missing), _CLIPS_PER_TASK)]
-    with WorkerPool(min(workers, len(tasks))) as pool:
-        for counts in pool.run(_speak_clips, tasks) if workers > 1 else map(_speak_clips, tasks):
+    with open_engine(min(workers, len(tasks)) if workers > 1 else 0) as pool:
+        for counts in pool.run(_speak_clips, tasks):
             done, samples = done + len(counts), samples + sum(counts)
             on_progress(done, len(lines), samples / SAMPLE_RATE_HZ)
     if present != wanted:

@@ -1,8 +1,12 @@
 """Which engine a command runs on."""
 
+import os
+
+from xtts.precompute.workers.arithmetic import worker_environment
 from xtts.precompute.workers.engine import OWN_CLUSTER, Engine
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.ray_engine import RayEngine
+from xtts.precompute.workers.this_process import ThisProcess
 from xtts.shared.errors import LockstepError
 
 ENGINES = ("local", "ray")
@@ -22,6 +26,9 @@ def ray_address_of(engine: str, ray_address: str | None) -> str | None:
 def open_engine(workers: int, ray_address: str | None = None) -> Engine:
     """So many processes of this machine, or the Ray cluster at an address; at `OWN_CLUSTER` a new one of so many CPUs.
 
-    `ray_address` is what `ray_address_of` gives.
+    workers: 0 does the tasks in this process. ray_address: what `ray_address_of` gives.
     """
+    if ray_address is None and workers == 0:
+        os.environ.update(worker_environment())  # numpy, where it is not loaded yet, computes as in a worker
+        return ThisProcess()
     return WorkerPool(workers) if ray_address is None else RayEngine(workers, ray_address)

@@ -1,4 +1,4 @@
-"""The `Engine` of work so small that starting a process for it would take longer."""
+"""The `Engine` without processes: for `workers=0`, and for work so small that starting a process would take longer."""
 
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType

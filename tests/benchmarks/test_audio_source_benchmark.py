@@ -37,7 +37,7 @@ def test_librosa_is_asked_for_the_same_mel(benchmark, tiny_corpus, tiny_cache):
     np.testing.assert_allclose(found, log_mel(decode(wav, rate=22_050), MEL_PROFILES["hifigan"]), atol=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_four_sources_are_measured(benchmark, tiny_corpus, tmp_path, monkeypatch):
     config, out = tmp_path / "micro.yaml", tmp_path / "figures.json"
     config.write_text(MICRO)

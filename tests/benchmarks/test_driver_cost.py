@@ -7,7 +7,7 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_clip_more_takes_few_bytes_in_the_command(tmp_path, monkeypatch):
     """A row object a clip took 1,800 bytes, an id alone takes 61 and its place in a list."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))

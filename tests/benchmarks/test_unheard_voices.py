@@ -104,7 +104,7 @@ def test_references_are_cut_to_their_length_and_words_are_retrieved(distance):
     assert retrieved([mels[0], mels[2]], mels).tolist() == [True, False]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_whole_benchmark_runs_on_a_micro_model(distance, tmp_path, monkeypatch, capfd):
     pytest.importorskip("espeakng_loader")
     import unheard_voices

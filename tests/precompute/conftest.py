@@ -4,13 +4,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from in_process import InProcess
+
+from xtts.precompute.workers.this_process import ThisProcess
 
 
 @pytest.fixture
-def in_process() -> InProcess:
-    """A pool that runs its tasks where the test is."""
-    return InProcess()
+def in_process() -> ThisProcess:
+    """An engine that runs its tasks where the test is."""
+    return ThisProcess()
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def one_shape_cache(tmp_path_factory, tiny_corpus):
     """The cache of `tiny_corpus` with one bucket, a tenth held out: do not change it."""
     cache = tmp_path_factory.mktemp("one-shape") / "features"
     settings = {"shapes.buckets": 1, "split.validation_fraction": 0.1}
-    build_cache(tiny_corpus, cache, load_config("tiny", flags=settings), workers=1, progress=NullProgress())
+    build_cache(tiny_corpus, cache, load_config("tiny", flags=settings), workers=0, progress=NullProgress())
     return cache
 
 

@@ -46,7 +46,7 @@ def place(sources, tmp_path, monkeypatch):
 
 
 def build(*data, cache="cache", **options):
-    return build_cache(data, _path(cache), CONFIG, workers=1, progress=NullProgress(), **options)
+    return build_cache(data, _path(cache), CONFIG, workers=0, progress=NullProgress(), **options)
 
 
 def _path(name):
@@ -65,7 +65,7 @@ def of(corpus, found):
 
 def problems(*data, **options):
     request = VerifyRequest(
-        cache=_path("cache"), against=data or None, workers=1, **{"deep": None, "repair": False} | options
+        cache=_path("cache"), against=data or None, workers=0, **{"deep": None, "repair": False} | options
     )
     return find_problems(request, NullProgress())
 
@@ -139,7 +139,7 @@ def test_what_a_build_says_of_weights_and_limits(place):
     build("corpora.yaml")
     said = Said()
     config = load_config("tiny", flags={**FLAGS, "shapes.max_reject_fraction": 0.5})
-    explain_build(make_request([A], _path("cache"), config, workers=1), said)
+    explain_build(make_request([A], _path("cache"), config, workers=0), said)
     setting, removed, ahead = said.lines
     assert setting == "shapes.max_reject_fraction: 0.05 -> 0.5: no shard is written for it"
     assert re.fullmatch(r"40 clips removed \(b_tone-00\d\d, \.\.\.\)", removed)

@@ -39,7 +39,7 @@ def corpus(tone_corpus, tmp_path_factory) -> Path:
 def whole(corpus, config, tmp_path_factory) -> dict[str, bytes]:
     """The cache of a build that nobody disturbed."""
     cache = tmp_path_factory.mktemp("whole") / "cache"
-    build_cache(corpus, cache, config, workers=1, progress=NullProgress())
+    build_cache(corpus, cache, config, workers=0, progress=NullProgress())
     return tree(cache)
 
 
@@ -129,7 +129,7 @@ def test_too_little_space_is_said_before_anything_is_written(corpus, config, tmp
     usage = type("Usage", (), {"free": 1000})
     monkeypatch.setattr("xtts.precompute.workers.stopping.shutil.disk_usage", lambda _: usage)
     with pytest.raises(LockstepError, match="0 MiB free, expected 1 MiB for the new shards") as caught:
-        build_cache(corpus, tmp_path / "cache", config, workers=1, progress=NullProgress())
+        build_cache(corpus, tmp_path / "cache", config, workers=0, progress=NullProgress())
     assert caught.value.exit_code == 1
     assert not any((tmp_path / "cache").rglob("*.tfrecord"))
 
@@ -176,7 +176,7 @@ def interrupted(corpus: Path, cache: Path, config: Config, call: int) -> bool:
     with pytest.MonkeyPatch.context() as patch:
         crash_at(patch, call)
         try:
-            build_cache(corpus, cache, config, workers=1, progress=NullProgress(), pool=WorkerPool(1))
+            build_cache(corpus, cache, config, workers=0, progress=NullProgress(), pool=WorkerPool(1))
         except Crash:
             return True
     return False
@@ -193,18 +193,18 @@ def test_every_step_of_a_first_build_may_be_the_last(corpus, config, whole, tmp_
     assert tree(tmp_path / "cache") == whole
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_step_of_a_rebuild_may_be_the_last(corpus, config, whole, tmp_path):
     before = load_config("tiny", flags={**SETTINGS, "text.add_blank": True, "shapes.buckets": 3})
     for call in range(1, 200, 4):
         cache = tmp_path / f"cache-{call}"
-        build_cache(corpus, cache, before, workers=1, progress=NullProgress())
+        build_cache(corpus, cache, before, workers=0, progress=NullProgress())
         good = tree(cache)
         died = interrupted(corpus, cache, config, call)
         spec = load_spec(cache)  # the old cache or the new one, whole, wherever it died
         full_check(cache, spec)
         assert tree(cache).items() >= (good if len(spec.buckets) == 3 else whole).items()
-        report = build_cache(corpus, cache, config, workers=1, progress=NullProgress())
+        report = build_cache(corpus, cache, config, workers=0, progress=NullProgress())
         assert tree(cache) == whole
         if not died:
             assert call > 40
@@ -213,7 +213,7 @@ def test_every_step_of_a_rebuild_may_be_the_last(corpus, config, whole, tmp_path
     pytest.fail("the build never came to its end")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_kill_9_at_25_random_moments(corpus, whole, tmp_path):
     generator = random.Random(0)
     begun = time.monotonic()

@@ -58,7 +58,7 @@ def config(**flags: object) -> Config:
 
 def build(place: Path, settings: Config, cache: str = "cache", **options: object) -> tuple[BuildReport, Listener]:
     progress = Listener()
-    return build_cache(place / "corpus", place / cache, settings, workers=1, progress=progress, **options), progress
+    return build_cache(place / "corpus", place / cache, settings, workers=0, progress=progress, **options), progress
 
 
 def shards(cache: Path) -> dict[str, bytes]:
@@ -194,7 +194,7 @@ def test_dry_run_explains_and_writes_nothing(place):
     before[place / "corpus" / "metadata.csv"] = (place / "corpus" / "metadata.csv").stat().st_mtime_ns
     progress = Listener()
     for cache in ("cache", "nowhere"):
-        explain_build(make_request(place / "corpus", place / cache, config(), workers=1), progress)
+        explain_build(make_request(place / "corpus", place / cache, config(), workers=0), progress)
     assert "1 clip with another transcript (tone-0004)" in progress.lines
     assert progress.lines[-1].endswith("0 from stored mels), 0 are kept")
     assert {p: p.stat().st_mtime_ns for p in place.rglob("*")} == before

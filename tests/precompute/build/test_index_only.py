@@ -38,7 +38,7 @@ def indexed(tmp_path_factory, tiny_corpus, tiny_config):
 
 
 def problems(cache, corpus, deep=None):
-    return find_problems(VerifyRequest(cache=cache, against=corpus, deep=deep, repair=False, workers=1), NullProgress())
+    return find_problems(VerifyRequest(cache=cache, against=corpus, deep=deep, repair=False, workers=0), NullProgress())
 
 
 def test_plan_statistics_and_order_are_those_of_the_cache_with_mels(indexed, tiny_cache):
@@ -157,7 +157,7 @@ def test_segments_and_archives_are_refused(tiny_corpus, tiny_config, tmp_path):
     from xtts.precompute.build import audio_index
     from xtts.precompute.build.build_request import make_request
 
-    clips = make_request(tiny_corpus, tmp_path / "x", tiny_config, workers=1).clips
+    clips = make_request(tiny_corpus, tmp_path / "x", tiny_config, workers=0).clips
     for part, found in (({"start": 0.0, "duration": 1.0}, "segment"), ({"member": "0+10"}, "archive")):
         with pytest.raises(LockstepError, match=found):
             audio_index.refuse_unsuited([*clips, replace(next(iter(clips)), **part)], tiny_config)

@@ -27,7 +27,7 @@ FLAGS = {"shapes.buckets": 3, "split.validation_fraction": 0.2, "shards.shard_mb
 
 
 def build(place, cache="cache"):
-    return build_cache(place / "corpus", place / cache, load_config("tiny", flags=FLAGS), workers=1,
+    return build_cache(place / "corpus", place / cache, load_config("tiny", flags=FLAGS), workers=0,
                        progress=NullProgress())  # fmt: skip
 
 

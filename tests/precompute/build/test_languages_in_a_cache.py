@@ -36,7 +36,7 @@ def corpus(tone_corpus, tmp_path):
 
 def build(root, cache, *settings):
     config = load_config("tiny", assignments=["shapes.buckets=1", *settings])
-    return build_cache(root, cache, config, workers=1, progress=NullProgress())
+    return build_cache(root, cache, config, workers=0, progress=NullProgress())
 
 
 def records(cache):

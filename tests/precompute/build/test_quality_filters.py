@@ -94,7 +94,7 @@ def build(corpus, cache, filters=(), **options):
     flags |= {f"data.filters.{name}": limit for name, limit in dict(filters).items()}
     progress = Stages()
     return build_cache(
-        corpus, cache, load_config("tiny", flags=flags), workers=1, progress=progress, **options
+        corpus, cache, load_config("tiny", flags=flags), workers=0, progress=progress, **options
     ), progress
 
 
@@ -139,7 +139,7 @@ def forget_quality(cache):
 
 def problems(cache, corpus, **options):
     return find_problems(
-        VerifyRequest(cache=cache, against=corpus, workers=1, **{"deep": None, "repair": False, **options}),
+        VerifyRequest(cache=cache, against=corpus, workers=0, **{"deep": None, "repair": False, **options}),
         NullProgress(),
     )
 
@@ -295,4 +295,4 @@ def test_too_many_rejections_stop_the_build(corpus, tmp_path):
         r"2 of 16 clips are rejected: 1 too noisy \(clip-01\); 1 too low sample rate \(clip-05\), expected at most 5"
     )
     with pytest.raises(LockstepError, match=found):
-        build_cache(corpus, tmp_path / "features", config, workers=1, progress=NullProgress())
+        build_cache(corpus, tmp_path / "features", config, workers=0, progress=NullProgress())

@@ -122,12 +122,12 @@ def test_a_clip_is_read_from_the_cache_that_was_opened(place, blanks):
 def test_verify_lets_go_before_it_repairs(place):
     path = place / "cache" / load_spec(place / "cache").buckets[0].train[0].file
     shutil.copy(path, path.with_name("shard-00007-of-00009.tfrecord"))
-    request = VerifyRequest(cache=place / "cache", against=place / "corpus", deep=None, repair=True, workers=1)
+    request = VerifyRequest(cache=place / "cache", against=place / "corpus", deep=None, repair=True, workers=0)
     assert find_problems(request, NullProgress()) == []
     assert not path.with_name("shard-00007-of-00009.tfrecord").exists()
 
 
-def test_a_reader_in_a_loop_sees_only_whole_caches(place, tiny_config, blanks, real_workers):
+def test_a_reader_in_a_loop_sees_only_whole_caches(place, tiny_config, blanks):
     watching = reader(place)
     for number in range(6):
         build(place, tiny_config if number % 2 else blanks)
@@ -138,7 +138,7 @@ def test_a_reader_in_a_loop_sees_only_whole_caches(place, tiny_config, blanks, r
     assert reads > seen == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_reader_in_a_loop_while_builders_are_killed(place, tiny_config, blanks):
     generator, cache, there = random.Random(0), place / "cache", files(place / "cache")
     watching, kills = reader(place), 0

@@ -26,7 +26,7 @@ from xtts.shared.storage.urls import location
 
 
 def build(corpus, cache, config, progress=None, **options):
-    return build_cache(corpus, cache, config, workers=1, progress=progress or NullProgress(), **options)
+    return build_cache(corpus, cache, config, workers=0, progress=progress or NullProgress(), **options)
 
 
 def files_of(cache):
@@ -100,7 +100,7 @@ KILLED = """
     if __name__ == "__main__":
         ObjectStore.upload = upload_two
         config = load_config("tiny", flags={"shapes.buckets": 2, "split.validation_fraction": 0.1})
-        build_cache(sys.argv[1], location(sys.argv[2]), config, workers=1, progress=NullProgress())
+        build_cache(sys.argv[1], location(sys.argv[2]), config, workers=0, progress=NullProgress())
 """
 
 
@@ -207,4 +207,4 @@ def test_what_cannot_be_done_is_said(url, machine, tiny_corpus, tiny_config):
     with pytest.raises(LockstepError, match=rf"^{url}/cache.json: no objects, expected a cache; run xtts-pre"):
         verify_cache(url, threads=1)
     with pytest.raises(LockstepError, match="no such bucket"):
-        library_build(tiny_corpus, "s3://there-is-no-such-bucket/cache", workers=1)
+        library_build(tiny_corpus, "s3://there-is-no-such-bucket/cache", workers=0)

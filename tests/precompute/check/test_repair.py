@@ -39,10 +39,10 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
-def check(place: Path, *, deep: int | None = None, repair: bool = False) -> tuple[int, list[str]]:
+def check(place: Path, *, deep: int | None = None, repair: bool = False, workers: int = 0) -> tuple[int, list[str]]:
     lines: list[str] = []
     request = VerifyRequest(
-        cache=place / "cache", against=place / "corpus", deep=deep, repair=repair, workers=1
+        cache=place / "cache", against=place / "corpus", deep=deep, repair=repair, workers=workers
     )  # fmt: skip
     code = run_verify(request, as_json=False, progress=NullProgress(), echo=lines.append)
     return code, lines
@@ -145,12 +145,12 @@ def test_repair_makes_small_files_again(place, name, breakage):
     assert tree(place / "cache") == whole
 
 
-def test_a_lost_index_is_summed_by_workers(place, monkeypatch, real_workers):
+def test_a_lost_index_is_summed_by_workers(place, monkeypatch):
     """Each has one thread, as when the cache was built; a sum by several threads has other last digits."""
     whole = tree(place / "cache")
     index_path(place / "cache").unlink()
     monkeypatch.setattr("xtts.precompute.check.repair.mel_sums", None)  # of this process, not of its workers
-    assert check(place, repair=True)[0] == 0
+    assert check(place, repair=True, workers=1)[0] == 0
     assert tree(place / "cache") == whole
 
 
@@ -217,7 +217,7 @@ def test_repair_as_a_command(place):
     assert done.stdout == f"{cache}: sound\n"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_200_flipped_bits_and_50_truncations_are_all_found(place):
     generator, cache = random.Random(1), place / "cache"
     files = sorted(p for p in cache.rglob("*") if p.is_file() and p.name not in LOCK_FILES)

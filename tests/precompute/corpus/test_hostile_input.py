@@ -80,7 +80,7 @@ def test_a_spec_that_is_no_spec(cache, data, tiny_corpus, tiny_config):
     (cache / "cache.json").write_bytes(data)
     with pytest.raises(LockstepError, match=r"cache\.json: (cannot be read|format version|edited)"):
         load_spec(cache)
-    build_cache(tiny_corpus, cache, tiny_config, workers=1, progress=NullProgress())
+    build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=NullProgress())
     assert verify_cache(cache, threads=1) == []
 
 
@@ -126,7 +126,7 @@ def test_a_row_that_lacks_what_its_status_says_is_refused(cache, tiny_corpus, ti
     with pytest.raises(LockstepError, match=r"cannot be read \(a row that is '\w+' lacks what such a row has\)"):
         read_index(index_path(cache))
     assert verify_cache(cache, threads=1)[-1].found.startswith("cannot be read")
-    build_cache(tiny_corpus, cache, tiny_config, workers=1, progress=NullProgress())
+    build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=NullProgress())
     assert verify_cache(cache, threads=1) == []
 
 
@@ -135,7 +135,7 @@ def test_rows_that_point_nowhere_do_not_crash_a_build(cache, tiny_corpus, tiny_c
     index_path(cache).write_bytes(data)
     forge(cache, lambda f: f.update(index_sha256=hashlib.sha256(data).hexdigest()))
     assert "names a shard that the cache does not have" in "\n".join(map(str, verify_cache(cache, threads=1)))
-    build_cache(tiny_corpus, cache, tiny_config, workers=1, progress=NullProgress())
+    build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=NullProgress())
     assert verify_cache(cache, threads=1) == []
 
 
@@ -185,7 +185,7 @@ def fuzz(folder: Path, metadata: bytes, audio: bytes, name: str) -> str:
     config = load_config("tiny", flags={"shapes.max_reject_fraction": 1.0})
     message = ""
     try:
-        build_cache(folder / "corpus", folder / "cache", config, workers=1, progress=NullProgress())
+        build_cache(folder / "corpus", folder / "cache", config, workers=0, progress=NullProgress())
     except LockstepError as error:
         message = str(error)
     event(re.sub(r".*: |[0-9]+|\(.*?\)|'.*'", "", message)[:40] or "built")
@@ -245,7 +245,7 @@ def test_a_few_malformed_corpora(tmp_path, inline, metadata, audio, name):
     assert shortcomings(tmp_path / "fuzz" / "cache", message, metadata) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
 @_INPUTS
 def test_300_malformed_corpora_and_audio_files(tmp_path, inline, metadata, audio, name):

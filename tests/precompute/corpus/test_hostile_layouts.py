@@ -34,7 +34,7 @@ def noise(path: Path, seconds: float = 1.0) -> None:
 def rejected(data: Path, cache: Path, **options: str) -> dict[str, str]:
     """Id to reason of the clips that a build rejects."""
     config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.95})
-    build_cache(data, cache, config, workers=1, progress=NullProgress(), **options)
+    build_cache(data, cache, config, workers=0, progress=NullProgress(), **options)
     return {row.clip.id: row.rejection.reason for row in read_index(index_path(cache))
             if isinstance(row, Rejected)}  # fmt: skip
 

@@ -52,7 +52,7 @@ def varint(value: int) -> bytes:
 def test_what_cannot_be_used_of_a_file_is_a_row_of_the_ledger(tmp_path):
     data = put(tmp_path / "x.parquet", [wav(), None, b"", b"no audio", wav(1.0, 48_000), wav()], row_group_size=4)
     config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.95})
-    build_cache(data, tmp_path / "cache", config, workers=1, progress=NullProgress())
+    build_cache(data, tmp_path / "cache", config, workers=0, progress=NullProgress())
     rows = {row.clip.id: row for row in read_index(index_path(tmp_path / "cache"))}
     assert {name: (row.rejection.reason, row.rejection.detail) for name, row in rows.items()
             if isinstance(row, Rejected)} == {
@@ -78,7 +78,7 @@ def test_a_page_that_is_too_large_is_refused_by_name(tmp_path, monkeypatch, in_p
     data = put(tmp_path / "x.parquet", [wav(), wav(), wav(2.0)], row_group_size=2)
     monkeypatch.setattr(parquet_rows, "LARGEST_PAGE_BYTES", 2**16)
     with pytest.raises(LockstepError) as caught:
-        build_cache(data, tmp_path / "cache", load_config("tiny"), workers=1, progress=NullProgress(), pool=in_process)
+        build_cache(data, tmp_path / "cache", load_config("tiny"), workers=0, progress=NullProgress(), pool=in_process)
     assert str(caught.value) == (
         f"{data} row group 1: pages of 0 MiB in column audio.bytes, expected at most 0 MiB; "
         "write it again with smaller row groups, as pyarrow does with row_group_size=100"

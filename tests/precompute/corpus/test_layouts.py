@@ -64,7 +64,7 @@ def test_layouts_of_the_same_samples_give_the_same_shards(written, tmp_path):
     config = load_config("tiny", flags={"shapes.buckets": 2, "split.validation_fraction": 0.1})
     shards = {}
     for name in sorted({*WRITTEN} - WITHOUT_SPEAKERS - {"common-voice"}):  # whose mp3 has other samples
-        build_cache(written(name), tmp_path / f"cache-{name}", config, workers=1, progress=NullProgress())
+        build_cache(written(name), tmp_path / f"cache-{name}", config, workers=0, progress=NullProgress())
         assert verify_cache(tmp_path / f"cache-{name}", threads=1) == []
         shards[name] = shard_bytes(tmp_path / f"cache-{name}")
     assert shards["ljspeech"]
@@ -101,7 +101,7 @@ def test_three_columns_that_fit_two_layouts_show_both_readings(ambiguous, clips)
 def test_a_cache_of_an_ambiguous_corpus_is_built_checked_and_repaired_with_the_same_flag(ambiguous, tmp_path):
     root, cache = ambiguous, tmp_path / "cache"
     entries = parse_data(root, layout="piper")
-    build_cache(entries, cache, load_config("tiny"), workers=1, progress=NullProgress())
+    build_cache(entries, cache, load_config("tiny"), workers=0, progress=NullProgress())
     request = {"cache": cache, "against": root, "deep": None, "workers": 1}
     assert find_problems(VerifyRequest(**request, repair=False, layout="piper"), NullProgress()) == []
     as_columns = VerifyRequest(**request, repair=False, columns="id=0,speaker=1,text=2")
@@ -158,7 +158,7 @@ def test_two_columns_with_and_without_suffix(tmp_path, tones):
 def build_rejected(data: Path, cache: Path, **options: str) -> dict[str, str]:
     """Id to reason of the clips that a build of this corpus rejects."""
     config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.95})
-    build_cache(data, cache, config, workers=1, progress=NullProgress(), **options)
+    build_cache(data, cache, config, workers=0, progress=NullProgress(), **options)
     return {row.clip.id: row.rejection.reason for row in read_index(index_path(cache))
             if isinstance(row, Rejected)}  # fmt: skip
 

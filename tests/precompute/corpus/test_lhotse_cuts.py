@@ -60,7 +60,7 @@ def test_whole_recordings_are_clips(tmp_path, name):
     )
     assert read_corpus(path) == read_corpus(path.parent)
     cache = tmp_path / "cache"
-    build_cache(path.parent, cache, load_config("tiny"), workers=1, progress=NullProgress())
+    build_cache(path.parent, cache, load_config("tiny"), workers=0, progress=NullProgress())
     assert verify_cache(cache, threads=1) == []
     assert load_spec(cache).speakers == ["ann"]
     rows = read_index(index_path(cache))

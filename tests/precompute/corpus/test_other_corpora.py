@@ -26,7 +26,7 @@ def noise(seconds: float = 1.0, rate: int = 22_050) -> np.ndarray:
 
 
 def build(data: Path, cache: Path, **flags: object) -> dict[str, IndexRow]:
-    build_cache(data, cache, load_config("tiny", flags=flags), workers=1, progress=NullProgress())
+    build_cache(data, cache, load_config("tiny", flags=flags), workers=0, progress=NullProgress())
     assert verify_cache(cache, threads=1) == []
     return {row.clip.id: row for row in read_index(index_path(cache))}
 
@@ -147,7 +147,7 @@ def test_numbers_become_words_only_without_a_normalised_column(tmp_path):
     metadata = tmp_path / "corpus" / "metadata.csv"
     metadata.write_text("a|Dr. No has 12 boats\nb|no 5|no 5 b\nc|none\n")
     config, cache = load_config("tiny"), tmp_path / "cache"
-    report = build_cache(tmp_path / "corpus", cache, config, workers=1, progress=NullProgress())
+    report = build_cache(tmp_path / "corpus", cache, config, workers=0, progress=NullProgress())
     rows = {row.clip.id: row for row in read_index(index_path(cache))}
     assert [rows[name].clip.text for name in "abc"] == ["Doctor No has twelve boats", "no 5 b", "none"]
     assert [notes_of(rows[name]) for name in "abc"] == ["no normalised column", "", "no normalised column"]

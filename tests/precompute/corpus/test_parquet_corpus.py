@@ -224,7 +224,7 @@ def test_a_dry_run_names_the_splits_and_writes_nothing(written, tmp_path):
         def say(self, text: str) -> None:
             lines.append(text)
 
-    request = make_request(root, tmp_path / "cache", load_config("tiny"), workers=1)
+    request = make_request(root, tmp_path / "cache", load_config("tiny"), workers=0)
     explain_build(request, Listener())
     assert "split 'test' is not read (1 file)" in lines[0]
     assert not (tmp_path / "cache").exists()
@@ -233,7 +233,7 @@ def test_a_dry_run_names_the_splits_and_writes_nothing(written, tmp_path):
 def test_silence_is_trimmed_in_embedded_audio(written, tmp_path):
     config = load_config("tiny", flags={"audio.trim_silence_db": 30.0})
     for name in ("ljspeech", "parquet"):
-        build_cache(written(name), tmp_path / f"cache-{name}", config, workers=1, progress=NullProgress())
+        build_cache(written(name), tmp_path / f"cache-{name}", config, workers=0, progress=NullProgress())
     found = [sorted(path.read_bytes() for path in (tmp_path / f"cache-{name}").rglob("*.tfrecord"))
              for name in ("ljspeech", "parquet")]  # fmt: skip
     assert found[0] == found[1] != []

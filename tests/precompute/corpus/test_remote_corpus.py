@@ -27,7 +27,7 @@ def url(object_server, tiny_corpus, tmp_path, monkeypatch):
 
 
 def build(data, cache, config, **options):
-    return build_cache(data, cache, config, workers=1, progress=NullProgress(), **options)
+    return build_cache(data, cache, config, workers=0, progress=NullProgress(), **options)
 
 
 def test_the_shards_are_those_of_the_corpus_in_a_folder(url, tmp_path, tiny_cache, tiny_config):

@@ -34,7 +34,7 @@ def config(*settings: str) -> Any:
 
 
 def build(data: Path, cache: Path) -> BuildReport:
-    return build_cache(data, cache, config(), workers=1, progress=NullProgress())
+    return build_cache(data, cache, config(), workers=0, progress=NullProgress())
 
 
 def write_nemo(root: Path, recordings: dict[str, np.ndarray], suffix: str = "wav") -> Path:
@@ -191,7 +191,7 @@ def test_a_segment_beyond_its_recording_is_a_row_of_the_ledger(tmp_path, recordi
     data = write_nemo(tmp_path / "nemo", recordings)
     soundfile.write(data / "two.wav", recordings["two"][: round(8.5 * RATE)], RATE)
     report = build_cache(
-        data, tmp_path / "cache", config("shapes.max_reject_fraction=0.5"), workers=1, progress=NullProgress()
+        data, tmp_path / "cache", config("shapes.max_reject_fraction=0.5"), workers=0, progress=NullProgress()
     )
     assert report.rejected == {"unreadable audio": 1}
     (row,) = (row for row in read_index(index_path(tmp_path / "cache")) if isinstance(row, Rejected))
@@ -201,7 +201,7 @@ def test_a_segment_beyond_its_recording_is_a_row_of_the_ledger(tmp_path, recordi
 def test_a_cache_of_segments_is_checked_against_its_corpus(tmp_path, recordings):
     data, cache = write_nemo(tmp_path / "nemo", recordings), tmp_path / "cache"
     build(data, cache)
-    request = cache_request(cache, load_spec(cache), data, workers=1)
+    request = cache_request(cache, load_spec(cache), data, workers=0)
     assert check_corpus(cache, request) == []
     assert check_features(cache, request, clips=None) == []
     samples = recordings["two"].copy()

@@ -56,7 +56,7 @@ def said(text: str, **more: Any) -> bytes:
 
 def build(data: Path, cache: Path, *assignments: str) -> BuildReport:
     config = load_config("tiny", assignments=["shapes.buckets=1", *assignments])
-    return build_cache(data, cache, config, workers=1, progress=NullProgress())
+    return build_cache(data, cache, config, workers=0, progress=NullProgress())
 
 
 def shards(cache: Path) -> dict[str, bytes]:
@@ -156,7 +156,7 @@ def test_checks_and_repair(tmp_path):
     data, cache = tmp_path / "data", tmp_path / "cache"
     _, second = many(data)
     build(data, cache)
-    request = cache_request(cache, load_spec(cache), data, workers=1)
+    request = cache_request(cache, load_spec(cache), data, workers=0)
     assert check_corpus(cache, request) == []
     assert check_features(cache, request, clips=None) == []
     whole = shards(cache)
@@ -164,10 +164,10 @@ def test_checks_and_repair(tmp_path):
     broken.write_bytes(broken.read_bytes()[:-1])
     findings = verify_cache(cache, threads=1)
     assert findings
-    repair_cache(cache, data, findings, workers=1, progress=NullProgress())
+    repair_cache(cache, data, findings, workers=0, progress=NullProgress())
     assert shards(cache) == whole
     write_tar(data / "00001.tar", ("clip06.wav", sound(99)), *second[1:])
-    request = cache_request(cache, load_spec(cache), data, workers=1)
+    request = cache_request(cache, load_spec(cache), data, workers=0)
     assert [finding.found for finding in check_corpus(cache, request)] == ["audio changed"]
 
 

@@ -26,7 +26,6 @@ from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 
 BUILD = [sys.executable, "-c", "from xtts.precompute.cli import main; main()", "build"]
-pytestmark = pytest.mark.usefixtures("real_workers")
 OTHER_KERNELS = {**worker_environment(), "OPENBLAS_CORETYPE": "Prescott"}
 """As on a processor of 2004, which any x86 one can be."""
 blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]

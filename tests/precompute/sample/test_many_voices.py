@@ -117,10 +117,10 @@ def test_other_texts_are_spoken_in_turn_too(tmp_path):
     (tmp_path / "given.csv").write_text("a|One.\nb|Two.\nc|Three.\n", encoding="utf-8")
     voices = sample_voices(2)
     make_sample_corpus(
-        tmp_path / "out", clips=1, seed=0, max_seconds=None, metadata=tmp_path / "given.csv", voices=voices, workers=1
+        tmp_path / "out", clips=1, seed=0, max_seconds=None, metadata=tmp_path / "given.csv", voices=voices, workers=0
     )
     assert [clip.speaker for clip in read_corpus(tmp_path / "out").clips] == ["voice-001", "voice-002", "voice-001"]
     with pytest.raises(LockstepError, match="voices: 'Ann' as well"):
         make_sample_corpus(
-            tmp_path / "new", clips=1, seed=0, max_seconds=None, voices=voices, speaker="Ann", workers=1
+            tmp_path / "new", clips=1, seed=0, max_seconds=None, voices=voices, speaker="Ann", workers=0
         )  # fmt: skip

@@ -26,7 +26,7 @@ pytest.importorskip("espeakng_loader")
 SEED, CLIPS = 3, 40
 
 
-def make(out, clips=CLIPS, seed=SEED, max_seconds=None, workers=1, **options):
+def make(out, clips=CLIPS, seed=SEED, max_seconds=None, workers=0, **options):
     return make_sample_corpus(out, clips=clips, seed=seed, max_seconds=max_seconds, workers=workers, **options)
 
 

@@ -65,7 +65,7 @@ def hostile_cache(tmp_path_factory, tone_corpus):
     soundfile.write(corpus / "wavs" / "tone-0006.wav", samples, 16_000)
     (corpus / "metadata.csv").write_text("\n".join(lines) + "\n")
     config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.5, "shapes.buckets": 2})
-    build_cache(corpus, folder / "features", config, workers=1, progress=NullProgress())
+    build_cache(corpus, folder / "features", config, workers=0, progress=NullProgress())
     return folder / "features"
 
 
@@ -136,7 +136,7 @@ def test_the_same_seed_gives_the_same_bytes(tiny_cache, tmp_path, monkeypatch):
 def test_records_of_their_own_length_need_no_padding(tone_corpus, tmp_path):
     corpus = tone_corpus(tmp_path / "corpus", 3, seconds=(0.3, 0.6))
     config = load_config("tiny", flags={"shapes.pad_to_fixed_length": False})
-    build_cache(corpus, tmp_path / "features", config, workers=1, progress=NullProgress())
+    build_cache(corpus, tmp_path / "features", config, workers=0, progress=NullProgress())
     page = report_page(CachedClips(tmp_path / "features"), seed=0, progress=NullProgress())
     assert "Stored at their own length" in page
     assert page.count("<audio") == 3
@@ -145,7 +145,7 @@ def test_records_of_their_own_length_need_no_padding(tone_corpus, tmp_path):
 def test_a_long_clip_is_shown_in_part(tone_corpus, tmp_path):
     corpus = tone_corpus(tmp_path / "corpus", 1, seconds=(16.0, 16.5))
     config = load_config("tiny", flags={"split.validation_fraction": 0.0})
-    build_cache(corpus, tmp_path / "features", config, workers=1, progress=NullProgress())
+    build_cache(corpus, tmp_path / "features", config, workers=0, progress=NullProgress())
     page = report_page(CachedClips(tmp_path / "features"), seed=0, progress=NullProgress())
     assert "(the first 15 s here)" in page
     (sound,) = [link for link in Page(page).links if "audio" in link[:12]]

@@ -113,7 +113,7 @@ def test_a_rejected_clip_prints_its_reason(tone_corpus, tmp_path):
     corpus = tone_corpus(tmp_path / "corpus", 6)
     (corpus / "wavs" / "tone-0002.wav").unlink()
     config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.5})
-    build_cache(corpus, tmp_path / "features", config, workers=1, progress=NullProgress())
+    build_cache(corpus, tmp_path / "features", config, workers=0, progress=NullProgress())
     told = inspect_clip(tmp_path / "features", "tone-0002", tmp_path / "out")
     assert told.startswith("tone-0002: rejected, missing audio (")
     assert not (tmp_path / "out").exists()

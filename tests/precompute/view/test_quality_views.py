@@ -53,7 +53,7 @@ def cache(tmp_path_factory):
         text = "a" * round(10 * len(time) / RATE)
         lines.append(f"<i>{number}|{text}|{text}|<u>x")
     (folder / "corpus" / "metadata.csv").write_text("\n".join(lines) + "\n")
-    build_cache(folder / "corpus", folder / "features", load_config("tiny"), workers=1, progress=NullProgress())
+    build_cache(folder / "corpus", folder / "features", load_config("tiny"), workers=0, progress=NullProgress())
     return folder / "features"
 
 

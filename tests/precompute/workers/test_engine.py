@@ -102,7 +102,7 @@ def test_a_machine_that_does_not_see_the_folder_of_the_build(tmp_path):
 
 def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_path):
     """Its clips must not look like clips that cannot be read."""
-    request = make_request(tiny_corpus, tmp_path / "cache", tiny_config, workers=1)
+    request = make_request(tiny_corpus, tmp_path / "cache", tiny_config, workers=0)
     clip = next(iter(request.clips))
     (tmp_path / "corpus").mkdir()
     seen_elsewhere = Found(clip, AudioFile(1000, 1))
@@ -123,7 +123,7 @@ def test_a_machine_that_does_not_see_one_recording(tiny_corpus, tiny_config, tmp
     with pytest.raises(
         LockstepError, match=rf"tone-0003\.wav: not seen from {re.escape(host)}; mount the corpus there"
     ):
-        build_cache(tiny_corpus, tmp_path / "cache", tiny_config, workers=1, progress=NullProgress(), pool=in_process)
+        build_cache(tiny_corpus, tmp_path / "cache", tiny_config, workers=0, progress=NullProgress(), pool=in_process)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_shard_that_did_not_arrive_whole(tiny_corpus, tiny_config, tmp_path, i
     in_process.spans_machines, in_process.run = elsewhere, run
     cache = tmp_path / "cache"
     with pytest.raises(LockstepError, match=r"\.tfrecord: not what a worker wrote, or not all of it; check the disk"):
-        build_cache(tiny_corpus, cache, tiny_config, workers=1, progress=NullProgress(), pool=in_process)
+        build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=NullProgress(), pool=in_process)
     assert not (cache / "cache.json").exists()
 
 
@@ -157,7 +157,7 @@ def test_a_worker_on_another_machine_syncs_what_it_wrote(tiny_corpus, tiny_confi
             yield result
 
     in_process.spans_machines, in_process.run = True, run
-    build_cache(tiny_corpus, tmp_path / "cache", tiny_config, workers=1, progress=NullProgress(), pool=in_process)
+    build_cache(tiny_corpus, tmp_path / "cache", tiny_config, workers=0, progress=NullProgress(), pool=in_process)
     assert not unsynced
     assert any(name.endswith("shard-00000-of-00001.arrow") for name in synced)
 

@@ -64,7 +64,7 @@ def corpus(tone_corpus, tmp_path_factory) -> Path:
 def whole(corpus, config, tmp_path_factory) -> Path:
     """The cache that one process of this machine builds."""
     cache = tmp_path_factory.mktemp("local") / "cache"
-    build_cache(corpus, cache, config, workers=1, progress=NullProgress())
+    build_cache(corpus, cache, config, workers=0, progress=NullProgress())
     return cache
 
 
@@ -132,7 +132,7 @@ def has_part_open(pid: int) -> bool:
 def test_a_node_is_killed_during_a_build(cluster, corpus, config, whole, tmp_path):
     progress = NodeLost(cluster, tmp_path / "cache")
     wait_for(lambda: ray.cluster_resources()["CPU"] == 2)
-    report = build_cache(corpus, tmp_path / "cache", config, workers=1, ray_address=cluster.address, progress=progress)
+    report = build_cache(corpus, tmp_path / "cache", config, workers=0, ray_address=cluster.address, progress=progress)
     assert tree(tmp_path / "cache") == tree(whole)
     assert progress.doomed is None
     assert progress.lost, "the node was not writing when it died"

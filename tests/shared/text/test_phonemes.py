@@ -78,7 +78,7 @@ def test_a_cache_of_phonemes(tiny_corpus, tmp_path):
     config = load_config(
         "tiny", flags={"text.tokenizer": "phonemes", "text.add_blank": True, "shapes.max_reject_fraction": 0.9}
     )
-    build_cache(tiny_corpus, tmp_path / "cache", config, workers=1, progress=NullProgress())
+    build_cache(tiny_corpus, tmp_path / "cache", config, workers=0, progress=NullProgress())
     assert verify_cache(tmp_path / "cache", threads=1) == []
     assert load_spec(tmp_path / "cache").vocabulary == len(PHONEMES)
     row = next(row for row in read_index(index_path(tmp_path / "cache")) if isinstance(row, Kept))

@@ -25,7 +25,7 @@ SETTINGS = {"shapes.buckets": 2, "split.validation_fraction": 0.2, "shards.mel_d
 
 def build(corpus, cache, index_only, **settings):
     config = load_config("tiny", flags={**SETTINGS, **settings})
-    build_cache(corpus, cache, config, workers=1, progress=NullProgress(), index_only=index_only)
+    build_cache(corpus, cache, config, workers=0, progress=NullProgress(), index_only=index_only)
     return cache
 
 

@@ -35,7 +35,7 @@ def healthy(micro, tone_corpus, call, tmp_path_factory):
     cache, overlay = folder / "features", folder / "advice.yaml"
     corpus = tone_corpus(folder / "corpus", 24, seconds=(1.5, 1.55))
     shapes = {"shapes.buckets": 1, "split.validation_fraction": 0.1}
-    build_cache(corpus, cache, load_config("tiny", flags=shapes), workers=1, progress=NullProgress())
+    build_cache(corpus, cache, load_config("tiny", flags=shapes), workers=0, progress=NullProgress())
     # As many steps a call, and between pauses, as by default: those of so small a model are soon over. A wider decoder,
     # whose steps are longer than a batch takes to load.
     more = ["training.steps_per_call=50", "training.validate_every=500", "training.checkpoint_every=500"]

@@ -38,7 +38,7 @@ def caches(tmp_path_factory, tiny_corpus, one_shape_cache):
     """(unpadded clips, the same clips padded to one shape)."""
     own = tmp_path_factory.mktemp("dynamic") / "own"
     flags = {"shapes.pad_to_fixed_length": False, "shapes.buckets": 1, "split.validation_fraction": 0.1}
-    build_cache(tiny_corpus, own, load_config("tiny", flags=flags), workers=1, progress=NullProgress())
+    build_cache(tiny_corpus, own, load_config("tiny", flags=flags), workers=0, progress=NullProgress())
     return own, one_shape_cache
 
 

@@ -25,7 +25,7 @@ def cache(tiny_cache: Path, tmp_path: Path) -> Path:
 def build_other(corpus: Path, cache: Path, config: Config) -> None:
     """Other settings, for which every shard, the index and the tokenizer are other files."""
     blanks = config.model_copy(update={"text": config.text.model_copy(update={"add_blank": True})})
-    build_cache(corpus, cache, blanks, workers=1, progress=NullProgress())
+    build_cache(corpus, cache, blanks, workers=0, progress=NullProgress())
 
 
 def test_the_files_of_a_run_stay_until_it_ends(cache, tiny_corpus, tiny_config, tmp_path):

@@ -15,7 +15,7 @@ from xtts.trainer.run.checkpoint import list_checkpoints
 
 WORKERS = int(os.environ.get("LOCKSTEP_WORKERS", "2"))
 ENDLESS = "training.steps=100000"
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ WORKERS, RESUMED = 2, 4
 TRAINED, HELD_OUT = "tone-0001", "tone-0023"
 """The clips that cannot be read; the first is drawn after step `RESUMED` for the first time."""
 SETTINGS = {"shapes.buckets": 2, "split.validation_fraction": 0.1, "shards.mel_dtype": "float32"}
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def plan_of(tmp_path_factory, tiny_corpus, make_plan):
     root = tmp_path_factory.mktemp("broken")
     corpus, cache = shutil.copytree(tiny_corpus, root / "corpus"), root / "features"
     config = load_config("tiny", flags=SETTINGS)
-    build_cache(corpus, cache, config, workers=1, progress=NullProgress(), index_only=True)
+    build_cache(corpus, cache, config, workers=0, progress=NullProgress(), index_only=True)
     for name in (TRAINED, HELD_OUT):
         wav = corpus / "wavs" / f"{name}.wav"
         wav.write_bytes(b"\x07" * wav.stat().st_size)

@@ -13,7 +13,7 @@ from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.config_files import load_config
 from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 STEPS = 120
 SETTINGS = (
     "shapes.buckets=1", "split.validation_fraction=0", "model.text_expansion=1", "model.duration_layers=1",
@@ -29,7 +29,7 @@ def one_shape(tmp_path_factory, tiny_corpus):
     """A cache of one shape without held-out clips: two compiled functions less at every start."""
     cache = tmp_path_factory.mktemp("one") / "features"
     settings = {"shapes.buckets": 1, "split.validation_fraction": 0.0}
-    build_cache(tiny_corpus, cache, load_config("tiny", flags=settings), workers=1, progress=NullProgress())
+    build_cache(tiny_corpus, cache, load_config("tiny", flags=settings), workers=0, progress=NullProgress())
     return cache
 
 

@@ -25,7 +25,7 @@ ASSIGNED = ("shapes.buckets=1", "shards.mel_dtype=float32", "training.validate_e
 
 def build(corpus, cache, *, held_out=0.1, **options):
     config = load_config("tiny", flags=SHAPE | {"split.validation_fraction": held_out})
-    build_cache(corpus, cache, config, workers=1, progress=NullProgress(), **options)
+    build_cache(corpus, cache, config, workers=0, progress=NullProgress(), **options)
     return cache
 
 
@@ -68,7 +68,7 @@ def test_a_hundred_steps_have_the_losses_of_the_cache(make_plan, tiny_corpus, tm
     assert_close(make_plan, tmp_path, tiny_corpus, 100)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_hundred_steps_on_real_clips_have_the_losses_of_the_cache(make_plan, real_clips, tmp_path):
     assert_close(make_plan, tmp_path, real_clips, 100)
 
@@ -142,7 +142,7 @@ def test_too_many_broken_wavs_end_the_run_with_their_list(trainer, corpus, tmp_p
     assert list_checkpoints(tmp_path / "run" / "checkpoints")  # it can be resumed
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_kill_9_then_resume_gives_the_same_losses(fork_train, indexed, read_steps, tmp_path):
     settings = (*ASSIGNED, "training.steps=60", "training.steps_per_call=1", "training.checkpoint_every=2")
     whole, killed = tmp_path / "whole", tmp_path / "killed"

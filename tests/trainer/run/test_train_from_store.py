@@ -26,7 +26,7 @@ def url(object_server, tiny_corpus):
     """A cache of one shape, built in a bucket."""
     place = location(f"{object_server.bucket()}/features")
     config = load_config("tiny", assignments=[ONE_SHAPE, "split.validation_fraction=0.1"])
-    build_cache(tiny_corpus, place, config, workers=1, progress=NullProgress())
+    build_cache(tiny_corpus, place, config, workers=0, progress=NullProgress())
     return place
 
 

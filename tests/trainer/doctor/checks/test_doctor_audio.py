@@ -25,7 +25,7 @@ def corpus(tmp_path_factory, tiny_corpus):
 def subject(tmp_path_factory, corpus, tiny_config):
     """Its cache without mels, as the doctor loads it."""
     cache = tmp_path_factory.mktemp("indexed") / "features"
-    build_cache(corpus, cache, tiny_config, workers=1, progress=NullProgress(), index_only=True)
+    build_cache(corpus, cache, tiny_config, workers=0, progress=NullProgress(), index_only=True)
     settings = ["shapes.buckets=2", "split.validation_fraction=0.1", "training.batch_size=3"]
     return load_subject((), settings, {}, cache)
 

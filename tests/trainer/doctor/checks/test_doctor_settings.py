@@ -181,7 +181,7 @@ def test_little_memory_for_shuffling_mixes_shards_as_well(ljspeech_spec):
 def test_unpadded_clips_are_unusable(tiny_corpus, tmp_path, micro):
     flags = {"shapes.pad_to_fixed_length": False, "shapes.buckets": 1}
     build_cache(
-        tiny_corpus, tmp_path / "features", load_config("tiny", flags=flags), workers=1, progress=NullProgress()
+        tiny_corpus, tmp_path / "features", load_config("tiny", flags=flags), workers=0, progress=NullProgress()
     )
     with pytest.raises(LockstepError, match=r"expected shapes\.pad_to_fixed_length: true; run xtts-"):
         load_subject(["tiny"], micro, {}, tmp_path / "features")
