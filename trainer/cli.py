@@ -1,6 +1,6 @@
 """`xtts-train`: checks everything before it imports TensorFlow."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from xtts.shared.config_flags import config_options
 from xtts.shared.errors import reported
 
 if TYPE_CHECKING:
+    from xtts.trainer.engine.engine import TracedSteps
     from xtts.trainer.run.run_plan import RunPlan
 
 
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
 )
 @click.option("--steps", type=click.IntRange(min=1), help="training.steps")
 @click.option("--epochs", type=click.IntRange(min=1), help="training.epochs, which decides the steps")
+@click.pass_obj
 def main(
-    config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: str | None,
-    out: Path | None, resume: str | None, init_from: Path | None, steps: int | None, epochs: int | None,
+    steps_of: "Callable[[RunPlan], TracedSteps | None] | None", config: tuple[str, ...], assignments: tuple[str, ...],
+    flags: Mapping[str, object], cache: str | None, out: Path | None, resume: str | None, init_from: Path | None,
+    steps: int | None, epochs: int | None,
 ) -> None:  # fmt: skip
     """Train on a cache of xtts-precompute with locked, compiled steps."""
     with reported():
@@ -47,11 +50,14 @@ def main(
             flags = {**flags, "training.epochs": epochs}
         at = location(cache) if cache else None
         plan = make_plan(config, assignments, flags, cache=at, out=out, resume=resume, init_from=init_from)
-        run(plan)
+        run(plan, steps_of(plan) if steps_of else None)
 
 
-def run(plan: "RunPlan") -> None:
-    """Import TensorFlow and train; a complete run is left unchanged."""
+def run(plan: "RunPlan", traced: "TracedSteps | None" = None) -> None:
+    """Import TensorFlow and train; a complete run is left unchanged.
+
+    traced: as for `build_engine`.
+    """
     import os
 
     from rich.console import Console
@@ -71,7 +77,7 @@ def run(plan: "RunPlan") -> None:
     with tensorflow_import():
         from xtts.trainer.run.trainer import train
 
-    if not train(plan, console) or (plan.cluster and not plan.cluster.chief):
+    if not train(plan, console, traced) or (plan.cluster and not plan.cluster.chief):
         return
     console.print(
         f"checkpoints: {plan.folder.checkpoints}\n"

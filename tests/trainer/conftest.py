@@ -1,11 +1,9 @@
-"""A model small enough to compile in seconds, and plans of runs on the shared cache."""
+"""A model small enough to compile in seconds, plans of its runs, and one finished run."""
 
 import fcntl
 import json
 import shutil
-import subprocess
-import sys
-from pathlib import Path
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -19,10 +17,14 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.config_files import load_config
 from xtts.shared.system.folder_lock import ReadLock
+from xtts.trainer import cli
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.run_plan import RunPlan
+from xtts.trainer.system.tensorflow_import import tensorflow_import
 
-XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
+with tensorflow_import():  # as the commands do
+    import tensorflow  # noqa: F401
+
 MICRO = [
     "model.text_width=16", "model.text_blocks=1", "model.text_heads=2", "model.prenet_layers=1",
     "model.duration_width=16", "model.decoder_width=16", "model.decoder_blocks=1",
@@ -32,12 +34,25 @@ MICRO = [
     "training.checkpoint_every=4", "training.validate_every=6", "training.keep_checkpoints=9",
     "training.samples_every=null",
 ]  # fmt: skip
+SCHEDULE = {
+    "seed", "steps", "epochs", "patience", "learning_rate", "warmup_steps", "decay_fraction",
+    "final_learning_rate_share", "max_bad_steps", "steps_per_call", "log_every", "validate_every", "samples_every",
+    "sample_sentences", "samples_heard", "checkpoint_every", "keep_checkpoints",
+}  # fmt: skip
+"""Settings of training that are in no compiled step."""
 
 
 @pytest.fixture(scope="session")
 def micro():
-    """Assignments of the micro model and of settings that fit the shared cache."""
+    """Assignments of the micro model and of settings that fit the shared cache of two shapes."""
     return MICRO
+
+
+def assignments_for(cache, more):
+    """The micro model on a cache, with changes."""
+    shapes = load_spec(cache).features["shapes"]
+    fitting = [f"shapes.{name}={json.dumps(shapes[name])}" for name in ("buckets", "pad_to_fixed_length")]
+    return [*MICRO, *fitting, *more]
 
 
 @pytest.fixture(scope="session")
@@ -45,12 +60,10 @@ def make_plan(tiny_cache):
     """`make_plan(folder, "a.b=c", ..., cache=..., resume=...)`: what `xtts-train` would hand to `train`."""
 
     def make(folder, *assignments, cache=tiny_cache, resume=None, init_from=None):
-        config = load_config("tiny", assignments=[*MICRO, *assignments])
-        spec = load_spec(cache)
         return RunPlan(
-            config=config,
+            config=load_config("tiny", assignments=assignments_for(cache, assignments)),
             cache=cache,
-            spec=spec,
+            spec=load_spec(cache),
             folder=RunFolder(folder),
             resume=resume,
             init_from=init_from,
@@ -62,7 +75,7 @@ def make_plan(tiny_cache):
 
 @pytest.fixture(scope="session")
 def one_shape_cache(tmp_path_factory, tiny_corpus):
-    """The cache of `tiny_corpus` with one bucket, a tenth held out: do not change it."""
+    """The cache of `tiny_corpus` with one shape, a tenth held out: do not change it."""
     cache = tmp_path_factory.mktemp("one-shape") / "features"
     settings = {"shapes.buckets": 1, "split.validation_fraction": 0.1}
     build_cache(tiny_corpus, cache, load_config("tiny", flags=settings), workers=0, progress=NullProgress())
@@ -70,24 +83,34 @@ def one_shape_cache(tmp_path_factory, tiny_corpus):
 
 
 @pytest.fixture(scope="session")
-def compiled_here():
-    """Runs in this process take over the steps of those before them, every variable as it was at first."""
-    from shared_steps import shared_steps
+def compiled_steps():
+    """`compiled_steps(plan)`: steps for `train` and `build_engine`, which runs that differ in a schedule share."""
+    from xtts.trainer.data.training_bucket import training_buckets
+    from xtts.trainer.engine.engine import trace_steps
 
-    with shared_steps():
-        yield
+    made = {}
+
+    def steps_of(plan):
+        if not plan.spec.fixed_length:  # shapes are traced as they come
+            return None
+        training = plan.config.training.model_dump(exclude=SCHEDULE)
+        key = repr((plan.config.model.model_dump(), training, plan.spec.model_dump(), plan.config.data.mel_on))
+        if key not in made:
+            made[key] = trace_steps(training_buckets(plan.cache, plan.spec, plan.config), plan.config)
+        return made[key]
+
+    return steps_of
 
 
 @pytest.fixture(scope="session")
-def compiled_trainer(tmp_path_factory, make_plan, compiled_here):
+def compiled_trainer(tmp_path_factory, make_plan, compiled_steps):
     """(trainer of the micro model on the shared cache, its state before and after its steps were compiled)."""
     from xtts.trainer.engine.compiler import Compiler
     from xtts.trainer.run.trainer import Trainer
 
+    plan = make_plan(tmp_path_factory.mktemp("loop"), "training.steps=1000")
     with Compiler() as compiler:
-        built = Trainer(
-            make_plan(tmp_path_factory.mktemp("loop"), "training.steps=1000"), Console(quiet=True), compiler
-        )
+        built = Trainer(plan, Console(quiet=True), compiler, steps=compiled_steps(plan))
         before = built.state.arrays()
         built.compile()
     return built, before, built.state.arrays()
@@ -100,11 +123,11 @@ def trainer(compiled_trainer):
 
 
 @pytest.fixture(scope="session")
-def call(compiled_here):
+def call():
     """`call(main, *arguments)`: one of our commands in this process: (exit code, stdout, stderr)."""
 
-    def run(main, *arguments):
-        done = CliRunner().invoke(main, [*map(str, arguments)])
+    def run(main, *arguments, obj=None):
+        done = CliRunner().invoke(main, [*map(str, arguments)], obj=obj)
         if not (done.exception is None or isinstance(done.exception, SystemExit)):
             raise done.exception
         return done.exit_code, done.stdout, done.stderr
@@ -113,43 +136,28 @@ def call(compiled_here):
 
 
 def train_arguments(folder, assignments, cache, more):
-    settings = (part for value in (*MICRO, *assignments) for part in ("--set", value))
+    settings = (part for value in assignments_for(cache, assignments) for part in ("--set", value))
     return [*map(str, ("--cache", cache, "--out", folder, *more, *settings))]
 
 
 @pytest.fixture(scope="session")
-def start_train(tiny_cache):
-    """`start_train(folder, "a.b=c", ..., cache=..., more=[...])`: xtts-train in a process of its own.
+def start_train(one_shape_cache):
+    """`start_train(folder, "a.b=c", ..., cache=..., more=[...])`: xtts-train, forked where TensorFlow is imported."""
 
-    Equal steps are compiled once for all of these processes: XLA's cache knows a step by its place in the program.
-    """
-
-    def start(folder, *assignments, cache=tiny_cache, more=(), **process):
-        command = [str(XTTS_TRAIN), *train_arguments(folder, assignments, cache, more)]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen(command, **pipes, **process)
-
-    return start
-
-
-@pytest.fixture(scope="session")
-def fork_train(tiny_cache):
-    """The same as `start_train`, forked from a process that has imported TensorFlow."""
-
-    def start(folder, *assignments, cache=tiny_cache, more=(), **limits):
-        line = [XTTS_TRAIN, *train_arguments(folder, assignments, cache, more)]
+    def start(folder, *assignments, cache=one_shape_cache, more=(), **limits):
+        program = "from xtts.trainer.cli import main; main()"
+        line = ["-c", program, *train_arguments(folder, assignments, cache, more)]
         return Forked(line, folder.with_suffix(".screen"), **limits)
 
     return start
 
 
 @pytest.fixture(scope="session")
-def run_train(call, tiny_cache):
-    """The same command in this process, with the steps that it has compiled: (exit code, stdout, stderr)."""
-    from xtts.trainer.cli import main
+def run_train(call, compiled_steps, one_shape_cache):
+    """The same command in this process, with steps that earlier runs compiled: (exit code, stdout, stderr)."""
 
-    def run(folder, *assignments, cache=tiny_cache, more=()):
-        return call(main, *train_arguments(folder, assignments, cache, more))
+    def run(folder, *assignments, cache=one_shape_cache, more=()):
+        return call(cli.main, *train_arguments(folder, assignments, cache, more), obj=compiled_steps)
 
     return run
 
@@ -166,20 +174,26 @@ def read_steps():
     return read
 
 
+@contextmanager
+def made_once(tmp_path_factory, worker_id, name):
+    """A folder that all processes of the tests share, and whether it is empty: others wait while one fills it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / name
+    folder.mkdir(exist_ok=True)
+    with open(folder.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder, not any(folder.iterdir())
+
+
 @pytest.fixture(scope="session")
 def finished_run(tmp_path_factory, run_train, worker_id):
-    """(folder, screen) of an uninterrupted run of 12 steps, one for all processes of the tests: do not change it."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base if worker_id == "master" else base.parent) / "finished-run" / "whole"
-    folder.parent.mkdir(exist_ok=True)
-    told = folder.with_name("screen.txt")
-    with open(folder.with_name("lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not told.exists():
-            code, screen, err = run_train(folder)
+    """(folder, screen) of an uninterrupted run of 12 steps on the cache of one shape: do not change it."""
+    with made_once(tmp_path_factory, worker_id, "finished-run") as (place, empty):
+        if empty:
+            code, screen, err = run_train(place / "whole")
             assert code == 0, err
-            told.write_text(screen)
-    return folder, told.read_text()
+            (place / "screen.txt").write_text(screen)
+    return place / "whole", (place / "screen.txt").read_text()
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from typing import cast
 
 import tensorflow as tf
 
+from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.trainer.data.audio_mel import mel_in_step
 from xtts.trainer.data.training_bucket import TrainingBucket
@@ -23,6 +24,26 @@ from xtts.trainer.engine.validation_loop import ValidationLoop
 
 
 @dataclass(frozen=True, kw_only=True)
+class TracedSteps:
+    """The steps of a model on one device, and the variables that they change."""
+
+    state: TrainState
+    steps: Steps
+    exchange_averages: Callable[[], object]
+    """Swaps the weights and their averages."""
+
+    def begin_again(self, config: Config, spec: CacheSpec) -> None:
+        """Make every variable what a new run of `config` begins with; what is compiled stays.
+
+        config: of the same model and batches, with any seed and schedule. A `LockstepError` for another model.
+        """
+        self.state.restore(TrainState(config, spec).arrays())
+        self.steps.training = config.training
+        self.steps.seed.assign(config.training.seed)
+        self.steps.rate.assign(0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Engine:
     """All that trains a model on a cache."""
 
@@ -34,37 +55,54 @@ class Engine:
     """Swaps the weights and their averages."""
 
 
-def build_engine(
-    buckets: Sequence[TrainingBucket], config: Config, *,
-    restore: Callable[[TrainState], None] = lambda state: None, compiler: Compiler | None = None,
-    devices: Devices | None = None,
-) -> Engine:  # fmt: skip
-    """Trace every step, restore the checkpoint, open the input pipelines.
-
-    devices: those that share the steps, None for a single one.
-    compiler: compiles steps while the next ones are traced; without one nothing is compiled yet. XLA's cache identifies
-    a step by the number of its trace. So every process builds in the same order, and `restore`, which differs between
-    a new and a resumed run, comes after the traces.
-    """
-    if devices:
-        return _build_shared(buckets, config, devices, restore, compiler)
+def trace_steps(
+    buckets: Sequence[TrainingBucket], config: Config,
+    traced: Callable[[str, Callable[[], None]], None] = lambda name, call: None,
+) -> TracedSteps:  # fmt: skip
+    """Trace the steps of a run on one device; `traced` is called as by `Steps.trace`."""
     state = TrainState(config, buckets[0].spec)
     steps = Steps(state.model, state.optimizer, config.training, state.step)
     steps.with_mel = mel_in_step(buckets[0].spec)
     steps.trace(
         {bucket.number: bucket.signature for bucket in buckets if bucket.trains},
         {bucket.number: bucket.signature for bucket in buckets if bucket.validates},
-        traced=compiler.submit if compiler else lambda name, call: None,
+        traced=traced,
     )
-    exchange = _exchange(state)
-    restore(state)
-    if compiler and UPDATE in steps.compile_calls:  # it writes the weights, so it waits for the restore
-        compiler.submit(UPDATE, steps.compile_calls[UPDATE])
+    return TracedSteps(state=state, steps=steps, exchange_averages=_exchange(state))
+
+
+def build_engine(
+    buckets: Sequence[TrainingBucket], config: Config, *,
+    restore: Callable[[TrainState], None] = lambda state: None, compiler: Compiler | None = None,
+    devices: Devices | None = None, steps: TracedSteps | None = None,
+) -> Engine:  # fmt: skip
+    """Trace every step, restore the checkpoint, open the input pipelines.
+
+    devices: those that share the steps, None for a single one.
+    steps: those of an earlier engine of this process, for the same model and batches on one device: compiled already.
+    compiler: compiles steps while the next ones are traced; without one nothing is compiled yet. XLA's cache identifies
+    a step by the number of its trace. So every process builds in the same order, and `restore`, which differs between
+    a new and a resumed run, comes after the traces.
+    """
+    if devices:
+        return _build_shared(buckets, config, devices, restore, compiler)
+    submit = compiler.submit if compiler else lambda name, call: None
+    if steps is None:
+        traced = trace_steps(buckets, config, submit)
+    else:
+        traced = steps
+        traced.begin_again(config, buckets[0].spec)
+        for name, call in traced.steps.compile_calls.items():
+            if name != UPDATE:
+                submit(name, call)
+    restore(traced.state)
+    if UPDATE in traced.steps.compile_calls:  # it writes the weights, so it waits for the restore
+        submit(UPDATE, traced.steps.compile_calls[UPDATE])
     training, validation = loop_kinds(buckets)
-    loop = training(buckets, config.data, steps, state.position)
+    loop = training(buckets, config.data, traced.steps, traced.state.position)
     return Engine(
-        state=state, steps=steps, loop=loop, validation=validation(buckets, steps, loop.stop),
-        exchange_averages=exchange,
+        state=traced.state, steps=traced.steps, loop=loop, validation=validation(buckets, traced.steps, loop.stop),
+        exchange_averages=traced.exchange_averages,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.compiler import Compiled, Compiler
 from xtts.trainer.engine.devices import Devices, open_devices
 from xtts.trainer.engine.dynamic_baseline import WARNING as DYNAMIC_WARNING
-from xtts.trainer.engine.engine import build_engine
+from xtts.trainer.engine.engine import TracedSteps, build_engine
 from xtts.trainer.engine.failures import compile_fix, explained
 from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.schedule import decay_start, next_mark
@@ -50,14 +50,16 @@ class Trainer:
 
     def __init__(
         self, plan: RunPlan, console: Console, compiler: Compiler, devices: Devices | None = None,
-        staging: ShardStaging | None = None,
+        staging: ShardStaging | None = None, steps: TracedSteps | None = None,
     ) -> None:  # fmt: skip
         self.plan, self.training, self._compiler = plan, plan.config.training, compiler
         self.team = Team(plan, devices)
         self._shared_names = ""
         buckets = training_buckets(plan.cache, plan.spec, plan.config, staging)
         self.shapes = len(buckets)
-        engine = build_engine(buckets, plan.config, restore=self._restore, compiler=compiler, devices=devices)
+        engine = build_engine(
+            buckets, plan.config, restore=self._restore, compiler=compiler, devices=devices, steps=steps
+        )
         self.team.check_state(engine.state)
         self.state, self.steps, self.loop, self.validation = engine.state, engine.steps, engine.loop, engine.validation
         self._exchange = engine.exchange_averages
@@ -278,12 +280,15 @@ class Trainer:
         self.saved_step = self.step
 
 
-def train(plan: RunPlan, console: Console) -> bool:
-    """Run to the last step, or until asked to stop (then False); always leaves a checkpoint."""
+def train(plan: RunPlan, console: Console, steps: TracedSteps | None = None) -> bool:
+    """Run to the last step, or until asked to stop (then False); always leaves a checkpoint.
+
+    steps: as for `build_engine`.
+    """
     devices = open_devices(plan.config.training)
     folder = plan.folder.exclusive() if devices is None or devices.chief else nullcontext()
     with plan.lock, folder, Compiler() as compiler, open_staging(plan.copy) as staging:
-        return _train(Trainer(plan, console, compiler, devices, staging))
+        return _train(Trainer(plan, console, compiler, devices, staging, steps))
 
 
 def _train(trainer: Trainer) -> bool:
