@@ -135,8 +135,14 @@ def call():
     return run
 
 
+RUNS = ("training.batch_size=4", "training.gradient_accumulation_steps=2", "training.decay_fraction=0.25")
+"""Of every run; two devices can share such batches."""
+SAMPLING = ("training.samples_every=8", "training.sample_sentences=4", "training.samples_heard=1")
+
+
 def train_arguments(folder, assignments, cache, more):
-    settings = (part for value in assignments_for(cache, assignments) for part in ("--set", value))
+    wanted = assignments_for(cache, [*RUNS, *assignments])
+    settings = (part for value in wanted for part in ("--set", value))
     return [*map(str, ("--cache", cache, "--out", folder, *more, *settings))]
 
 
@@ -186,11 +192,17 @@ def made_once(tmp_path_factory, worker_id, name):
 
 
 @pytest.fixture(scope="session")
+def sampling():
+    """Assignments that make a run speak samples, as the finished run did."""
+    return SAMPLING
+
+
+@pytest.fixture(scope="session")
 def finished_run(tmp_path_factory, run_train, worker_id):
-    """(folder, screen) of an uninterrupted run of 12 steps on the cache of one shape: do not change it."""
+    """(folder, screen) of an uninterrupted run of 12 steps, with samples, on one shape: do not change it."""
     with made_once(tmp_path_factory, worker_id, "finished-run") as (place, empty):
         if empty:
-            code, screen, err = run_train(place / "whole")
+            code, screen, err = run_train(place / "whole", *SAMPLING)
             assert code == 0, err
             (place / "screen.txt").write_text(screen)
     return place / "whole", (place / "screen.txt").read_text()
@@ -198,10 +210,10 @@ def finished_run(tmp_path_factory, run_train, worker_id):
 
 @pytest.fixture(scope="session")
 def poison(tiny_cache):
-    """`poison(path, split)`: a copy of the cache with one NaN frame in one clip, whose id it returns; sizes stay."""
+    """`poison(path, split)`: a copy of a cache with one NaN frame in one clip, whose id it returns; sizes stay."""
 
-    def make(path, split):
-        shutil.copytree(tiny_cache, path)
+    def make(path, split, cache=tiny_cache):
+        shutil.copytree(cache, path)
         spec = load_spec(path)
         shard = next(shard for bucket in spec.buckets for shard in bucket.shards(split))
         payloads = list(unframe(memoryview((path / shard.file).read_bytes()), limit_bytes=1 << 24))
