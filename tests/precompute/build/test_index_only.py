@@ -13,7 +13,7 @@ from cache_files import index_path
 
 from xtts.precompute.build import audio_index
 from xtts.precompute.build.build_request import make_request
-from xtts.precompute.view.inspect_clip import inspect_clip
+from xtts.precompute.view.cached_clips import CachedClips
 from xtts.shared.cache.cache_spec import load_spec, spec_bytes
 from xtts.shared.cache.clip_index import Kept, Rejected, read_index
 from xtts.shared.config_files import load_config
@@ -147,8 +147,6 @@ def test_a_wav_that_is_cut_off_goes_into_the_ledger(tone_corpus, tmp_path):
     assert "the header says" in row.rejection.detail
 
 
-def test_a_clip_can_be_looked_at(indexed, tiny_cache, tmp_path):
-    for cache, folder in ((indexed, "ours"), (tiny_cache, "with_mels")):
-        (tmp_path / folder).mkdir()
-        inspect_clip(cache, "tone-0001", tmp_path / folder)
-    assert (tmp_path / "ours/tone-0001.wav").read_bytes() == (tmp_path / "with_mels/tone-0001.wav").read_bytes()
+def test_a_clip_can_be_looked_at(indexed, tiny_cache):
+    seen = [clips.read(clips.row("tone-0001")).mel for clips in map(CachedClips, (indexed, tiny_cache))]
+    assert (seen[0] == seen[1]).all()
