@@ -1,6 +1,5 @@
 """`data.filters`: what is broken on purpose is rejected with its figure, and a rebuild equals a fresh build."""
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -108,7 +107,7 @@ def make_undecodable(corpus):
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-def test_each_broken_clip_is_rejected_with_filter_value_and_limit(filtered):
+def test_each_broken_clip_is_rejected_with_filter_value_and_limit(filtered, unfiltered, corpus):
     rejected = {row.clip.id: row for row in read_index(index_path(filtered)) if isinstance(row, Rejected)}
     assert {name: row.rejection.reason for name, row in rejected.items()} == {n: b[0] for n, b in BROKEN.items()}
     for name, (_, setting, value) in BROKEN.items():
@@ -117,18 +116,11 @@ def test_each_broken_clip_is_rejected_with_filter_value_and_limit(filtered):
         assert float(detail.split()[0]) == pytest.approx(value, rel=0.07)
         assert (rejected[name].quality is not None) == (name < "clip-05")  # by samples
     assert load_spec(filtered).statistics.clips == CLIPS - len(BROKEN)
-
-
-def test_stats_name_the_reasons_and_a_check_against_the_corpus_is_sound(filtered, corpus):
+    assert load_spec(filtered).features["data.filters"] == EVERY_FILTER
+    assert "data.filters" not in load_spec(unfiltered).features
+    assert problems(filtered, corpus) == []
     told = CliRunner().invoke(main, ["stats", "--cache", str(filtered)]).output
     assert all(f"  1 {reason}\n" in told for reason, _, _ in BROKEN.values())
-    assert problems(filtered, corpus) == []
-
-
-def test_without_filters_cache_json_says_nothing_of_them(unfiltered, filtered):
-    assert "data.filters" not in json.loads((unfiltered / "cache.json").read_text())["features"]
-    stored = json.loads((filtered / "cache.json").read_text())["features"]["data.filters"]
-    assert stored == EVERY_FILTER
 
 
 def test_every_kept_clip_is_measured_where_it_is_decoded(unfiltered):
