@@ -94,6 +94,7 @@ def test_ledger_has_a_row_and_a_reason_for_every_clip(place, tmp_path):
     soundfile.write(wavs / "tone-0007.wav", noise[:16_000], 16_000)
     soundfile.write(wavs / "tone-0008.wav", np.stack([noise, noise], axis=1), 22_050)
     text[9], text[10], text[11] = "tone-0009||", "tone-0010|\u4f60\u597d|", "tone-0011|caf\u00e9 \u2603|"
+    text[13] = "tone-0013|?! ...|"
     (place / "corpus" / "metadata.csv").write_text("\n".join([*text, text[12]]) + "\n")
     flags = {"shapes.buckets": 2, "shapes.max_reject_fraction": 0.9, "text.max_unknown_share": 0.5}
     report = build(place / "corpus", tmp_path / "new", load_config("tiny", flags=flags))
@@ -104,14 +105,15 @@ def test_ledger_has_a_row_and_a_reason_for_every_clip(place, tmp_path):
         "tone-0001": "missing audio", "tone-0002": "empty audio", "tone-0003": "unreadable audio",
         "tone-0004": "empty audio", "tone-0005": "too short audio", "tone-0006": "non-finite mel",
         "tone-0009": "empty text", "tone-0010": "no known letters", "tone-0012": "duplicate id",
+        "tone-0013": "no known letters",
     }  # fmt: skip
     by_id = rows(tmp_path / "new")
     assert notes_of(by_id["tone-0007"]) == "resampled from 16000 Hz"
     assert notes_of(by_id["tone-0008"]) == "mixed down from 2 channels"
     assert by_id["tone-0011"].tokens.left_out == "\u2603"
     assert by_id["tone-0006"].place is not None
-    assert sum(report.rejected.values()) == 9
-    assert len(records(tmp_path / "new")) == report.spec.statistics.clips == 16
+    assert sum(report.rejected.values()) == 10
+    assert len(records(tmp_path / "new")) == report.spec.statistics.clips == 15
     assert build(place / "corpus", tmp_path / "new", load_config("tiny", flags=flags)).changed is False
 
 

@@ -83,14 +83,6 @@ def test_a_reader_keeps_its_files_until_it_has_done(place, tiny_config, blanks):
         full_check(cache, old)
 
 
-def test_without_a_reader_nothing_stays(place, tiny_config, blanks):
-    before = files(place / "cache")
-    change(place, blanks)
-    assert len(files(place / "cache")) == len(before)
-    change(place, tiny_config)
-    assert files(place / "cache") == before
-
-
 def test_a_clip_is_read_from_the_cache_that_was_opened(place, blanks):
     clips = CachedClips(place / "cache")
     change(place, blanks)
