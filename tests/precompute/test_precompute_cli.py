@@ -1,4 +1,4 @@
-"""The commands as processes: output, one-line errors, exit codes, start-up time."""
+"""The commands: output, one-line errors, exit codes, and what they import."""
 
 import json
 import subprocess
@@ -6,36 +6,30 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
-COMMAND = [sys.executable, "-c", "from xtts.precompute.cli import main; main()"]
-
-
-def run(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=120, check=False
-    )
+from xtts.precompute.cli import main
 
 
-def error_of(*arguments: str | Path, code: int) -> str:
-    done = run(*arguments)
-    assert done.returncode == code, done.stderr
-    lines = done.stderr.splitlines()
-    assert len([line for line in lines if line.startswith("error: ")]) == 1
-    assert "Traceback" not in done.stderr
-    return lines[-1]
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def build(data: Path, cache: Path, *options: object) -> Result:
+    return run("build", "--data", data, "--cache", cache, "--workers", 0, *options)
 
 
 @pytest.mark.parametrize("command", ["build", "verify", "stats", "inspect", "report", "sample-corpus"])
 def test_every_command_has_help(command):
     done = run(command, "--help")
-    assert done.returncode == 0
+    assert done.exit_code == 0
     assert f"{command} [OPTIONS]" in done.stdout
 
 
-def test_build_verify_and_stats(tiny_corpus, tmp_path):
-    cache = tmp_path / "features"
-    done = run("build", "--data", tiny_corpus, "--cache", cache, "--set", "shapes.buckets=2", "--workers", "1")
-    assert done.returncode == 0, done.stderr
+def test_build_verify_and_stats(tiny_corpus, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = build(tiny_corpus, "features", "--set", "shapes.buckets=2")
+    assert done.exit_code == 0, done.stderr
     assert "24 clips kept (0.01 h), 0 rejected" in done.stdout
     assert "shards written, 0 kept" in done.stdout
     table = [line.split() for line in done.stdout.splitlines()[1:4]]
@@ -44,71 +38,66 @@ def test_build_verify_and_stats(tiny_corpus, tmp_path):
     assert all(50.0 < float(line[6].rstrip("%")) <= 100.0 for line in table[1:])
     assert "features: 24/24 clips" in done.stderr
     assert "x real time" in done.stderr
-    again = run("build", "--data", tiny_corpus, "--cache", cache, "--set", "shapes.buckets=2")
-    assert "nothing to do" in again.stdout
-    for arguments in (["verify", "--cache"], ["verify"], ["verify", "--cache", "features"]):
-        sound = run(*arguments, cwd=tmp_path)
-        assert (sound.returncode, sound.stdout) == (0, "features: sound\n")
-    figures = run("stats", "--max-mel-frames", "60", cwd=tmp_path)
-    assert figures.returncode == 0
+    assert "nothing to do" in build(tiny_corpus, "features", "--set", "shapes.buckets=2").stdout
+    for arguments in (["--cache"], [], ["--cache", "features"]):
+        sound = run("verify", *arguments)
+        assert (sound.exit_code, sound.stdout) == (0, "features: sound\n")
+    figures = run("stats", "--max-mel-frames", "60")
+    assert figures.exit_code == 0
     assert figures.stdout.splitlines()[2].split() == ["percentile", "50%", "90%", "95%", "99%", "99.9%", "max"]
     assert "max_mel_frames would reject " in figures.stdout
-
-
-def test_an_unsound_cache_exits_with_1(tiny_corpus, tmp_path):
-    cache = tmp_path / "features"
-    assert run("build", "--data", tiny_corpus, "--cache", cache, "--workers", "1").returncode == 0
-    shard = next(cache.rglob("*.tfrecord"))
+    shard = next(Path("features").rglob("*.tfrecord"))
     shard.write_bytes(shard.read_bytes()[:-1])
-    done = run("verify", "--cache", cache)
-    assert done.returncode == 1
-    assert f"{shard.relative_to(cache)}: truncated" in done.stdout
+    unsound = run("verify")
+    assert unsound.exit_code == 1
+    assert f"{shard.relative_to('features')}: truncated" in unsound.stdout
 
 
 def test_familiar_flags_reach_the_configuration(tiny_corpus, tmp_path):
-    cache = tmp_path / "features"
     flags = ["--max-mel-frames", "500", "--max-text-length", "99", "--no-enable-static-shapes"]
-    assert run("build", "--data", tiny_corpus, "--cache", cache, *flags).returncode == 0
-    spec = json.loads((cache / "cache.json").read_text())
+    assert build(tiny_corpus, tmp_path, *flags).exit_code == 0
+    spec = json.loads((tmp_path / "cache.json").read_text())
     shapes = spec["features"]["shapes"]
     assert (shapes["max_mel_frames"], shapes["max_text_length"], spec["fixed_length"]) == (500, 99, False)
 
 
 def test_mistakes_are_one_line_with_the_right_code(tiny_corpus, tmp_path):
-    cache = tmp_path / "features"
-    build = ["build", "--data", tiny_corpus, "--cache", cache]
-    assert "no such folder" in error_of("build", "--data", tmp_path / "none", "--cache", cache, code=2)
-    assert "unknown key shapes.bucket; did you mean shapes.buckets?" in error_of(
-        *build, "--set", "shapes.bucket=2", code=2
-    )
-    assert "expected one of bigvgan24, hifigan" in error_of(*build, "--set", "audio.profile=mp3", code=2)
-    assert "cannot be read" in error_of(*build, "--config", "nosuch.yaml", code=2)
-    assert "expected a cache; run xtts-precompute build" in error_of("verify", "--cache", tmp_path / "none", code=2)
-    assert "expected a cache" in error_of("stats", "--cache", tmp_path / "none", code=2)
+    cache, none = tmp_path / "features", tmp_path / "none"
+    (tmp_path / "metadata.csv").write_text("a|x\n")
+    for done, code, message in (
+        (build(none, cache), 2, "no such folder"),
+        (build(tiny_corpus, cache, "--set", "shapes.bucket=2"), 2,
+         "unknown key shapes.bucket; did you mean shapes.buckets?"),
+        (build(tiny_corpus, cache, "--set", "audio.profile=mp3"), 2, "expected one of bigvgan24, hifigan"),
+        (build(tiny_corpus, cache, "--config", "nosuch.yaml"), 2, "cannot be read"),
+        (run("verify", "--cache", none), 2, "expected a cache; run xtts-precompute build"),
+        (run("stats", "--cache", none), 2, "expected a cache"),
+        (build(tmp_path, tmp_path / "other"), 1, "all 1 clips are rejected: 1 missing audio (a)"),
+    ):  # fmt: skip
+        assert done.exit_code == code, done.stderr
+        (error,) = (line for line in done.stderr.splitlines() if line.startswith("error: "))
+        assert error == done.stderr.splitlines()[-1]
+        assert message in error
     assert not cache.exists()
 
 
-def test_a_corpus_of_rejects_exits_with_1(tmp_path):
-    (tmp_path / "metadata.csv").write_text("a|x\n")
-    line = error_of("build", "--data", tmp_path, "--cache", tmp_path / "features", code=1)
-    assert "all 1 clips are rejected: 1 missing audio (a)" in line
+def test_the_program_itself(tmp_path):
+    line = [sys.executable, "-c", "from xtts.precompute.cli import main; main()", "verify", "--cache", str(tmp_path)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert len(done.stderr.splitlines()) == 1
 
 
-def test_neither_tensorflow_nor_librosa_is_imported(tiny_corpus, tmp_path):
-    code = (
-        "import sys; from pathlib import Path; from xtts.precompute import cli;"
-        "from xtts.precompute.build import build_cache; from xtts.precompute.check import verify, against_corpus;"
-        "from xtts.precompute.view import terminal;"
-        "print([m for m in ('tensorflow', 'librosa', 'numba', 'torch') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
-
-
-def test_workers_import_neither_rich_nor_pydantic():
-    code = (
-        "import sys; from xtts.precompute.features import extract, scan; from xtts.precompute.workers import pool;"
-        "print([m for m in ('tensorflow', 'librosa', 'rich', 'pydantic', 'pyarrow') if m in sys.modules])"
-    )
+@pytest.mark.parametrize(
+    ("modules", "without"),
+    [
+        ("cli, build.build_cache, check.verify, check.against_corpus, view.terminal", "tensorflow librosa numba torch"),
+        ("features.extract, features.scan, workers.pool", "tensorflow librosa rich pydantic pyarrow"),  # a worker
+    ],
+)
+def test_what_is_not_imported(modules, without):
+    imports = "".join(f"import xtts.precompute.{module}\n" for module in modules.split(", "))
+    code = f"import sys\n{imports}print([name for name in {without.split()} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -1,53 +1,22 @@
 import json
 import math
+import multiprocessing
 import os
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
+from builds import build, records, rows, tree
 from cache_files import index_path
 
-from xtts.precompute.build.build_cache import BuildReport, build_cache
+from xtts.precompute.build.shard_plan import plan_cache
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.clip_index import IndexRow, Rejected, notes_of, read_index
-from xtts.shared.cache.shard_reader import read_shard
-from xtts.shared.config import Config
+from xtts.shared.cache.clip_index import Rejected, notes_of, read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import exclusive
-
-
-def build(corpus: Path, cache: Path, config: Config, workers: int = 1, **options: object) -> BuildReport:
-    return build_cache(corpus, cache, config, workers=workers, progress=NullProgress(), **options)
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
-def records(cache: Path) -> dict[str, tuple]:
-    """Clip id to (record, bucket, split)."""
-    spec, found = load_spec(cache), {}
-    for bucket in spec.buckets:
-        for split in ("train", "validation"):
-            for shard in bucket.shards(split):
-                for _, record in read_shard(cache / shard.file, spec, bucket):
-                    found[record.clip_id] = (record, bucket, split)
-    return found
-
-
-def rows(cache: Path) -> dict[str, IndexRow]:
-    return {row.clip.id: row for row in read_index(index_path(cache))}
-
-
-@pytest.fixture
-def corpus(tiny_corpus: Path, tmp_path: Path) -> Path:
-    """A copy of the small corpus that a test may change."""
-    return Path(shutil.copytree(tiny_corpus, tmp_path / "corpus"))
 
 
 def test_every_record_holds_its_clip(tiny_corpus, tiny_cache):
@@ -67,64 +36,54 @@ def test_every_record_holds_its_clip(tiny_corpus, tiny_cache):
         assert not record.tokens[record.token_length :].any()
         assert (record.tokens[: record.token_length] > 1).all()
         figures = (row.place.split, row.audio.mel_length, row.tokens.token_length)
-        assert figures == (
-            split,
-            record.mel_length,
-            record.token_length,
-        )
+        assert figures == (split, record.mel_length, record.token_length)
 
 
 def test_statistics_are_those_of_the_stored_mels(tiny_cache):
     spec, found = load_spec(tiny_cache), records(tiny_cache)
-    train = np.concatenate(
-        [r.mel[: r.mel_length].astype(np.float64) for r, _, split in found.values() if split == "train"]
-    )
-    assert spec.statistics.mel_mean == pytest.approx(train.mean(), rel=1e-12)
-    assert spec.statistics.mel_deviation == pytest.approx(train.std(), rel=1e-9)
+    train = [r.mel[: r.mel_length].astype(np.float64) for r, _, split in found.values() if split == "train"]
+    assert spec.statistics.mel_mean == pytest.approx(np.concatenate(train).mean(), rel=1e-12)
+    assert spec.statistics.mel_deviation == pytest.approx(np.concatenate(train).std(), rel=1e-9)
     stored = sum(bucket.frames for _, bucket, _ in found.values())
     assert spec.statistics.fill == pytest.approx(sum(r.mel_length for r, _, _ in found.values()) / stored)
 
 
-def test_worker_counts_and_clock_do_not_show(tiny_corpus, tiny_cache, tiny_config, tmp_path):
-    build(tiny_corpus, tmp_path / "five", tiny_config, workers=3)
-    assert tree(tmp_path / "five") == tree(tiny_cache)
+def test_workers_0_starts_no_process_and_gives_the_bytes_of_real_workers(tiny_corpus, tiny_config, tmp_path):
+    class Watch(NullProgress):
+        def __init__(self):
+            self.processes = set()
+
+        def advance(self, clips, seconds):
+            self.processes.update(process.pid for process in multiprocessing.active_children())
+
+    here, elsewhere, before = Watch(), Watch(), {process.pid for process in multiprocessing.active_children()}
+    build(tiny_corpus, tmp_path / "here", tiny_config, workers=0, progress=here)
+    build(tiny_corpus, tmp_path / "elsewhere", tiny_config, workers=2, progress=elsewhere)
+    assert here.processes == before
+    assert elsewhere.processes - before
+    assert tree(tmp_path / "here") == tree(tmp_path / "elsewhere")
 
 
-def test_nothing_to_do_the_second_time(corpus, tiny_config, tmp_path):
-    build(corpus, tmp_path / "cache", tiny_config)
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*")}
-    report = build(corpus, tmp_path / "cache", tiny_config)
+def test_nothing_to_do_the_second_time(place, tiny_config):
+    before = {path: path.stat().st_mtime_ns for path in (place / "cache").rglob("*")}
+    report = build(place / "corpus", place / "cache", tiny_config)
     assert not report.changed
     assert report.written_shards == 0
-    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*")}
+    assert before == {path: path.stat().st_mtime_ns for path in (place / "cache").rglob("*")}
 
 
-def test_shards_staged_before_a_crash_are_kept(corpus, tiny_config, tmp_path, monkeypatch):
-    def crash(*_: object) -> bool:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("xtts.precompute.build.build_cache.commit", crash)
-        with pytest.raises(KeyboardInterrupt):
-            build(corpus, tmp_path / "cache", tiny_config)
-    with pytest.raises(LockstepError, match="no finished cache here"):
-        load_spec(tmp_path / "cache")
-    report = build(corpus, tmp_path / "cache", tiny_config)
-    assert report.written_shards == 0
-    assert report.kept_shards == 4
-    build(corpus, tmp_path / "whole", tiny_config)
-    assert tree(tmp_path / "cache") == tree(tmp_path / "whole")
+@pytest.mark.parametrize("fresh", [True, False])
+def test_fresh_and_another_format_write_everything_again(place, tiny_config, fresh):
+    cache, before = place / "cache", tree(place / "cache")
+    if not fresh:
+        spec = json.loads((cache / "cache.json").read_text())
+        (cache / "cache.json").write_text(json.dumps({**spec, "format_version": 99}))
+    assert build(place / "corpus", cache, tiny_config, fresh=fresh).kept_shards == 0
+    assert tree(cache) == before
 
 
-def test_fresh_writes_everything_again(corpus, tiny_config, tmp_path):
-    build(corpus, tmp_path / "cache", tiny_config)
-    before = tree(tmp_path / "cache")
-    assert build(corpus, tmp_path / "cache", tiny_config, fresh=True).kept_shards == 0
-    assert tree(tmp_path / "cache") == before
-
-
-def test_ledger_has_a_row_and_a_reason_for_every_clip(corpus, tiny_config, tmp_path):
-    wavs = corpus / "wavs"
+def test_ledger_has_a_row_and_a_reason_for_every_clip(place, tmp_path):
+    wavs, text = place / "corpus" / "wavs", (place / "corpus" / "metadata.csv").read_text().splitlines()
     noise = 0.1 * np.random.default_rng(0).standard_normal(22_050)
     (wavs / "tone-0001.wav").unlink()
     (wavs / "tone-0002.wav").write_bytes(b"")
@@ -134,93 +93,66 @@ def test_ledger_has_a_row_and_a_reason_for_every_clip(corpus, tiny_config, tmp_p
     soundfile.write(wavs / "tone-0006.wav", np.where(np.arange(22_050) == 9, np.nan, noise), 22_050, subtype="FLOAT")
     soundfile.write(wavs / "tone-0007.wav", noise[:16_000], 16_000)
     soundfile.write(wavs / "tone-0008.wav", np.stack([noise, noise], axis=1), 22_050)
-    text = (corpus / "metadata.csv").read_text().splitlines()
     text[9], text[10], text[11] = "tone-0009||", "tone-0010|\u4f60\u597d|", "tone-0011|caf\u00e9 \u2603|"
-    (corpus / "metadata.csv").write_text("\n".join([*text, text[12]]) + "\n")
-    lenient = tiny_config.model_copy(
-        update={
-            "shapes": tiny_config.shapes.model_copy(update={"max_reject_fraction": 0.9}),
-            "text": tiny_config.text.model_copy(update={"max_unknown_share": 0.5}),
-        }
-    )
-    report = build(corpus, tmp_path / "cache", lenient)
-    index = read_index(index_path(tmp_path / "cache"))
+    text[13] = "tone-0013|?! ...|"
+    (place / "corpus" / "metadata.csv").write_text("\n".join([*text, text[12]]) + "\n")
+    flags = {"shapes.buckets": 2, "shapes.max_reject_fraction": 0.9, "text.max_unknown_share": 0.5}
+    report = build(place / "corpus", tmp_path / "new", load_config("tiny", flags=flags))
+    index = read_index(index_path(tmp_path / "new"))
     reasons = {row.clip.id: row.rejection.reason for row in index if isinstance(row, Rejected)}
     assert len(index) == 25
     assert reasons == {
         "tone-0001": "missing audio", "tone-0002": "empty audio", "tone-0003": "unreadable audio",
         "tone-0004": "empty audio", "tone-0005": "too short audio", "tone-0006": "non-finite mel",
         "tone-0009": "empty text", "tone-0010": "no known letters", "tone-0012": "duplicate id",
+        "tone-0013": "no known letters",
     }  # fmt: skip
-    by_id = rows(tmp_path / "cache")
+    by_id = rows(tmp_path / "new")
     assert notes_of(by_id["tone-0007"]) == "resampled from 16000 Hz"
     assert notes_of(by_id["tone-0008"]) == "mixed down from 2 channels"
     assert by_id["tone-0011"].tokens.left_out == "\u2603"
     assert by_id["tone-0006"].place is not None
-    assert sum(report.rejected.values()) == 9
-    assert len(records(tmp_path / "cache")) == report.spec.statistics.clips == 16
-    assert build(corpus, tmp_path / "cache", lenient).changed is False
+    assert sum(report.rejected.values()) == 10
+    assert len(records(tmp_path / "new")) == report.spec.statistics.clips == 15
+    assert build(place / "corpus", tmp_path / "new", load_config("tiny", flags=flags)).changed is False
 
 
-def test_too_many_rejections_stop_before_a_good_cache_is_touched(corpus, tiny_config, tmp_path):
-    build(corpus, tmp_path / "cache", tiny_config)
-    before = tree(tmp_path / "cache")
+def test_too_many_rejections_stop_before_a_good_cache_is_touched(place, tiny_config):
+    before = tree(place / "cache")
     for number in (3, 5, 8, 13):
-        (corpus / "wavs" / f"tone-{number:04d}.wav").unlink()
+        (place / "corpus" / "wavs" / f"tone-{number:04d}.wav").unlink()
+    (place / "corpus" / "wavs" / "tone-0014.wav").write_bytes(b"")
     message = (
-        r"4 of 24 clips are rejected: 4 missing audio \(tone-0003, tone-0005, tone-0008, \.\.\.\), expected at most 5"
+        r"5 of 24 clips are rejected: 4 missing audio \(tone-0003, tone-0005, tone-0008, \.\.\.\); "
+        r"1 empty audio \(tone-0014\), expected at most 5"
     )
     with pytest.raises(LockstepError, match=message) as caught:
-        build(corpus, tmp_path / "cache", tiny_config)
+        build(place / "corpus", place / "cache", tiny_config)
     assert caught.value.exit_code == 1
-    assert {name: data for name, data in tree(tmp_path / "cache").items() if ".building" not in name} == before
+    assert {name: data for name, data in tree(place / "cache").items() if ".building" not in name} == before
 
 
-def test_no_usable_clip_is_an_error(tmp_path, tiny_config):
-    (tmp_path / "corpus").mkdir()
-    (tmp_path / "corpus" / "metadata.csv").write_text("a|x\nb|y\n")
-    anything = tiny_config.model_copy(
-        update={"shapes": tiny_config.shapes.model_copy(update={"max_reject_fraction": 1.0})}
-    )
-    with pytest.raises(LockstepError, match="all 2 clips are rejected: 2 missing audio"):
-        build(tmp_path / "corpus", tmp_path / "cache", anything)
-
-
-def test_a_folder_of_other_things_is_left_alone(corpus, tiny_config, tmp_path):
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "chapter.tex").write_text("dear")
+def test_a_folder_of_other_things_is_left_alone(tiny_corpus, tiny_config, tmp_path):
+    (tmp_path / "chapter.tex").write_text("dear")
     with pytest.raises(LockstepError, match="a folder with other things in it"):
-        build(corpus, tmp_path / "thesis", tiny_config)
-    assert tree(tmp_path / "thesis") == {"chapter.tex": b"dear"}
+        build(tiny_corpus, tmp_path, tiny_config)
+    assert tree(tmp_path) == {"chapter.tex": b"dear"}
 
 
-def test_a_second_builder_is_refused(corpus, tiny_config, tmp_path):
-    (tmp_path / "cache").mkdir()
-    with exclusive(tmp_path / "cache"), pytest.raises(LockstepError, match="another process is at work in this folder"):
-        build(corpus, tmp_path / "cache", tiny_config)
-    build(corpus, tmp_path / "cache", tiny_config)
+def test_a_second_builder_is_refused(place, tiny_config):
+    with exclusive(place / "cache"), pytest.raises(LockstepError, match="another process is at work in this folder"):
+        build(place / "corpus", place / "cache", tiny_config)
+    build(place / "corpus", place / "cache", tiny_config)
 
 
-def test_a_clip_that_changes_meanwhile_is_noticed(corpus, tiny_config, tmp_path, monkeypatch):
+def test_a_clip_that_changes_meanwhile_is_noticed(place, tiny_config, tmp_path, monkeypatch):
     def plan_and_touch(columns, config, previous):
-        os.utime(corpus / "wavs" / "tone-0003.wav", ns=(1, 1))
+        os.utime(place / "corpus" / "wavs" / "tone-0003.wav", ns=(1, 1))
         return plan_cache(columns, config, previous)
-
-    from xtts.precompute.build.shard_plan import plan_cache
 
     monkeypatch.setattr("xtts.precompute.build.survey.plan_cache", plan_and_touch)
     with pytest.raises(LockstepError, match=r"tone-0003\.wav: changed while the cache was being built"):
-        build(corpus, tmp_path / "cache", tiny_config)
-
-
-def test_a_cache_of_another_version_is_rebuilt(corpus, tiny_config, tmp_path):
-    build(corpus, tmp_path / "cache", tiny_config)
-    whole = tree(tmp_path / "cache")
-    spec = json.loads((tmp_path / "cache" / "cache.json").read_text())
-    (tmp_path / "cache" / "cache.json").write_text(json.dumps({**spec, "format_version": 99}))
-    report = build(corpus, tmp_path / "cache", tiny_config)
-    assert report.kept_shards == 0
-    assert tree(tmp_path / "cache") == whole
+        build(place / "corpus", tmp_path / "new", tiny_config)
 
 
 def test_dynamic_baseline_stores_own_lengths(tiny_corpus, tmp_path):

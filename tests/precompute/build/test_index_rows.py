@@ -2,14 +2,13 @@
 
 import math
 import random
-import shutil
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from cache_files import index_path, replace_index
+from builds import build
+from cache_files import index_path
 
-from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.build.index_rows import ExactSum
 from xtts.precompute.corpus.clip_digests import digest_columns
 from xtts.precompute.corpus.corpora import read_corpora
@@ -17,18 +16,12 @@ from xtts.precompute.corpus.corpus_entries import parse_data
 from xtts.precompute.corpus.listed_clips import list_clips, unpack
 from xtts.precompute.features.earlier_rows import EarlierTask, find_rows, write_earlier
 from xtts.precompute.features.row_parts import EARLIER_PARTS, take_rows, write_part
-from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import SPLITS
 from xtts.shared.cache.clip_index import Clip, Kept, Rejected, Rejection, read_index
 from xtts.shared.cache.index_writer import index_bytes
 from xtts.shared.config_files import load_config
 
 FLAGS = {"shapes.buckets": 3, "split.validation_fraction": 0.2, "shards.shard_mb": 1, "shapes.max_reject_fraction": 0.5}
-
-
-def build(place, cache="cache"):
-    return build_cache(place / "corpus", place / cache, load_config("tiny", flags=FLAGS), workers=0,
-                       progress=NullProgress())  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +31,7 @@ def built(tone_corpus, tmp_path_factory):
     tone_corpus(place / "corpus", 150, seconds=(0.6, 1.5), seed=6)
     for number in (9, 100):
         (place / "corpus" / "wavs" / f"tone-{number:04d}.wav").unlink()
-    build(place)
+    build(place / "corpus", place / "cache", load_config("tiny", flags=FLAGS))
     return place
 
 
@@ -62,18 +55,6 @@ def test_no_row_group_is_of_two_buckets(built):
 def test_writing_the_rows_again_gives_the_same_bytes(built):
     path = index_path(built / "cache")
     assert index_bytes(read_index(path)) == path.read_bytes()
-
-
-def test_a_cache_with_the_index_of_an_earlier_version_is_continued(built, tmp_path):
-    """It had the order of the corpus."""
-    place = shutil.copytree(built, tmp_path / "place")
-    whole = index_path(built / "cache").read_bytes()
-    rows = sorted(read_index(index_path(place / "cache")), key=lambda row: row.clip.id)
-    replace_index(place / "cache", index_bytes(rows))
-    report = build(place)
-    assert (report.written_shards, report.changed) == (0, True)
-    assert index_path(place / "cache").read_bytes() == whole
-    assert build(place).changed is False
 
 
 def test_a_sum_shows_no_order():

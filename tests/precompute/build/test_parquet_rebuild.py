@@ -1,25 +1,25 @@
 """A cache of Parquet files, built again: what is read, and which shards are written."""
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from builds import build, problems, shards
 from cache_files import index_path
 
 from xtts.precompute.archives import parquet_rows
 from xtts.precompute.build import build_cache as build_module
-from xtts.precompute.build.build_cache import BuildReport, build_cache
-from xtts.precompute.check.verify_command import VerifyRequest, find_problems
-from xtts.precompute.workers.progress import NullProgress
+from xtts.precompute.build.build_cache import BuildReport
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
 CONFIG = load_config("tiny", flags={"shapes.buckets": 3, "split.validation_fraction": 0.2, "shards.shard_mb": 1})
-CLIPS, ROW_GROUP = 150, 20
+CLIPS = 150
 
 
 @pytest.fixture(scope="module")
@@ -30,27 +30,33 @@ def rows(tone_corpus, tmp_path_factory) -> list[dict[str, object]]:
              "text": text, "normalized_text": text} for clip, _, text in lines]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def built(rows, tmp_path_factory) -> Path:
+    """A folder with `corpus` of two files and its `cache`; do not change them."""
+    folder = tmp_path_factory.mktemp("parquet")
+    write(folder, rows)
+    update(folder)
+    return folder
+
+
 @pytest.fixture
-def place(rows, tmp_path) -> Path:
-    """A folder with `corpus` of two files and its `cache`."""
-    write(tmp_path, rows)
-    build(tmp_path)
-    return tmp_path
+def place(built, tmp_path) -> Path:
+    """A copy that a test may change."""
+    return Path(shutil.copytree(built, tmp_path, dirs_exist_ok=True))
 
 
-def write(place: Path, rows: list[dict[str, object]]) -> None:
+def write(place: Path, rows: list[dict[str, object]], row_group: int = 20) -> None:
     (place / "corpus").mkdir(exist_ok=True)
     for number, part in enumerate((rows[:100], rows[100:])):
-        pq.write_table(pa.Table.from_pylist(part), place / "corpus" / f"{number}.parquet", row_group_size=ROW_GROUP)
+        pq.write_table(pa.Table.from_pylist(part), place / "corpus" / f"{number}.parquet", row_group_size=row_group)
 
 
-def build(place: Path, **options: object) -> BuildReport:
-    options = {"workers": 1, "progress": NullProgress(), **options}
-    return build_cache(place / "corpus", place / "cache", CONFIG, **options)
+def update(place: Path, **options: object) -> BuildReport:
+    return build(place / "corpus", place / "cache", CONFIG, **options)
 
 
-def shards(cache: Path) -> dict[str, tuple[bytes, int]]:
-    return {str(p.relative_to(cache)): (p.read_bytes(), p.stat().st_mtime_ns) for p in cache.rglob("*.tfrecord")}
+def contents(cache: Path) -> dict[str, bytes]:
+    return {name: data for name, (data, _) in shards(cache).items()}
 
 
 @pytest.fixture
@@ -66,22 +72,14 @@ def read(monkeypatch) -> list[tuple[str, int]]:
     return seen
 
 
-def test_no_audio_is_read_of_a_file_that_has_not_changed(place, read, in_process):
-    before = shards(place / "cache")
-    report = build(place, pool=in_process)
-    assert (report.changed, report.written_shards) == (False, 0)
-    assert shards(place / "cache") == before
-    assert {leaf for leaf, _ in read} == {"text", "normalized_text", "id"}
-
-
-def test_a_row_that_changed_rewrites_its_shard_alone(place, rows, read, in_process):
+def test_a_row_that_changed_rewrites_its_shard_alone(place, rows, read):
     before = shards(place / "cache")
     changed = dict(rows[33])
     samples = np.frombuffer(changed["audio"]["bytes"], np.uint8).copy()
     samples[44:] = np.roll(samples[44:], 2)
     changed["audio"] = {"bytes": samples.tobytes(), "path": None}
     write(place, [*rows[:33], changed, *rows[34:]])
-    report = build(place, pool=in_process)
+    report = update(place)
     after = shards(place / "cache")
     (row,) = [row for row in read_index(index_path(place / "cache")) if row.clip.id == rows[33]["id"]]
     where = f"{row.place.split}/bucket-{row.place.bucket:02d}/"
@@ -92,42 +90,42 @@ def test_a_row_that_changed_rewrites_its_shard_alone(place, rows, read, in_proce
     audio = [group for leaf, group in read if leaf == "audio.bytes"]
     assert audio == [0, 1, 2, 3, 4, 0, 1, 2, 1]  # digests of all, then the row itself
     read.clear()
-    assert build(place, pool=in_process).changed is False
-    assert "audio.bytes" not in {leaf for leaf, _ in read}
+    again = update(place)
+    assert (again.changed, again.written_shards) == (False, 0)
+    assert shards(place / "cache") == after
+    assert {leaf for leaf, _ in read} == {"text", "normalized_text", "id"}
 
 
 def test_rows_may_move(place, rows):
-    before = {name: data for name, (data, _) in shards(place / "cache").items()}
+    before = contents(place / "cache")
     write(place, rows[::-1])
-    assert build(place).written_shards == 0
-    assert {name: data for name, (data, _) in shards(place / "cache").items()} == before
+    assert update(place).written_shards == 0
+    assert contents(place / "cache") == before
     members = {row.clip.id: row.clip.member for row in read_index(index_path(place / "cache"))}
     assert members[rows[-1]["id"]] == "0"
 
 
-def test_the_same_bytes_for_any_workers_and_row_groups(place, rows, monkeypatch):
-    before = {name: data for name, (data, _) in shards(place / "cache").items()}
-    monkeypatch.setitem(globals(), "ROW_GROUP", 1000)
-    write(place, rows)
-    build(place, workers=2, fresh=True)
-    assert {name: data for name, (data, _) in shards(place / "cache").items()} == before
+def test_the_same_bytes_for_any_workers_and_row_groups(place, rows):
+    before = contents(place / "cache")
+    write(place, rows, row_group=1000)
+    update(place, workers=2, fresh=True)
+    assert contents(place / "cache") == before
     assert not (place / "cache" / ".building").exists()
 
 
 def test_a_lost_shard_is_written_again_and_the_cache_is_verified_against_its_corpus(place):
-    before = {name: data for name, (data, _) in shards(place / "cache").items()}
+    before = contents(place / "cache")
     lost = sorted((place / "cache").rglob("*.tfrecord"))[1]
     lost.write_bytes(b"broken")
-    request = {"cache": place / "cache", "against": place / "corpus", "workers": 1}
-    assert find_problems(VerifyRequest(**request, deep=None, repair=True), NullProgress()) == []
+    assert problems(place / "cache", place / "corpus", repair=True) == []
     index_path(place / "cache").write_bytes(b"broken")
-    assert find_problems(VerifyRequest(**request, deep=None, repair=True), NullProgress()) == []
-    assert {name: data for name, (data, _) in shards(place / "cache").items()} == before
+    assert problems(place / "cache", place / "corpus", repair=True) == []
+    assert contents(place / "cache") == before
     os.utime(place / "corpus" / "0.parquet", ns=(1, 1))
-    assert find_problems(VerifyRequest(**request, deep=20, repair=False), NullProgress()) == []
+    assert problems(place / "cache", place / "corpus", deep=20) == []
 
 
-def test_copies_of_audio_go_with_a_build_that_fails(rows, tmp_path, monkeypatch, in_process):
+def test_copies_of_audio_go_with_a_build_that_fails(rows, tmp_path, monkeypatch):
     write(tmp_path, rows)
     copied = []
 
@@ -137,12 +135,12 @@ def test_copies_of_audio_go_with_a_build_that_fails(rows, tmp_path, monkeypatch,
 
     monkeypatch.setattr(build_module, "write_shard", fail)
     with pytest.raises(LockstepError, match="a disk: broken"):
-        build(tmp_path, pool=in_process)
+        update(tmp_path)
     assert sorted(name.partition("-")[2] for name in copied) == [f"audio-{number}" for number in range(8)]
     assert not list((tmp_path / "cache").rglob("audio-*"))
 
 
-def test_a_file_that_changes_during_a_build_ends_it(rows, tmp_path, monkeypatch, in_process):
+def test_a_file_that_changes_during_a_build_ends_it(rows, tmp_path, monkeypatch):
     write(tmp_path, rows)
     plan = build_module.plan_fetch
 
@@ -152,14 +150,14 @@ def test_a_file_that_changes_during_a_build_ends_it(rows, tmp_path, monkeypatch,
 
     monkeypatch.setattr(build_module, "plan_fetch", touch)
     with pytest.raises(LockstepError, match=r"1\.parquet: changed while the cache was being built"):
-        build(tmp_path, pool=in_process)
+        update(tmp_path)
 
 
-def test_copies_that_cannot_fit_are_not_begun(rows, tmp_path, monkeypatch, in_process):
+def test_copies_that_cannot_fit_are_not_begun(rows, tmp_path, monkeypatch):
     write(tmp_path, rows)
     wanted = []
     monkeypatch.setattr(build_module, "check_free_space", lambda _, size: wanted.append(size))
-    build(tmp_path, pool=in_process)
+    update(tmp_path)
     audio = sum(len(row["audio"]["bytes"]) for row in rows)
     shard_bytes = sum(len(data) for data, _ in shards(tmp_path / "cache").values())
     assert audio + 0.9 * shard_bytes < wanted[0] < 1.02 * audio + 1.1 * shard_bytes

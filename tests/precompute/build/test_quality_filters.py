@@ -1,26 +1,20 @@
 """`data.filters`: what is broken on purpose is rejected with its figure, and a rebuild equals a fresh build."""
 
-import json
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-from cache_files import index_path, replace_index
+from builds import Listener, build, problems, tree
+from cache_files import index_path
 from click.testing import CliRunner
 
-from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.cli import main
-from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import Kept, Rejected, read_index
-from xtts.shared.cache.index_writer import index_bytes
 from xtts.shared.config_files import load_config
-from xtts.shared.errors import LockstepError
 
 RATE, CLIPS = 22_050, 16
 EVERY_FILTER = {
@@ -37,19 +31,6 @@ BROKEN = {
     "clip-07": ("too fast speech", "max_letters_per_second", 30.0),
 }
 """Reason, filter, and about what is measured."""
-
-
-class Stages(NullProgress):
-    """How many clips each stage had, and what was said."""
-
-    def __init__(self):
-        self.stages, self.lines = {}, []
-
-    def start(self, stage, clips, seconds):
-        self.stages[stage] = clips
-
-    def say(self, text):
-        self.lines.append(text)
 
 
 def syllables(number, rate=RATE):
@@ -89,24 +70,18 @@ def corpus(tmp_path_factory):
     return folder
 
 
-def build(corpus, cache, filters=(), **options):
+def update(corpus, cache, filters=()):
     flags = {"shapes.buckets": 2, "split.validation_fraction": 0.2, "shapes.max_reject_fraction": 0.9}
     flags |= {f"data.filters.{name}": limit for name, limit in dict(filters).items()}
-    progress = Stages()
-    return build_cache(
-        corpus, cache, load_config("tiny", flags=flags), workers=0, progress=progress, **options
-    ), progress
-
-
-def tree(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    progress = Listener()
+    return build(corpus, cache, load_config("tiny", flags=flags), progress=progress), progress
 
 
 @pytest.fixture(scope="module")
 def unfiltered(corpus, tmp_path_factory):
     """The cache without filters; do not change it."""
     cache = tmp_path_factory.mktemp("unfiltered") / "features"
-    build(corpus, cache)
+    update(corpus, cache)
     return cache
 
 
@@ -114,7 +89,7 @@ def unfiltered(corpus, tmp_path_factory):
 def filtered(corpus, tmp_path_factory):
     """The cache with every filter, built at once; do not change it."""
     cache = tmp_path_factory.mktemp("filtered") / "features"
-    build(corpus, cache, EVERY_FILTER)
+    update(corpus, cache, EVERY_FILTER)
     return cache
 
 
@@ -132,19 +107,7 @@ def make_undecodable(corpus):
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-def forget_quality(cache):
-    """The cache as an earlier version wrote it."""
-    replace_index(cache, index_bytes([replace(row, quality=None) for row in read_index(index_path(cache))]))
-
-
-def problems(cache, corpus, **options):
-    return find_problems(
-        VerifyRequest(cache=cache, against=corpus, workers=0, **{"deep": None, "repair": False, **options}),
-        NullProgress(),
-    )
-
-
-def test_each_broken_clip_is_rejected_with_filter_value_and_limit(filtered):
+def test_each_broken_clip_is_rejected_with_filter_value_and_limit(filtered, unfiltered, corpus):
     rejected = {row.clip.id: row for row in read_index(index_path(filtered)) if isinstance(row, Rejected)}
     assert {name: row.rejection.reason for name, row in rejected.items()} == {n: b[0] for n, b in BROKEN.items()}
     for name, (_, setting, value) in BROKEN.items():
@@ -153,18 +116,11 @@ def test_each_broken_clip_is_rejected_with_filter_value_and_limit(filtered):
         assert float(detail.split()[0]) == pytest.approx(value, rel=0.07)
         assert (rejected[name].quality is not None) == (name < "clip-05")  # by samples
     assert load_spec(filtered).statistics.clips == CLIPS - len(BROKEN)
-
-
-def test_stats_name_the_reasons_and_a_check_against_the_corpus_is_sound(filtered, corpus):
+    assert load_spec(filtered).features["data.filters"] == EVERY_FILTER
+    assert "data.filters" not in load_spec(unfiltered).features
+    assert problems(filtered, corpus) == []
     told = CliRunner().invoke(main, ["stats", "--cache", str(filtered)]).output
     assert all(f"  1 {reason}\n" in told for reason, _, _ in BROKEN.values())
-    assert problems(filtered, corpus) == []
-
-
-def test_without_filters_cache_json_says_nothing_of_them(unfiltered, filtered):
-    assert "data.filters" not in json.loads((unfiltered / "cache.json").read_text())["features"]
-    stored = json.loads((filtered / "cache.json").read_text())["features"]["data.filters"]
-    assert stored == EVERY_FILTER
 
 
 def test_every_kept_clip_is_measured_where_it_is_decoded(unfiltered):
@@ -179,39 +135,39 @@ def test_setting_and_removing_filters_decodes_what_was_rejected_and_equals_a_fre
     corpus, cache = copied
     whole = Path(shutil.copytree(corpus, corpus.parent / "whole"))
     make_undecodable(corpus)
-    _, progress = build(corpus, cache, EVERY_FILTER)
+    _, progress = update(corpus, cache, EVERY_FILTER)
     assert "measure" not in progress.stages
     assert "data.filters.min_sample_rate: None -> 20000: the clips are chosen again" in "\n".join(progress.lines)
     assert tree(cache) == tree(filtered)
-    report, progress = build(corpus, cache, EVERY_FILTER)
+    report, progress = update(corpus, cache, EVERY_FILTER)
     assert not report.changed
     assert progress.stages == {"scan": CLIPS, "features": 0}
     shutil.rmtree(corpus)
     whole.rename(corpus)
-    _, progress = build(corpus, cache)
+    _, progress = update(corpus, cache)
     assert any(f"{len(BROKEN)} of them from audio" in line for line in progress.lines)
     assert tree(cache) == tree(unfiltered)
 
 
 def test_a_filter_that_rejects_nothing_more_writes_no_shard(copied):
     corpus, cache = copied
-    report, progress = build(corpus, cache, {"max_noise_floor_db": -20.0})
+    report, progress = update(corpus, cache, {"max_noise_floor_db": -20.0})
     assert report.written_shards == 0
     assert "measure" not in progress.stages
-    report, _ = build(corpus, cache, {"max_noise_floor_db": -19.0})
+    report, _ = update(corpus, cache, {"max_noise_floor_db": -19.0})
     assert (report.written_shards, report.changed) == (0, True)  # cache.json says which limit was set
 
 
 def test_a_changed_clip_alone_is_measured_again(copied):
     corpus, cache = copied
-    build(corpus, cache, EVERY_FILTER)
+    update(corpus, cache, EVERY_FILTER)
     soundfile.write(corpus / "wavs" / "clip-08.wav", 0.01 * syllables(8), RATE)
-    report, progress = build(corpus, cache, EVERY_FILTER)
+    report, progress = update(corpus, cache, EVERY_FILTER)
     assert progress.stages["measure"] == 1
     assert report.rejected["too quiet"] == 2
     for name in ("clip-09", "clip-10"):
         os.utime(corpus / "wavs" / f"{name}.wav", ns=(1, 1))
-    assert "measure" not in build(corpus, cache, EVERY_FILTER)[1].stages
+    assert "measure" not in update(corpus, cache, EVERY_FILTER)[1].stages
 
 
 def test_an_interrupted_build_continues_to_the_same_bytes(corpus, filtered, tmp_path, monkeypatch):
@@ -221,8 +177,8 @@ def test_an_interrupted_build_continues_to_the_same_bytes(corpus, filtered, tmp_
     with monkeypatch.context() as patch:
         patch.setattr("xtts.precompute.build.build_cache.commit", crash)
         with pytest.raises(KeyboardInterrupt):
-            build(corpus, tmp_path / "features", EVERY_FILTER)
-    _, progress = build(corpus, tmp_path / "features", EVERY_FILTER)
+            update(corpus, tmp_path / "features", EVERY_FILTER)
+    _, progress = update(corpus, tmp_path / "features", EVERY_FILTER)
     assert progress.stages["measure"] == 4  # those rejected by their samples are in no shard
     assert tree(tmp_path / "features") == tree(filtered)
 
@@ -232,67 +188,18 @@ def test_a_clip_that_cannot_be_measured_is_judged_by_its_features(copied):
     samples = syllables(8)
     samples[9] = np.nan
     soundfile.write(corpus / "wavs" / "clip-08.wav", samples, RATE, subtype="FLOAT")
-    report, progress = build(corpus, cache, EVERY_FILTER)
+    report, progress = update(corpus, cache, EVERY_FILTER)
     assert report.rejected["non-finite mel"] == 1
     assert progress.stages["measure"] == 1
-    report, progress = build(corpus, cache, EVERY_FILTER)
+    report, progress = update(corpus, cache, EVERY_FILTER)
     assert not report.changed
     assert "measure" not in progress.stages
-    build(corpus, cache.parent / "fresh", EVERY_FILTER)
+    update(corpus, cache.parent / "fresh", EVERY_FILTER)
     assert tree(cache) == tree(cache.parent / "fresh")
 
 
-def test_a_cache_of_an_earlier_version_keeps_its_bytes_and_is_measured_for_a_filter(copied, filtered, unfiltered):
-    corpus, cache = copied
-    forget_quality(cache)
-    before = tree(cache)
-    assert index_path(cache).name != index_path(unfiltered).name
-    report, progress = build(corpus, cache)
-    assert not report.changed
-    assert progress.stages == {"scan": CLIPS, "features": 0}
-    assert tree(cache) == before
-    told = CliRunner().invoke(main, ["stats", "--cache", str(cache)]).output
-    assert f"{CLIPS} clips have no figures of their signal" in told
-    assert problems(cache, corpus) == []
-    _, progress = build(corpus, cache, EVERY_FILTER)
-    assert progress.stages["measure"] == CLIPS - 3  # header and text reject three
+def test_a_lost_index_is_made_again_to_the_same_bytes(corpus, filtered, tmp_path):
+    cache = Path(shutil.copytree(filtered, tmp_path / "features"))
+    index_path(cache).unlink()
+    assert problems(cache, corpus, repair=True) == []
     assert tree(cache) == tree(filtered)
-
-
-def test_a_cache_is_measured_as_a_whole_or_not_at_all(copied):
-    """A lost index could not be made again if some clips, nobody knows which, had been measured."""
-    corpus, cache = copied
-    forget_quality(cache)
-    soundfile.write(corpus / "wavs" / "clip-08.wav", 0.5 * syllables(8), RATE)
-    report, _ = build(corpus, cache)
-    assert report.written_shards == 1
-    assert not any(row.quality for row in read_index(index_path(cache)))
-    assert not build(corpus, cache)[0].changed
-    before = tree(cache)
-    index_path(cache).unlink()
-    assert problems(cache, corpus, repair=True) == []
-    assert tree(cache) == before
-
-
-@pytest.mark.parametrize(("filters", "earlier"), [({}, False), ({}, True), (EVERY_FILTER, False)])
-def test_a_lost_index_is_made_again_to_the_same_bytes(copied, filtered, filters, earlier):
-    corpus, cache = copied
-    if filters:
-        shutil.rmtree(cache)
-        shutil.copytree(filtered, cache)
-    if earlier:
-        forget_quality(cache)
-    before = tree(cache)
-    index_path(cache).unlink()
-    assert problems(cache, corpus, repair=True) == []
-    assert tree(cache) == before
-
-
-def test_too_many_rejections_stop_the_build(corpus, tmp_path):
-    limits = ["data.filters.max_noise_floor_db=-40", "data.filters.min_sample_rate=20000"]
-    config = load_config("tiny", assignments=limits)
-    found = (
-        r"2 of 16 clips are rejected: 1 too noisy \(clip-01\); 1 too low sample rate \(clip-05\), expected at most 5"
-    )
-    with pytest.raises(LockstepError, match=found):
-        build_cache(corpus, tmp_path / "features", config, workers=0, progress=NullProgress())

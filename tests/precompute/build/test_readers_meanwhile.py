@@ -1,19 +1,17 @@
 """Whoever reads a cache while it is built again sees the old one or the new one, whole."""
 
 import random
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from builds import Listener, build, fresh_seed
 
-from xtts.precompute.build.build_cache import BuildReport, build_cache
+from xtts.precompute.build.build_cache import BuildReport
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.view.cached_clips import CachedClips
-from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import Kept, read_index
 from xtts.shared.cache.quick_check import full_check
@@ -52,38 +50,20 @@ def blanks(tiny_config: Config) -> Config:
     return tiny_config.model_copy(update={"text": tiny_config.text.model_copy(update={"add_blank": True})})
 
 
-class Listener(NullProgress):
-    """Remembers what was said."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
-
-
-def build(place: Path, config: Config) -> tuple[BuildReport, list[str]]:
+def change(place: Path, config: Config) -> tuple[BuildReport, list[str]]:
     said = Listener()
-    return build_cache(place / "corpus", place / "cache", config, workers=1, progress=said), said.lines
+    return build(place / "corpus", place / "cache", config, progress=said), said.lines
 
 
 def files(cache: Path) -> set[str]:
     return {str(p.relative_to(cache)) for p in cache.rglob("*") if p.is_file()}
 
 
-def reader(place: Path) -> subprocess.Popen[str]:
-    arguments = [str(place / "cache"), str(place / "stop")]
-    process = subprocess.Popen(
-        [sys.executable, "-c", READER, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    return process
-
-
 def test_a_reader_keeps_its_files_until_it_has_done(place, tiny_config, blanks):
     cache = place / "cache"
     old, there = load_spec(cache), files(cache)
     lock = ReadLock(cache)
-    report, lines = build(place, blanks)
+    report, lines = change(place, blanks)
     assert report.changed
     assert files(cache) > there - {"cache.json"}
     assert load_spec(cache) == report.spec != old
@@ -93,9 +73,9 @@ def test_a_reader_keeps_its_files_until_it_has_done(place, tiny_config, blanks):
     replaced = len(there) - 3  # all but cache.json and the lock files
     said = f"{replaced} replaced files stay while another process reads the cache; a later build goes on"
     assert said in lines
-    assert said in build(place, blanks)[1]
+    assert said in change(place, blanks)[1]
     lock.release()
-    report, lines = build(place, blanks)
+    report, lines = change(place, blanks)
     assert report.changed is False
     assert said not in lines
     assert not files(cache) & (there - {"cache.json", ".lock", ".readers"})
@@ -103,45 +83,19 @@ def test_a_reader_keeps_its_files_until_it_has_done(place, tiny_config, blanks):
         full_check(cache, old)
 
 
-def test_without_a_reader_nothing_stays(place, tiny_config, blanks):
-    before = files(place / "cache")
-    build(place, blanks)
-    assert len(files(place / "cache")) == len(before)
-    build(place, tiny_config)
-    assert files(place / "cache") == before
-
-
 def test_a_clip_is_read_from_the_cache_that_was_opened(place, blanks):
     clips = CachedClips(place / "cache")
-    build(place, blanks)
+    change(place, blanks)
     for row in (row for row in clips.rows if isinstance(row, Kept)):
         assert clips.read(row).record.clip_id == row.clip.id
     assert clips.rows == read_index(place / "cache" / clips.spec.index_file)
 
 
-def test_verify_lets_go_before_it_repairs(place):
-    path = place / "cache" / load_spec(place / "cache").buckets[0].train[0].file
-    shutil.copy(path, path.with_name("shard-00007-of-00009.tfrecord"))
-    request = VerifyRequest(cache=place / "cache", against=place / "corpus", deep=None, repair=True, workers=0)
-    assert find_problems(request, NullProgress()) == []
-    assert not path.with_name("shard-00007-of-00009.tfrecord").exists()
-
-
-def test_a_reader_in_a_loop_sees_only_whole_caches(place, tiny_config, blanks):
-    watching = reader(place)
-    for number in range(6):
-        build(place, tiny_config if number % 2 else blanks)
-    (place / "stop").touch()
-    output, errors = watching.communicate(timeout=60)
-    assert watching.returncode == 0, errors
-    reads, seen = map(int, output.split())
-    assert reads > seen == 2
-
-
 @pytest.mark.long
 def test_a_reader_in_a_loop_while_builders_are_killed(place, tiny_config, blanks):
-    generator, cache, there = random.Random(0), place / "cache", files(place / "cache")
-    watching, kills = reader(place), 0
+    generator, cache, there = random.Random(fresh_seed()), place / "cache", files(place / "cache")
+    read = [sys.executable, "-c", READER, str(cache), str(place / "stop")]
+    watching, kills = subprocess.Popen(read, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), 0
     settings = ["--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.1", "--workers", "1"]
     command = [*BUILD, "--data", str(place / "corpus"), "--cache", str(cache), *settings]
     for number in range(24):
@@ -161,6 +115,6 @@ def test_a_reader_in_a_loop_while_builders_are_killed(place, tiny_config, blanks
     assert kills > 5
     assert int(output.split()[0]) > 5
     assert output.split()[1] == "2"
-    build(place, tiny_config)
+    change(place, tiny_config)
     assert verify_cache(cache, threads=1) == []
     assert files(cache) == there

@@ -1,17 +1,15 @@
 """Caches built in an object store: the bytes of a local build, through kills, other builders and readers."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import textwrap
+import threading
+from pathlib import Path
 
 import pytest
 import soundfile
+from builds import build
 from click.testing import CliRunner
+from pyarrow import fs
 
-from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.build.remote_cache import RemoteCache, work_folder
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.cli import main
@@ -23,10 +21,6 @@ from xtts.shared.cache.cache_spec import SPLITS, load_spec
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.object_store import ObjectStore
 from xtts.shared.storage.urls import location
-
-
-def build(corpus, cache, config, progress=None, **options):
-    return build_cache(corpus, cache, config, workers=0, progress=progress or NullProgress(), **options)
 
 
 def files_of(cache):
@@ -41,9 +35,31 @@ def objects_of(url):
     return {name: store.read(name) for name in store.list()}
 
 
-@pytest.fixture
-def url(object_server):
-    return location(f"{object_server.bucket()}/caches/tones")
+class FolderStore:
+    """Arrow's local file system in the place of a store: it makes the folders that a store does without."""
+
+    def __init__(self):
+        self._local = fs.LocalFileSystem()
+
+    def __getattr__(self, name):
+        return getattr(self._local, name)
+
+    def open_output_stream(self, path, **options):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        return self._local.open_output_stream(path, **options)
+
+
+@pytest.fixture(params=["folder", pytest.param("server", marks=pytest.mark.long)])
+def url(request, tmp_path, monkeypatch):
+    """An empty folder of objects: on this disk, and in the long tests on a server of S3."""
+    if request.param == "server":
+        return location(f"{request.getfixturevalue('object_server').bucket()}/caches/tones")
+
+    def opened(store):
+        return FolderStore(), f"{tmp_path}/objects/{store.url.place.partition('://')[2]}"
+
+    monkeypatch.setattr(ObjectStore, "_opened", property(opened))
+    return location("s3://bucket/caches/tones")
 
 
 @pytest.fixture
@@ -80,46 +96,36 @@ def test_a_remote_build_is_the_local_one_and_sends_nothing_twice(url, machine, t
     assert verify_cache(url, threads=1) == []
 
 
-KILLED = """
-    import os, signal, sys, threading
-    from xtts.precompute.build.build_cache import build_cache
-    from xtts.precompute.workers.progress import NullProgress
-    from xtts.shared.config_files import load_config
-    from xtts.shared.storage.object_store import ObjectStore
-    from xtts.shared.storage.urls import location
-
-    upload, count, one_at_a_time = ObjectStore.upload, [], threading.Lock()
-
-    def upload_two(self, source, name):
-        with one_at_a_time:
-            if len(count) == 2:
-                os.kill(os.getpid(), signal.SIGKILL)
-            count.append(name)
-            upload(self, source, name)
-
-    if __name__ == "__main__":
-        ObjectStore.upload = upload_two
-        config = load_config("tiny", flags={"shapes.buckets": 2, "split.validation_fraction": 0.1})
-        build_cache(sys.argv[1], location(sys.argv[2]), config, workers=0, progress=NullProgress())
-"""
+class Killed(BaseException):
+    """What ends a build as kill -9 does: nothing of it goes on."""
 
 
 @pytest.mark.parametrize("name", ["first", "second"])
 def test_a_killed_build_is_finished_on_this_machine_or_another(
-    url, machine, tmp_path, tiny_corpus, tiny_cache, tiny_config, name
+    url, machine, tiny_corpus, tiny_cache, tiny_config, name, monkeypatch
 ):
-    script = tmp_path / "killed.py"
-    script.write_text(textwrap.dedent(KILLED))
-    result = subprocess.run([sys.executable, script, tiny_corpus, url.whole], check=False, env=os.environ)
-    assert result.returncode == -signal.SIGKILL
-    sent = set(ObjectStore(url).list())
-    assert len(sent) == 2
+    upload, sent, one_at_a_time = ObjectStore.upload, list[str](), threading.Lock()
+
+    def upload_two(self, source, name):
+        with one_at_a_time:
+            if len(sent) == 2:
+                raise Killed
+            sent.append(name)
+            upload(self, source, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ObjectStore, "upload", upload_two)
+        with pytest.raises(Killed):
+            build(tiny_corpus, url, tiny_config)
+    there = ObjectStore(url).list()
+    assert set(there) == set(sent)
     with pytest.raises(LockstepError, match=r"cache.json: no finished cache here, but 2 other objects"):
         CacheCopy(url).open()
     machine(name)
     report = build(tiny_corpus, url, tiny_config)
     assert report.kept_shards >= 2 if name == "first" else report.kept_shards == 0
     assert objects_of(url) == files_of(tiny_cache)
+    assert there.items() <= ObjectStore(url).list().items()  # nor sent again
 
 
 def test_readers_see_the_old_cache_or_the_new_one(url, machine, tmp_path, tiny_corpus, tiny_config):
@@ -133,7 +139,7 @@ def test_readers_see_the_old_cache_or_the_new_one(url, machine, tmp_path, tiny_c
         def start(self, *given):  # before the commit
             seen.append(CacheCopy(url, stage=str(tmp_path / "other")).open().identity)
 
-    assert build(changed, url, tiny_config, Watch()).changed
+    assert build(changed, url, tiny_config, progress=Watch()).changed
     assert set(seen) == {old.identity}
     reader.fetch(old.shards(*SPLITS))  # kept for a day
     assert CacheCopy(url, stage=str(tmp_path / "other")).open().identity != old.identity
@@ -157,7 +163,7 @@ def test_two_builders_at_once_leave_a_sound_cache(url, machine, tmp_path, tiny_c
                 done.append(build(changed, url, tiny_config).changed)
                 machine("first")
 
-    build(tiny_corpus, url, tiny_config, Between())
+    build(tiny_corpus, url, tiny_config, progress=Between())
     assert done == [True]
     assert objects_of(url)["cache.json"] == (tiny_cache / "cache.json").read_bytes()
     assert verify_cache(url, threads=1) == []
@@ -201,10 +207,8 @@ def test_views_of_a_remote_cache_copy_what_they_show(url, machine, tiny_cache):
     assert len(list(clips.cache.rglob("*.tfrecord"))) == 1
 
 
-def test_what_cannot_be_done_is_said(url, machine, tiny_corpus, tiny_config):
+def test_what_cannot_be_done_is_said(url, machine, tiny_corpus):
     with pytest.raises(LockstepError, match=r"^--engine ray: --cache s3://.*, expected a folder"):
-        build(tiny_corpus, url, tiny_config, ray_address="auto")
+        library_build(tiny_corpus, url.whole, engine="ray")
     with pytest.raises(LockstepError, match=rf"^{url}/cache.json: no objects, expected a cache; run xtts-pre"):
         verify_cache(url, threads=1)
-    with pytest.raises(LockstepError, match="no such bucket"):
-        library_build(tiny_corpus, "s3://there-is-no-such-bucket/cache", workers=0)

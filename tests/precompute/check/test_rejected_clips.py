@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import soundfile
+from builds import Listener, build, problems
 
-from xtts.precompute.build.build_cache import build_cache, explain_build
+from xtts.precompute.build.build_cache import explain_build
 from xtts.precompute.build.build_request import make_request
-from xtts.precompute.check.against_corpus import cache_request, check_corpus
-from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 
 RATE = 22_050
@@ -36,24 +34,21 @@ def write_tar(path: Path, sounds: dict[str, bytes]) -> None:
 
 
 def findings(data: Path, cache: Path) -> list[tuple[str, str]]:
-    request = cache_request(cache, load_spec(cache), data, workers=0)
-    return [(finding.where, finding.found) for finding in check_corpus(cache, request)]
+    return [(finding.where, finding.found) for finding in problems(cache, data)]
 
 
 def test_a_rewritten_tar_file_does_not_make_its_rejected_clips_changed(tmp_path):
     data, cache = tmp_path / "a.tar", tmp_path / "cache"
     sounds = {name: sound(seed) for seed, name in enumerate(("a", "b", "fast1", "fast2"))}
     write_tar(data, sounds)
-    build_cache(data, cache, CONFIG, workers=0, progress=NullProgress())
+    build(data, cache, CONFIG)
     write_tar(data, {"c": sound(9), **sounds, "b": sound(1, 0.2)})
     assert findings(data, cache) == [
         ("a.tar (c)", "added to the corpus"), ("a.tar (b)", "audio changed")
     ]  # fmt: skip
-    said = list[str]()
-    progress = NullProgress()
-    progress.say = said.append  # type: ignore[method-assign]
-    explain_build(make_request(data, cache, CONFIG, workers=0), progress)
-    assert said[:2] == ["1 clip added (c)", "1 clip with other audio (b)"]
+    said = Listener()
+    explain_build(make_request(data, cache, CONFIG, workers=0), said)
+    assert said.lines[:2] == ["1 clip added (c)", "1 clip with other audio (b)"]
 
 
 def test_a_rejected_file_is_changed_when_its_size_is(tmp_path):
@@ -62,7 +57,7 @@ def test_a_rejected_file_is_changed_when_its_size_is(tmp_path):
     for name, text in (("a", "words"), ("b", "too many words for one second")):
         (data / f"{name}.wav").write_bytes(sound(0))
         (data / f"{name}.txt").write_text(text, encoding="utf-8")
-    build_cache(data, cache, CONFIG, workers=0, progress=NullProgress())
+    build(data, cache, CONFIG)
     os.utime(data / "b.wav", (1, 1))
     assert findings(data, cache) == []
     (data / "b.wav").write_bytes(sound(0)[:-2])

@@ -7,36 +7,23 @@ import random
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import soundfile
+from builds import flip, fresh_seed, tree
 from cache_files import index_path, replace_index, tokenizer_path
+from click.testing import CliRunner, Result
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.check.verify_command import VerifyRequest, run_verify
+from xtts.precompute.cli import main
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import from_columns, read_index, to_columns
 from xtts.shared.cache.index_writer import index_bytes
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import LOCK_FILES
-
-COMMAND = [sys.executable, "-c", "from xtts.precompute.cli import main; main()", "verify"]
-
-
-@pytest.fixture
-def place(tiny_corpus: Path, tiny_cache: Path, tmp_path: Path) -> Path:
-    """Copies of the small corpus and its cache, times included."""
-    shutil.copytree(tiny_corpus, tmp_path / "corpus")
-    shutil.copytree(tiny_cache, tmp_path / "cache")
-    return tmp_path
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 def check(place: Path, *, deep: int | None = None, repair: bool = False, workers: int = 0) -> tuple[int, list[str]]:
@@ -105,33 +92,27 @@ def forge_index(cache: Path, clip_id: str, audio: Path) -> None:
     replace_index(cache, index_bytes(from_columns(columns)))
 
 
-def breakages() -> dict[str, object]:
-    def flip(path: Path) -> None:
-        data = bytearray(path.read_bytes())
-        data[len(data) // 3] ^= 16
-        path.write_bytes(data)
-
-    return {
-        "flipped": flip,
-        "truncated": lambda path: path.write_bytes(path.read_bytes()[:-9]),
-        "emptied": lambda path: path.write_bytes(b""),
-        "missing": Path.unlink,
-        "replaced by a link": lambda path: (
-            path.rename(path.parents[3] / "away"),
-            path.symlink_to(path.parents[3] / "away"),
-        ),
-    }
+BREAKAGES = {
+    "flipped": lambda path: flip(path, path.stat().st_size // 3, bit=4),
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-9]),
+    "emptied": lambda path: path.write_bytes(b""),
+    "missing": Path.unlink,
+    "replaced by a link": lambda path: path.symlink_to(path.rename(path.parents[3] / "away")),
+}
 
 
-@pytest.mark.parametrize("breakage", breakages())
+def first_shard(cache: Path, bucket: int = 1) -> Path:
+    return cache / load_spec(cache).buckets[bucket].train[0].file
+
+
+@pytest.mark.parametrize("breakage", BREAKAGES)
 def test_repair_makes_a_shard_again_and_nothing_else(place, breakage):
-    whole = tree(place / "cache")
-    path = place / "cache" / load_spec(place / "cache").buckets[1].train[0].file
-    others = {p: p.stat().st_ino for p in (place / "cache").rglob("*.tfrecord") if p != path}
-    breakages()[breakage](path)
+    cache, whole, path = place / "cache", tree(place / "cache"), first_shard(place / "cache")
+    others = {p: p.stat().st_ino for p in cache.rglob("*.tfrecord") if p != path}
+    BREAKAGES[breakage](path)
     assert check(place)[0] == 1
-    assert check(place, repair=True) == (0, [f"{place / 'cache'}: sound"])
-    assert tree(place / "cache") == whole
+    assert check(place, repair=True) == (0, [f"{cache}: sound"])
+    assert tree(cache) == whole
     assert not path.is_symlink()
     assert {p: p.stat().st_ino for p in others} == others
 
@@ -140,7 +121,7 @@ def test_repair_makes_a_shard_again_and_nothing_else(place, breakage):
 @pytest.mark.parametrize("breakage", ["flipped", "missing"])
 def test_repair_makes_small_files_again(place, name, breakage):
     whole = tree(place / "cache")
-    breakages()[breakage](name(place / "cache"))
+    BREAKAGES[breakage](name(place / "cache"))
     assert check(place, repair=True)[0] == 0
     assert tree(place / "cache") == whole
 
@@ -156,14 +137,14 @@ def test_a_lost_index_is_summed_by_workers(place, monkeypatch):
 
 def test_repair_removes_extra_shards(place):
     whole = tree(place / "cache")
-    path = place / "cache" / load_spec(place / "cache").buckets[0].train[0].file
+    path = first_shard(place / "cache", bucket=0)
     shutil.copy(path, path.with_name("shard-00007-of-00009.tfrecord"))
     assert check(place, repair=True)[0] == 0
     assert tree(place / "cache") == whole
 
 
 def test_repair_refuses_a_corpus_that_changed(place):
-    path = place / "cache" / load_spec(place / "cache").buckets[1].train[0].file
+    path = first_shard(place / "cache")
     path.unlink()
     samples, rate = soundfile.read(place / "corpus" / "wavs" / "tone-0003.wav")
     soundfile.write(place / "corpus" / "wavs" / "tone-0003.wav", samples * 0.5, rate)
@@ -174,44 +155,43 @@ def test_repair_refuses_a_corpus_that_changed(place):
 
 def test_index_and_shard_broken_together_ask_for_a_new_build(place):
     index_path(place / "cache").unlink()
-    (place / "cache" / load_spec(place / "cache").buckets[1].train[0].file).unlink()
+    first_shard(place / "cache").unlink()
     with pytest.raises(
         LockstepError, match=r"unreadable as well as index-\w+\.parquet .* run xtts-precompute build --fresh"
     ):
         check(place, repair=True)
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+def verify(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["verify", *map(str, arguments), "--workers", "0"])
 
 
 def test_json_for_machines(place):
     cache = place / "cache"
-    done = run("--cache", cache, "--json")
-    assert (done.returncode, json.loads(done.stdout)) == (0, {"cache": str(cache), "sound": True, "findings": []})
-    shard = load_spec(cache).buckets[0].train[0].file
-    (cache / shard).unlink()
-    done = run("--cache", cache, "--json")
+    done = verify("--cache", cache, "--json")
+    assert (done.exit_code, json.loads(done.stdout)) == (0, {"cache": str(cache), "sound": True, "findings": []})
+    first_shard(cache).unlink()
+    done = verify("--cache", cache, "--json")
     report = json.loads(done.stdout)
-    assert (done.returncode, report["sound"]) == (1, False)
-    assert report["findings"][0]["file"] == shard
+    assert (done.exit_code, report["sound"]) == (1, False)
+    assert report["findings"][0]["file"] == load_spec(cache).buckets[1].train[0].file
     assert report["findings"][0]["found"] == "missing"
     (cache / "cache.json").unlink()
-    done = run("--cache", cache, "--json")
-    assert done.returncode == 2
+    done = verify("--cache", cache, "--json")
+    assert done.exit_code == 2
     assert json.loads(done.stdout)["findings"][0]["found"] == "no finished cache here"
 
 
 def test_repair_as_a_command(place):
     cache = place / "cache"
-    (cache / load_spec(cache).buckets[0].train[0].file).unlink()
-    done = run("--cache", cache, "--repair")
-    assert done.returncode == 2
+    first_shard(cache).unlink()
+    done = verify("--cache", cache, "--repair")
+    assert done.exit_code == 2
     assert "error: --repair: no corpus to work from, expected --repair --against DATA" in done.stderr
-    finding = run("--cache", cache).stdout.splitlines()[0]
+    finding = verify("--cache", cache).stdout.splitlines()[0]
     fix = finding.partition("; run xtts-precompute verify ")[2].replace("<its corpus>", str(place / "corpus"))
-    done = run(*shlex.split(fix), "--deep")
-    assert done.returncode == 0, done.stderr
+    done = verify(*shlex.split(fix), "--deep")
+    assert done.exit_code == 0, done.stderr
     assert "missing, expected" in done.stderr
     assert "1 files repaired" in done.stderr
     assert done.stdout == f"{cache}: sound\n"
@@ -219,7 +199,7 @@ def test_repair_as_a_command(place):
 
 @pytest.mark.long
 def test_200_flipped_bits_and_50_truncations_are_all_found(place):
-    generator, cache = random.Random(1), place / "cache"
+    generator, cache = random.Random(fresh_seed()), place / "cache"
     files = sorted(p for p in cache.rglob("*") if p.is_file() and p.name not in LOCK_FILES)
     sizes = [p.stat().st_size for p in files]
     for number in range(250):

@@ -2,9 +2,11 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from builds import flip
 from cache_files import index_path, tokenizer_path
 
 from xtts.precompute.check.verify import verify_cache
@@ -17,9 +19,9 @@ from xtts.shared.errors import LockstepError
 
 
 @pytest.fixture
-def cache(tiny_cache: Path, tmp_path: Path) -> Path:
+def cache(place: Path) -> Path:
     """A copy of the small cache that a test may break."""
-    return Path(shutil.copytree(tiny_cache, tmp_path / "features"))
+    return place / "cache"
 
 
 def findings(cache: Path) -> str:
@@ -64,26 +66,19 @@ def test_a_whole_cache_is_sound(cache):
     quick_check(cache, load_spec(cache))
 
 
-@pytest.mark.parametrize("at", [0, 9, 40, 1000, -1, -3, -2000])
+@pytest.mark.parametrize("at", [0, 9, 40, 1000, -1])
 def test_a_flipped_bit_is_found_and_its_clip_named(cache, at):
     path = first_shard(cache)
-    data = bytearray(path.read_bytes())
-    data[at] ^= 4
-    path.write_bytes(data)
+    flip(path, at, bit=2)
     quick_check(cache, load_spec(cache))
     number = 0 if at >= 0 else load_spec(cache).buckets[0].train[0].records - 1
-    row = next(
-        r
-        for r in read_index(index_path(cache))
-        if (r.place.split, r.place.bucket, r.written.position) == ("train", 0, number)
-    )
-    file = path.relative_to(cache)
-    assert f"{file} record {number} ({row.clip.id}): " in findings(cache)
-    assert "checksum does not match" in findings(cache)
-    assert f"; run xtts-precompute verify --cache {cache} --against <its corpus> --repair" in findings(cache)
+    report = findings(cache)
+    assert f"{path.relative_to(cache)} record {number} ({shard_rows(cache)[number].clip.id}): " in report
+    assert "checksum does not match" in report
+    assert f"; run xtts-precompute verify --cache {cache} --against <its corpus> --repair" in report
 
 
-@pytest.mark.parametrize("keep", [0, 1, 11, 5000, -1, -5])
+@pytest.mark.parametrize("keep", [0, 11, -1])
 def test_a_truncated_shard_is_found(cache, keep):
     path = first_shard(cache)
     path.write_bytes(path.read_bytes()[:keep])
@@ -114,8 +109,7 @@ def test_missing_extra_and_swapped_shards_are_found(cache):
 
 def test_a_shard_that_links_elsewhere_is_refused(cache, tmp_path):
     path = first_shard(cache)
-    path.rename(tmp_path / "elsewhere")
-    path.symlink_to(tmp_path / "elsewhere")
+    path.symlink_to(path.rename(tmp_path / "elsewhere"))
     assert "a link that leaves the cache" in findings(cache)
     with pytest.raises(LockstepError, match="a link that leaves the cache"):
         quick_check(cache, load_spec(cache))
@@ -123,7 +117,7 @@ def test_a_shard_that_links_elsewhere_is_refused(cache, tmp_path):
 
 def test_an_edited_spec_is_refused(cache):
     path = cache / "cache.json"
-    path.write_text(path.read_text().replace('"mel_channels": 80', '"mel_channels": 81'))
+    flip(path, path.read_bytes().index(b'"mel_channels": 80') + len('"mel_channels": 80') - 1)
     with pytest.raises(LockstepError, match=r"cache\.json: edited after it was written") as caught:
         verify_cache(cache, threads=1)
     assert caught.value.exit_code == 1
@@ -140,12 +134,10 @@ def test_another_format_and_no_cache_are_refused(cache, tmp_path):
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize("place", [index_path, tokenizer_path])
-def test_small_files_are_checked(cache, place):
-    name = place(cache).name
-    data = bytearray((cache / name).read_bytes())
-    data[len(data) // 2] ^= 1
-    (cache / name).write_bytes(data)
+@pytest.mark.parametrize("path_of", [index_path, tokenizer_path])
+def test_small_files_are_checked(cache, path_of):
+    name = path_of(cache).name
+    flip(cache / name, (cache / name).stat().st_size // 2)
     assert f"{name}: other content than when it was written" in findings(cache)
     (cache / name).unlink()
     assert f"{name}: missing" in findings(cache)
@@ -183,10 +175,7 @@ def test_an_index_that_disagrees_is_found(cache):
 def test_wrong_contents_behind_right_checksums_are_found(cache, change, message):
     bucket = load_spec(cache).buckets[0]
 
-    def changed(record: Record) -> Record:
-        return Record(**{**{f: getattr(record, f) for f in record.__dataclass_fields__}, **change(record)})
-
-    rewrite_record(cache, 1, changed)
+    rewrite_record(cache, 1, lambda record: replace(record, **change(record)))
     report = findings(cache)
     if not message:
         assert report == ""
@@ -198,7 +187,7 @@ def test_wrong_contents_behind_right_checksums_are_found(cache, change, message)
 def louder(record: Record) -> Record:
     mel = record.mel.copy()
     mel[0, 0] += 1
-    return Record(**{**{f: getattr(record, f) for f in record.__dataclass_fields__}, "mel": mel})
+    return replace(record, mel=mel)
 
 
 def test_a_forged_record_differs_from_the_index(cache):

@@ -1,28 +1,87 @@
-"""What every engine promises, shown on the local one; and what a worker does on a machine that it is not made for."""
+"""What every engine promises, Ray's without a cluster; and what a worker does on a machine that it is not made for."""
 
+import errno
+import os
 import re
 import socket
+import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from operator import add
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from builds import build, problems, tree, wait_for
 
-from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.build.build_request import make_request
 from xtts.precompute.features import scan_part
 from xtts.precompute.features.extract import ShardResult
 from xtts.precompute.features.scan import Found, scan_clip
+from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.open_engine import open_engine, ray_address_of
 from xtts.precompute.workers.parts import new_part
-from xtts.precompute.workers.progress import NullProgress
 from xtts.precompute.workers.ray_engine import _prepare_process
 from xtts.precompute.workers.versions import installed_versions
 from xtts.shared.cache.clip_index import AudioFile
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
+
+
+class RayHere:
+    """What the engine uses of Ray, without a cluster: a task is done when its result is fetched."""
+
+    class exceptions:
+        class RayError(Exception):
+            pass
+
+        class RayTaskError(RayError):
+            def __init__(self, cause: Exception) -> None:
+                self.cause = cause
+
+    def __init__(self) -> None:
+        self.resources: dict[str, float] = {"CPU": 2.0}
+        self.cancelled = 0
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def cluster_resources(self) -> dict[str, float]:
+        return self.resources
+
+    def put(self, value: object) -> object:
+        return value
+
+    def remote(self, **_: object) -> Callable[..., object]:
+        return lambda function: SimpleNamespace(remote=partial(partial, function))
+
+    def wait(self, tasks: list[object], timeout: float) -> tuple[list[object], list[object]]:
+        return tasks[:1], tasks[1:]
+
+    def get(self, task: Callable[[], object]) -> object:
+        try:
+            return task()
+        except Exception as error:
+            raise self.exceptions.RayTaskError(error) from None
+
+    def cancel(self, task: object, force: bool) -> None:
+        self.cancelled += 1
+
+
+@pytest.fixture
+def ray(monkeypatch) -> RayHere:
+    """The module that the engine imports."""
+    module = RayHere()
+    monkeypatch.setitem(sys.modules, "ray", module)
+    return module
+
+
+@pytest.fixture(params=["this process", "workers", "ray"])
+def engine(request, ray) -> Engine:
+    return open_engine(*{"this process": (0,), "workers": (1,), "ray": (0, "auto")}[request.param])
 
 
 class Counted(str):
@@ -36,12 +95,78 @@ class Counted(str):
         return str, (str(self),)
 
 
-def test_what_is_bound_to_a_function_is_pickled_once(monkeypatch):
+def test_tasks_are_taken_as_results_come_and_what_is_bound_to_their_function_is_packed_once(engine, monkeypatch):
     monkeypatch.setattr(Counted, "times", 0)
-    with open_engine(2) as engine:
-        found = set(engine.run(partial(add, Counted("front end ")), map(str, range(20))))
-    assert found == {f"front end {number}" for number in range(20)}
-    assert Counted.times == 1
+    taken, found = list[int](), list[str]()
+    with engine:
+        for result in engine.run(partial(add, Counted("front end ")), (taken.append(n) or str(n) for n in range(20))):
+            found.append(result)
+            assert len(taken) <= len(found) + 4  # two for each processor
+    assert sorted(found) == sorted(f"front end {number}" for number in range(20))
+    assert Counted.times <= 1
+
+
+def test_what_a_task_raises_is_raised_here(engine, tmp_path):
+    with engine:
+        with pytest.raises(LockstepError, match="elsewhere: not seen from"):
+            list(engine.run(new_part, [tmp_path / "elsewhere" / "part"]))
+        with pytest.raises(OSError, match="No such file") as caught:
+            list(engine.run(os.stat, [str(tmp_path / "nothing")]))
+    assert caught.value.errno == errno.ENOENT
+
+
+def test_a_worker_that_dies_is_one_line():
+    with pytest.raises(LockstepError, match=r"a worker process: died .*; free memory or"), open_engine(1) as engine:
+        list(engine.run(os._exit, [1]))
+
+
+def test_workers_end_with_their_parent_even_by_kill_9():
+    code = """
+import os, time
+from xtts.precompute.workers.pool import WorkerPool
+with WorkerPool(1) as pool:
+    print(*pool.run(os.readlink, ["/proc/self"]), flush=True)
+    time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        worker = Path("/proc", parent.stdout.readline().strip())
+        assert (worker / "exe").exists()
+        parent.kill()
+    wait_for(lambda: not (worker / "exe").exists())
+
+
+def test_a_build_on_a_cluster_has_the_same_bytes(ray, tiny_corpus, tiny_cache, tiny_config, tmp_path):
+    assert build(tiny_corpus, tmp_path / "cache", tiny_config, ray_address="auto").peak_bytes == 0
+    assert tree(tmp_path / "cache") == tree(tiny_cache)
+    shard = next((tmp_path / "cache").rglob("*.tfrecord"))
+    shard.unlink()
+    assert problems(tmp_path / "cache", tiny_corpus, deep=8, repair=True, ray_address="auto") == []
+
+
+@pytest.mark.parametrize(
+    ("error", "found"),
+    [
+        (RayHere.exceptions.RayError(), r"a task failed for good \(RayError\)"),
+        (
+            RayHere.exceptions.RayTaskError(RuntimeError("The function failed to import")),
+            "a machine of it has no lockstep-tts",
+        ),
+    ],
+)
+def test_a_task_that_a_cluster_gives_up_is_one_line_and_the_others_are_cancelled(ray, monkeypatch, error, found):
+    def get(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(ray, "get", get)
+    with pytest.raises(LockstepError, match=rf"^the Ray cluster at auto: {found}"), open_engine(0, "auto") as engine:
+        list(engine.run(os.getenv, ["HOME"] * 9))
+    assert ray.cancelled == 3
+
+
+def test_a_cluster_without_a_processor_is_one_line(ray):
+    ray.resources = {}
+    with pytest.raises(LockstepError, match="no machine with a CPU"), open_engine(0, "auto") as engine:
+        list(engine.run(os.getenv, ["HOME"]))
 
 
 @pytest.mark.parametrize(
@@ -64,9 +189,18 @@ def test_an_installation_without_ray(monkeypatch):
         open_engine(1, "local").start()
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere.invalid:6379"])
-def test_no_cluster_at_an_address(address):
-    with pytest.raises(LockstepError, match=rf"--ray-address {address}: no Ray cluster \(.*\); start one there"):
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [
+        ("127.0.0.1:1", r"--ray-address 127\.0\.0\.1:1: no Ray cluster \(.*\); start one there"),
+        ("nowhere.invalid:6379", r"--ray-address nowhere\.invalid:6379: no Ray cluster \(.*\); start one there"),
+        ("auto", r"--ray-address 127\.0\.0\.1:2: no Ray cluster"),  # the one that the environment names
+        *((address, "expected auto or HOST:PORT") for address in ("6379", "ray://here:10001", "http://here:1")),
+    ],
+)
+def test_no_cluster_at_an_address(monkeypatch, address, found):
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:2")
+    with pytest.raises(LockstepError, match=found):
         open_engine(1, address).start()
 
 
@@ -75,18 +209,6 @@ def test_a_port_where_something_else_answers():
     threading.Thread(target=server.handle_request, daemon=True).start()
     with server.socket, pytest.raises(LockstepError, match=r"no Ray cluster \(something else answers\)"):
         open_engine(1, f"127.0.0.1:{server.server_port}").start()
-
-
-@pytest.mark.parametrize("address", ["6379", "ray://here:10001", "http://here:1"])
-def test_an_address_that_is_none(address):
-    with pytest.raises(LockstepError, match="expected auto or HOST:PORT"):
-        open_engine(1, address).start()
-
-
-def test_a_cluster_that_the_environment_names_is_tried_as_well(monkeypatch):
-    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-    with pytest.raises(LockstepError, match=r"--ray-address 127\.0\.0\.1:1: no Ray cluster"):
-        open_engine(1, "auto").start()
 
 
 def test_two_attempts_at_a_task_write_to_two_files(tmp_path):
@@ -123,7 +245,7 @@ def test_a_machine_that_does_not_see_one_recording(tiny_corpus, tiny_config, tmp
     with pytest.raises(
         LockstepError, match=rf"tone-0003\.wav: not seen from {re.escape(host)}; mount the corpus there"
     ):
-        build_cache(tiny_corpus, tmp_path / "cache", tiny_config, workers=0, progress=NullProgress(), pool=in_process)
+        build(tiny_corpus, tmp_path / "cache", tiny_config, pool=in_process)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +263,7 @@ def test_a_shard_that_did_not_arrive_whole(tiny_corpus, tiny_config, tmp_path, i
     in_process.spans_machines, in_process.run = elsewhere, run
     cache = tmp_path / "cache"
     with pytest.raises(LockstepError, match=r"\.tfrecord: not what a worker wrote, or not all of it; check the disk"):
-        build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=NullProgress(), pool=in_process)
+        build(tiny_corpus, cache, tiny_config, pool=in_process)
     assert not (cache / "cache.json").exists()
 
 
@@ -157,7 +279,7 @@ def test_a_worker_on_another_machine_syncs_what_it_wrote(tiny_corpus, tiny_confi
             yield result
 
     in_process.spans_machines, in_process.run = True, run
-    build_cache(tiny_corpus, tmp_path / "cache", tiny_config, workers=0, progress=NullProgress(), pool=in_process)
+    build(tiny_corpus, tmp_path / "cache", tiny_config, pool=in_process)
     assert not unsynced
     assert any(name.endswith("shard-00000-of-00001.arrow") for name in synced)
 

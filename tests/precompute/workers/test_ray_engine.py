@@ -11,17 +11,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
-from operator import add
 from pathlib import Path
 
 import pytest
+from builds import build, problems, tree, wait_for
 
-from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.parts import new_part
 from xtts.precompute.workers.progress import NullProgress
@@ -30,6 +27,7 @@ from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+pytestmark = pytest.mark.long
 ray = pytest.importorskip("ray")
 cluster_utils = pytest.importorskip("ray.cluster_utils")
 
@@ -64,19 +62,8 @@ def corpus(tone_corpus, tmp_path_factory) -> Path:
 def whole(corpus, config, tmp_path_factory) -> Path:
     """The cache that one process of this machine builds."""
     cache = tmp_path_factory.mktemp("local") / "cache"
-    build_cache(corpus, cache, config, workers=0, progress=NullProgress())
+    build(corpus, cache, config)
     return cache
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 class NodeLost(NullProgress):
@@ -132,7 +119,7 @@ def has_part_open(pid: int) -> bool:
 def test_a_node_is_killed_during_a_build(cluster, corpus, config, whole, tmp_path):
     progress = NodeLost(cluster, tmp_path / "cache")
     wait_for(lambda: ray.cluster_resources()["CPU"] == 2)
-    report = build_cache(corpus, tmp_path / "cache", config, workers=0, ray_address=cluster.address, progress=progress)
+    report = build(corpus, tmp_path / "cache", config, ray_address=cluster.address, progress=progress)
     assert tree(tmp_path / "cache") == tree(whole)
     assert progress.doomed is None
     assert progress.lost, "the node was not writing when it died"
@@ -143,14 +130,6 @@ def test_tasks_run_with_the_pins_of_the_local_workers(cluster, monkeypatch):
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     with open_engine(1, cluster.address) as engine:
         assert list(engine.run(os.getenv, ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"])) == ["1", "1"]
-
-
-def test_tasks_are_taken_as_results_come(cluster):
-    taken = []
-    with open_engine(1, cluster.address) as engine:
-        for number, _ in enumerate(engine.run(partial(add, 1), (taken.append(n) or n for n in range(30)))):
-            assert len(taken) <= number + 1 + 2 * ray.cluster_resources()["CPU"]
-    assert len(taken) == 30
 
 
 def test_what_a_task_raises_is_raised_here(cluster, tmp_path):
@@ -178,12 +157,11 @@ def test_a_machine_without_lockstep_is_one_line(cluster, tmp_path, monkeypatch):
 
 def test_verification_and_repair(cluster, corpus, whole, tmp_path):
     cache = Path(shutil.copytree(whole, tmp_path / "cache"))
-    request = {"cache": cache, "against": corpus, "workers": 1, "ray_address": cluster.address}
     shard = next(cache.glob("train/bucket-00/*.tfrecord"))
     shard.write_bytes(shard.read_bytes()[:-100] + bytes(100))
     broken = verify_cache(cache, threads=1, ray_address=cluster.address)
     assert broken == verify_cache(cache, threads=1) != []
-    assert find_problems(VerifyRequest(**request, deep=8, repair=True), NullProgress()) == []
+    assert problems(cache, corpus, deep=8, repair=True, ray_address=cluster.address) == []
     assert tree(cache) == tree(whole)
 
 
@@ -220,7 +198,9 @@ def test_a_cluster_of_its_own_is_silent_and_gone_at_the_end(corpus, whole, tmp_p
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert tree(tmp_path / "cache") == tree(whole)
-    said = [line.partition(":")[0] for line in errors.splitlines() if ":" in line]
-    assert [*dict.fromkeys(said)] == ["scan", "features"]  # where it takes long, a line for each second
-    assert len(errors.splitlines()) == 3
+    progress = [line for line in errors.splitlines() if line.startswith(("scan: ", "features: "))]  # or one a second
+    assert [line.partition(" clips")[0] for line in progress if f"{CLIPS}/" in line] == [
+        f"{stage}: {CLIPS}/{CLIPS}" for stage in ("scan", "features")
+    ]
+    assert len(errors.splitlines()) == len(progress) + 1  # nothing of Ray's
     assert "memory not known" in output
