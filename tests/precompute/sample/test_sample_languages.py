@@ -99,7 +99,7 @@ def test_every_reference_of_a_grammar_leads_somewhere(code):
                     assert all(len(word.split("/")) >= int(form or 1) for word in subject[name]), (name, form)
 
 
-@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("code", ["en", *CODES])
 def test_a_sentence_depends_on_seed_number_and_limit_only(code):
     many = some(code)[:100]
     assert list(islice(sentences(3, None, code), 10)) == many[:10]
