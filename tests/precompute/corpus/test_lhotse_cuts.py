@@ -24,8 +24,9 @@ def cut(name: str, source: str, text: str, **changes: Any) -> dict[str, Any]:
         "recording": {"id": name, "sources": [{"type": "file", "channels": [0], "source": source}],
                       "sampling_rate": RATE, "num_samples": RATE, "duration": 1.0, "channel_ids": [0]},
     }  # fmt: skip
-    changed = changes.pop("recording", {})
-    return {**entry, "recording": {**entry["recording"], **changed}, **changes}  # type: ignore[dict-item]
+    if changes.get("recording"):
+        changes["recording"] = {**entry["recording"], **changes["recording"]}
+    return {**entry, **changes}
 
 
 def write(path: Path, *entries: dict[str, Any]) -> Path:
@@ -54,38 +55,24 @@ def test_recordings_and_slices_of_them_are_clips(tmp_path, name):
     ("changes", "message"),
     [
         ({"start": -0.5}, r"cuts\.jsonl:1: a segment of 1 s from -0\.5 s on, expected a start from 0"),
-        ({"duration": 0}, r"cuts\.jsonl:1: a segment of 0 s from 0 s on"),
         ({"duration": float("nan")}, "duration is nan, expected a number of seconds"),
-        ({"duration": "long"}, "duration is 'long', expected a number of seconds"),
         ({"recording": {"duration": None}}, "duration is None, expected a number of seconds"),
-        ({"supervisions": [{"text": 7}]}, "text is 7, expected a string"),
         ({"supervisions": 7}, "supervisions are 7, expected a list of objects"),
         ({"id": ["a"]}, r"id is \['a'\], expected a string"),
         ({"supervisions": cut("a", "a.wav", "x")["supervisions"] * 2}, "2 supervisions, expected one"),
         ({"recording": {"sources": [{"type": "file", "channels": [0, 1], "source": "a.wav"}]}},
          r"channels are \[0, 1\], expected one channel"),
         ({"recording": {"sources": [{"type": "file", "channels": 1, "source": "a.wav"}]}}, "channels are 1, expected"),
-        ({"id": "../a"}, "clip id '../a' reads as a path"),
+        ({"type": "MixedCut"}, "a cut of type 'MixedCut', expected MonoCut"),
+        ({"recording": None}, "a cut without a recording"),
+        ({"recording": {"sources": [{"type": "command", "channels": [0], "source": "rm x"}]}},
+         "a recording that is not one file"),
+        ({"recording": {"transforms": [{"name": "Speed"}]}}, "a recording with transforms"),
     ],
 )  # fmt: skip
-def test_other_cuts_are_refused(tmp_path, changes, message):
+def test_what_is_no_plain_cut_of_one_file_is_refused(tmp_path, changes, message):
     with pytest.raises(LockstepError, match=message):
         read_corpus(write(tmp_path / "cuts.jsonl", cut("a", "a.wav", "x", **changes)))
-
-
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        (cut("a", "a.wav", "x", type="MixedCut"), "a cut of type 'MixedCut', expected MonoCut"),
-        ({"id": "a", "start": 0, "duration": 1, "type": "MonoCut"}, "a cut without a recording"),
-        (cut("a", "", "x", recording={"sources": [{"type": "command", "channels": [0], "source": "rm x"}]}),
-         "a recording that is not one file"),
-        (cut("a", "a.wav", "x", recording={"transforms": [{"name": "Speed"}]}), "a recording with transforms"),
-    ],
-)  # fmt: skip
-def test_what_would_be_executed_fetched_or_mixed_is_refused(tmp_path, entry, message):
-    with pytest.raises(LockstepError, match=message):
-        read_corpus(write(tmp_path / "cuts.jsonl", entry))
 
 
 @pytest.mark.parametrize(

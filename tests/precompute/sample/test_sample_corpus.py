@@ -46,11 +46,14 @@ def corpus(tmp_path_factory):
     return folder
 
 
+def make_short(out, **options):
+    return make(out, **{"clips": 3, "max_seconds": 2.0, **options})
+
+
 @pytest.fixture
 def small(tmp_path):
-    folder = tmp_path / "small"
-    make(folder, clips=3, max_seconds=2.0)
-    return folder
+    make_short(tmp_path / "small")
+    return tmp_path / "small"
 
 
 def test_sentences_use_many_words_and_never_repeat():
@@ -140,7 +143,7 @@ def test_two_workers_and_fewer_clips_give_the_same_bytes(corpus, tmp_path):
 
 def test_no_clip_outlasts_the_limit_and_progress_is_told(tmp_path):
     calls = []
-    summary = make(tmp_path / "out", clips=20, max_seconds=2.0, on_progress=lambda *call: calls.append(call))
+    summary = make_short(tmp_path / "out", clips=20, on_progress=lambda *call: calls.append(call))
     lengths = [soundfile.info(path).duration for path in (tmp_path / "out/wavs").iterdir()]
     assert len(lengths) == 20
     assert 1.5 < max(lengths) <= 2.0
@@ -169,21 +172,19 @@ def test_silence_is_an_error_and_the_corpus_stays_unfinished(tmp_path, monkeypat
     assert not list((tmp_path / "out/wavs").iterdir())
 
 
-def test_a_rerun_speaks_nothing_and_touches_nothing(small, monkeypatch):
-    before = {path: path.stat().st_mtime_ns for path in small.rglob("*")}
-    monkeypatch.setattr(voices, "speak", None)
-    calls = []
-    summary = make(small, clips=3, max_seconds=2.0, on_progress=lambda *call: calls.append(call))
+def test_a_whole_corpus_is_left_as_it_is_and_can_be_extended(small, tmp_path, monkeypatch):
+    before, calls = {path: path.stat().st_mtime_ns for path in small.rglob("*")}, []
+    with monkeypatch.context() as patch:
+        patch.setattr(voices, "speak", None)
+        summary = make_short(small, on_progress=lambda *call: calls.append(call))
     assert (summary.clips, summary.spoken) == (3, 0)
     assert calls == [(3, 3, summary.seconds)]
     assert {path: path.stat().st_mtime_ns for path in small.rglob("*")} == before
-
-
-def test_a_corpus_can_be_extended_in_place(small, tmp_path):
-    kept = {path: path.stat().st_mtime_ns for path in (small / "wavs").iterdir()}
-    assert make(small, clips=5, max_seconds=2.0).spoken == 2
-    assert {path: path.stat().st_mtime_ns for path in kept} == kept
-    make(tmp_path / "whole", clips=5, max_seconds=2.0)
+    assert make_short(small, clips=5).spoken == 2
+    assert {path: time for path, time in before.items() if path.suffix == ".wav"}.items() <= {
+        path: path.stat().st_mtime_ns for path in small.rglob("*")
+    }.items()
+    make_short(tmp_path / "whole", clips=5)
     assert tree(small) == tree(tmp_path / "whole")
 
 
@@ -217,7 +218,7 @@ def test_a_damaged_clip_is_spoken_again(small, damage):
         soundfile.write(path, np.zeros(16_000, np.int16), 16_000)
     else:
         path.write_bytes(path.read_bytes()[: 0 if damage == "empty" else 3000])
-    assert make(small, clips=3, max_seconds=2.0).spoken == 1
+    assert make_short(small).spoken == 1
     assert tree(small) == before
 
 
@@ -233,7 +234,7 @@ def test_a_damaged_clip_is_spoken_again(small, damage):
 def test_a_corpus_of_other_arguments_is_refused_untouched(small, arguments, message):
     before = tree(small)
     with pytest.raises(LockstepError, match=message):
-        make(small, **{"clips": 3, "max_seconds": 2.0, **arguments})
+        make_short(small, **arguments)
     assert tree(small) == before
 
 
@@ -260,7 +261,7 @@ def test_an_edited_metadata_file_is_refused(small):
     path.write_bytes(path.read_bytes().lower())
     edited = tree(small)
     with pytest.raises(LockstepError, match=r"metadata\.csv: not what these arguments give \(edited by hand\?\)"):
-        make(small, clips=3, max_seconds=2.0)
+        make_short(small)
     assert tree(small) == edited
 
 
@@ -305,28 +306,19 @@ def test_an_unusable_metadata_file_is_named_by_line(tmp_path, data, message):
     assert not (tmp_path / "out").exists()
 
 
-def speak_two(out, **options):
-    return make(out, **{"clips": 2, "max_seconds": 2.0, **options})
-
-
-def test_language_and_speaker_are_recorded_and_written(tmp_path):
-    speak_two(tmp_path, language="fa", speaker="Mina")
-    arguments = recorded(tmp_path)
-    assert (arguments["voice"], arguments["language"], arguments["speaker"]) == ("fa", "fa", "Mina")
-    clips = read_corpus(tmp_path).clips
-    assert [clip.speaker for clip in clips] == ["Mina", "Mina"]
-    samples, _ = soundfile.read(tmp_path / "wavs/demo-00001.wav", dtype="int16")
-    np.testing.assert_array_equal(samples, voices.speak(clips[0].text, "fa"))
-    assert speak_two(tmp_path, language="fa", speaker="Mina").spoken == 0
-    assert speak_two(tmp_path, clips=3, language="fa", speaker="Mina").spoken == 1
-    with pytest.raises(LockstepError, match=r"a corpus with .*language=fa, speaker=Mina.*language=None, speaker=None"):
-        speak_two(tmp_path, clips=3)
-
-
-def test_another_voice_says_the_same(tmp_path):
+def test_language_voice_and_speaker_are_recorded_written_and_heard(tmp_path):
     usual, other = tmp_path / "usual", tmp_path / "other"
-    speak_two(usual, language="de")
-    speak_two(other, language="de", voice="de+f3")
-    assert recorded(other)["voice"] == "de+f3"
-    assert (usual / "metadata.csv").read_bytes() == (other / "metadata.csv").read_bytes()
+    make_short(usual, language="fa", speaker="Mina")
+    make_short(other, language="fa", speaker="Mina", voice="fa+f3")
+    found = [[recorded(out)[name] for name in ("voice", "language", "speaker")] for out in (usual, other)]
+    assert found == [["fa", "fa", "Mina"], ["fa+f3", "fa", "Mina"]]
+    clips = read_corpus(usual).clips
+    assert clips == read_corpus(other).clips
+    assert {clip.speaker for clip in clips} == {"Mina"}
+    for out, voice in ((usual, "fa"), (other, "fa+f3")):
+        samples, _ = soundfile.read(out / "wavs/demo-00001.wav", dtype="int16")
+        np.testing.assert_array_equal(samples, voices.speak(clips[0].text, voice))
     assert (usual / "wavs/demo-00001.wav").read_bytes() != (other / "wavs/demo-00001.wav").read_bytes()
+    assert make_short(usual, clips=4, language="fa", speaker="Mina").spoken == 1
+    with pytest.raises(LockstepError, match=r"a corpus with .*language=fa, speaker=Mina.*language=None, speaker=None"):
+        make_short(usual, clips=4)
