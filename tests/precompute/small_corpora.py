@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import soundfile
 from cache_files import index_path
 
@@ -46,6 +48,14 @@ def write_tar(path: Path, *members: tuple[str, bytes] | tarfile.TarInfo, kind: i
             header = tarfile.TarInfo(member[0])
             header.size = len(member[1])
             tar.addfile(header, io.BytesIO(member[1]))
+    return path
+
+
+def write_rows(path: Path, data: list[bytes | None], **options: object) -> Path:
+    """A Parquet file of so many rows with these values in `audio.bytes`."""
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    rows = pa.array([{"bytes": one, "path": f"{number}.wav"} for number, one in enumerate(data)], kind)
+    pq.write_table(pa.table({"audio": rows, "text": ["some words"] * len(data)}), path, **options)
     return path
 
 

@@ -1,11 +1,10 @@
 """Rows of Parquet files: read back byte for byte; of broken and hostile files only a message comes."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from small_corpora import write_rows
 
 from xtts.precompute.archives import parquet_rows
 from xtts.precompute.archives.parquet_pages import BrokenParquet, page_sizes, read_footer
@@ -14,13 +13,6 @@ from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.errors import LockstepError
 
 VALUES = [np.random.default_rng(number).bytes(50_000) for number in range(4)]
-
-
-def put(path: Path, data: list[bytes | None], **options: object) -> Path:
-    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    rows = pa.array([{"bytes": one, "path": "a.wav"} for one in data], kind)
-    pq.write_table(pa.table({"audio": rows, "text": ["some words"] * len(data)}), path, **options)
-    return path
 
 
 def varint(value: int) -> bytes:
@@ -35,7 +27,7 @@ def varint(value: int) -> bytes:
 @pytest.mark.parametrize("dictionary", [True, False])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_rows_are_read_back_and_pages_are_as_large_as_their_headers_say(tmp_path, compression, dictionary, version):
-    data = put(tmp_path / "x.parquet", VALUES, row_group_size=3, compression=compression,
+    data = write_rows(tmp_path / "x.parquet", VALUES, row_group_size=3, compression=compression,
                use_dictionary=dictionary, data_page_version=version)  # fmt: skip
     assert [read_row(data, str(row)) for row in (0, 2, 3, 1, 1)] == [VALUES[row] for row in (0, 2, 3, 1, 1)]
     groups = read_footer(str(data))
@@ -51,7 +43,7 @@ def test_rows_are_read_back_and_pages_are_as_large_as_their_headers_say(tmp_path
 
 
 def test_rows_that_are_not_there_and_row_groups_without_rows(tmp_path):
-    data = put(tmp_path / "x.parquet", [VALUES[0], None])
+    data = write_rows(tmp_path / "x.parquet", [VALUES[0], None])
     for row, reason in (("1", "missing audio"), ("2", "unreadable audio"), ("0:text", "unreadable audio")):
         with pytest.raises(AudioProblem) as caught:
             read_row(data, row)
@@ -64,7 +56,7 @@ def test_rows_that_are_not_there_and_row_groups_without_rows(tmp_path):
 
 
 def test_a_page_that_is_too_large_is_refused_by_name(tmp_path, monkeypatch):
-    data = put(tmp_path / "x.parquet", [VALUES[0], VALUES[1], VALUES[2] * 3], row_group_size=2)
+    data = write_rows(tmp_path / "x.parquet", [VALUES[0], VALUES[1], VALUES[2] * 3], row_group_size=2)
     monkeypatch.setattr(parquet_rows, "LARGEST_PAGE_BYTES", 2**17)
     assert read_row(data, "1") == VALUES[1]
     with pytest.raises(LockstepError) as caught:
@@ -77,7 +69,7 @@ def test_a_page_that_is_too_large_is_refused_by_name(tmp_path, monkeypatch):
 
 def test_a_footer_that_belittles_a_bomb_is_not_believed(tmp_path, monkeypatch):
     """Zeros pack a thousandfold; the footer says 9 bytes, the page's own header cannot lie to pyarrow."""
-    data = put(tmp_path / "x.parquet", [bytes(3_000_000)] * 3, compression="zstd", use_dictionary=False)
+    data = write_rows(tmp_path / "x.parquet", [bytes(3_000_000)] * 3, compression="zstd", use_dictionary=False)
     content = data.read_bytes()
     real = varint(pq.read_metadata(data).row_group(0).column(0).total_uncompressed_size)
     footer = int.from_bytes(content[-8:-4], "little") + 8
@@ -96,7 +88,7 @@ def test_a_footer_that_belittles_a_bomb_is_not_believed(tmp_path, monkeypatch):
     lambda data: b"PAR1" + data[-200:], lambda data: data[:-4] + b"PARE",
 ])  # fmt: skip
 def test_a_file_without_a_footer_is_refused(tmp_path, break_it):
-    data = put(tmp_path / "x.parquet", VALUES[:1])
+    data = write_rows(tmp_path / "x.parquet", VALUES[:1])
     data.write_bytes(break_it(data.read_bytes()))
     with pytest.raises(BrokenParquet, match="a file without a Parquet footer"):
         read_footer(str(data))

@@ -114,15 +114,10 @@ def parquet(tones: Path, out: Path, clips: Listed) -> None:
         for clip, who, text in clips
     ]  # fmt: skip
     half = len(rows) // 2
-    put_parquet(out / "data" / "train-00000-of-00002.parquet", rows[:half])
-    put_parquet(out / "data" / "train-00001-of-00002.parquet", rows[half:])
-    put_parquet(out / "data" / "test-00000-of-00001.parquet", rows[:1])
-
-
-def put_parquet(path: Path, rows: list[dict[str, object]], **options: object) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows), path, **{"row_group_size": 2, **options})
-    return path
+    (out / "data").mkdir(parents=True)
+    splits = {"train-00000-of-00002": rows[:half], "train-00001-of-00002": rows[half:], "test-00000-of-00001": rows[:1]}
+    for name, part in splits.items():
+        pq.write_table(pa.Table.from_pylist(part), out / "data" / f"{name}.parquet", row_group_size=2)
 
 
 WRITERS: dict[str, Callable[[Path, Path, Listed], None]] = {

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fuzzing import fuzzed
-from small_corpora import build, rows_of, sound
+from small_corpora import build, rows_of, sound, write_rows
 
 from xtts.precompute.archives import parquet_rows
 from xtts.precompute.corpus.clip_audio import audio_header
@@ -16,18 +16,10 @@ from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import Clip, Kept, Rejected
 from xtts.shared.errors import LockstepError
 
-AUDIO = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-
-
-def put(path: Path, data: list[bytes | None], **options: object) -> Path:
-    rows = pa.array([{"bytes": one, "path": f"{number}.wav"} for number, one in enumerate(data)], AUDIO)
-    pq.write_table(pa.table({"audio": rows, "text": ["some words"] * len(data)}), path, **options)
-    return path
-
 
 def test_what_cannot_be_used_of_a_file_is_a_row_of_the_ledger(tmp_path):
     values = [sound(), None, b"", b"no audio", sound(rate=48_000), sound()]
-    data = put(tmp_path / "x.parquet", values, row_group_size=4)
+    data = write_rows(tmp_path / "x.parquet", values, row_group_size=4)
     build(data, tmp_path / "cache", "shapes.max_reject_fraction=0.95")
     rows = rows_of(tmp_path / "cache")
     assert {name: (row.rejection.reason, row.rejection.detail) for name, row in rows.items()
@@ -42,7 +34,7 @@ def test_what_cannot_be_used_of_a_file_is_a_row_of_the_ledger(tmp_path):
 
 
 def test_files_without_rows_or_footer(tmp_path):
-    full = put(tmp_path / "b.parquet", [sound(0.1), sound(0.1)])
+    full = write_rows(tmp_path / "b.parquet", [sound(0.1), sound(0.1)])
     pq.write_table(pq.read_table(full).slice(0, 0), tmp_path / "a.parquet")
     assert [clip.id for clip in read_corpus(tmp_path).clips] == ["0", "1"]
     with pytest.raises(LockstepError, match="no clips"):
@@ -68,7 +60,7 @@ def test_a_bomb_of_text_is_refused(tmp_path, monkeypatch):
 def test_any_changed_byte_is_read_or_refused(tmp_path, fuzz):
     """Most of the changes are in the footer, where pyarrow ends the process at some of them."""
     chance = random.Random(fuzz.seed())
-    whole = [put(tmp_path / "whole", [sound(0.05), None, sound(0.06)], row_group_size=2, compression=compression,
+    whole = [write_rows(tmp_path / "whole", [sound(0.05), None, sound(0.06)], row_group_size=2, compression=compression,
                  use_dictionary=dictionary).read_bytes()
              for compression in ("zstd", "snappy") for dictionary in (True, False)]  # fmt: skip
     outcomes = set()

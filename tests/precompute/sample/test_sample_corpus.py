@@ -265,13 +265,9 @@ def test_an_edited_metadata_file_is_refused(small):
     assert tree(small) == edited
 
 
-def write_metadata(tmp_path, data):
-    (tmp_path / "given.csv").write_bytes(data)
-    return tmp_path / "given.csv"
-
-
 def test_given_transcripts_are_spoken_under_their_ids(tmp_path):
-    given = write_metadata(tmp_path, "LJ001-0001|5 francs.|Five francs.\r\n\nb|Café.|\nc|Two \u2028 lines\n".encode())
+    given = tmp_path / "given.csv"
+    given.write_bytes("LJ001-0001|5 francs.|Five francs.\r\n\nb|Café.|\nc|Two \u2028 lines\n".encode())
     summary = make(tmp_path / "out", clips=1, metadata=given)
     assert summary.clips == summary.spoken == 3
     listed = "LJ001-0001|5 francs.|Five francs.\nb|Café.|Café.\nc|Two \u2028 lines|Two \u2028 lines\n"
@@ -279,9 +275,10 @@ def test_given_transcripts_are_spoken_under_their_ids(tmp_path):
     samples, _ = soundfile.read(tmp_path / "out/wavs/LJ001-0001.wav", dtype="int16")
     np.testing.assert_array_equal(samples, voices.speak("Five francs."))
     assert make(tmp_path / "out", metadata=given).spoken == 0
+    given.write_bytes(b"a|Guten Tag.\n")
     with pytest.raises(LockstepError, match="a corpus with metadata_sha256="):
-        make(tmp_path / "out", metadata=write_metadata(tmp_path, b"b|Something else.\n"))
-    make(tmp_path / "de", metadata=write_metadata(tmp_path, b"a|Guten Tag.\n"), language="de", speaker="Anna")
+        make(tmp_path / "out", metadata=given)
+    make(tmp_path / "de", metadata=given, language="de", speaker="Anna")
     assert (tmp_path / "de/metadata.csv").read_text(encoding="utf-8") == "a|Guten Tag.|Guten Tag.|Anna\n"
     samples, _ = soundfile.read(tmp_path / "de/wavs/a.wav", dtype="int16")
     np.testing.assert_array_equal(samples, voices.speak("Guten Tag.", "de"))
@@ -301,8 +298,9 @@ def test_given_transcripts_are_spoken_under_their_ids(tmp_path):
     ],
 )
 def test_an_unusable_metadata_file_is_named_by_line(tmp_path, data, message):
+    (tmp_path / "given.csv").write_bytes(data)
     with pytest.raises(LockstepError, match=message):
-        make(tmp_path / "out", metadata=write_metadata(tmp_path, data))
+        make(tmp_path / "out", metadata=tmp_path / "given.csv")
     assert not (tmp_path / "out").exists()
 
 
