@@ -4,17 +4,53 @@ import json
 import shutil
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import soundfile
+from small_corpora import write_files, write_tar
 
 CLIPS = 8
 SPEAKERS = ("ann", "bob")
 Listed = list[tuple[str, str, str]]
 """(id, speaker, text) of the clips."""
+
+
+_WAVS = ("wavs/{clip}.wav",)
+TEMPLATES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "ljspeech": (_WAVS, {"metadata.csv": "{clip}|{text}|{text}|{who}"}),
+    "ljspeech_nested": (("wavs/{who}/day1/{clip}.wav",), {"metadata.csv": "{clip}|{capitals}|{text}|{who}"}),
+    "piper": (("wav/{clip}.wav",), {"metadata.csv": "{clip}.wav|{who}|{text}"}),
+    "coqui": (_WAVS, {"metadata.csv": "audio_file|text|speaker_name\nwavs/{clip}.wav|{text}|{who}"}),
+    "f5": (_WAVS, {"metadata.csv": "audio|text\n{out}/wavs/{clip}.wav|{text}"}),
+    "vctk": (
+        ("wav48_silence_trimmed/{who}/{clip}_mic1.flac", "wav48_silence_trimmed/{who}/{clip}_mic2.flac"),
+        {"txt/{who}/{clip}.txt": "{text}"},
+    ),
+    "libritts": (
+        ("train-clean/{who}/chapter/{clip}.wav",),
+        {"train-clean/{who}/chapter/{clip}.normalized.txt": "{text}",
+         "train-clean/{who}/chapter/{clip}.original.txt": "{capitals}"},
+    ),
+    "common-voice": (
+        ("clips/{clip}.mp3",),
+        {"validated.tsv": "client_id\tpath\tsentence\tup_votes\tdown_votes\tlocale\n"
+                          "{who}\t{clip}.mp3\t{text}\t2\t0\ten-US"},
+    ),
+    "nemo": (
+        ("audio/{clip}.wav",),
+        {"manifest.jsonl": '{{"audio_filepath": "audio/{clip}.wav", "text": "{text}", "speaker": "{who}"}}'},
+    ),
+    "kaldi": (
+        ("audio/{clip}.flac",),
+        {"wav.scp": "{clip} audio/{clip}.flac", "text": "{clip} {text}", "utt2spk": "{clip} {who}"},
+    ),
+    "folder": (("{who}/{clip}.wav",), {"{who}/{clip}.txt": "{text}"}),
+}  # fmt: skip
+"""Of a layout: the audio files of a clip, and the lines about it with the files they are in, after a header if any."""
 
 
 def copy(tones: Path, clip: str, path: Path) -> None:
@@ -27,72 +63,18 @@ def copy(tones: Path, clip: str, path: Path) -> None:
         soundfile.write(path, samples, rate)
 
 
-def put(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-
-
-def lines(*parts: str) -> str:
-    return "".join(part + "\n" for part in parts)
-
-
-def ljspeech(tones: Path, out: Path, clips: Listed) -> None:
-    for clip, _, _ in clips:
-        copy(tones, clip, out / "wavs" / f"{clip}.wav")
-    put(out / "metadata.csv", lines(*(f"{clip}|{text}|{text}|{who}" for clip, who, text in clips)))
-
-
-def ljspeech_nested(tones: Path, out: Path, clips: Listed) -> None:
-    for clip, who, _ in clips:
-        copy(tones, clip, out / "wavs" / who / "day1" / f"{clip}.wav")
-    put(out / "metadata.csv", lines(*(f"{clip}|{text.upper()}|{text}|{who}" for clip, who, text in clips)))
-
-
-def piper(tones: Path, out: Path, clips: Listed) -> None:
-    for clip, _, _ in clips:
-        copy(tones, clip, out / "wav" / f"{clip}.wav")
-    put(out / "metadata.csv", lines(*(f"{clip}.wav|{who}|{text}" for clip, who, text in clips)))
-
-
-def coqui(tones: Path, out: Path, clips: Listed) -> None:
-    for clip, _, _ in clips:
-        copy(tones, clip, out / "wavs" / f"{clip}.wav")
-    rows = (f"wavs/{clip}.wav|{text}|{who}" for clip, who, text in clips)
-    put(out / "metadata.csv", lines("audio_file|text|speaker_name", *rows))
-
-
-def f5(tones: Path, out: Path, clips: Listed) -> None:
-    for clip, _, _ in clips:
-        copy(tones, clip, out / "wavs" / f"{clip}.wav")
-    put(out / "metadata.csv", lines("audio|text", *(f"{out}/wavs/{clip}.wav|{text}" for clip, _, text in clips)))
-
-
-def vctk(tones: Path, out: Path, clips: Listed) -> None:
+def of_templates(name: str, tones: Path, out: Path, clips: Listed) -> None:
+    audio, files = TEMPLATES[name]
+    contents = dict[str, str]()
     for clip, who, text in clips:
-        for microphone in ("mic1", "mic2"):
-            copy(tones, clip, out / "wav48_silence_trimmed" / who / f"{clip}_{microphone}.flac")
-        put(out / "txt" / who / f"{clip}.txt", text + "\n")
-
-
-def libritts(tones: Path, out: Path, clips: Listed) -> None:
-    for clip, who, text in clips:
-        copy(tones, clip, out / "train-clean" / who / "chapter" / f"{clip}.wav")
-        put(out / "train-clean" / who / "chapter" / f"{clip}.normalized.txt", text)
-        put(out / "train-clean" / who / "chapter" / f"{clip}.original.txt", text.upper())
-
-
-def common_voice(tones: Path, out: Path, clips: Listed) -> None:
-    for clip, _, _ in clips:
-        copy(tones, clip, out / "clips" / f"{clip}.mp3")
-    rows = (f"{who}\t{clip}.mp3\t{text}\t2\t0\ten-US" for clip, who, text in clips)
-    put(out / "validated.tsv", lines("client_id\tpath\tsentence\tup_votes\tdown_votes\tlocale", *rows))
-
-
-def nemo(tones: Path, out: Path, clips: Listed) -> None:
-    for clip, _, _ in clips:
-        copy(tones, clip, out / "audio" / f"{clip}.wav")
-    rows = ({"audio_filepath": f"audio/{clip}.wav", "text": text, "speaker": who} for clip, who, text in clips)
-    put(out / "manifest.jsonl", lines(*map(json.dumps, rows)))
+        facts = {"clip": clip, "who": who, "text": text, "capitals": text.upper(), "out": out}
+        for path in audio:
+            copy(tones, clip, out / path.format(**facts))
+        for file, template in files.items():
+            header, _, line = template.rpartition("\n")
+            path, start = file.format(**facts), f"{header}\n" if header else ""
+            contents[path] = contents.get(path, start) + line.format(**facts) + "\n"
+    write_files(out, contents)
 
 
 def lhotse(tones: Path, out: Path, clips: Listed) -> None:
@@ -106,35 +88,19 @@ def lhotse(tones: Path, out: Path, clips: Listed) -> None:
             "recording": {"id": clip, "sources": [source], "duration": seconds},
             "supervisions": [{"id": clip, "start": 0.0, "duration": seconds, "text": text, "speaker": who}],
         })  # fmt: skip
-    put(out / "cuts.jsonl", lines(*map(json.dumps, cuts)))
-
-
-def kaldi(tones: Path, out: Path, clips: Listed) -> None:
-    for clip, _, _ in clips:
-        copy(tones, clip, out / "audio" / f"{clip}.flac")
-    put(out / "wav.scp", lines(*(f"{clip} audio/{clip}.flac" for clip, _, _ in clips)))
-    put(out / "text", lines(*(f"{clip} {text}" for clip, _, text in clips)))
-    put(out / "utt2spk", lines(*(f"{clip} {who}" for clip, who, _ in clips)))
-
-
-def folder(tones: Path, out: Path, clips: Listed) -> None:
-    for clip, who, text in clips:
-        copy(tones, clip, out / who / f"{clip}.wav")
-        put(out / who / f"{clip}.txt", text)
+    write_files(out, {"cuts.jsonl": "\n".join(map(json.dumps, cuts))})
 
 
 def webdataset(tones: Path, out: Path, clips: Listed) -> None:
-    out.mkdir(parents=True)
-    with tarfile.open(out / "00000.tar", "w") as tar:
-        for clip, who, text in clips:
-            tar.add(tones / "wavs" / f"{clip}.wav", f"{clip}.wav")
-            put(out / "said.json", json.dumps({"text": text, "speaker": who}))
-            tar.add(out / "said.json", f"{clip}.json")
-    (out / "said.json").unlink()
+    members = [((tones / "wavs" / f"{clip}.wav").read_bytes(), clip, who, text) for clip, who, text in clips]
+    write_tar(out / "00000.tar", *(
+        member for data, clip, who, text in members
+        for member in ((f"{clip}.wav", data), (f"{clip}.json", json.dumps({"text": text, "speaker": who}).encode()))
+    ))  # fmt: skip
 
 
 def nemo_tarred(tones: Path, out: Path, clips: Listed) -> None:
-    nemo(tones, out, clips)
+    of_templates("nemo", tones, out, clips)
     with tarfile.open(out / "audio_0.tar", "w") as tar:
         tar.add(out / "audio", "audio")
     shutil.rmtree(out / "audio")
@@ -148,21 +114,15 @@ def parquet(tones: Path, out: Path, clips: Listed) -> None:
         for clip, who, text in clips
     ]  # fmt: skip
     half = len(rows) // 2
-    put_parquet(out / "data" / "train-00000-of-00002.parquet", rows[:half])
-    put_parquet(out / "data" / "train-00001-of-00002.parquet", rows[half:])
-    put_parquet(out / "data" / "test-00000-of-00001.parquet", rows[:1])
-
-
-def put_parquet(path: Path, rows: list[dict[str, object]], **options: object) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows), path, **{"row_group_size": 2, **options})
-    return path
+    (out / "data").mkdir(parents=True)
+    splits = {"train-00000-of-00002": rows[:half], "train-00001-of-00002": rows[half:], "test-00000-of-00001": rows[:1]}
+    for name, part in splits.items():
+        pq.write_table(pa.Table.from_pylist(part), out / "data" / f"{name}.parquet", row_group_size=2)
 
 
 WRITERS: dict[str, Callable[[Path, Path, Listed], None]] = {
-    "ljspeech": ljspeech, "ljspeech_nested": ljspeech_nested, "piper": piper, "coqui": coqui, "f5": f5, "vctk": vctk,
-    "libritts": libritts, "common-voice": common_voice, "nemo": nemo, "lhotse": lhotse,
-    "kaldi": kaldi, "folder": folder, "parquet": parquet, "webdataset": webdataset, "nemo-tarred": nemo_tarred,
+    **{name: partial(of_templates, name) for name in TEMPLATES},
+    "lhotse": lhotse, "parquet": parquet, "webdataset": webdataset, "nemo-tarred": nemo_tarred,
 }  # fmt: skip
 
 
@@ -187,3 +147,10 @@ def written(tones, clips, tmp_path) -> Callable[[str], Path]:
         return tmp_path / name
 
     return write
+
+
+@pytest.fixture
+def many_shards(monkeypatch) -> None:
+    """A shard for nearly every clip."""
+    monkeypatch.setattr("xtts.precompute.build.shard_plan._SMALLEST_TARGET_BYTES", 1)
+    monkeypatch.setattr("xtts.precompute.build.shard_plan._ENOUGH_SHARDS", 1000)

@@ -6,8 +6,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from fuzzing import fuzzed
 from hypothesis import strategies as st
+from small_corpora import write_files
 
 from xtts.precompute.corpus.listing import LAYOUTS, read_corpus
 from xtts.shared.cache.clip_index import Clip
@@ -26,22 +27,16 @@ AUDIO = {"vctk": "wav48_silence_trimmed/p1/a_mic1.flac", "libritts": "s/c/a.wav"
 EMPTY_TAR = tarfile.TarInfo("a.wav").tobuf() + bytes(1024)
 
 
-def corpus_of(root: Path, files: dict[str, str | bytes]) -> Path:
-    for name, content in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    return root
-
-
-def read(data: Path, **options: str | None) -> tuple[list[Clip], str | None]:
-    """The clips, or the message of the refusal."""
+def read(data: Path, **options: str | None) -> list[Clip]:
+    """The clips; none where one clear message is all that comes."""
+    clips, message = list[Clip](), ""
     try:
         clips = read_corpus(data, **options).clips
     except LockstepError as error:
-        event("refused")
-        return [], str(error)
-    event("read")
-    return clips, None
+        message = str(error)
+    assert bool(message) != bool(clips)
+    assert "\n" not in message
+    return clips
 
 
 _WORDS = st.sampled_from([
@@ -89,34 +84,31 @@ _CONTENT = st.one_of(
 )  # fmt: skip
 
 
+@fuzzed(few=40, many=1000)
 @pytest.mark.parametrize("layout", sorted(LISTS))
-@settings(max_examples=100, deadline=None, derandomize=True,
-          suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])  # fmt: skip
-@given(content=_CONTENT, named=st.booleans())
-def test_any_bytes_in_a_list_are_read_or_refused(tmp_path, layout, content, named):
-    root = tmp_path / "fuzz"
-    shutil.rmtree(root, ignore_errors=True)
-    corpus_of(root, {AUDIO.get(layout, "wavs/a.wav"): EMPTY_TAR, LISTS[layout]: content})
-    if layout == "kaldi":
-        corpus_of(root, {"text": content, "utt2spk": b"a ann\n", **({"segments": content} if named else {})})
-    clips, message = read(root, layout=layout if named else None)
-    assert (message is None) == bool(clips)
-    assert "\n" not in (message or "")
-    assert all(".." not in Path(clip.source).parts for clip in clips if layout not in ("nemo", "lhotse"))
+def test_any_bytes_in_a_list_are_read_or_refused(tmp_path, layout, fuzz):
+    root = tmp_path / "corpus"
+
+    @fuzz.each(content=_CONTENT, named=st.booleans())
+    def check(content, named):
+        shutil.rmtree(root, ignore_errors=True)
+        write_files(root, {AUDIO.get(layout, "wavs/a.wav"): EMPTY_TAR, LISTS[layout]: content})
+        if layout == "kaldi":
+            write_files(root, {"text": content, "utt2spk": b"a ann\n", **({"segments": content} if named else {})})
+        clips = read(root, layout=layout if named else None)
+        assert all(".." not in Path(clip.source).parts for clip in clips if layout not in ("nemo", "lhotse"))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
-@given(
-    content=_CONTENT, columns=st.sampled_from(["id=0,text=1", "file=0,speaker=1,text=2", "id=a,text=text"]) | st.text()
-)
-def test_any_bytes_with_named_columns(tmp_path, content, columns):
-    corpus_of(tmp_path, {"list.csv": content})
-    for data in (tmp_path, tmp_path / "list.csv"):
-        for chosen in (columns, None):
-            clips, message = read(data, columns=chosen)
-            assert (message is None) == bool(clips)
-            assert "\n" not in (message or "")
+@fuzzed(few=60, many=2000)
+def test_any_bytes_with_named_columns(tmp_path, fuzz):
+    columns = st.sampled_from(["id=0,text=1", "file=0,speaker=1,text=2", "id=a,text=text"]) | st.text()
+
+    @fuzz.each(content=_CONTENT, columns=columns)
+    def check(content, columns):
+        write_files(tmp_path, {"list.csv": content})
+        for data in (tmp_path, tmp_path / "list.csv"):
+            read(data, columns=columns)
+            read(data)
 
 
 def test_every_layout_has_a_list_to_break():

@@ -3,7 +3,6 @@
 import hashlib
 import io
 import json
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,23 +11,34 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import soundfile
 from cache_files import index_path
-from hypothesis import HealthCheck, event, given, settings
+from fuzzing import fuzzed
 from hypothesis import strategies as st
+from small_corpora import build, rejected, sound, write_files
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import digest_of, load_spec
-from xtts.shared.cache.clip_index import REASONS, Rejected, read_index
-from xtts.shared.config_files import load_config
+from xtts.shared.cache.clip_index import REASONS, read_index
+from xtts.shared.cache.records import masked_crc32c
 from xtts.shared.errors import LockstepError
 
 
 @pytest.fixture
 def cache(tiny_cache: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(tiny_cache, tmp_path / "features"))
+
+
+@pytest.fixture
+def build_again(cache, tiny_corpus, tiny_config) -> Callable[[], None]:
+    """Builds the cache again, which then has to be sound."""
+
+    def build() -> None:
+        build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=NullProgress())
+        assert verify_cache(cache, threads=1) == []
+
+    return build
 
 
 def forge(cache: Path, change: Callable[[dict], object]) -> None:
@@ -39,18 +49,16 @@ def forge(cache: Path, change: Callable[[dict], object]) -> None:
     (cache / "cache.json").write_text(json.dumps({**fields, "sha256": digest_of(fields)}))
 
 
+def call_shard(name: str) -> Callable[[dict], object]:
+    return lambda f: f["buckets"][0]["train"][0].update(file=name)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda f: f["buckets"][0]["train"][0].update(file="../../etc/passwd"),
-            "buckets.0.train.0.file: string should",
-        ),
-        (lambda f: f["buckets"][0]["train"][0].update(file="/etc/passwd"), "buckets.0.train.0.file: string should"),
-        (
-            lambda f: f["buckets"][0]["train"][0].update(file="train/bucket-01/shard-00000-of-00001.tfrecord"),
-            "out of place",
-        ),
+        (call_shard("../../etc/passwd"), "buckets.0.train.0.file: string should"),
+        (call_shard("/etc/passwd"), "buckets.0.train.0.file: string should"),
+        (call_shard("train/bucket-01/shard-00000-of-00001.tfrecord"), "out of place"),
         (lambda f: f["buckets"][0]["train"].append(f["buckets"][0]["train"][0]), "listed twice"),
         (lambda f: f["buckets"][0].update(frames=2**40), "buckets.0.frames: input should be less than"),
         (lambda f: f["buckets"][0].update(tokens=-8), "buckets.0.tokens: input should be greater than 0"),
@@ -75,39 +83,34 @@ def test_forged_specs_are_refused_before_anything_is_read(cache, change, message
         assert caught.value.exit_code == 1
 
 
-@pytest.mark.parametrize("data", [b"[" * 200_000, b"\xff\xfe", b"", b"null", b'{"format_version": 1e999}'])
-def test_a_spec_that_is_no_spec(cache, data, tiny_corpus, tiny_config):
-    (cache / "cache.json").write_bytes(data)
-    with pytest.raises(LockstepError, match=r"cache\.json: (cannot be read|format version|edited)"):
-        load_spec(cache)
-    build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=NullProgress())
-    assert verify_cache(cache, threads=1) == []
+def test_a_spec_that_is_no_spec(cache, build_again):
+    for data in (b"[" * 200_000, b"\xff\xfe", b"", b"null", b'{"format_version": 1e999}'):
+        (cache / "cache.json").write_bytes(data)
+        with pytest.raises(LockstepError, match=r"cache\.json: (cannot be read|format version|edited)"):
+            load_spec(cache)
+    build_again()
 
 
 def test_a_record_that_claims_any_length_is_not_allocated(cache):
     path = cache / load_spec(cache).buckets[0].train[0].file
     length = (2**50).to_bytes(8, "little")
-    from xtts.shared.cache.records import masked_crc32c
-
     path.write_bytes(length + masked_crc32c(length).to_bytes(4, "little") + path.read_bytes()[12:])
     assert "record of 1125899906842624 bytes, the largest possible is" in str(verify_cache(cache, threads=1)[0])
 
 
-def test_an_index_of_other_columns(cache):
+def test_an_index_of_other_columns_or_of_endless_rows(cache, monkeypatch):
+    sound_index = pq.read_table(index_path(cache))
     pq.write_table(pa.table({"id": pa.array(["a"])}), index_path(cache))
     with pytest.raises(LockstepError, match="other columns than this version writes"):
         read_index(index_path(cache))
-
-
-def test_an_index_of_endless_rows(cache, monkeypatch):
-    pq.write_table(pq.read_table(index_path(cache)).take(np.zeros(2**17, int)), index_path(cache))
+    pq.write_table(sound_index.take(np.zeros(2**17, int)), index_path(cache))
     monkeypatch.setattr("xtts.shared.cache.index_file._ANY_ROWS", 2**10)
     with pytest.raises(LockstepError, match=r"131072 rows in \d+ bytes"):
         read_index(index_path(cache))
 
 
-def forged_index(cache: Path, **columns: object) -> bytes:
-    """The index with other columns, each of one value."""
+def forge_index(cache: Path, **columns: object) -> bytes:
+    """Put an index with other columns, each of one value, into its place."""
     table = pq.read_table(index_path(cache))
     for name, value in columns.items():
         at = table.schema.get_field_index(name)
@@ -115,47 +118,37 @@ def forged_index(cache: Path, **columns: object) -> bytes:
         table = table.set_column(at, field, pa.array([value] * len(table), field.type))
     out = io.BytesIO()
     pq.write_table(table, out)
+    index_path(cache).write_bytes(out.getvalue())
     return out.getvalue()
 
 
 @pytest.mark.parametrize(
     "columns", [{"position": None}, {"mel_length": None}, {"source": None}, {"status": "rejected"}, {"status": "lost"}]
 )
-def test_a_row_that_lacks_what_its_status_says_is_refused(cache, tiny_corpus, tiny_config, columns):
-    index_path(cache).write_bytes(forged_index(cache, **columns))
+def test_a_row_that_lacks_what_its_status_says_is_refused(cache, build_again, columns):
+    forge_index(cache, **columns)
     with pytest.raises(LockstepError, match=r"cannot be read \(a row that is '\w+' lacks what such a row has\)"):
         read_index(index_path(cache))
     assert verify_cache(cache, threads=1)[-1].found.startswith("cannot be read")
-    build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=NullProgress())
-    assert verify_cache(cache, threads=1) == []
+    build_again()
 
 
-def test_rows_that_point_nowhere_do_not_crash_a_build(cache, tiny_corpus, tiny_config):
-    data = forged_index(cache, bucket=77, shard=-1, position=-9)
-    index_path(cache).write_bytes(data)
+def test_rows_that_point_nowhere_do_not_crash_a_build(cache, build_again):
+    data = forge_index(cache, bucket=77, shard=-1, position=-9)
     forge(cache, lambda f: f.update(index_sha256=hashlib.sha256(data).hexdigest()))
     assert "names a shard that the cache does not have" in "\n".join(map(str, verify_cache(cache, threads=1)))
-    build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=NullProgress())
-    assert verify_cache(cache, threads=1) == []
+    build_again()
 
 
-def audio_bytes(kind: str, samples: np.ndarray, rate: int) -> bytes:
-    out = io.BytesIO()
-    soundfile.write(out, samples, rate, format=kind)
-    return out.getvalue()
-
-
-_NOISE = 0.1 * np.random.default_rng(0).standard_normal(9000)
-_SEEDS = [
-    audio_bytes(kind, _NOISE, rate)
-    for kind, rate in (("WAV", 22_050), ("FLAC", 16_000), ("OGG", 22_050), ("MP3", 24_000))
+_FILES = [
+    sound(0.4, rate, kind=kind) for kind, rate in (("WAV", 22_050), ("FLAC", 16_000), ("OGG", 22_050), ("MP3", 24_000))
 ]
 
 
 @st.composite
 def broken_audio(draw: st.DrawFn) -> bytes:
     """A valid file with some bytes changed, cut or repeated, or anything."""
-    data = bytearray(draw(st.sampled_from([*_SEEDS, b"", b"RIFF"])))
+    data = bytearray(draw(st.sampled_from([*_FILES, b"", b"RIFF"])))
     for _ in range(draw(st.integers(0, 4))):
         if data:
             at = draw(st.integers(0, min(len(data) - 1, draw(st.sampled_from([60, 10**6])))))
@@ -172,82 +165,30 @@ _LINES = st.one_of(
 _METADATA = st.one_of(
     st.lists(_LINES, max_size=6).map(lambda lines: "\n".join(lines).encode(errors="surrogatepass")),
     st.binary(max_size=60),
+    st.just(b"good|words\nbad|more words\n"),
 )
 
 
-def fuzz(folder: Path, metadata: bytes, audio: bytes, name: str) -> str:
-    """Build a corpus of these bytes, and return the message of a refusal or nothing."""
-    shutil.rmtree(folder, ignore_errors=True)
-    (folder / "corpus" / "wavs").mkdir(parents=True)
-    (folder / "corpus" / "wavs" / "good.wav").write_bytes(_SEEDS[0])
-    (folder / "corpus" / "wavs" / name).write_bytes(audio)
-    (folder / "corpus" / "metadata.csv").write_bytes(metadata)
-    config = load_config("tiny", flags={"shapes.max_reject_fraction": 1.0})
-    message = ""
-    try:
-        build_cache(folder / "corpus", folder / "cache", config, workers=0, progress=NullProgress())
-    except LockstepError as error:
-        message = str(error)
-    event(re.sub(r".*: |[0-9]+|\(.*?\)|'.*'", "", message)[:40] or "built")
-    return message
-
-
-def shortcomings(cache: Path, message: str, metadata: bytes) -> list[str]:
-    """What a build of any input may not leave behind, in words; nothing when it did well."""
-    if message:
-        several = [f"a message of several lines: {message!r}"] if "\n" in message else []
-        return several + (["a refused corpus left a cache"] if (cache / "cache.json").exists() else [])
-    unsound = [f"an unsound cache: {finding}" for finding in verify_cache(cache, threads=1)]
-    rows = read_index(index_path(cache))
-    why = {row.clip.id: row.rejection.reason for row in rows if isinstance(row, Rejected)}
-    strange = [f"{name!r} is rejected as {reason!r}" for name, reason in why.items() if reason not in REASONS]
-    lines = sum(bool(line.strip()) for line in metadata.decode("utf-8-sig").split("\n"))
-    missing = [f"{len(rows)} rows for {lines} lines"] if len(rows) != lines else []
-    return [*unsound, *strange, *missing]
-
-
-def test_every_shortcoming_is_seen_and_named(cache, tiny_corpus):
-    metadata = (tiny_corpus / "metadata.csv").read_bytes()
-    assert shortcomings(cache, "", metadata) == []
-    assert shortcomings(cache, "", metadata + b"late|one more\n") == ["24 rows for 25 lines"]
-    assert shortcomings(cache, "one\nTraceback", metadata) == [
-        "a message of several lines: 'one\\nTraceback'", "a refused corpus left a cache",
-    ]  # fmt: skip
-    data = forged_index(cache, status="rejected", reason="bad luck")
-    index_path(cache).write_bytes(data)
-    forge(cache, lambda f: f.update(index_sha256=hashlib.sha256(data).hexdigest()))
-    found = shortcomings(cache, "", metadata)
-    assert any(line.startswith("an unsound cache: ") for line in found)
-    last = read_index(index_path(cache))[-1]
-    assert found[-1] == f"{last.clip.id!r} is rejected as 'bad luck'"
-
-
-_INPUTS = given(
-    metadata=st.one_of(_METADATA, st.just(b"good|words\nbad|more words\n")),
-    audio=broken_audio(),
-    name=st.sampled_from(["bad.wav", "bad.flac", "bad.ogg", "bad.mp3", "a.wav"]),
-)
-_CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-
-
-@pytest.fixture
-def inline(monkeypatch: pytest.MonkeyPatch, in_process) -> None:
-    """Hundreds of builds need no hundreds of processes."""
-    for module in ("build_cache", "build_request"):
-        monkeypatch.setattr(f"xtts.precompute.build.{module}.open_engine", lambda *_: in_process)
+@fuzzed(few=30, many=500)
+def test_any_list_and_audio_make_a_sound_cache_or_one_clear_message(tmp_path, monkeypatch, fuzz):
     monkeypatch.setattr("os.fsync", lambda _: None)
+    corpus, cache = tmp_path / "corpus", tmp_path / "cache"
+    names = st.sampled_from(["bad.wav", "bad.flac", "bad.ogg", "bad.mp3", "a.wav"])
 
-
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
-@_INPUTS
-def test_a_few_malformed_corpora(tmp_path, inline, metadata, audio, name):
-    message = fuzz(tmp_path / "fuzz", metadata, audio, name)
-    assert shortcomings(tmp_path / "fuzz" / "cache", message, metadata) == []
-
-
-@pytest.mark.long
-@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
-@_INPUTS
-def test_300_malformed_corpora_and_audio_files(tmp_path, inline, metadata, audio, name):
-    message = fuzz(tmp_path / "fuzz", metadata, audio, name)
-    assert shortcomings(tmp_path / "fuzz" / "cache", message, metadata) == []
+    @fuzz.each(metadata=_METADATA, audio=broken_audio(), name=names)
+    def check(metadata, audio, name):
+        for folder in (corpus, cache):
+            shutil.rmtree(folder, ignore_errors=True)
+        write_files(corpus, {"wavs/good.wav": _FILES[0], f"wavs/{name}": audio, "metadata.csv": metadata})
+        message = ""
+        try:
+            build(corpus, cache, "shapes.max_reject_fraction=1.0")
+        except LockstepError as error:
+            message = str(error)
+        assert "\n" not in message
+        assert (cache / "cache.json").exists() != bool(message)
+        if not message:
+            assert verify_cache(cache, threads=1) == []
+            assert set(rejected(cache).values()) <= set(REASONS)
+            lines = metadata.decode("utf-8-sig").split("\n")
+            assert len(read_index(index_path(cache))) == sum(bool(line.strip()) for line in lines)

@@ -1,41 +1,24 @@
 """One corpus written in every layout gives the same clips; files that fit two layouts are never guessed."""
 
-import hashlib
-import os
 import shutil
 from pathlib import Path
 
 import pytest
-from cache_files import index_path
 from click.testing import CliRunner
+from small_corpora import build, shards, write_files
 
-from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.check.verify_command import VerifyRequest, find_problems
-from xtts.precompute.cli import build, main
-from xtts.precompute.corpus.corpus_entries import parse_data
+from xtts.precompute.cli import build as build_command
+from xtts.precompute.cli import main
 from xtts.precompute.corpus.listing import LAYOUTS, read_corpus
-from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.cache.clip_index import Rejected, read_index
-from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
 WRITTEN = sorted({*LAYOUTS, "ljspeech_nested"})
 WITHOUT_SPEAKERS = {"f5", "folder"}
 
 
-def put(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-
-
-def copy(tones: Path, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(tones / "wavs" / "tone-0000.wav", path)
-
-
 def test_help_names_every_layout():
-    text = next(option.help for option in build.params if option.name == "layout")
+    text = next(option.help for option in build_command.params if option.name == "layout")
     assert all(name in text for name in LAYOUTS)
 
 
@@ -53,29 +36,29 @@ def test_one_corpus_in_every_layout_gives_the_same_clips(written, clips, name):
     assert {clip.language for clip in corpus.clips} == {"en" if name == "common-voice" else ""}
 
 
-def shard_bytes(cache: Path) -> dict[str, str]:
-    return {
-        path.relative_to(cache).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(cache.rglob("*.tfrecord"))
-    }
-
-
-def test_layouts_of_the_same_samples_give_the_same_shards(written, tmp_path):
-    config = load_config("tiny", flags={"shapes.buckets": 2, "split.validation_fraction": 0.1})
-    shards = {}
-    for name in sorted({*WRITTEN} - WITHOUT_SPEAKERS - {"common-voice"}):  # whose mp3 has other samples
-        build_cache(written(name), tmp_path / f"cache-{name}", config, workers=0, progress=NullProgress())
+@pytest.mark.parametrize(
+    ("names", "setting"),
+    [
+        (sorted({*WRITTEN} - WITHOUT_SPEAKERS - {"common-voice"}), "audio.profile=hifigan"),  # its mp3 differs
+        (["ljspeech", "parquet", "webdataset"], "audio.trim_silence_db=30"),
+    ],
+    ids=["all", "silence trimmed"],
+)
+def test_layouts_of_the_same_samples_give_the_same_shards(written, tmp_path, names, setting):
+    found = []
+    for name in names:
+        build(written(name), tmp_path / f"cache-{name}", "split.validation_fraction=0.1", setting)
         assert verify_cache(tmp_path / f"cache-{name}", threads=1) == []
-        shards[name] = shard_bytes(tmp_path / f"cache-{name}")
-    assert shards["ljspeech"]
-    assert all(found == shards["ljspeech"] for found in shards.values())
+        found.append(shards(tmp_path / f"cache-{name}"))
+    assert found[0]
+    assert all(one == found[0] for one in found)
 
 
 @pytest.fixture
 def ambiguous(written) -> Path:
     """`id|speaker|text` without suffixes."""
     root = written("piper")
-    put(root / "metadata.csv", (root / "metadata.csv").read_text().replace(".wav|", "|"))
+    write_files(root, {"metadata.csv": (root / "metadata.csv").read_text().replace(".wav|", "|")})
     return root
 
 
@@ -93,25 +76,9 @@ def test_three_columns_that_fit_two_layouts_show_both_readings(ambiguous, clips)
     assert read_corpus(root, columns="id=0,speaker=1,text=2").clips == as_piper
     as_ljspeech = read_corpus(root, layout="ljspeech").clips
     assert [(clip.speaker, clip.text) for clip in as_ljspeech] == [("", text) for _, _, text in clips]
-    put(root / "other" / "corpus.csv", (root / "metadata.csv").read_text())
+    write_files(root, {"other/corpus.csv": (root / "metadata.csv").read_text()})
     with pytest.raises(LockstepError, match=r"corpus\.csv:1: three columns"):
         read_corpus(root / "other" / "corpus.csv")
-
-
-def test_a_cache_of_an_ambiguous_corpus_is_built_checked_and_repaired_with_the_same_flag(ambiguous, tmp_path):
-    root, cache = ambiguous, tmp_path / "cache"
-    entries = parse_data(root, layout="piper")
-    build_cache(entries, cache, load_config("tiny"), workers=0, progress=NullProgress())
-    request = {"cache": cache, "against": root, "deep": None, "workers": 1}
-    assert find_problems(VerifyRequest(**request, repair=False, layout="piper"), NullProgress()) == []
-    as_columns = VerifyRequest(**request, repair=False, columns="id=0,speaker=1,text=2")
-    assert find_problems(as_columns, NullProgress()) == []
-    for repair in (False, True):
-        if repair:
-            next(cache.rglob("*.tfrecord")).write_bytes(b"broken")
-        with pytest.raises(LockstepError, match="three columns that can be read in two ways"):
-            find_problems(VerifyRequest(**request, repair=repair), NullProgress())
-    assert find_problems(VerifyRequest(**request, repair=True, layout="piper"), NullProgress()) == []
 
 
 @pytest.mark.parametrize(
@@ -126,7 +93,7 @@ def test_a_cache_of_an_ambiguous_corpus_is_built_checked_and_repaired_with_the_s
     ],
 )  # fmt: skip
 def test_plain_ljspeech_needs_no_flag(tmp_path, text, texts):
-    put(tmp_path / "metadata.csv", text)
+    write_files(tmp_path, {"metadata.csv": text})
     assert [clip.text for clip in read_corpus(tmp_path).clips] == texts
 
 
@@ -140,27 +107,15 @@ def test_plain_ljspeech_needs_no_flag(tmp_path, text, texts):
     ],
 )
 def test_what_could_be_a_speaker_or_a_text_is_not_guessed(tmp_path, text):
-    put(tmp_path / "metadata.csv", text)
+    write_files(tmp_path, {"metadata.csv": text})
     with pytest.raises(LockstepError, match=r"three columns that can be read in two ways: .*'ann'"):
         read_corpus(tmp_path)
 
 
-def test_two_columns_with_and_without_suffix(tmp_path, tones):
-    copy(tones, tmp_path / "a.wav")
-    put(tmp_path / "metadata.csv", "a.wav|one\nb.wav|two\n")
-    assert [(c.id, c.source, c.text) for c in read_corpus(tmp_path).clips] == [
-        ("a", "a.wav", "one"), ("b", "wavs/b.wav", "two"),
-    ]  # fmt: skip
-    rows = build_rejected(tmp_path, tmp_path / "cache")
-    assert rows == {"b": "missing audio"}
-
-
-def build_rejected(data: Path, cache: Path, **options: str) -> dict[str, str]:
-    """Id to reason of the clips that a build of this corpus rejects."""
-    config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.95})
-    build_cache(data, cache, config, workers=0, progress=NullProgress(), **options)
-    return {row.clip.id: row.rejection.reason for row in read_index(index_path(cache))
-            if isinstance(row, Rejected)}  # fmt: skip
+def test_two_columns_with_and_without_suffix(tmp_path):
+    write_files(tmp_path, {"metadata.csv": "a.wav|one\nb.wav|two\n", "a.wav": b""})
+    found = [(clip.id, clip.source, clip.text) for clip in read_corpus(tmp_path).clips]
+    assert found == [("a", "a.wav", "one"), ("b", "wavs/b.wav", "two")]
 
 
 def test_two_layouts_in_one_folder(written, tmp_path):
@@ -188,41 +143,41 @@ def test_an_odd_folder_names_what_could_lie_there(tmp_path):
         read_corpus(tmp_path, layout="piper", columns="id=0,text=1")
 
 
-def test_the_same_file_name_in_two_folders_gives_ids_of_paths(tones, tmp_path):
-    for who in ("p1", "p2"):
-        copy(tones, tmp_path / "lj" / "wavs" / who / "a.wav")
-        copy(tones, tmp_path / "plain" / who / "a.wav")
-        put(tmp_path / "plain" / who / "a.txt", "words")
-    copy(tones, tmp_path / "plain" / "p2" / "b.wav")
-    put(tmp_path / "plain" / "p2" / "b.txt", "words")
+def test_the_same_file_name_in_two_folders_gives_ids_of_paths(tmp_path):
+    files = {f"{who}/{name}": b"" for who in ("p1", "p2") for name in ("a.wav", "a.txt")}
+    write_files(tmp_path / "plain", {**files, "p2/b.wav": b"", "p2/b.txt": b""})
     assert [clip.id for clip in read_corpus(tmp_path / "plain").clips] == ["p1_a", "p2_a", "b"]
-    put(tmp_path / "lj" / "metadata.csv", "p1/a|one\np2/a.wav|two\n")
-    assert [(c.id, c.source) for c in read_corpus(tmp_path / "lj").clips] == [
+    lj = write_files(
+        tmp_path / "lj", {"wavs/p1/a.wav": b"", "wavs/p2/a.wav": b"", "metadata.csv": "p1/a|1\np2/a.wav|2"}
+    )
+    assert [(clip.id, clip.source) for clip in read_corpus(lj).clips] == [
         ("p1_a", "wavs/p1/a.wav"), ("p2_a", "wavs/p2/a.wav"),
     ]  # fmt: skip
-    put(tmp_path / "lj" / "metadata.csv", "a|one\n")
+    write_files(lj, {"metadata.csv": "a|one\n"})
     with pytest.raises(LockstepError, match=r"metadata\.csv:1: 2 files called 'a', the first are p1/a\.wav and p2/a"):
-        read_corpus(tmp_path / "lj")
+        read_corpus(lj)
 
 
 def test_kaldis_utterances_as_speakers_are_no_speakers(written):
     root = written("kaldi")
-    put(root / "utt2spk", "\n".join(f"{clip.id} {clip.id}" for clip in read_corpus(root).clips))
+    write_files(root, {"utt2spk": "\n".join(f"{clip.id} {clip.id}" for clip in read_corpus(root).clips)})
     assert {clip.speaker for clip in read_corpus(root).clips} == {""}
-    os.remove(root / "utt2spk")
+    (root / "utt2spk").unlink()
     assert {clip.speaker for clip in read_corpus(root).clips} == {""}
 
 
-def test_the_command_takes_layout_and_columns(ambiguous, tmp_path):
-    options = ["build", "--data", str(ambiguous), "--cache", str(tmp_path / "cache"), "--workers", "1"]
-    refused = CliRunner().invoke(main, options)
-    assert refused.exit_code == 2
-    assert "three columns that can be read in two ways" in refused.output
-    built = CliRunner().invoke(main, [*options, "--layout", "piper"])
-    assert "8 clips kept" in built.output, built.output
-    again = CliRunner().invoke(main, [*options, "--columns", "file=0,speaker=1,text=2"])
-    assert "nothing to do" in again.output
-    verify = ["verify", "--cache", str(tmp_path / "cache"), "--against", str(ambiguous), "--workers", "1"]
-    assert CliRunner().invoke(main, verify).exit_code == 2
-    sound = CliRunner().invoke(main, [*verify, "--layout", "piper"])
-    assert (sound.exit_code, sound.output.strip().endswith(": sound")) == (0, True), sound.output
+def test_the_commands_take_layout_and_columns(ambiguous, tmp_path):
+    def run(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(main, [*arguments, "--cache", str(tmp_path / "cache"), "--workers", "0"])
+        return done.exit_code, done.output
+
+    build, verify = ["build", "--data", str(ambiguous)], ["verify", "--against", str(ambiguous)]
+    code, said = run(*build)
+    assert (code, "three columns that can be read in two ways" in said) == (2, True)
+    assert "8 clips kept" in run(*build, "--layout", "piper")[1]
+    assert "nothing to do" in run(*build, "--columns", "file=0,speaker=1,text=2")[1]
+    for repair in ([], ["--repair"]):
+        assert run(*verify, *repair)[0] == 2
+        code, said = run(*verify, *repair, "--layout", "piper")
+        assert (code, said.strip().endswith(": sound")) == (0, True), said
+        next((tmp_path / "cache").rglob("*.tfrecord")).write_bytes(b"broken")

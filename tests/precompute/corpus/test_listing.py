@@ -1,23 +1,18 @@
-from pathlib import Path
+"""Lists of clips: lines of LJSpeech, JSON-lines manifests, and files whose columns the user names."""
+
+import json
 
 import pytest
+from small_corpora import build, rows_of, sound, write_files
 
+from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.corpus.listing import read_corpus
 from xtts.precompute.corpus.plain_names import name_problem
+from xtts.precompute.view.terminal import build_summary
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.clip_index import notes_of
+from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError
-
-
-def corpus_of(path: Path, text: str | bytes) -> Path:
-    path.mkdir(exist_ok=True)
-    (path / "metadata.csv").write_bytes(text.encode() if isinstance(text, str) else text)
-    return path
-
-
-def test_third_column_falls_back_to_the_second(tmp_path):
-    lines = "a|Mr. 2|mister two\nb|plain|\nc|only two\n"
-    clips = read_corpus(corpus_of(tmp_path, lines)).clips
-    assert [(c.id, c.text) for c in clips] == [("a", "mister two"), ("b", "plain"), ("c", "only two")]
-    assert clips[0].source == "wavs/a.wav"
 
 
 @pytest.mark.parametrize(
@@ -26,22 +21,14 @@ def test_third_column_falls_back_to_the_second(tmp_path):
     ids=["crlf", "byte order mark", "blank lines"],
 )
 def test_files_from_other_systems(tmp_path, data):
-    assert [(c.id, c.text) for c in read_corpus(corpus_of(tmp_path, data)).clips] == [("a", "x"), ("b", "y")]
+    write_files(tmp_path, {"metadata.csv": data})
+    assert [(clip.id, clip.text) for clip in read_corpus(tmp_path).clips] == [("a", "x"), ("b", "y")]
 
 
 def test_unicode_line_separators_do_not_end_a_line(tmp_path):
-    clips = read_corpus(corpus_of(tmp_path, "a|one\u2028two\x85three\x0bfour\nb|\u00e9t\u00e9 \U0001f600\n")).clips
-    assert [c.id for c in clips] == ["a", "b"]
-    assert clips[0].text == "one\u2028two\x85three\x0bfour"
-
-
-def test_repeated_id_and_empty_text_are_for_the_ledger(tmp_path):
-    clips = read_corpus(corpus_of(tmp_path, "a|x\na|y\nb||\n")).clips
-    assert [(c.duplicate, bool(c.text)) for c in clips] == [(False, True), (True, True), (False, False)]
-
-
-def test_limit_keeps_the_first_clips(tmp_path):
-    assert [c.id for c in read_corpus(corpus_of(tmp_path, "a|x\nb|y\nc|z"), limit=2).clips] == ["a", "b"]
+    odd = "one\u2028two\x85three\x0bfour \U0001f600 e\u0301 \u202e\u0645"
+    write_files(tmp_path, {"metadata.csv": f"e\u0301t\xe9|{odd}\nb|x\n"})
+    assert [(clip.id, clip.text) for clip in read_corpus(tmp_path).clips] == [("e\u0301t\xe9", odd), ("b", "x")]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +44,7 @@ def test_limit_keeps_the_first_clips(tmp_path):
 )
 def test_unusable_lines_are_named(tmp_path, text, message):
     with pytest.raises(LockstepError, match=message) as caught:
-        read_corpus(corpus_of(tmp_path, text))
+        read_corpus(write_files(tmp_path, {"metadata.csv": text}))
     assert caught.value.exit_code == 2
 
 
@@ -79,3 +66,145 @@ def test_plain_names(name):
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", ".hidden", "a\x00b", "a\nb", "\x1b[31m", "x" * 201])
 def test_names_that_are_not_plain(name):
     assert name_problem(name) is not None
+
+
+@pytest.mark.parametrize(
+    ("columns", "data", "expected"),
+    [
+        ("id=0,speaker=1,text=2", "a|ann|x, y\nb|bob|z\n", [("a", "ann", "x, y"), ("b", "bob", "z")]),
+        ("text=0,file=2", "x\t1\tdeep/a.wav\ny\t2\tb\n", [("a", "", "x"), ("b", "", "y")]),
+        ("file=file_name, text=words", 'n,file_name,words\n1,a.wav,"x, ""y"""\n2,b.wav,"one\ntwo"\n',
+         [("a", "", 'x, "y"'), ("b", "", "one\ntwo")]),
+        ("id=3,file=0,text=1,normalised=2", "a.wav|5|five|z1\nb.wav|x||z2\n", [("z1", "", "five"), ("z2", "", "x")]),
+    ],
+)  # fmt: skip
+def test_named_columns(tmp_path, columns, data, expected):
+    root = write_files(tmp_path, {"list.tsv": data})
+    clips = read_corpus(root / "list.tsv", columns=columns).clips
+    assert [(clip.id, clip.speaker, clip.text) for clip in clips] == expected
+    assert read_corpus(root, columns=columns).clips == clips
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("id=0", "--columns: 'id=0', expected text, and id or file; --columns file=0"),
+        ("text=1", "--columns: 'text=1', expected text, and id or file"),
+        ("id=0,text=-1", "--columns: 'text=-1', expected id or file or text or"),
+        ("id=0,text=99999999999999999999", "--columns: 'text=9"),
+        ("id=0,id=1,text=2", "--columns: 'id=1', expected id or file or text or .* each once"),
+        ("id=0,words=1", "--columns: 'words=1'"),
+        ("id,text=1", "--columns: 'id'"),
+        ("", "--columns: ''"),
+        ("id=0,text=7", r"list\.csv:1: 2 columns, expected at least 8, for columns 0 to 7"),
+        ("id=0,text=words", r"list\.csv: no column 'words', expected one of \['a', 'x'\]"),
+    ],
+)
+def test_columns_that_are_not_there(tmp_path, columns, message):
+    root = write_files(tmp_path, {"list.csv": "a,x\nb,y\n"})
+    with pytest.raises(LockstepError, match=message):
+        read_corpus(root, columns=columns)
+
+
+def test_columns_without_one_list(tmp_path):
+    with pytest.raises(LockstepError, match="0 CSV or TSV files, expected one; give the file itself to --data"):
+        read_corpus(tmp_path, columns="id=0,text=1")
+    write_files(tmp_path, {"a.csv": "a,x", "b.tsv": "a\tx"})
+    with pytest.raises(LockstepError, match=r"2 CSV or TSV files: a\.csv, b\.tsv, expected one"):
+        read_corpus(tmp_path, columns="id=0,text=1")
+    with pytest.raises(LockstepError, match=r"a\.csv:1: 'a,x', expected columns with \| between them; say which"):
+        read_corpus(tmp_path / "a.csv")
+    write_files(tmp_path, {"c.csv": 'a,"x\nb,y\n'})
+    with pytest.raises(LockstepError, match=r"c\.csv:1: no CSV \("):
+        read_corpus(tmp_path / "c.csv", columns="id=0,text=1")
+
+
+def test_formats_beside_each_other_and_the_ids_of_speakers(tmp_path):
+    rates = {"a.wav": 22_050, "b.flac": 44_100, "c.ogg": 22_050, "d.mp3": 48_000, "a.flac": 22_050}
+    files = {f"wavs/{name}": sound(rate=rate, kind=name[2:].upper()) for name, rate in rates.items()}
+    lines = "a|x||zoe\nb|y||ann\nc|z|zed|zoe\nd|w||bob\n"
+    cache = tmp_path / "cache"
+    build(write_files(tmp_path / "corpus", {**files, "metadata.csv": lines}), cache, "shapes.max_reject_fraction=0")
+    assert verify_cache(cache, threads=1) == []
+    rows = rows_of(cache)
+    assert {row.clip.source for row in rows.values()} == {"wavs/a.wav", "wavs/b.flac", "wavs/c.ogg", "wavs/d.mp3"}
+    assert {row.audio.mel_length for row in rows.values()} == {86}
+    assert notes_of(rows["d"]) == "no normalised column; resampled from 48000 Hz"
+    spec = load_spec(cache)
+    assert spec.speakers == ["ann", "bob", "zoe"]
+    (bucket,) = spec.buckets
+    records = (record for shard in (*bucket.train, *bucket.validation)
+               for _, record in read_shard(cache / shard.file, spec, bucket))  # fmt: skip
+    assert {record.clip_id: spec.speakers[record.speaker] for record in records} == {
+        "a": "zoe", "b": "ann", "c": "zoe", "d": "bob"
+    }  # fmt: skip
+
+
+def test_some_clips_without_a_speaker_are_a_mistake(tmp_path):
+    write_files(tmp_path, {"metadata.csv": "a|x||zoe\nb|y\n"})
+    with pytest.raises(LockstepError, match="no speaker for clip b, but for others, expected a speaker for every clip"):
+        read_corpus(tmp_path)
+
+
+def test_a_manifest_with_relative_and_absolute_paths(tmp_path):
+    write_files(tmp_path, {"corpus/deep/a.wav": b"", "corpus/b.flac": b"", "away.wav": b""})
+    entries = [
+        {"audio_filepath": "deep/a.wav", "text": "first", "duration": 1.0, "speaker": "ann", "lang": "en"},
+        {"audio_filepath": str(tmp_path / "corpus" / "b.flac"), "text": "second", "speaker": 7},
+        {"audio_filepath": str(tmp_path / "away.wav"), "text": "third", "id": 3, "speaker": "ann"},
+        {"audio_filepath": "c/b.wav", "text": "fourth", "speaker": "ann"},
+    ]
+    write_files(tmp_path, {"corpus/train.jsonl": "\n".join(map(json.dumps, entries))})
+    clips = read_corpus(tmp_path / "corpus/train.jsonl").clips
+    assert [(clip.id, clip.source, clip.speaker, clip.duplicate) for clip in clips] == [
+        ("a", "deep/a.wav", "ann", False), ("b", "b.flac", "7", False),
+        ("3", str(tmp_path / "away.wav"), "ann", False), ("b", "c/b.wav", "ann", True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("not json", r"m\.jsonl:2: not JSON"),
+        ("[1, 2]", r"m\.jsonl:2: not a JSON object"),
+        ("[" * 100_000, r"m\.jsonl:2: not JSON"),
+        ({"audio_filepath": None}, r"m\.jsonl:2: audio_filepath is None, expected a string"),
+        ({"text": 3}, r"m\.jsonl:2: text is 3, expected a string"),
+        ({"offset": 2.5}, r"m\.jsonl:2: duration is None, expected a number"),
+        ({"offset": True, "duration": 1}, r"m\.jsonl:2: offset is True"),
+        ({"offset": "0", "duration": 1}, r"m\.jsonl:2: offset is '0'"),
+        ({"offset": 0, "duration": -1}, r"m\.jsonl:2: a segment of -1 s"),
+        ({"offset": 0, "duration": 0}, r"m\.jsonl:2: a segment of 0 s"),
+        ({"offset": 1e308, "duration": 1}, r"m\.jsonl:2: a segment of 1 s from"),
+        ({"offset": 10**400, "duration": 1}, r"m\.jsonl:2: offset is 1000"),
+        ({"offset": float("nan"), "duration": 1}, r"m\.jsonl:2: offset is nan"),
+        ({"id": "../b"}, r"m\.jsonl:2: clip id '\.\./b' reads as a path"),
+        ({"speaker": {"name": "ann"}}, r"m\.jsonl:2: speaker is \{'name': 'ann'\}, expected a string"),
+        ({"speaker": "a\nb"}, r"m\.jsonl:2: speaker .* control characters"),
+        ({"audio_filepath": "b\0.wav", "id": "b"}, r"m\.jsonl:2: characters that are no text"),
+        ({"text": "\ud800"}, r"m\.jsonl:2: characters that are no text"),
+        ({"id": "\udc00"}, r"m\.jsonl:2: clip id .* no text"),
+    ],
+)
+def test_unusable_manifest_lines_are_named(tmp_path, entry, message):
+    line = entry if isinstance(entry, str) else json.dumps({"audio_filepath": "b.wav", "text": "x", **entry})
+    write_files(tmp_path, {"m.jsonl": '{"audio_filepath": "a.wav", "text": "fine"}\n' + line})
+    with pytest.raises(LockstepError, match=message):
+        read_corpus(tmp_path / "m.jsonl")
+
+
+def test_numbers_become_words_only_without_a_normalised_column(tmp_path):
+    data, cache = tmp_path / "corpus", tmp_path / "cache"
+    write_files(data, {f"wavs/{name}.wav": sound(2.0) for name in "abc"})
+    for metadata, texts, normalised in (
+        ("a|Dr. No has 12 boats\nb|no 5|no 5 b\nc|none\n", ["Doctor No has twelve boats", "no 5 b", "none"], "b"),
+        ("a|Dr. No has 12 boats\nb|no 5\nc|none|none\n", ["Doctor No has twelve boats", "no five", "none"], "c"),
+    ):
+        report = build(write_files(data, {"metadata.csv": metadata}), cache)
+        rows = rows_of(cache)
+        assert [rows[name].clip.text for name in "abc"] == texts
+        assert {name for name in "abc" if notes_of(rows[name]) != "no normalised column"} == {normalised}
+        assert "2 texts have no normalised column: their numbers are put into words" in build_summary(report, "cache")
+        assert verify_cache(cache, threads=1) == []
+    build(data, cache, "text.expand_numbers=False")
+    assert [rows_of(cache)[name].clip.text for name in "abc"] == ["Dr. No has 12 boats", "no 5", "none"]

@@ -1,8 +1,11 @@
 """Corpora in an object store: the shards of the same corpus in a folder, and what changes between builds."""
 
+import hashlib
 import shutil
+from pathlib import Path
 
 import pytest
+from pyarrow.fs import LocalFileSystem
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.corpus.corpus_entries import parse_data
@@ -11,16 +14,34 @@ from xtts.precompute.corpus.remote_corpus import is_plain, with_folders
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import SPLITS, load_spec
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage import failures
-from xtts.shared.storage.object_store import ObjectStore
+from xtts.shared.storage import failures, object_store
+from xtts.shared.storage.object_store import Identity, ObjectStore
 from xtts.shared.storage.urls import location
 
 
-@pytest.fixture
-def url(object_server, tiny_corpus, tmp_path, monkeypatch):
-    """The tiny corpus in a bucket; its local folder is this test's alone."""
+class FolderAsStore(LocalFileSystem):
+    def get_file_info(self, selector):
+        """A store says that nothing is below an object; a disk that this is no folder."""
+        return [] if Path(selector.base_dir).is_file() else super().get_file_info(selector)
+
+
+def identity_of(file):
+    """A local file has no etag."""
+    file.seek(0)
+    return Identity(file.size(), hashlib.sha256(file.read()).hexdigest())
+
+
+@pytest.fixture(params=["a folder", pytest.param("a server", marks=pytest.mark.long)])
+def url(request, tiny_corpus, tmp_path, monkeypatch):
+    """The tiny corpus in a bucket, of a server or of one that is a folder; what stands for it is this test's alone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    place = location(f"{object_server.bucket()}/LJSpeech-1.1")
+    if request.param == "a folder":
+        shutil.copytree(tiny_corpus, tmp_path / "bucket/LJSpeech-1.1")
+        opened = property(lambda self: (FolderAsStore(), self.url.place.replace("s3:/", str(tmp_path))))
+        monkeypatch.setattr(ObjectStore, "_opened", opened)
+        monkeypatch.setattr(object_store, "_identity_of", identity_of)
+        return location("s3://bucket/LJSpeech-1.1")
+    place = location(f"{request.getfixturevalue('object_server').bucket()}/LJSpeech-1.1")
     for path in sorted(path for path in tiny_corpus.rglob("*") if path.is_file()):
         ObjectStore(place).upload(path, path.relative_to(tiny_corpus).as_posix())
     return place
@@ -53,35 +74,26 @@ def folder_of(url):
     return folder
 
 
+class NoAnswer:
+    def open_input_file(self, path):
+        raise OSError("AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 7")
+
+
 def test_what_happens_to_an_object_during_a_build_is_said(url, monkeypatch):
     folder, store = folder_of(url), ObjectStore(url)
     with fetched(url, folder, "wavs/tone-0000.wav") as path:
         assert path.read_bytes() == store.read("wavs/tone-0000.wav")
     assert not path.exists()
     store.write("wavs/tone-0000.wav", store.read("wavs/tone-0001.wav"))
-    with (
-        pytest.raises(LockstepError, match=rf"^{url}/wavs/tone-0000.wav: changed while the cache was being built"),
-        fetched(url, folder, "wavs/tone-0000.wav"),
-    ):
-        pass
+    with pytest.raises(LockstepError, match=rf"^{url}/wavs/tone-0000.wav: changed while the cache was being built"):
+        fetched(url, folder, "wavs/tone-0000.wav").__enter__()
     store.remove(["wavs/tone-0000.wav"])
-    with (
-        pytest.raises(LockstepError, match=r"tone-0000\.wav: gone since the cache began"),
-        fetched(url, folder, "wavs/tone-0000.wav"),
-    ):
-        pass
+    with pytest.raises(LockstepError, match=r"tone-0000\.wav: gone since the cache began"):
+        fetched(url, folder, "wavs/tone-0000.wav").__enter__()
     monkeypatch.setattr(failures, "PAUSES", ())
     monkeypatch.setattr(ObjectStore, "_opened", (NoAnswer(), "bucket"))
-    with (
-        pytest.raises(LockstepError, match=rf"^{url}/wavs/tone-0001.wav: the store does not answer"),
-        fetched(url, folder, "wavs/tone-0001.wav"),
-    ):
-        pass
-
-
-class NoAnswer:
-    def open_input_file(self, path):
-        raise OSError("AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 7")
+    with pytest.raises(LockstepError, match=rf"^{url}/wavs/tone-0001.wav: the store does not answer"):
+        fetched(url, folder, "wavs/tone-0001.wav").__enter__()
 
 
 def test_names_of_objects_do_not_leave_the_folder(url):
@@ -115,4 +127,3 @@ def test_a_copied_list_follows_its_object(url, tiny_corpus):
     ObjectStore(url).write("metadata.csv", b"tone-0000|a|a\n")
     assert folder_of(url) == folder
     assert (folder / "metadata.csv").read_bytes() == b"tone-0000|a|a\n"
-    shutil.rmtree(folder)

@@ -62,11 +62,8 @@ def test_a_corpus_without_speakers_is_one_speaker(two):
     assert {clip.speaker for clip in read("c").clips} == {""}
 
 
-def test_one_corpus_may_go_without_a_name_and_stays_as_it_was(two):
-    assert found(read("a", "y=b"))[:2] == found(read("a"))
-
-
 def test_corpora_without_names_keep_their_ids(two):
+    assert found(read("a", "y=b"))[:2] == found(read("a"))
     assert found(read("a", "c")) == [
         ("1", "p1", "", "a"), ("2", "p2", "", "a"), ("7", "c", "", "c"), ("8", "c", "", "c"), ("9", "c", "", "c")
     ]  # fmt: skip
@@ -115,7 +112,6 @@ def test_a_path_that_exists_is_a_path(two, tmp_path):
         (("x=",), "data ''"),
         (("x=nowhere",), "nowhere: no such folder"),
         (("x=" + "y" * 9999,), "no such folder"),
-        (("y" * 9999,), "no such folder"),
         (("x=list.yaml",), "expected a corpus, and no list of corpora"),
         ((), "--data: no corpus"),
     ],
@@ -146,15 +142,10 @@ def test_ids_made_of_a_name_may_not_be_another_ones(write):
         read(f"{'n' * 20}=long")
 
 
-BOMB = "- &a {data: a}\n- *a\n"
-DEEP = "[" * 5000
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "no entries, expected a list of corpora"),
-        ("[]", "no entries"),
         ("data: a", "no list"),
         ("- a", "entry 1: 'a', expected keys and values"),
         ("- {name: x}", "entry 1: no data, expected the path"),
@@ -163,11 +154,8 @@ DEEP = "[" * 5000
         ("- {data: a, name: b/c}", "name 'b/c', expected 1 to 64 letters"),
         ("- {data: a, name: 3}", "name 3, expected"),
         ("- {data: a, name: é}", "name 'é', expected"),
-        ("- {data: a, name: ''}", "name '', expected"),
         ("- {data: a, weight: 0}", "weight 0, expected a number above 0, at most 100"),
-        ("- {data: a, weight: -1}", "weight -1"),
         ("- {data: a, weight: .nan}", "weight nan"),
-        ("- {data: a, weight: .inf}", "weight inf"),
         ("- {data: a, weight: 1e9}", "weight 1000000000.0"),
         ("- {data: a, weight: true}", "weight True"),
         ("- {data: a, weight: '2'}", "weight '2'"),
@@ -176,9 +164,9 @@ DEEP = "[" * 5000
         ("- {data: a, layout: ljspeech, columns: 'id=0,text=1'}", "and --columns"),
         ("- {data: corpora.yaml}", "expected a corpus, and no list of corpora"),
         ('- {data: "a\\0b"}', "expected a path"),
-        (BOMB, "corpora.yaml:2: an alias, expected entries of plain values"),
+        ("- &a {data: a}\n- *a\n", "corpora.yaml:2: an alias, expected entries of plain values"),
         ("- {data: [a]}", "a list or mapping inside an entry"),
-        (DEEP, "corpora.yaml:1: a list or mapping inside an entry"),
+        ("[" * 5000, "corpora.yaml:1: a list or mapping inside an entry"),
         ("- {data: a", "not readable as YAML"),
         ("- !!python/object/apply:os.system [x]", "corpora.yaml"),
         ("#" * (2**20 + 1), "larger than 1048576 bytes"),

@@ -16,7 +16,6 @@ from xtts.precompute.sample.sample_corpus import make_sample_corpus
 from xtts.precompute.sample.voices import SampleVoice, sample_voices, split_voices
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.errors import LockstepError
 
 pytest.importorskip("espeakng_loader")
 
@@ -114,13 +113,8 @@ def test_the_split_of_voices_depends_on_numbers_alone():
 
 
 def test_other_texts_are_spoken_in_turn_too(tmp_path):
-    (tmp_path / "given.csv").write_text("a|One.\nb|Two.\nc|Three.\n", encoding="utf-8")
-    voices = sample_voices(2)
-    make_sample_corpus(
-        tmp_path / "out", clips=1, seed=0, max_seconds=None, metadata=tmp_path / "given.csv", voices=voices, workers=0
-    )
+    given = tmp_path / "given.csv"
+    given.write_text("a|One.\nb|Two.\nc|Three.\n", encoding="utf-8")
+    options = {"clips": 1, "seed": 0, "max_seconds": None, "workers": 0}
+    make_sample_corpus(tmp_path / "out", metadata=given, voices=sample_voices(2), **options)
     assert [clip.speaker for clip in read_corpus(tmp_path / "out").clips] == ["voice-001", "voice-002", "voice-001"]
-    with pytest.raises(LockstepError, match="voices: 'Ann' as well"):
-        make_sample_corpus(
-            tmp_path / "new", clips=1, seed=0, max_seconds=None, voices=voices, speaker="Ann", workers=0
-        )  # fmt: skip

@@ -1,43 +1,44 @@
-"""`xtts-precompute report`: one page, whole in itself, in which the corpus is text and nothing else."""
+"""`report` and `stats`: one page, whole in itself, in which the corpus is text; the worst clips to hear."""
 
 import base64
 import io
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 import soundfile
 from click.testing import CliRunner
+from small_corpora import RATE, build, sound, write_files
 
-from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.cli import main
 from xtts.precompute.view import html_report as report
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.precompute.view.histogram import HEIGHT, WIDTH, draw_histogram
-from xtts.precompute.view.html_report import (
-    bucket_lines,
-    note_counts,
-    reject_lines,
-    report_page,
-    write_report,
-)
+from xtts.precompute.view.html_report import bucket_lines, note_counts, reject_lines, report_page, write_report
+from xtts.precompute.view.terminal import quality_text
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.clip_index import Kept
 from xtts.shared.cache.quality_stats import quality_stats
-from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
 HOSTILE_TEXT = "<script>alert('x')</script> & \"more\" {{ 7 * 7 }}"
 
 
 class Page(HTMLParser):
-    """Tags, the values of attributes that load something, and the visible text."""
+    """Tags, the values of attributes that load something, the sounds among them, and the visible text."""
 
-    def __init__(self, page):
+    def __init__(self, clips):
         super().__init__()
+        self.page = report_page(clips, seed=0, progress=NullProgress())
         self.tags, self.links, self.text = [], [], ""
-        self.feed(page)
+        self.feed(self.page)
+        self.pictures, self.sounds = (
+            [base64.b64decode(link.removeprefix(start)) for link in self.links if link.startswith(start)]
+            for start in ("data:image/png;base64,", "data:audio/flac;base64,")
+        )
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
@@ -48,57 +49,43 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def hostile_cache(tmp_path_factory, tone_corpus):
-    """Clips of two rates and two speakers, some of them rejected, with markup in ids, texts and speakers."""
-    folder = tmp_path_factory.mktemp("hostile")
-    corpus = tone_corpus(folder / "corpus", 14, seconds=(0.5, 0.7))
-    lines = []
-    for number, line in enumerate((corpus / "metadata.csv").read_text().splitlines()):
-        clip_id, _, text = line.split("|")
-        strange = f"<i>{number}" if number in (1, 4) else clip_id
-        (corpus / "wavs" / f"{clip_id}.wav").rename(corpus / "wavs" / f"{strange}.wav")
-        spoken = HOSTILE_TEXT if number < 9 else text
-        lines.append(f"{strange}|{spoken}|{spoken}|<b>{'ab'[number % 2]}")
-    (corpus / "wavs" / "<i>4.wav").write_bytes(b"")
-    (corpus / "wavs" / "tone-0005.wav").unlink()
-    samples, _ = soundfile.read(corpus / "wavs" / "tone-0006.wav")
-    soundfile.write(corpus / "wavs" / "tone-0006.wav", samples, 16_000)
-    (corpus / "metadata.csv").write_text("\n".join(lines) + "\n")
-    config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.5, "shapes.buckets": 2})
-    build_cache(corpus, folder / "features", config, workers=0, progress=NullProgress())
+def hostile_cache(tmp_path_factory):
+    """Twelve clips of two rates and two speakers, and two rejected ones, with markup in ids, texts and speakers."""
+    folder, files, lines = tmp_path_factory.mktemp("hostile"), {}, ""
+    for number in range(14):
+        name = f"<i>{number}" if number in (1, 4) else f"clip-{number}"
+        files[f"wavs/{name}.wav"] = sound(0.5 + 0.01 * number, rate=16_000 if number == 6 else RATE)
+        text = HOSTILE_TEXT if number < 9 else "a few words"
+        lines += f"{name}|{text}|{text}|<b>{'ab'[number % 2]}\n"
+    files["wavs/<i>4.wav"] = b""
+    del files["wavs/clip-5.wav"]
+    corpus = write_files(folder / "corpus", {**files, "metadata.csv": lines})
+    build(corpus, folder / "features", "shapes.max_reject_fraction=0.5", "shapes.buckets=2")
     return folder / "features"
 
 
 @pytest.fixture(scope="module")
 def hostile_page(hostile_cache):
-    return report_page(CachedClips(hostile_cache), seed=0, progress=NullProgress())
+    return Page(CachedClips(hostile_cache))
 
 
-def test_the_corpus_is_text_and_nothing_else(hostile_page):
-    page = Page(hostile_page)
-    assert "script" not in page.tags
-    assert not {"i", "iframe", "object", "link"} & set(page.tags)
-    assert "<i>1" in page.text
-    assert "<b>a" in page.text
-    assert HOSTILE_TEXT in page.text
-    assert "default-src 'none'" in hostile_page
-
-
-def test_nothing_is_loaded_from_elsewhere(hostile_page):
-    links = Page(hostile_page).links
-    assert len(links) == 24  # a picture and a sound of each of 12 clips
-    assert all(link.startswith(("data:image/png;base64,", "data:audio/flac;base64,")) for link in links)
-    assert not re.search(r"https?://|url\(|@import", hostile_page)
+def test_the_corpus_is_text_and_nothing_is_loaded_from_elsewhere(hostile_page):
+    assert not {"i", "script", "iframe", "object", "link"} & set(hostile_page.tags)
+    assert "<i>1" in hostile_page.text
+    assert "<b>a" in hostile_page.text
+    assert HOSTILE_TEXT in hostile_page.text
+    assert "default-src 'none'" in hostile_page.page
+    assert len(hostile_page.pictures) == len(hostile_page.sounds) == 12
+    assert len(hostile_page.links) == 24
+    assert not re.search(r"https?://|url\(|@import", hostile_page.page)
 
 
 def test_pictures_and_sounds_are_those_of_the_clips(hostile_page, hostile_cache):
-    clips, links = CachedClips(hostile_cache), Page(hostile_page).links
+    clips = CachedClips(hostile_cache)
     frames = sorted(row.audio.mel_length for row in clips.rows if isinstance(row, Kept))
-    sounds = [base64.b64decode(link.partition(",")[2]) for link in links if "audio" in link[:12]]
-    assert sorted(soundfile.info(io.BytesIO(sound)).frames // 256 for sound in sounds) == frames
-    pictures = [base64.b64decode(link.partition(",")[2]) for link in links if "image" in link[:12]]
+    assert sorted(soundfile.info(io.BytesIO(sound)).frames // 256 for sound in hostile_page.sounds) == frames
     heights = {bucket.frames for bucket in clips.spec.buckets}
-    assert {int.from_bytes(picture[16:20], "big") for picture in pictures} == heights  # padding included
+    assert {int.from_bytes(picture[16:20], "big") for picture in hostile_page.pictures} == heights  # with the padding
 
 
 def test_the_ledger_is_told_in_full(hostile_page, hostile_cache):
@@ -107,9 +94,9 @@ def test_the_ledger_is_told_in_full(hostile_page, hostile_cache):
     assert [(line.reason, line.count) for line in reject_lines(rows)] == [("empty audio", 1), ("missing audio", 1)]
     assert reject_lines(rows)[0].examples[0].clip.id == "<i>4"
     assert note_counts(kept) == [("resampled from 16000 Hz", 1)]
-    assert [(line.name, line.clips) for line in quality_stats(rows, 22_050).speakers] == [("<b>a", 6), ("<b>b", 6)]
-    text = Page(hostile_page).text
-    assert all(word in text for word in ("missing audio", "resampled from 16000 Hz", "Characters to look at"))
+    assert [(line.name, line.clips) for line in quality_stats(rows, RATE).speakers] == [("<b>a", 6), ("<b>b", 6)]
+    shown = ("missing audio", "resampled from 16000 Hz", "Characters to look at")
+    assert all(words in hostile_page.text for words in shown)
 
 
 def test_bucket_lines_add_up(tiny_cache):
@@ -133,23 +120,14 @@ def test_the_same_seed_gives_the_same_bytes(tiny_cache, tmp_path, monkeypatch):
     assert len(pages[0]) < 10 * 2**20
 
 
-def test_records_of_their_own_length_need_no_padding(tone_corpus, tmp_path):
-    corpus = tone_corpus(tmp_path / "corpus", 3, seconds=(0.3, 0.6))
-    config = load_config("tiny", flags={"shapes.pad_to_fixed_length": False})
-    build_cache(corpus, tmp_path / "features", config, workers=0, progress=NullProgress())
-    page = report_page(CachedClips(tmp_path / "features"), seed=0, progress=NullProgress())
-    assert "Stored at their own length" in page
-    assert page.count("<audio") == 3
-
-
-def test_a_long_clip_is_shown_in_part(tone_corpus, tmp_path):
+def test_a_long_clip_is_shown_in_part_and_clips_of_their_own_length_without_padding(tone_corpus, tmp_path):
     corpus = tone_corpus(tmp_path / "corpus", 1, seconds=(16.0, 16.5))
-    config = load_config("tiny", flags={"split.validation_fraction": 0.0})
-    build_cache(corpus, tmp_path / "features", config, workers=0, progress=NullProgress())
-    page = report_page(CachedClips(tmp_path / "features"), seed=0, progress=NullProgress())
-    assert "(the first 15 s here)" in page
-    (sound,) = [link for link in Page(page).links if "audio" in link[:12]]
-    assert soundfile.info(io.BytesIO(base64.b64decode(sound.partition(",")[2]))).duration == pytest.approx(15, abs=0.02)
+    build(corpus, tmp_path / "features", "split.validation_fraction=0", "shapes.pad_to_fixed_length=False")
+    page = Page(CachedClips(tmp_path / "features"))
+    assert "Stored at their own length" in page.text
+    assert "(the first 15 s here)" in page.text
+    (sound,) = page.sounds
+    assert soundfile.info(io.BytesIO(sound)).duration == pytest.approx(15, abs=0.02)
 
 
 def test_a_cache_without_its_shards_is_refused(tiny_cache, tmp_path):
@@ -181,3 +159,60 @@ def test_the_command_writes_the_page_where_it_is_told(tiny_cache, tmp_path, monk
     assert out.read_text(encoding="utf-8").endswith("</html>")
     done = CliRunner().invoke(main, ["report", "--cache", str(tmp_path / "none")])
     assert done.exit_code == 2
+
+
+@pytest.fixture(scope="module")
+def uneven_cache(tmp_path_factory):
+    """30 clips of one speaker, twelve of them too quiet, the seventh the worst; ids and speaker hold markup."""
+    folder, lines = tmp_path_factory.mktemp("views"), ""
+    (folder / "corpus" / "wavs").mkdir(parents=True)
+    for number in range(30):
+        time = np.arange(round((6.5 if number == 7 else 0.5) * RATE)) / RATE
+        gain = 10**-2.5 if number == 7 else 0.05 if number < 12 else 1.0
+        soundfile.write(folder / "corpus" / "wavs" / f"<i>{number}.wav", 0.3 * gain * np.sin(1500 * time), RATE)
+        text = "a" * round(10 * len(time) / RATE)
+        lines += f"<i>{number}|{text}|{text}|<u>x\n"
+    build(write_files(folder / "corpus", {"metadata.csv": lines}), folder / "features")
+    return folder / "features"
+
+
+def test_the_ten_worst_can_be_heard_in_a_few_seconds_each(uneven_cache, monkeypatch):
+    monkeypatch.setattr(report, "CLIPS_SHOWN", 1)
+    page = Page(CachedClips(uneven_cache))
+    assert len(page.sounds) == 10 + 1
+    assert not {"i", "u", "script"} & set(page.tags)
+    assert "<u>x" in page.text
+    _, heard = page.text.split("The worst to hear")
+    assert heard.index("<i>7") < heard.index("<i>0")
+    assert "(the first 6 s here)" in heard
+    assert "wavs/<i>7.wav" in heard
+    assert soundfile.info(io.BytesIO(page.sounds[0])).duration == pytest.approx(6, abs=0.02)
+    assert max(soundfile.info(io.BytesIO(sound)).duration for sound in page.sounds[1:10]) < 6
+    assert "loudness -63.5 dBFS, median -13.5 dBFS" in heard
+
+
+def test_stats_show_the_figures_and_the_farthest(uneven_cache):
+    told = CliRunner().invoke(main, ["stats", "--cache", str(uneven_cache)]).output
+    line = next(line for line in told.splitlines() if line.strip().startswith("<u>x"))
+    assert line.split()[1:] == ["30", "0.01", "10.0", "-13.5", "-13.6", "0.00", "0.00", "0", "0", "12"]
+    assert "outliers by loudness: 12 (<i>7 -63.5 dBFS, <i>0 -39.5 dBFS, <i>1 -39.5 dBFS, ...)" in told
+
+
+def test_a_cache_without_figures_says_so(uneven_cache, monkeypatch):
+    clips = CachedClips(uneven_cache)
+    clips.rows = [replace(row, quality=None) for row in clips.rows]
+    assert "30 clips have no figures of their signal" in quality_text(quality_stats(clips.rows, RATE))
+    monkeypatch.setattr(report, "CLIPS_SHOWN", 1)
+    text = Page(clips).text
+    assert "30 clips have no figures of their signal" in text
+    assert "No clip stands out." in text
+
+
+def test_many_speakers_of_a_strange_ledger_neither_fill_the_terminal_nor_move_its_cursor(uneven_cache):
+    rows = CachedClips(uneven_cache).rows
+    strange = [replace(row, clip=replace(row.clip, id="\x1b[2J", speaker="\x1b[H")) for row in rows]
+    told = quality_text(quality_stats(strange, RATE))
+    assert "outliers by loudness" in told
+    assert "\x1b" not in told
+    many = [replace(row, clip=replace(row.clip, speaker=f"s{n}")) for n, row in enumerate([*rows, *rows])]
+    assert "and 30 more speakers" in quality_text(quality_stats(many, RATE))

@@ -1,8 +1,6 @@
 """`xtts-precompute inspect`: the picture, the sound, and ids from elsewhere."""
 
 import io
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,19 +9,16 @@ import numpy as np
 import pytest
 import soundfile
 from click.testing import CliRunner
+from small_corpora import build, sound, write_files
 
-from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.cli import main
 from xtts.precompute.view.cached_clips import CachedClips, file_name, nearest_row, plain
 from xtts.precompute.view.inspect_clip import audio_text, draw_clip, inspect_clip
-from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.audio.decode import decode
-from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_pictures import can_draw
-from xtts.shared.audio.mel_profiles import MEL_PROFILES, mel_profile
+from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.clip_index import Clip, Kept, Rejected, Rejection
-from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
 
@@ -39,6 +34,11 @@ def test_picture_and_sound_are_written(tiny_cache, tmp_path):
     info = soundfile.info(tmp_path / "new" / "folder" / "tone-0003.wav")
     assert (info.samplerate, info.channels, info.subtype) == (22_050, 1, "PCM_16")
     assert info.frames == 256 * row.audio.mel_length
+    stored = CachedClips(tiny_cache).read(row).mel
+    heard = log_mel(decode((tmp_path / "new/folder/tone-0003.wav").read_bytes(), rate=22_050), mel_profile("hifigan"))
+    assert heard.shape == stored.shape
+    assert np.corrcoef(heard.ravel(), stored.ravel())[0, 1] > 0.9
+    assert abs(heard.max() - stored.max()) < 0.2
 
 
 @pytest.mark.parametrize(
@@ -52,29 +52,6 @@ def test_picture_and_sound_are_written(tiny_cache, tmp_path):
 )
 def test_the_part_of_a_file_that_a_clip_is(clip, text):
     assert audio_text(clip) == text
-
-
-def test_the_sound_has_the_mel_of_the_clip(tiny_cache, tmp_path):
-    inspect_clip(tiny_cache, "tone-0001", tmp_path)
-    clips = CachedClips(tiny_cache)
-    stored = clips.read(clips.row("tone-0001")).mel
-    heard = log_mel(decode((tmp_path / "tone-0001.wav").read_bytes(), rate=22_050), mel_profile("hifigan"))
-    assert heard.shape == stored.shape
-    assert np.corrcoef(heard.ravel(), stored.ravel())[0, 1] > 0.9
-    assert abs(heard.max() - stored.max()) < 0.2
-
-
-@pytest.mark.parametrize("name", sorted(MEL_PROFILES))
-def test_every_profile_sounds_at_its_own_rate_and_framing(name):
-    profile = mel_profile(name)
-    time = np.arange(profile.sample_rate // 2) / profile.sample_rate
-    samples = (0.3 * np.sin(2 * np.pi * (200 + 300 * time) * time) * (time > 0.25)).astype(np.float32)
-    mel = log_mel(samples, profile)
-    sound = reconstruct(mel, profile)
-    assert profile.frames(len(sound)) == len(mel)
-    onset = np.flatnonzero(np.abs(sound) > 0.1)[0] / profile.sample_rate
-    assert onset == pytest.approx(0.25, abs=0.02)
-    assert np.array_equal(sound, reconstruct(mel, profile))
 
 
 def test_the_padding_is_shaded(tiny_cache):
@@ -109,13 +86,10 @@ def test_an_unknown_id_names_the_nearest(tiny_cache, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_rejected_clip_prints_its_reason(tone_corpus, tmp_path):
-    corpus = tone_corpus(tmp_path / "corpus", 6)
-    (corpus / "wavs" / "tone-0002.wav").unlink()
-    config = load_config("tiny", flags={"shapes.max_reject_fraction": 0.5})
-    build_cache(corpus, tmp_path / "features", config, workers=0, progress=NullProgress())
-    told = inspect_clip(tmp_path / "features", "tone-0002", tmp_path / "out")
-    assert told.startswith("tone-0002: rejected, missing audio (")
+def test_a_rejected_clip_prints_its_reason(tmp_path):
+    corpus = write_files(tmp_path / "corpus", {"metadata.csv": "a|some words\nb|more\n", "wavs/a.wav": sound()})
+    build(corpus, tmp_path / "features", "shapes.max_reject_fraction=0.5")
+    assert inspect_clip(tmp_path / "features", "b", tmp_path / "out").startswith("b: rejected, missing audio (")
     assert not (tmp_path / "out").exists()
 
 
@@ -128,11 +102,7 @@ def test_file_names_stay_inside_the_folder(clip_id):
     assert not name.startswith(".")
     assert len(name.encode()) < 100
     assert name != file_name(clip_id + "!")
-
-
-def test_plain_ids_keep_their_names():
-    assert file_name("LJ001-0001") == "LJ001-0001"
-    assert file_name("r\u00e9sum\u00e9 1") == "r\u00e9sum\u00e9 1"
+    assert [file_name(plain) for plain in ("LJ001-0001", "r\u00e9sum\u00e9 1")] == ["LJ001-0001", "r\u00e9sum\u00e9 1"]
 
 
 def test_of_a_repeated_id_the_kept_clip_is_shown(tiny_cache):
@@ -172,17 +142,6 @@ def test_the_command_asks_for_an_id(arguments):
     assert "Missing argument 'ID'" in done.output
 
 
-@pytest.mark.parametrize("command", ["inspect", "report"])
-def test_help_imports_nothing_heavy(command):
-    code = (
-        "import sys; from xtts.precompute.cli import main; main([sys.argv[1], '--help'], standalone_mode=False);"
-        "print([m for m in ('numpy', 'librosa', 'matplotlib', 'jinja2', 'pyarrow', 'soundfile') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code, command], capture_output=True, text=True, check=True)
-    assert "Usage" in done.stdout
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
 def test_a_text_that_the_picture_cannot_show_stands_beside_it(tiny_cache, tmp_path, monkeypatch):
     words = "می‌خواهم یک کتابِ تازه بخرم."
     row = CachedClips(tiny_cache).row("tone-0003")
@@ -190,10 +149,5 @@ def test_a_text_that_the_picture_cannot_show_stands_beside_it(tiny_cache, tmp_pa
     told = inspect_clip(tiny_cache, "tone-0003", tmp_path)
     assert f"text: {words}" in told  # the joiner too, which prints nothing
     assert (tmp_path / "tone-0003.txt").read_text(encoding="utf-8") == words + "\n"
-    assert [can_draw(text) for text in ("Grüße, ș!", "кит", words, "हिन्दी", "你好")] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
+    assert all(map(can_draw, ("Grüße, ș!", "кит")))
+    assert not any(map(can_draw, (words, "हिन्दी", "你好")))

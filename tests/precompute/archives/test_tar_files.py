@@ -1,0 +1,90 @@
+"""Members of tar files: read in place byte for byte; of broken and hostile files only a message comes."""
+
+import tarfile
+
+import pytest
+from fuzzing import fuzzed
+from hypothesis import strategies as st
+from small_corpora import write_tar
+
+from xtts.precompute.archives.tar_files import read_member, tar_members
+from xtts.shared.errors import LockstepError
+
+MEMBERS = [("./a.wav", bytes(range(256)) * 5), (f"{'long/' * 40}b.wav", b"x"), ("été.txt", b""), ("c", b"y" * 513)]
+
+
+def special(name: str, kind: bytes) -> tarfile.TarInfo:
+    header = tarfile.TarInfo(name)
+    header.type, header.linkname = kind, "/etc/passwd"
+    return header
+
+
+@pytest.mark.parametrize("kind", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
+def test_members_are_read_back_byte_for_byte(tmp_path, kind):
+    path = write_tar(tmp_path / "a.tar", special("folder", tarfile.DIRTYPE), *MEMBERS, kind=kind)
+    members = list(tar_members(path))
+    assert [(member.name, read_member(path, member.place)) for member in members] == [
+        (name.removeprefix("./"), data) for name, data in MEMBERS
+    ]
+    with path.open("r+b") as file:
+        file.truncate(members[-1].offset + 100)
+    with pytest.raises(OSError, match="100 of 513 bytes"):
+        read_member(path, members[-1].place)
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        (special("a.wav", tarfile.SYMTYPE), r"a\.tar:'a\.wav': a link, expected regular files"),
+        (special("a.wav", tarfile.LNKTYPE), "a link"),
+        (special("a.wav", tarfile.CHRTYPE), "no regular file"),
+        (special("a.wav", tarfile.FIFOTYPE), "no regular file"),
+        (("../a.wav", b"x"), "a name that leads out of the archive"),
+        (("/a.wav", b"x"), "a name that leads out of the archive"),
+        ((f"{'x' * (2**21)}.wav", b"x"), r"cannot be read as a tar file \(a header of 2097\d+ bytes"),
+    ],
+)
+def test_what_is_no_plain_file_is_refused(tmp_path, member, message):
+    with pytest.raises(LockstepError, match=message):
+        list(tar_members(write_tar(tmp_path / "a.tar", member)))
+
+
+def negative_size(_: bytes) -> bytes:
+    header = bytearray(tarfile.TarInfo("a.wav").tobuf(tarfile.GNU_FORMAT))
+    header[124:136] = b"\xff" * 11 + b"\x00"  # -256, as a base-256 number
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + bytes(1024)
+
+
+@pytest.mark.parametrize("damage", [
+    lambda data: data[:700], lambda data: data[:100], lambda data: b"", lambda data: b"x" * 2000,
+    lambda data: data[:1024] + b"x" * 512 + data[1536:], negative_size,
+])  # fmt: skip
+def test_a_broken_file_is_named(tmp_path, damage):
+    path = write_tar(tmp_path / "a.tar", ("a.txt", b"one"), ("b.txt", b"two"), ("b.wav", bytes(2000)))
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(LockstepError, match=r"a\.tar: cannot be read as a tar file \(.*\), expected a whole tar file"):
+        list(tar_members(path))
+
+
+@fuzzed(few=50, many=3000)
+def test_any_bytes_are_read_or_refused(tmp_path, fuzz):
+    path = write_tar(tmp_path / "a.tar", *MEMBERS)
+    whole = path.read_bytes()
+    flips = st.lists(st.tuples(st.integers(0, len(whole) - 1), st.integers(1, 255)), min_size=1, max_size=6)
+
+    @fuzz.each(flips=flips, keep=st.integers(0, len(whole)) | st.just(len(whole)))
+    def check(flips, keep):
+        data = bytearray(whole)
+        for place, change in flips:
+            data[place] ^= change
+        path.write_bytes(data[:keep])
+        refusal = ""
+        try:
+            for member in tar_members(path):
+                assert len(read_member(path, member.place)) == member.bytes
+                assert ".." not in member.name.split("/")
+        except LockstepError as error:
+            refusal = str(error)
+        assert "\n" not in refusal

@@ -1,0 +1,42 @@
+"""Fuzzing: few examples, always the same, in `make test`; many, others every time, in `make test-long`."""
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis.strategies import SearchStrategy
+
+
+@dataclass(frozen=True)
+class Fuzz:
+    examples: int
+    fresh: bool
+
+    def seed(self) -> int:
+        """0, or where fresh: that of LOCKSTEP_SEED or another one every time, printed."""
+        if not self.fresh:
+            return 0
+        chosen = int(os.environ.get("LOCKSTEP_SEED") or random.SystemRandom().randrange(2**32))
+        print(f"LOCKSTEP_SEED={chosen}")
+        return chosen
+
+    def each(self, **strategies: SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:
+        """Decorator that calls a function with as many examples, at once."""
+        options = settings(
+            max_examples=self.examples, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+        )
+
+        def run(check: Callable[..., None]) -> None:
+            seed(self.seed())(options(given(**strategies)(check)))()
+
+        return run
+
+
+def fuzzed(few: int, many: int) -> pytest.MarkDecorator:
+    """Twice a test with an argument `fuzz`: with few examples, and marked long with many."""
+    long = pytest.param(Fuzz(many, fresh=True), marks=pytest.mark.long)
+    return pytest.mark.parametrize("fuzz", [Fuzz(few, fresh=False), long], ids=["few", "many"])
