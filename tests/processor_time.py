@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 TEST_SECONDS = 5.0
-FIXTURE_SECONDS = 40.0
+FIXTURE_SECONDS = 60.0
 """The longest trains a model once for the session."""
 BEFORE, FIXTURES = pytest.StashKey[float](), pytest.StashKey[dict[str, float]]()
 USED = "processor seconds"

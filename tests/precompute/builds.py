@@ -1,7 +1,5 @@
 """Builds in this process (`workers=0`), and what is in a cache after them: for the tests of stage 1."""
 
-import os
-import random
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -84,10 +82,3 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.001)
-
-
-def fresh_seed() -> int:
-    """Another one each time, or that of the environment; pytest shows it where the test fails."""
-    seed = int(os.environ.get("LOCKSTEP_SEED") or random.randrange(2**32))
-    print(f"LOCKSTEP_SEED={seed}")
-    return seed

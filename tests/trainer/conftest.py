@@ -135,7 +135,10 @@ def call():
     return run
 
 
-RUNS = ("training.batch_size=4", "training.gradient_accumulation_steps=2", "training.decay_fraction=0.25")
+RUNS = (
+    "training.batch_size=4", "training.gradient_accumulation_steps=2", "training.warmup_steps=2",
+    "training.decay_fraction=0.3",
+)  # fmt: skip
 """Of every run; two devices can share such batches."""
 SAMPLING = ("training.samples_every=8", "training.sample_sentences=4", "training.samples_heard=1")
 
@@ -189,6 +192,12 @@ def made_once(tmp_path_factory, worker_id, name):
     with open(folder.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder, not any(folder.iterdir())
+
+
+@pytest.fixture(scope="session")
+def run_settings():
+    """Assignments of every run of `run_train` and `start_train`."""
+    return RUNS
 
 
 @pytest.fixture(scope="session")

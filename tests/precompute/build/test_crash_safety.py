@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from builds import Listener, build, fresh_seed, tree, wait_for
+from builds import Listener, build, tree, wait_for
+from fuzzing import fresh_seed
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.quick_check import full_check

@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from builds import Listener, build, fresh_seed
+from builds import Listener, build
+from fuzzing import fresh_seed
 
 from xtts.precompute.build.build_cache import BuildReport
 from xtts.precompute.check.verify import verify_cache

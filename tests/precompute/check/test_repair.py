@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 import soundfile
-from builds import flip, fresh_seed, tree
+from builds import flip, tree
 from cache_files import index_path, replace_index, tokenizer_path
 from click.testing import CliRunner, Result
+from fuzzing import fresh_seed
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.check.verify_command import VerifyRequest, run_verify

@@ -11,7 +11,6 @@ from tensorboard.backend.event_processing.event_accumulator import AUDIO, IMAGES
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.trainer.engine.train_state import build_model
 from xtts.trainer.reporting.spoken_samples import Sample, Samples, fixed_sentences
-from xtts.trainer.run.checkpoint import load_arrays
 
 
 def shown(folder):
@@ -51,6 +50,7 @@ def test_tensorboard_shows_and_plays_the_sentences(finished_run, one_shape_cache
     assert "samples at step 12: retrieval@1" in screen
 
 
+@pytest.mark.long
 def test_a_resumed_run_says_the_same_sentences_again_and_no_figure_twice(
     finished_run, run_train, sampling, read_steps, tmp_path
 ):
@@ -100,11 +100,10 @@ def test_with_latents_each_sentence_takes_its_voice_from_another_recording(make_
     samples = make_samples("model.voice_latents=2", "model.voice_width=8", "model.voice_heads=2")
     tokens, mel, *lengths = samples._batch
     changed = (tokens, tf.concat([mel[:1] + 1.0, mel[1:]], axis=0), *lengths)
-    for speaks, differ in ((samples, [False, True]), (make_samples(), [False, False])):
-        for weight in speaks.model.trainable_variables:
-            weight.assign_add(0.1 * tf.random.stateless_normal(weight.shape, [1, 2]))
-        before, after = (speaks._generate(*batch)[0].numpy() for batch in (samples._batch, changed))
-        assert (before != after).any(axis=(1, 2)).tolist() == differ
+    for weight in samples.model.trainable_variables:
+        weight.assign_add(0.1 * tf.random.stateless_normal(weight.shape, [1, 2]))
+    before, after = (samples._generate(*batch)[0].numpy() for batch in (samples._batch, changed))
+    assert (before != after).any(axis=(1, 2)).tolist() == [False, True]
 
 
 def test_the_figures_of_the_recordings_themselves_are_perfect(make_samples):

@@ -1,7 +1,4 @@
-"""Several devices train as one does: two workers, or two logical CPUs. The least model, few steps.
-
-With LOCKSTEP_WORKERS=4 four workers take the place of the two.
-"""
+"""Several workers train as one device does, two of them, or LOCKSTEP_WORKERS. The least model, few steps."""
 
 import os
 import shutil
@@ -66,19 +63,6 @@ def test_a_signal_to_one_worker_stops_all_of_them_with_a_checkpoint(together):
     assert not any(program.figures["complete"] for program in programs)
     assert f"a signal to another worker: saved step {step}; continue with: xtts-train --resume" in programs[0].screen
     assert list_checkpoints(folder / "checkpoints")[-1].name == f"step-{step}"
-
-
-def test_two_devices_of_one_process_train_as_one_does(alone, plan_of, read_steps, tmp_path):
-    program = Program(plan_of(tmp_path / "run", "mirrored"), tmp_path, logical_cpus=2)
-    assert program.wait() == 0, program.screen
-    assert_same_run(tmp_path / "run", alone[1], read_steps)
-    figures = program.figures
-    assert figures["same_replicas"] == [True]
-    assert figures["update_traces"] == [1, 1]
-    assert figures["loop_traces"] == 1
-    assert figures["host_calls"] == 3
-    assert [sum(trace.startswith("training") for trace in traces) for traces in figures["traces"]] == [2, 2]
-    assert "2 devices, each with 50% of every batch" in program.screen
 
 
 def resumed(together, plan_of, folder, strategy, *more):

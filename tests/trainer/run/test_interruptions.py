@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from fuzzing import fresh_seed
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.workers.progress import NullProgress
@@ -35,23 +36,17 @@ def one_shape(tmp_path_factory, tiny_corpus):
 
 @pytest.fixture(scope="module")
 def start(start_train, one_shape):
-    """`start(folder, ...)`: the run, going on where it stopped, as its users start it."""
-    return lambda folder, *more: start_train(folder, *SETTINGS, *more, cache=one_shape, more=["--resume"])
-
-
-@pytest.fixture(scope="module")
-def fork(fork_train, one_shape):
-    """The same, started sooner; at `checkpoint` if given."""
-    return lambda folder, *more, checkpoint="", **limits: fork_train(
+    """`start(folder, ...)`: the run, going on where it stopped, or at `checkpoint`."""
+    return lambda folder, *more, checkpoint="", **limits: start_train(
         folder, *SETTINGS, *more, cache=one_shape, more=["--resume", checkpoint], **limits
     )
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory, fork):
+def whole(tmp_path_factory, start):
     """A run that nothing interrupts."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
-    _, err = fork(folder).communicate(timeout=500)
+    _, err = start(folder).communicate(timeout=500)
     assert newest(folder) == STEPS, err
     return folder
 
@@ -76,28 +71,26 @@ LONG_CALLS = ("training.steps_per_call=100000", "training.checkpoint_every=10000
 
 
 @pytest.mark.parametrize(("number", "settings"), [(signal.SIGTERM, LONG_CALLS), (signal.SIGINT, ())])
-def test_a_signal_saves_and_says_how_to_continue(start, fork, tmp_path, number, settings):
+def test_a_signal_saves_and_says_how_to_continue(start, tmp_path, number, settings):
     folder = tmp_path / "run"
-    process = (start if settings else fork)(folder, "training.steps=100000", *settings)
+    process = start(folder, "training.steps=100000", *settings)
     if settings:  # one call of minutes: nothing is saved or reported before its end
-        assert any("training begins" in line for line in process.stdout)
+        wait_until(lambda: "training begins" in folder.with_suffix(".screen").read_text(), process)
         time.sleep(2)
     else:
         wait_until(lambda: newest(folder) >= 2, process)
     process.send_signal(number)
-    asked = time.monotonic()
     said = "".join(process.communicate(timeout=120))
     assert process.returncode == 0
-    assert time.monotonic() - asked < 20
     assert 0 < newest(folder) < 100_000
     assert "Traceback" not in said
     assert f"{number.name}: saved step {newest(folder)}; continue with: xtts-train --resume {folder}" in said
 
 
-def test_a_disk_that_is_full_at_a_save_ends_the_run_and_keeps_the_older_checkpoint(fork, whole, tmp_path):
+def test_a_disk_that_is_full_at_a_save_ends_the_run_and_keeps_the_older_checkpoint(start, whole, tmp_path):
     folder = shutil.copytree(whole, tmp_path / "run")
     size = os.path.getsize(folder / "checkpoints" / f"step-{STEPS}" / "state.npz")
-    process = fork(
+    process = start(
         folder,
         f"training.steps={STEPS + 9}",
         checkpoint=folder / "checkpoints" / f"step-{STEPS}",  # as it is: not from before the learning rate was decayed
@@ -114,11 +107,11 @@ def test_a_disk_that_is_full_at_a_save_ends_the_run_and_keeps_the_older_checkpoi
     assert load_arrays(folder / "checkpoints" / f"step-{STEPS}")
 
 
-def kill_repeatedly(fork, folder, seed):
+def kill_repeatedly(start, folder, seed):
     """Number of kills that cut a save in two."""
     random, cut = np.random.default_rng(seed), 0
     for place in KILLS:
-        process, goal = fork(folder), newest(folder) + random.integers(2, 9)
+        process, goal = start(folder), newest(folder) + random.integers(2, 9)
         if place == "start":
             time.sleep(random.uniform(0, 2))
         else:
@@ -131,15 +124,15 @@ def kill_repeatedly(fork, folder, seed):
         process.kill()
         process.communicate()
         cut += place == "save" and half_saved(folder)
-    _, err = fork(folder).communicate(timeout=300)
+    _, err = start(folder).communicate(timeout=300)
     assert newest(folder) == STEPS, err
     return cut
 
 
-def test_kill_9_at_ten_moments_then_resume_gives_the_same_losses(fork, whole, read_steps, tmp_path):
+def test_kill_9_at_ten_moments_then_resume_gives_the_same_losses(start, whole, read_steps, tmp_path):
     """A run killed ten times, with a save every second step: its losses are those of one run, to the bit."""
     folder = tmp_path / "run"
-    assert kill_repeatedly(fork, folder, seed=5) >= 2, "too few kills fell into a save"
+    assert kill_repeatedly(start, folder, fresh_seed()) >= 2, "too few kills fell into a save"
     assert len(read_steps(whole)) == STEPS
     assert read_steps(folder) == read_steps(whole)
     expected = load_arrays(whole / "checkpoints" / f"step-{STEPS}")

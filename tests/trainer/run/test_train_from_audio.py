@@ -29,16 +29,24 @@ def build(corpus, cache, *, held_out=0.1, **options):
     return cache
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def corpus(tmp_path_factory, tiny_corpus):
     """A copy whose wavs tests break and put back."""
     return shutil.copytree(tiny_corpus, tmp_path_factory.mktemp("broken") / "corpus")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def indexed(tmp_path_factory, corpus):
     """Its cache without mels, one shape, a tenth held out."""
     return build(corpus, tmp_path_factory.mktemp("indexed") / "features", index_only=True)
+
+
+@pytest.fixture(scope="session")
+def steps_from_audio(make_plan, compiled_steps, indexed, tmp_path_factory):
+    """The steps of every run on it, compiled."""
+    traced = compiled_steps(make_plan(tmp_path_factory.mktemp("steps"), *ASSIGNED, cache=indexed))
+    traced.steps.compile()
+    return traced
 
 
 def losses(folder):
@@ -64,6 +72,7 @@ def assert_close(make_plan, tmp_path, corpus, steps):
         assert not np.array_equal(found, expected), "float32 mels of two FFTs are not the same to the bit"
 
 
+@pytest.mark.long
 def test_a_hundred_steps_have_the_losses_of_the_cache(make_plan, tiny_corpus, tmp_path):
     assert_close(make_plan, tmp_path, tiny_corpus, 100)
 
@@ -84,16 +93,18 @@ def damage(wav, how):
 
 
 @pytest.fixture
-def trainer(make_plan, indexed, tmp_path, compiled_here):
+def trainer(make_plan, indexed, tmp_path, steps_from_audio):
     """A run of one call a step before its first step; three clips in a batch."""
-    settings = (*ASSIGNED, "training.steps=40", "training.steps_per_call=1", "data.max_unreadable_fraction=0.1")
+    settings = (*ASSIGNED, "training.steps=20", "training.steps_per_call=1", "data.max_unreadable_fraction=0.1")
     screen = Console(file=(tmp_path / "screen.txt").open("w"), width=200)
     plan = make_plan(tmp_path / "run", *settings, cache=indexed)
     with plan.folder.exclusive(), Compiler() as compiler:
-        yield Trainer(plan, screen, compiler)
+        yield Trainer(plan, screen, compiler, steps=steps_from_audio)
 
 
-@pytest.mark.parametrize("how", ["corrupted", "deleted", "swapped"])
+@pytest.mark.parametrize(
+    "how", ["corrupted", *(pytest.param(how, marks=pytest.mark.long) for how in ("deleted", "swapped"))]
+)
 def test_a_wav_that_breaks_in_mid_run_is_blank_counted_and_named(trainer, corpus, tmp_path, how):
     wav = corpus / "wavs" / "tone-0005.wav"
     before, advance, clips = wav.read_bytes(), trainer.advance, load_spec(trainer.plan.cache).statistics.clips
@@ -111,8 +122,8 @@ def test_a_wav_that_breaks_in_mid_run_is_blank_counted_and_named(trainer, corpus
         trainer.reporter.close()
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     counts = [row["unread_clips"] for row in rows if row["split"] == "train"]
-    assert len(counts) == 40
-    assert sum(counts[:6]) == 0 < sum(counts) <= 3 * 40 / clips + 2
+    assert len(counts) == 20
+    assert sum(counts[:6]) == 0 < sum(counts) <= 3 * 20 / clips + 2
     assert set(counts) == {0.0, 1.0}
     assert all(np.isfinite(row["loss"]) for row in rows)
     said = re.findall(r"step (\d+): the audio of (\S+) is missing, broken", (tmp_path / "screen.txt").read_text())
@@ -143,13 +154,13 @@ def test_too_many_broken_wavs_end_the_run_with_their_list(trainer, corpus, tmp_p
 
 
 @pytest.mark.long
-def test_kill_9_then_resume_gives_the_same_losses(fork_train, indexed, read_steps, tmp_path):
+def test_kill_9_then_resume_gives_the_same_losses(start_train, indexed, read_steps, tmp_path):
     settings = (*ASSIGNED, "training.steps=60", "training.steps_per_call=1", "training.checkpoint_every=2")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    _, err = fork_train(whole, *settings, cache=indexed, more=["--resume"]).communicate(timeout=500)
+    _, err = start_train(whole, *settings, cache=indexed, more=["--resume"]).communicate(timeout=500)
     assert len(read_steps(whole)) == 60, err
     for goal in (8, 30):
-        process = fork_train(killed, *settings, cache=indexed, more=["--resume"])
+        process = start_train(killed, *settings, cache=indexed, more=["--resume"])
         deadline = time.monotonic() + 300
         while not any(int(path.name[5:]) >= goal for path in list_checkpoints(killed / "checkpoints")):
             assert process.poll() is None, process.communicate()[1]
@@ -157,5 +168,5 @@ def test_kill_9_then_resume_gives_the_same_losses(fork_train, indexed, read_step
             time.sleep(0.01)
         process.kill()
         process.communicate()
-    _, err = fork_train(killed, *settings, cache=indexed, more=["--resume"]).communicate(timeout=500)
+    _, err = start_train(killed, *settings, cache=indexed, more=["--resume"]).communicate(timeout=500)
     assert read_steps(killed) == read_steps(whole), err

@@ -19,6 +19,7 @@ from xtts.trainer.run.run_plan import make_plan
 from xtts.trainer.run.trainer import train
 
 ONE_SHAPE = "shapes.buckets=1"
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

@@ -46,6 +46,7 @@ def test_a_resumed_run_without_samples_equals_the_uninterrupted_one_with_them_to
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
 
 
+@pytest.mark.long
 def test_a_run_on_several_shapes_goes_on_at_the_same_clips(trainer, compiled_steps):
     plan, steps = trainer.plan, compiled_steps(trainer.plan)
     trainer.loop.run(3)
@@ -73,7 +74,7 @@ def test_the_loss_falls(run_train, read_steps, tmp_path):
     )  # fmt: skip
     losses = [line["loss"] for line in read_steps(tmp_path / "run")]
     first, last = read_steps(tmp_path / "run", "validation")
-    assert np.mean(losses[-10:]) < 0.6 * np.mean(losses[:10])
+    assert np.mean(losses[-10:]) < 0.75 * np.mean(losses[:10])
     for name in ("prior", "flow"):  # the tones' random letters do not predict durations of held-out clips
         assert last[name] < first[name]
 

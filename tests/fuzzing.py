@@ -11,18 +11,21 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 
+def fresh_seed() -> int:
+    """Another one each time, or that of LOCKSTEP_SEED; pytest shows it where the test fails."""
+    chosen = int(os.environ.get("LOCKSTEP_SEED") or random.SystemRandom().randrange(2**32))
+    print(f"LOCKSTEP_SEED={chosen}")
+    return chosen
+
+
 @dataclass(frozen=True)
 class Fuzz:
     examples: int
     fresh: bool
 
     def seed(self) -> int:
-        """0, or where fresh: that of LOCKSTEP_SEED or another one every time, printed."""
-        if not self.fresh:
-            return 0
-        chosen = int(os.environ.get("LOCKSTEP_SEED") or random.SystemRandom().randrange(2**32))
-        print(f"LOCKSTEP_SEED={chosen}")
-        return chosen
+        """0, or where fresh `fresh_seed`."""
+        return fresh_seed() if self.fresh else 0
 
     def each(self, **strategies: SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:
         """Decorator that calls a function with as many examples, at once."""

@@ -1,0 +1,26 @@
+"""Two logical CPUs of one process train as one device does: the finished run once more."""
+
+import pytest
+from device_programs import Program, assert_same_run
+
+
+@pytest.fixture(scope="session")
+def two_devices(tmp_path_factory, make_plan, run_settings, one_shape_cache):
+    """(program that has ended, its run folder)."""
+    folder = tmp_path_factory.mktemp("two")
+    plan = make_plan(folder / "run", *run_settings, "training.strategy=mirrored", cache=one_shape_cache)
+    program = Program(plan, folder, logical_cpus=2)
+    assert program.wait() == 0, program.screen
+    return program, folder / "run"
+
+
+def test_two_logical_devices_train_as_one_does(two_devices, finished_run, read_steps):
+    program, folder = two_devices
+    assert_same_run(folder, finished_run[0], read_steps)
+    figures = program.figures
+    assert figures["same_replicas"] == [True]
+    assert figures["update_traces"] == [1, 1]
+    assert figures["loop_traces"] == 1
+    assert figures["host_calls"] == 5  # marks at 4, 6, 8, 9 (where the decay begins) and 12
+    assert [sum(trace.startswith("training") for trace in traces) for traces in figures["traces"]] == [1, 1]
+    assert "2 devices, each with 50% of every batch" in program.screen
