@@ -12,7 +12,6 @@ import threading
 from pathlib import Path
 
 
-
 class Following(multiprocessing.context.ForkServerProcess):
     """A forked process that ends when the one that asked for it is gone, even by `kill -9`."""
 
