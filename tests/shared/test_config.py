@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from xtts.shared.config_files import dump_config, known_keys, load_config, packaged_configs
@@ -12,10 +14,6 @@ def test_packaged_configs_load_and_survive_a_round_trip(name, tmp_path):
     path = tmp_path / "config.yaml"
     path.write_text(dump_config(config))
     assert load_config(str(path)) == config
-
-
-def test_packaged_names():
-    assert {"tiny", "small", "normal", "big"} <= set(packaged_configs())
 
 
 @pytest.mark.parametrize("gpu", ["gpu/rtx3060", "gpu/rtx4090", "gpu/a100", "gpu/h200"])
@@ -62,17 +60,6 @@ def test_a_wrong_assignment_is_explained_with_its_place(assignment, message):
     with pytest.raises(LockstepError, match=message) as error:
         load_config("tiny", assignments=[assignment])
     assert str(error.value).startswith(f"--set {assignment}")
-
-
-def test_a_key_of_an_older_version_is_read_under_its_name_of_today(tmp_path, capsys):
-    (tmp_path / "old.yaml").write_text("training:\n  level_batches: false\n")
-    config = load_config("tiny", overlays=[str(tmp_path / "old.yaml")])
-    assert not config.training.constant_frames_per_batch
-    told = "training.level_batches is now called training.constant_frames_per_batch"
-    assert capsys.readouterr().err == f"warning: {tmp_path / 'old.yaml'}: {told}\n"
-    assert "constant_frames_per_batch: false" in dump_config(config)
-    with pytest.raises(LockstepError, match=r"training\.constant_frames_per_batch = 'no clips'"):
-        load_config("tiny", assignments=["training.level_batches=no clips"])
 
 
 def test_a_wrong_file_is_explained(tmp_path):
@@ -148,8 +135,6 @@ def test_feature_config_holds_what_decides_a_cache():
 
 
 def test_every_key_is_read_by_some_code():
-    from pathlib import Path
-
     root = Path(__file__).parents[2]
     sources = "".join(
         path.read_text(encoding="utf-8")
