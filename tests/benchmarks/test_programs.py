@@ -81,7 +81,6 @@ def test_precompute(tone_corpus, tmp_path):
     done = subprocess.run([*map(str, line + amounts)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     figures = json.loads(out.read_text())
-    assert (figures["clips"], figures["workers"], figures["rounds"]) == (12, 2, 2)
     rows = figures["contestants"]
     assert list(rows) == ["lockstep", "librosa", "floor"]
     assert all(row["clips_per_second"] > 0 < row["cpu_seconds"] for row in rows.values())

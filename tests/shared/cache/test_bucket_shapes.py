@@ -1,6 +1,4 @@
-import csv
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,17 +13,9 @@ from xtts.shared.cache.bucket_shapes import (
 )
 
 
-@pytest.fixture(scope="module")
-def ljspeech_frames() -> list[int]:
-    path = Path(__file__).parents[3].parent / "shared" / "data" / "ljspeech-1.1-lengths.csv"
-    if not path.is_file():
-        pytest.skip("the lengths of LJSpeech are not on this machine")
-    with path.open() as file:
-        return [int(row["mel_frames"]) for row in csv.DictReader(file)]
-
-
 @pytest.mark.parametrize(("buckets", "expected"), [(1, 64.9), (2, 77.8), (4, 87.0), (6, 90.9), (8, 92.9), (12, 95.1)])
-def test_ljspeech_reaches_the_known_fill(ljspeech_frames, buckets, expected):
+def test_ljspeech_reaches_the_known_fill(ljspeech_rows, buckets, expected):
+    ljspeech_frames = [row.audio.mel_length for row in ljspeech_rows]
     padded_lengths = best_padded_lengths(ljspeech_frames, buckets)
     assert len(padded_lengths) == buckets
     assert padded_lengths[-1] == 872
@@ -47,12 +37,9 @@ def test_fewer_distinct_heights_than_buckets_give_fewer_buckets():
     assert best_padded_lengths([8, 8, 16], 8) == [8, 16]
 
 
-def test_token_height_is_the_longest_text_of_the_bucket():
+def test_token_height_is_the_longest_text_of_the_bucket_and_never_zero():
     shapes = choose_shapes([3, 17, 40, 9], [10, 12, 90, 96], 2)
     assert shapes == [Shape(tokens=24, frames=16), Shape(tokens=40, frames=96)]
-
-
-def test_no_height_is_zero():
     assert choose_shapes([1], [1], 4) == [Shape(tokens=8, frames=8)]
 
 

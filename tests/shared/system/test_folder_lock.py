@@ -99,8 +99,8 @@ def test_readers_share_and_are_waited_for_by_nobody(tmp_path):
 
 def test_a_reader_that_was_killed_holds_nothing(tmp_path):
     code = (
-        f"from pathlib import Path; from xtts.shared.system.folder_lock import ReadLock; "
-        f"lock = ReadLock(Path({str(tmp_path)!r})); print(lock.held, flush=True); input()"
+        "from pathlib import Path; from xtts.shared.system.folder_lock import ReadLock; "
+        f"lock = ReadLock(Path({str(tmp_path)!r})); print(lock.held, flush=True); input()"  # ends with this process
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "True\n"
