@@ -26,13 +26,12 @@ def _end_with_parent():
     os._exit(1)
 
 
-class FollowingContext(multiprocessing.context.ForkServerContext):
-    """`multiprocessing` with such processes."""
-
+class _Server(multiprocessing.context.ForkServerContext):
     Process = Following
 
 
-SERVER = FollowingContext()
+SERVER = _Server()
+"""`multiprocessing` with such processes."""
 SERVER.set_forkserver_preload(["xtts.trainer.cli", "xtts.trainer.run.trainer"])
 
 

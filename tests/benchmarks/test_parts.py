@@ -72,10 +72,7 @@ def test_scale_plans_and_joins_many_clips_and_calculates_the_rest():
     options = scale.argparse.Namespace(
         rows=1_000_000, shard_mb=256, frames_per_second=40_000, memory_gib=4.0, driver_clips=[1, 2]
     )
-    requests = scale.requests(options)
-    first = requests["table"][0]
-    assert requests["shards"] == round(1e6 * 566 * 160 / 0.93 / 2**28)
-    assert first["GET and HEAD"] == 5_000_000
+    first = scale.requests(options)["table"][0]
     assert first["dollars"] == pytest.approx(5_000 * 0.0004 + first["PUT and LIST"] / 1000 * 0.005, abs=0.01)
     assert scale.reading(options)["table"][-1]["MB/s"] == pytest.approx(8 * 40_000 * 160 / 0.93 / 1e6, rel=0.01)
     driver = {

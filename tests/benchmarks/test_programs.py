@@ -41,7 +41,6 @@ def test_rebuild(measure, tmp_path):
     assert (changed["written"], changed["kept"]) == (1, fresh["written"] - 1)
     assert 0.5 < fresh["fill"] == changed["fill"] <= 1
     assert list(figures["seconds"]) == [*figures["told"], "verify"]
-    assert all(value > 0 for value in figures["seconds"].values())
     assert f"| one recording changed | {figures['seconds'][rebuild.CHANGED]:.4g} | 1 | {changed['kept']} |" in page
 
 
@@ -57,21 +56,19 @@ def test_parquet_corpus(measure, tmp_path):
 
 def test_segments(measure, tmp_path):
     amounts = ["--clips", 12, "--hours", 0.02, "--rounds", 1, "--workers", 1]
-    figures, page = measure("segments", *amounts, "--work", tmp_path)
+    figures, _ = measure("segments", *amounts, "--work", tmp_path)
     kinds = ["files", "segments of one wav file", "segments of one flac file"]
     assert [row["clips as"] for row in figures["table"]] == kinds
     assert set(figures["times_files"]) == set(kinds[1:])
-    assert "1 processes, median of 1 rounds" in page
 
 
 def test_ray_overhead(measure, tmp_path):
     pytest.importorskip("ray")
     amounts = ["--clips", 12, "--rounds", 1, "--workers", 1, "--config", "tiny"]
-    figures, page = measure("ray_overhead", *amounts, "--work", tmp_path)
+    figures, _ = measure("ray_overhead", *amounts, "--work", tmp_path)
     seconds = {row["build on"]: row["seconds"] for row in figures["table"]}
     assert list(seconds) == ["local processes", "Ray", "Ray, one task"]
     assert figures["times_local"] == pytest.approx(seconds["Ray"] / seconds["local processes"], rel=0.02)
-    assert "12 clips, 1 workers, median of 1 rounds" in page
 
 
 def test_precompute(tone_corpus, tmp_path):
@@ -90,8 +87,6 @@ def test_precompute(tone_corpus, tmp_path):
     for ratios in (figures["by_wall"], figures["by_cpu"]):
         assert ratios["fastest_other"] == "librosa"
         assert ratios["share_of_floor"] > 0
-    table = [line for line in done.stdout.splitlines() if line.startswith("|")]
-    assert [line.split("|")[1].strip() for line in table[2:]] == list(rows)
 
 
 def test_a_clip_more_takes_few_bytes_in_the_command_of_a_build(tmp_path):
@@ -109,14 +104,6 @@ def test_scale_ends_what_needs_more_memory(monkeypatch):
     assert scale.limited(scale.simulate_join, 1_000, memory_gib=2.0)["memory_gib_allowed"] == 2.0
     with pytest.raises(MemoryError):
         scale.limited(scale.simulate_join, 30_000_000, memory_gib=0.5)
-
-
-def test_the_functions_that_a_clip_passes_in_the_build(tmp_path):
-    from code_measures.hops import build_hops
-
-    passed = build_hops(BENCHMARKS.parent, tmp_path)
-    assert {"precompute/features/extract.py write_shard", "shared/audio/mel.py log_mel"} <= passed
-    assert "precompute/build/commit.py commit" not in passed, "it moves files and sees no clip"
 
 
 def test_step_cost(measure, monkeypatch):
@@ -174,7 +161,6 @@ def test_training(measure, monkeypatch, tmp_path):
     settings = [part for value in [*SETTINGS, "training.batch_size=3"] for part in ("--set", value)]
     work = ["--seconds", 0.1, "--work", tmp_path / "work"]
     figures, page = measure("training", "--only", *"abcde", *amounts, *settings, *work)
-    assert figures["machine"]["versions"]["tensorflow"]
     assert (figures["settings"]["clips"], figures["settings"]["quick"]) == (12, False)
     assert [line[4] for line in page.splitlines() if line.startswith("### ")] == list(figures["sections"])
     a, b, c, d, e = (figures["sections"][name] for name in "abcde")

@@ -1,4 +1,6 @@
+import os
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -61,11 +63,14 @@ def test_enormous_audio_is_refused_by_its_header(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [("wav", "PCM_16"), ("wav", "PCM_24"), ("wav", "FLOAT"), ("flac", "PCM_16")])
-def test_segments_have_the_samples_of_the_whole_in_any_order(tmp_path, kind):
-    path, random = tmp_path / f"a.{kind[0]}", np.random.default_rng(0)
+@pytest.mark.parametrize("turns", [30, pytest.param(3000, marks=pytest.mark.long)])
+def test_segments_have_the_samples_of_the_whole_in_any_order(tmp_path, kind, turns):
+    seed = int(os.environ.get("LOCKSTEP_SEED", time.time_ns() % 2**32)) if turns > 30 else 0
+    print(f"LOCKSTEP_SEED={seed}")
+    path, random = tmp_path / f"a.{kind[0]}", np.random.default_rng(seed)
     soundfile.write(path, 0.1 * random.standard_normal((50_000, 2)), 22_050, subtype=kind[1])
     whole = read_recording(path).samples
-    for _ in range(30):
+    for _ in range(turns):
         first = int(random.integers(0, 40_000))
         count = int(random.integers(1, 10_000))
         part = read_recording(path, Segment(first / 22_050, count / 22_050))
