@@ -1,15 +1,37 @@
 """Python programs in processes forked from one that has imported TensorFlow, which is a third of what a start costs."""
 
 import multiprocessing
+import multiprocessing.context
 import os
 import resource
 import runpy
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
-SERVER = multiprocessing.get_context("forkserver")
+
+class Following(multiprocessing.context.ForkServerProcess):
+    """A forked process that ends when the one that asked for it is gone, even by `kill -9`."""
+
+    def run(self):
+        """Run the target, with an eye on the parent."""
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+        super().run()
+
+
+def _end_with_parent():
+    multiprocessing.parent_process().join()
+    os._exit(1)
+
+
+class _Server(multiprocessing.context.ForkServerContext):
+    Process = Following
+
+
+SERVER = _Server()
+"""`multiprocessing` with such processes."""
 SERVER.set_forkserver_preload(["xtts.trainer.cli", "xtts.trainer.run.trainer"])
 
 

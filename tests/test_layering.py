@@ -19,9 +19,7 @@ HEAVY = {"tensorflow", "keras", "numpy", "scipy", "librosa", "numba", "pyarrow",
 COMMANDS = ("xtts-precompute", "xtts-train", "xtts-doctor", "xtts-synth")
 
 
-def modules(stage):
-    """The files of a stage."""
-    return sorted((ROOT / stage).rglob("*.py"))
+MODULES = {stage: sorted((ROOT / stage).rglob("*.py")) for stage in FORBIDDEN}
 
 
 def imports(path):
@@ -64,11 +62,10 @@ def room_of(module):
 
 @pytest.mark.parametrize("stage", sorted(FORBIDDEN))
 def test_imports_flow_one_way(stage):
-    files = modules(stage)
-    assert files
+    assert MODULES[stage]
     wrong = [
         f"{path.relative_to(ROOT)}: {module}"
-        for path in files
+        for path in MODULES[stage]
         for module, at_top in imports(path)
         if at_top or module not in ALLOWED.get(path.relative_to(ROOT).as_posix(), ())
         for forbidden in FORBIDDEN[stage]
@@ -83,7 +80,7 @@ def test_folders_import_only_those_below_them(stage):
     folders = {path.parent.name for path in (ROOT / stage).glob("*/__init__.py")}
     assert folders == set(height) - set(TOPS)
     wrong = []
-    for path in modules(stage):
+    for path in MODULES[stage]:
         parts = path.relative_to(ROOT).with_suffix("").parts
         _, here = room_of(".".join(["xtts", *parts]))
         for module, _ in imports(path):
@@ -95,7 +92,7 @@ def test_folders_import_only_those_below_them(stage):
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    files = {f"xtts.{'.'.join(p.relative_to(ROOT).with_suffix('').parts)}": p for s in FORBIDDEN for p in modules(s)}
+    files = {f"xtts.{'.'.join(p.relative_to(ROOT).with_suffix('').parts)}": p for s in FORBIDDEN for p in MODULES[s]}
     needs = {name: {module for module, _ in imports(path) if module in files} for name, path in files.items()}
     while free := [name for name, found in needs.items() if not found]:
         for name in free:
@@ -105,7 +102,7 @@ def test_no_module_imports_itself_by_way_of_others():
 
 
 def test_no_python_runs_inside_the_trainers_pipeline():
-    for path in modules("trainer"):
+    for path in MODULES["trainer"]:
         text = path.read_text(encoding="utf-8")
         assert not any(word + "(" in text for word in ("py_function", "numpy_function", "from_generator")), path
 
@@ -137,7 +134,7 @@ def test_what_only_posix_has_is_imported_inside_functions():
     wrong = [
         f"{path.relative_to(ROOT)}: {module}"
         for stage in FORBIDDEN
-        for path in modules(stage)
+        for path in MODULES[stage]
         for module, at_top in imports(path)
         if at_top and module in POSIX_ONLY
     ]

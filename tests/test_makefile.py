@@ -1,6 +1,7 @@
 """What `make train` does first: the commands are stand-ins that write down how they were called."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -62,9 +63,9 @@ def test_train_keeps_to_the_corpus_that_features_was_built_of(make, tmp_path, co
     assert f"features: its corpus {corpus} is gone; training on it as it is" in screen
 
 
-def test_train_with_a_corpus_builds_of_it(make, tmp_path):
+def test_train_with_another_corpus_builds_of_it(make, tmp_path):
     (tmp_path / "mine").mkdir()
-    assert make("train")[0][-1] == TRAIN
+    make("train")
     assert make("train", "DATA=mine")[0] == [SAMPLE.replace("sample-corpus", "mine"), TRAIN]
     assert make("train")[0] == [SAMPLE.replace("sample-corpus", "mine"), TRAIN]
 
@@ -90,6 +91,14 @@ def test_the_app_serves_the_newest_run(make, tmp_path):
         (tmp_path / "runs" / name / "run.json").touch()
         os.utime(tmp_path / "runs" / name / "run.json", (seconds, seconds))
     assert make("app", "APP_ARGS=--port 0")[0] == ["xtts-synth serve --ckpt runs/new --open --port 0"]
+
+
+def test_the_two_suites_differ_in_their_marker_alone_and_are_all_tests(make, request):
+    quick, long = (shlex.split(make("-n", target)[1]) for target in ("test", "test-long"))
+    assert quick[:3] == [".venv/bin/python", "-m", "pytest"]
+    assert quick[:-2] == long[:-2]
+    assert (quick[-2:], long[-2:]) == (["-m", "not long"], ["-m", "long"])
+    assert not {"-m", "-k", "--ignore", "--deselect"} & {*quick[3:-2], *request.config.getini("addopts")}
 
 
 PYTHON_WITHOUT_PIP = """#!/bin/sh

@@ -7,6 +7,7 @@ environment, and runs the commands in an empty folder. It downloads all of Tenso
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,15 +28,10 @@ TRAINING = ("training.batch_size=4", "training.steps_per_call=1", "training.log_
 def build_wheel(folder: Path) -> Path:
     """The wheel of this tree, in `folder`; built from a copy, so that nothing is left in the tree."""
     source = folder / "source"
-    source.mkdir(parents=True)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        (source / name).write_bytes((ROOT / name).read_bytes())
     for stage in PACKAGED:
-        for path in (ROOT / stage).rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts:
-                target = source / path.relative_to(ROOT)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(path.read_bytes())
+        shutil.copytree(ROOT / stage, source / stage, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
     subprocess.run(command, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")

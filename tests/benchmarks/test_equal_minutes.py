@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SECONDS = {"narrow": 0.1, "wide": 0.4}
 """Of a step, by variant."""
 
@@ -24,7 +23,7 @@ class Commands:
             Path(words[words.index("--json") + 1]).write_text(json.dumps({"systems": {"synthesised": figures}}))
             return
         run, steps = Path(words[words.index("--out") + 1]), int(words[words.index("--steps") + 1])
-        self.trained.append((run.name, steps, words))
+        self.trained.append((run.name, words))
         run.mkdir(parents=True)
         slow_start = [{"split": "train", "step_seconds": 9.0}] * (steps // 4)
         seconds = SECONDS[run.name.partition("-")[0]]
@@ -33,9 +32,13 @@ class Commands:
         (run / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)))
 
 
+class Weights:
+    def averages(self):
+        return {"a": np.zeros([2, 3]), "b": np.zeros(4)}
+
+
 @pytest.fixture
 def commands(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
     import equal_minutes
 
     fake = Commands()
@@ -44,44 +47,19 @@ def commands(monkeypatch):
     return fake
 
 
-class Weights:
-    def averages(self):
-        return {"a": np.zeros([2, 3]), "b": np.zeros(4)}
-
-
-def run(monkeypatch, folder, *more):
-    import equal_minutes
-
-    asked = [
-        "narrow",
-        "wide:model.a=1;model.b=2",
-        "--work",
-        str(folder),
-        "--minutes",
-        "2",
-        "--out",
-        str(folder / "f.json"),
-    ]
-    monkeypatch.setattr("sys.argv", ["equal_minutes.py", *asked, *more])
-    equal_minutes.main()
-    return json.loads((folder / "f.json").read_text())["table"]
-
-
-def test_minutes_over_the_time_of_a_step_are_the_steps(commands, monkeypatch, tmp_path, capsys):
-    narrow, wide = run(monkeypatch, tmp_path, "--seeds", "0", "1")
+def test_minutes_over_the_time_of_a_step_are_the_steps(commands, measure, tmp_path):
+    asked = ["narrow", "wide:model.a=1;model.b=2", "--work", tmp_path, "--minutes", 2, "--seeds", 0, 1]
+    figures, page = measure("equal_minutes", *asked)
+    narrow, wide = figures["table"]
     assert (narrow["steps"], wide["steps"]) == (1200, 300)  # two minutes of 0.1 and of 0.4 s
-    names = [name for name, _, _ in commands.trained]
+    names = [name for name, _ in commands.trained]
     assert names[:4] == ["narrow-timed-0", "wide-timed-0", "narrow-timed-1", "wide-timed-1"]  # in turns
     assert {name for name in names[4:]} == {f"{v}-2-minutes-seed-{s}" for v in SECONDS for s in (0, 1)}
-    words = commands.trained[-1][2]
+    words = commands.trained[-1][1]
     assert [words[i + 1] for i, word in enumerate(words) if word == "--set"][:2] == ["model.a=1", "model.b=2"]
     assert wide["validation_loss"] == "2.500 ±0.707"  # 2 and 3, the seeds' own
     assert wide["parameters"] == 10
-    assert "| wide | 10 | 300 | 400 |" in capsys.readouterr().out
-
-
-def test_runs_that_are_there_are_not_trained_again(commands, monkeypatch, tmp_path):
-    first = run(monkeypatch, tmp_path)
+    assert "| wide | 10 | 300 | 400 |" in page
     commands.trained.clear()
-    assert run(monkeypatch, tmp_path) == first
-    assert commands.trained == []
+    assert measure("equal_minutes", *asked)[0]["table"] == figures["table"]
+    assert commands.trained == [], "what is there is not trained again"

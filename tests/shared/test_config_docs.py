@@ -24,8 +24,7 @@ def test_the_page_is_what_the_configuration_says(script):
 
 
 def test_every_key_has_a_row_with_its_type_and_meaning(script):
-    rows = {}
-    section = ""
+    rows, section = {}, ""
     for line in script.page().splitlines():
         if line.startswith("## "):
             section = line.removeprefix("## ")
@@ -35,6 +34,3 @@ def test_every_key_has_a_row_with_its_type_and_meaning(script):
     keys = {key for key in known_keys() if "." in key}
     assert keys <= set(rows)
     assert all(cell.strip() for key in keys for cell in rows[key])
-    assert rows["training.batch_size"][1:3] == ["integer > 0", "`16`"]
-    assert rows["shapes.max_mel_frames"][1:3] == ["integer > 0 or null", "`null`"]
-    assert rows["data.verify"][1] == "`quick` or `full` or `off`"

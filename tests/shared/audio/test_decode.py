@@ -1,3 +1,6 @@
+import os
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +19,17 @@ def tone(rate: int, seconds: float, hertz: float = 440.0) -> np.ndarray:
     return 0.5 * np.sin(2 * np.pi * hertz * np.arange(int(rate * seconds)) / rate)
 
 
-def test_samples_come_back_as_written(tmp_path):
-    samples = np.array([0.0, 0.5, -0.5, 0.25], np.float32)
-    path = wav(tmp_path / "a.wav", samples, 22_050)
-    np.testing.assert_allclose(decode(path.read_bytes(), rate=22_050), samples, atol=1 / 32768)
-    assert read_header(path).notes(22_050) == ""
-
-
-def test_channels_are_averaged(tmp_path):
-    path = wav(tmp_path / "a.wav", np.array([[0.5, 0.0], [0.25, -0.25]]), 22_050)
-    np.testing.assert_allclose(decode(path.read_bytes(), rate=22_050), [0.25, 0.0], atol=1 / 32768)
-    assert read_header(path).notes(22_050) == "mixed down from 2 channels"
+@pytest.mark.parametrize(
+    ("written", "read", "notes"),
+    [
+        ([0.0, 0.5, -0.5, 0.25], [0.0, 0.5, -0.5, 0.25], ""),
+        ([[0.5, 0.0], [0.25, -0.25]], [0.25, 0.0], "mixed down from 2 channels"),
+    ],
+)
+def test_samples_come_back_as_written_and_channels_are_averaged(tmp_path, written, read, notes):
+    path = wav(tmp_path / "a.wav", np.array(written), 22_050)
+    np.testing.assert_allclose(decode(path.read_bytes(), rate=22_050), read, atol=1 / 32768)
+    assert read_header(path).notes(22_050) == notes
 
 
 @pytest.mark.parametrize("rate", [8_000, 16_000, 24_000, 44_100, 48_000, 192_000])
@@ -60,11 +63,14 @@ def test_enormous_audio_is_refused_by_its_header(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [("wav", "PCM_16"), ("wav", "PCM_24"), ("wav", "FLOAT"), ("flac", "PCM_16")])
-def test_segments_have_the_samples_of_the_whole_in_any_order(tmp_path, kind):
-    path, random = tmp_path / f"a.{kind[0]}", np.random.default_rng(0)
+@pytest.mark.parametrize("turns", [30, pytest.param(3000, marks=pytest.mark.long)])
+def test_segments_have_the_samples_of_the_whole_in_any_order(tmp_path, kind, turns):
+    seed = int(os.environ.get("LOCKSTEP_SEED", time.time_ns() % 2**32)) if turns > 30 else 0
+    print(f"LOCKSTEP_SEED={seed}")
+    path, random = tmp_path / f"a.{kind[0]}", np.random.default_rng(seed)
     soundfile.write(path, 0.1 * random.standard_normal((50_000, 2)), 22_050, subtype=kind[1])
     whole = read_recording(path).samples
-    for _ in range(30):
+    for _ in range(turns):
         first = int(random.integers(0, 40_000))
         count = int(random.integers(1, 10_000))
         part = read_recording(path, Segment(first / 22_050, count / 22_050))
@@ -120,10 +126,9 @@ def test_a_recording_that_was_replaced_is_opened_again(tmp_path):
         assert read_recording(path, part).samples[0, 0] == level * 32768
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="no /proc")
 def test_many_recordings_do_not_stay_open(tmp_path):
     descriptors = Path("/proc/self/fd")
-    if not descriptors.exists():
-        pytest.skip("no /proc")
     paths = [wav(tmp_path / f"{number}.wav", tone(22_050, 0.2), 22_050) for number in range(40)]
     before = len(list(descriptors.iterdir()))
     for path in paths:

@@ -19,22 +19,24 @@ def glide(profile, frames):
     return sum(0.1 * np.sin(n * phase) for n in range(1, 8)).astype(np.float32)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def compiled():
+    """Numba compiles librosa's functions where they run for the first time on a machine: 16 s."""
+    return librosa.griffinlim(np.ones((513, 8), np.float32), n_iter=1)
+
+
 @profiles
-@pytest.mark.parametrize("frames", [5, 40])
-def test_samples_give_as_many_frames_as_the_mel_has(profile, frames):
-    samples = reconstruct(log_mel(glide(profile, frames), profile), profile)
+@pytest.mark.parametrize(("frames", "apart"), [(5, 0.5), (80, 0.3)])
+def test_the_result_has_the_mel_and_its_frames(profile, frames, apart):
+    mel = log_mel(glide(profile, frames), profile)
+    samples = reconstruct(mel, profile)
     assert samples.dtype == np.float32
     assert len(samples) == shortest_samples(frames, profile)
     assert profile.frames(len(samples)) == frames
     assert np.abs(samples).max() <= 1.0
-
-
-@profiles
-def test_the_mel_of_the_result_is_the_mel(profile):
-    mel = log_mel(glide(profile, 80), profile)
-    again = log_mel(reconstruct(mel, profile), profile)
+    again = log_mel(samples, profile)
     # Pure tones are the hard case: what lies between them fills up. Speech is nearer, see below.
-    assert np.abs(again - mel)[mel > mel.max() - 4].mean() < 0.3
+    assert np.abs(again - mel)[mel > mel.max() - 4].mean() < apart
 
 
 @profiles

@@ -65,9 +65,8 @@ def test_a_cache_of_trimmed_and_levelled_clips(tmp_path):
     soundfile.write(tmp_path / "corpus" / "wavs" / "mute.wav", silence(1.0), RATE)
     (tmp_path / "corpus" / "metadata.csv").write_text("\n".join([*lines, "mute|some words"]))
     flags = {"audio.trim_silence_db": 40.0, "audio.loudness_lufs": -20.0, "shapes.max_reject_fraction": 0.2}
-    build_cache(
-        tmp_path / "corpus", tmp_path / "cache", load_config("tiny", flags=flags), workers=0, progress=NullProgress()
-    )
+    config = load_config("tiny", flags=flags)
+    build_cache(tmp_path / "corpus", tmp_path / "cache", config, workers=0, progress=NullProgress())
     rows = {row.clip.id: row for row in read_index(index_path(tmp_path / "cache"))}
     assert rows["mute"].rejection == Rejection("empty audio", "only digital silence")
     kept = [row for row in rows.values() if isinstance(row, Kept)]

@@ -3,11 +3,20 @@
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from xtts.shared.cache.clip_index import Clip, Rejected, Rejection, iter_index
 from xtts.shared.cache.index_writer import index_bytes
 
 
+def test_an_index_of_several_groups_is_read_in_its_order(kept_row, tmp_path):
+    rows = [kept_row(f"clip-{number}", 5, 10) for number in range(2**14 + 3)]
+    (tmp_path / "index.parquet").write_bytes(index_bytes(rows))
+    assert pq.read_metadata(tmp_path / "index.parquet").num_row_groups == 2
+    assert [row.clip.id for row in iter_index(tmp_path / "index.parquet")] == [row.clip.id for row in rows]
+
+
+@pytest.mark.long
 def test_an_index_of_more_than_2_to_the_25_rows_is_read(tmp_path):
     """A build wrote it, and nothing could read it."""
     path, rows, group = tmp_path / "index.parquet", 2**25 + 1, 2**20

@@ -9,13 +9,9 @@ from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.clip_index import Rejected, Rejection
 from xtts.shared.cache.quality_stats import CLIPPING, NOISE_FLOOR, SPEAKING_RATE, letters_per_second, quality_stats
 
-USUAL = {
-    "loudness_db": -20.0,
-    "noise_floor_db": -60.0,
-    "clipped_share": 0.0,
-    "leading_silence": 0.1,
-    "trailing_silence": 0.1,
-}
+USUAL = SignalQuality(
+    loudness_db=-20.0, noise_floor_db=-60.0, clipped_share=0.0, leading_silence=0.1, trailing_silence=0.1
+)
 
 
 @pytest.fixture
@@ -26,7 +22,7 @@ def row(kept_row):
         usual = kept_row(name, 12, 86)
         return replace(
             usual, clip=replace(usual.clip, text=text, speaker=speaker),
-            audio=replace(usual.audio, notes=notes, seconds=seconds), quality=SignalQuality(**{**USUAL, **different}),
+            audio=replace(usual.audio, notes=notes, seconds=seconds), quality=replace(USUAL, **different),
         )  # fmt: skip
 
     return make
@@ -86,12 +82,10 @@ def test_the_worst_come_first_each_once_with_all_that_is_wrong(even, row):
 
 
 def test_sample_rates_below_the_profile_are_counted_and_rejected_clips_are_not(even, row):
-    rows = [
-        *even, row("low", notes="mixed down from 2 channels; resampled from 16000 Hz"),
-        row("high", notes="resampled from 48000 Hz; trimmed 0.10 s"),
-    ]  # fmt: skip
-    rejected = Rejected(clip=rows[0].clip, rejection=Rejection("empty text"))
-    (line,) = quality_stats([*rows, rejected], 22_050).speakers
+    low = row("low", notes="mixed down from 2 channels; resampled from 16000 Hz")
+    high = row("high", notes="resampled from 48000 Hz; trimmed 0.10 s")
+    rejected = Rejected(clip=low.clip, rejection=Rejection("empty text"))
+    (line,) = quality_stats([*even, low, high, rejected], 22_050).speakers
     assert (line.clips, line.low_rate) == (11, 1)
 
 

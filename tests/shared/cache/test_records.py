@@ -35,8 +35,7 @@ def test_stock_tensorflow_reads_what_is_written(tmp_path):
 def test_records_read_back():
     (payload,) = unframe(memoryview(frame(RECORD.to_example())), limit_bytes=1000)
     record = parse(payload)
-    assert record.clip_id == RECORD.clip_id
-    assert record.speaker == -1
+    assert (record.clip_id, record.speaker) == (RECORD.clip_id, -1)
     assert np.array_equal(record.tokens, RECORD.tokens)
     assert np.array_equal(record.mel, RECORD.mel)
 

@@ -1,5 +1,6 @@
 """The folder of local copies: many writers at once, room made by removing what nobody uses."""
 
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
 
 from xtts.shared.cache.stage_folder import StageFolder
@@ -41,11 +42,8 @@ def test_there_is_never_more_than_the_bound(tmp_path):
 def test_a_copy_that_fails_leaves_nothing(tmp_path):
     folder = StageFolder(tmp_path, 1_000)
     target = tmp_path / "cache/train/bucket-00/shard-00000.tfrecord"
-    try:
-        with folder.new_copy(target, 100) as part:
-            part.write(b"half")
-            raise OSError
-    except OSError:
-        pass
+    with contextlib.suppress(OSError), folder.new_copy(target, 100) as part:
+        part.write(b"half")
+        raise OSError
     assert not list(tmp_path.rglob("shard-*"))
     folder.close()

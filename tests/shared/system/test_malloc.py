@@ -27,13 +27,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mallopt is of glibc")
 def test_freed_blocks_are_used_again():
-    faults = {
-        what: int(
-            subprocess.run([sys.executable, "-c", FAULTS, what], capture_output=True, text=True, check=True).stdout
-        )
-        for what in ("keep", "leave")
-    }
-    assert faults["keep"] < 1000 < faults["leave"]
+    runs = ([sys.executable, "-c", FAULTS, what] for what in ("keep", "leave"))
+    keep, leave = (int(subprocess.run(run, capture_output=True, check=True).stdout) for run in runs)
+    assert keep < 1000 < leave
 
 
 def test_without_a_c_library_of_its_own_nothing_is_tuned(monkeypatch):

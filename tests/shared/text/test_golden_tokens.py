@@ -32,9 +32,8 @@ def learned(kind: str, code: str) -> Tokenizer:
 def tokens() -> dict[str, list[dict[str, str]]]:
     """Sentence by sentence: the symbols of every kind (pieces of `bpe` set apart by |), and what was left out."""
     made = {(code, kind): learned(kind, code) for code in SENTENCES for kind in KINDS}
-    golden: dict[str, list[dict[str, str]]] = {}
+    golden: dict[str, list[dict[str, str]]] = {code: [] for code in SENTENCES}
     for code in SENTENCES:
-        golden[code] = []
         for text in spoken(code):
             row, left_out = {"text": text}, set[str]()
             for kind in KINDS:

@@ -37,8 +37,7 @@ def test_scripts():
     assert [script_of(c) for c in "aжش日あカ한\u064e\uff41"] == [
         "LATIN", "CYRILLIC", "ARABIC", "CJK", "HIRAGANA", "KATAKANA", "HANGUL", "ARABIC", "LATIN",
     ]  # fmt: skip
-    assert script_of("\u0301") == ""
-    assert main_script({}) == ""
+    assert (script_of("\u0301"), main_script({})) == ("", "")
 
 
 @pytest.mark.parametrize(

@@ -49,10 +49,9 @@ def test_a_mixture_has_the_letters_of_all_and_english_stays_english():
 
 def test_the_file_holds_the_languages(tmp_path):
     made = learn({"de": ["ja"], "fa": ["بله"]}, add_blank=True)
-    path = tmp_path / "tokenizer.json"
-    path.write_bytes(tokenizer_bytes(made))
-    assert json.loads(path.read_text())["languages"] == ["de", "fa"]
-    assert load_tokenizer(path) == made
+    (tmp_path / "tokenizer.json").write_bytes(tokenizer_bytes(made))
+    assert load_tokenizer(tmp_path / "tokenizer.json") == made
+    assert made.languages == ("de", "fa")
 
 
 def test_a_text_without_a_known_letter_has_no_tokens_and_unknown_ones_are_counted():
@@ -70,15 +69,11 @@ def test_a_text_without_a_known_letter_has_no_tokens_and_unknown_ones_are_counte
         ("az", "Iİ", "ıi"),
         ("de", "I STRASSE ẞ  Ü\u00adber", "i strasse ß über"),
         ("el", "Ποιος; Ναι·", "ποιος? ναι;"),
-        ("ar", "مَرْحَبًا، لا؟", "مَرْحَبًا, لا?"),
         ("fa", "می\u200cروم\u200f", "می\u200cروم"),
-        ("hi", "क्या है।", "क्या है."),
         ("th", "ไก่", "ไก่"),
         ("vi", "E\u0302\u0301", "ế"),
         ("ja", "「はい」。", '"はい".'),
-        ("es", "¿Sí? ¡No!", "?sí? !no!"),
         ("uk", "Об’єкт «м'я»", "об'єкт \"м'я\""),
-        ("fr", "l’été… « oui »", 'l\'été... " oui "'),
         ("ko", "각", "\u1100\u1161\u11a8"),
     ],
 )
@@ -138,8 +133,3 @@ def test_more_letters_than_the_vocabulary_holds():
     pytest.importorskip("tokenizers")
     with pytest.raises(LockstepError, match=r"94 letters and signs .* --set text.bpe_vocabulary=188"):
         learn({"yue": ["".join(map(chr, range(0x4E00, 0x4E50)))]}, "bpe", vocabulary=64)
-
-
-def test_a_malformed_code_is_refused():
-    with pytest.raises(LockstepError, match="'German'"):
-        learn({"German": ["ja"]})

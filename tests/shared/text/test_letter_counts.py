@@ -42,29 +42,8 @@ def test_characters_are_told_with_name_count_and_an_example():
     assert counts.share == pytest.approx(4 / counts.letters.total())
 
 
-def test_the_order_of_the_clips_does_not_matter():
-    one, two = LetterCounts("en"), LetterCounts("en")
-    clips = [("b", "日 a", "日"), ("a", "c日", "日"), ("c", "é", "")]
-    for clip in clips:
-        one.add(*clip)
-    for clip in clips[::-1]:
-        two.add(*clip)
-    assert one.characters() == two.characters()
-    assert one.examples["日"] == "a"
-
-
-@pytest.mark.parametrize(
-    ("text", "fix"),
-    [
-        ("Über die Straße gingen acht große Bären", "text.language=de"),
-        ("Le cœur a ses raisons, où êtes-vous, ça, été", "text.language=fr"),
-        ("Съешь ещё этих мягких французских булок", "text.language=ru"),
-        ("سلام، حال شما چطور است؟ می‌روم", "text.language=fa"),
-        ("Işık ılık süt içiyor, çağrı gönderdi", "text.language=tr"),
-    ],
-)
-def test_another_language_under_english_is_refused_with_the_setting(text, fix):
-    assert fix in refusal("en", [text])
+def test_another_language_under_english_is_refused_with_the_setting():
+    assert "text.language=de" in refusal("en", ["Über die Straße gingen acht große Bären"])
 
 
 def test_another_script_is_refused_though_its_letters_could_be_learned():
@@ -73,17 +52,11 @@ def test_another_script_is_refused_though_its_letters_could_be_learned():
     assert "--set text.language=fa" in message
 
 
-def test_a_few_foreign_letters_pass_and_the_limit_is_the_limit():
+def test_a_few_foreign_letters_pass_and_the_limit_that_is_proposed_is_enough():
     counts = counted("en", [ENGLISH * 100, "日"])
     check_letters(counts, counts.share)
-    with pytest.raises(LockstepError, match="max_unknown_share="):
-        check_letters(counts, counts.share * 0.99)
-
-
-def test_the_limit_that_is_proposed_is_enough():
-    counts = counted("en", [ENGLISH, "日本語"])
     with pytest.raises(LockstepError) as caught:
-        check_letters(counts, 0.001)
+        check_letters(counts, counts.share * 0.99)
     check_letters(counts, float(caught.value.fix.partition("max_unknown_share=")[2].split()[0]))
 
 
@@ -110,7 +83,7 @@ def test_letters_that_espeak_would_spell():
     pytest.importorskip("espeakng_loader")
     code = (
         "from xtts.shared.text.tokenizer import learn_tokenizer\n"
-        "from xtts.shared.text.letter_counts import LetterCounts, check_letters, count_letters\n"
+        "from xtts.shared.text.letter_counts import LetterCounts, check_letters\n"
         "made, counts = learn_tokenizer('phonemes', {'de': ['ja']}, add_blank=False), LetterCounts('de')\n"
         "tokens = made.encode('Das ist 日本, ja')\n"
         "counts.add('one', 'Das ist 日本, ja', tokens.unknown)\n"
@@ -125,16 +98,12 @@ def test_letters_that_espeak_would_spell():
     assert "text.tokenizer=characters" in refused
 
 
-def test_counts_over_parts_of_a_corpus_are_those_of_the_whole():
-    texts = [
-        ("b", "Ünïcode a", "de", "ï"),
-        ("a", "ünd so x", "de", "x"),
-        ("c", "plain", "de", ""),
-        ("d", "ï", "de", "ï"),
-    ]
+def test_counts_over_parts_of_a_corpus_are_those_of_the_whole_in_any_order():
+    clips = [("b", "Ünïcode a", "ï"), ("a", "ünd so x", "x"), ("c", "plain", ""), ("d", "ï", "ï")]
+    texts = [(clip, text, "de", unknown) for clip, text, unknown in clips]
     (whole,), found = count_letters(texts, "de"), LetterCounts("de")
     for start in (2, 0):
         (part,) = count_letters(texts[start : start + 2], "de")
         found.merge(part)
-    assert found == whole
+    assert found == whole == count_letters(texts[::-1], "de")[0]
     assert found.examples["ï"] == "b"

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001 - words of many scripts
 """Numbers of other languages: in their own words, or left alone."""
 
 import sys
@@ -19,14 +18,10 @@ from xtts.shared.text.text_normalization import expand
         ("de", "007 mp3 5km", "null null sieben mp drei 5km"),
         ("fr", "1 000 personnes, le 1er mai", "mille personnes, le 1er mai"),
         ("fr", "3,5 et 5 $", "trois virgule cinq et cinq dollars"),
-        ("es", "1.000 € y 25 %", "mil euros y veinticinco por ciento"),
         ("ru", "5 ₽, 3,5 и 25%", "пять рублей, 3,5 и двадцать пять%"),
-        ("fa", "۱۲۳ نفر، ۵۰٪", "صد و بیست و سه نفر، پنجاه درصد"),
-        ("ar", "١٢", "اثنا عشر"),
         ("ar", "5 €", "خمسة €"),
         ("ar", "5.50 €", "5.50 €"),
         ("tr", "%25 ve 3'te", "yüzde yirmibeş ve üç'te"),
-        ("vi", "3,5", "ba phẩy năm"),
         ("ko", "3개", "삼개"),
         ("pl", "-5 i 3", "-5 i trzy"),
         ("de", "7" * 20, " ".join(["sieben"] * 20)),

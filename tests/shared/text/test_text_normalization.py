@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from xtts.shared.text.text_normalization import expand
@@ -36,11 +33,3 @@ def test_numbers_and_abbreviations_become_words(written, spoken):
 @pytest.mark.parametrize("text", ["Nothing to do.", "", "\uff21 caf\u00e9 \u2014 the mr and mrs", "$ % st."])
 def test_other_texts_come_back_as_they_are(text):
     assert expand(text) == text
-
-
-def test_the_number_library_is_loaded_at_the_first_number():
-    code = (
-        "import sys; from xtts.shared.text.text_normalization import expand; "
-        "expand('Dr. No'); assert 'inflect' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
