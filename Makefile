@@ -8,6 +8,7 @@ CACHE ?= features$(if $(LANGUAGE),-$(LANGUAGE))
 PYTHON ?= python3
 TRAIN_ARGS ?=
 TEST_ARGS ?=
+TESTS ?=
 BENCH_ARGS ?= --quick
 SYNTH_ARGS ?=
 APP_ARGS ?=
@@ -43,8 +44,8 @@ help:
 	@echo "make app [CKPT=runs/NAME]       a page to try the newest run, and a server as OpenAI's clients expect it"
 	@echo "make verify     check the cache"
 	@echo "make doctor     what would slow training down here, and what to change"
-	@echo "make test       the tests, in ten minutes on two cores; make test-long: the long ones"
-	@echo "make check   ruff, mypy, pyright, layering, wheel contents"
+	@echo "make test       the tests, in ten minutes on two cores      make test-long  the long ones"
+	@echo "make check      ruff, mypy, pyright, layering, wheel contents"
 	@echo "make wheel-check   the wheel in an empty environment, with downloads"
 	@echo "make bench      the benchmarks       make doctor  will this machine train this at full speed"
 	@echo "make clean      remove the environment, the sample corpus and the cache (runs/ stays)"
@@ -95,13 +96,17 @@ verify: $(READY)
 	$(BIN)/xtts-precompute verify --cache $(CACHE)
 
 # Every behaviour once; what takes long (kills at random moments, clusters, browsers, benchmarks) is in `test-long`.
+# A file of tests goes to one process, which keeps what XLA compiled for it.
 PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(TEST_ARGS)
 
 test: $(READY)
 	$(PYTEST) -m 'not long'
 
+# TESTS: those of some folders alone, which may hold none (5). The whole of it leaves the commit that passed, from which
+# .ci/run counts what has changed.
 test-long: $(READY)
-	$(PYTEST) -m long
+	$(PYTEST) -m long $(TESTS) || [ $$? -eq $(if $(TESTS),5,0) ]
+	$(if $(TESTS)$(TEST_ARGS),,git diff --quiet HEAD && git rev-parse HEAD > .ci/long-passed)
 
 check: $(READY)
 	$(BIN)/ruff check .
