@@ -16,7 +16,7 @@ OTHERS = {"benchmarks": "tests/benchmarks", "examples": "tests/test_examples.py"
           "pyproject.toml": "tests/test_installed_wheel.py"}  # fmt: skip
 
 
-def tests_of(changed: str, root: Path = ROOT) -> str:
+def folder_of(changed: str) -> str:
     """The folder or file of tests/ that tests a changed path; empty where none does.
 
     tests/ mirrors the tree: `trainer/run/checkpoint.py` belongs to tests/trainer/run. What lies in tests/ itself and is
@@ -25,20 +25,20 @@ def tests_of(changed: str, root: Path = ROOT) -> str:
     path = Path(changed)
     if path.parts[0] == "tests":
         if len(path.parts) == 2:
-            return changed if path.name.startswith("test_") and (root / path).exists() else "tests"
+            return changed if path.name.startswith("test_") and (ROOT / path).exists() else "tests"
         folder = path.parent
     elif path.parts[0] in STAGES:
         folder = Path("tests") / path.parent
     else:
         return OTHERS.get(path.parts[0], "")
-    while not (root / folder).is_dir():
+    while not (ROOT / folder).is_dir():
         folder = folder.parent
     return folder.as_posix()
 
 
-def chosen(changes: Iterable[str], root: Path = ROOT) -> dict[str, str]:
+def chosen(changes: Iterable[str]) -> dict[str, str]:
     """Each folder or file of tests to run, and a changed path that asks for it; none that another one holds."""
-    wanted = {tests_of(path, root): path for path in changes}
+    wanted = {folder_of(path): path for path in changes}
     wanted.pop("", None)
     return {
         name: path

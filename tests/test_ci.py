@@ -24,8 +24,8 @@ CHOICE = runpy.run_path(str(Path(__file__).parents[1] / ".ci" / "long_tests.py")
         ("docs/design.md", ""),
     ],
 )
-def test_a_changed_file_has_the_tests_of_its_folder(changed, tests):
-    assert CHOICE["tests_of"](changed) == tests
+def test_a_changed_file_has_the_folder_of_its_folder(changed, tests):
+    assert CHOICE["folder_of"](changed) == tests
 
 
 def test_a_folder_is_chosen_once_and_with_all_below_it():
