@@ -1,6 +1,7 @@
 """The clips that validation reads, and that all of its readers agree on them."""
 
 import random
+from itertools import chain
 from types import SimpleNamespace
 
 import numpy as np
@@ -35,7 +36,7 @@ def million_clips():
 
 def chosen(digests, most):
     counts = records_read([[len(shard) for shard in bucket] for bucket in digests], most)
-    pairs = zip(sum(digests, []), sum(counts, []), strict=True)
+    pairs = zip(chain(*digests), chain(*counts), strict=True)
     return {digest for shard, count in pairs for digest in shard[:count]}
 
 
