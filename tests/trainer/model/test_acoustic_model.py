@@ -100,7 +100,9 @@ def test_generates_inside_xla():
     def speak(ids, token_length, temperature, speed):
         noise = tf.random.stateless_normal([4, 64, CHANNELS], [1, 2])
         options = {"noise": noise, "sampling": EULER, "temperature": temperature, "speed": speed}
-        return model.generate(ids, token_length, conditioning=Conditioning(speaker=tf.constant([0, 1, 2, 0])), **options)
+        return model.generate(
+            ids, token_length, conditioning=Conditioning(speaker=tf.constant([0, 1, 2, 0])), **options
+        )
 
     ids, token_length = clips()[0], clips()[2]
     mel, mel_length, durations = (x.numpy() for x in speak(ids, token_length, 0.7, 1.0))

@@ -19,7 +19,7 @@ def tone(profile, hertz):
     return log_mel((0.3 * np.sin(2 * np.pi * hertz * time)).astype(np.float32), profile)
 
 
-@pytest.mark.parametrize("name", MEL_PROFILES)
+@pytest.mark.parametrize("name", ["hifigan", "vocos24"])
 def test_a_tone_becomes_the_tone_of_the_factor_times_its_frequency(name):
     profile = MEL_PROFILES[name]
     matrices = warping_matrices(np.array(channel_hertz(profile)), MOST)
