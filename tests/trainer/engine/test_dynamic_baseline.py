@@ -28,7 +28,10 @@ from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.run.checkpoint import load_arrays
 from xtts.trainer.run.trainer import train
 
-UNPADDED = ("shapes.pad_to_fixed_length=false", "shapes.buckets=1", "model.duration_layers=1")
+UNPADDED = (
+    "shapes.pad_to_fixed_length=false", "shapes.buckets=1", "model.duration_layers=1", "model.decoder_levels=[]",
+    "model.decoder_noisy_skip=false",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +51,32 @@ def run(make_plan, folder, cache, *assignments, **options):
     )  # fmt: skip
     console = Console(record=True, file=io.StringIO(), width=400)
     return train(plan, console), console.export_text()
+
+
+def test_batches_are_padded_to_their_own_longest_clip_which_changes_no_loss(caches, make_plan, tmp_path):
+    """One shard order: in both caches the same clips."""
+    specs = [load_spec(cache) for cache in caches]
+    assert len({tuple(shard.records for shard in spec.buckets[0].train) for spec in specs}) == 1
+    ours, theirs = (list(training_batches(one_bucket(cache, batch_size=3, seed=3), 0).take(4)) for cache in caches)
+    for batch, padded in zip(ours, theirs, strict=True):
+        tokens, mel, token_length, mel_length, *_ = (part.numpy() for part in batch)
+        assert tokens.shape == (3, token_length.max())
+        assert mel.shape == (3, mel_length.max(), 80)
+        assert len(set(mel_length)) > 1
+        np.testing.assert_array_equal(tokens, padded.tokens[:, : tokens.shape[1]])
+        np.testing.assert_array_equal(mel, padded.mel[:, : mel.shape[1]])
+        np.testing.assert_array_equal(token_length, padded.token_length)
+        np.testing.assert_array_equal(mel_length, padded.mel_length)
+    assert ours[0].mel.shape[1] < theirs[0].mel.shape[1]
+    model = build_model(make_plan(tmp_path, *UNPADDED, cache=caches[0]).config, specs[0])
+    noise, time, *_ = random_inputs(theirs[0], 0, tf.constant(0, tf.int64))
+    losses = [
+        model.loss_sums(*batch[:4], random=RandomInputs(noise[:, : batch.mel.shape[1]], time, None))
+        for batch in (ours[0], theirs[0])
+    ]
+    for name, value in losses[0].items():
+        assert np.isfinite(value).all()
+        np.testing.assert_allclose(value, losses[1][name], rtol=1e-4)
 
 
 def test_it_trains_warns_reports_its_traces_and_stops_when_memory_maps_run_out(
@@ -115,32 +144,6 @@ def test_the_memory_maps_of_this_process_are_counted():
         held += [mmap.mmap(-1, 4096, prot=mmap.PROT_READ), mmap.mmap(-1, 4096)]
     assert 50 <= before - dynamic.free_maps() <= 200
     assert held
-
-
-def test_batches_are_padded_to_their_own_longest_clip_which_changes_no_loss(caches, make_plan, tmp_path):
-    """One shard order: in both caches the same clips."""
-    specs = [load_spec(cache) for cache in caches]
-    assert len({tuple(shard.records for shard in spec.buckets[0].train) for spec in specs}) == 1
-    ours, theirs = (list(training_batches(one_bucket(cache, batch_size=3, seed=3), 0).take(4)) for cache in caches)
-    for batch, padded in zip(ours, theirs, strict=True):
-        tokens, mel, token_length, mel_length, *_ = (part.numpy() for part in batch)
-        assert tokens.shape == (3, token_length.max())
-        assert mel.shape == (3, mel_length.max(), 80)
-        assert len(set(mel_length)) > 1
-        np.testing.assert_array_equal(tokens, padded.tokens[:, : tokens.shape[1]])
-        np.testing.assert_array_equal(mel, padded.mel[:, : mel.shape[1]])
-        np.testing.assert_array_equal(token_length, padded.token_length)
-        np.testing.assert_array_equal(mel_length, padded.mel_length)
-    assert ours[0].mel.shape[1] < theirs[0].mel.shape[1]
-    model = build_model(make_plan(tmp_path, *UNPADDED, cache=caches[0]).config, specs[0])
-    noise, time, *_ = random_inputs(theirs[0], 0, tf.constant(0, tf.int64))
-    losses = [
-        model.loss_sums(*batch[:4], random=RandomInputs(noise[:, : batch.mel.shape[1]], time, None))
-        for batch in (ours[0], theirs[0])
-    ]
-    for name, value in losses[0].items():
-        assert np.isfinite(value).all()
-        np.testing.assert_allclose(value, losses[1][name], rtol=1e-4)
 
 
 def test_validation_visits_every_clip_once(caches):

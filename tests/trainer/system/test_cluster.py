@@ -53,6 +53,6 @@ def test_multiworker_needs_tf_config():
 )
 def test_a_malformed_tf_config_is_refused(text, found):
     for strategy in ("auto", "multiworker"):
-        with pytest.raises(LockstepError, match="^TF_CONFIG: ") as raised:
+        with pytest.raises(LockstepError, match=r"^TF_CONFIG: ") as raised:
             find_cluster(strategy, {"TF_CONFIG": text})
         assert found in raised.value.found
