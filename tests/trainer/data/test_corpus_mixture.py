@@ -5,33 +5,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from xtts.shared.cache.cache_spec import Shard, load_spec
-from xtts.shared.cache.records import frame
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
 from xtts.trainer.data.clip_order import BucketOrder
 from xtts.trainer.data.corpus_mixture import CorpusMixture
-from xtts.trainer.data.dataset import clip_stream, training_batches
+from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import TrainingBucket, bucket_order
 from xtts.trainer.doctor.checks.graph import dataset_ops, python_ops
-
-
-@pytest.fixture
-def made(tiny_cache):
-    """`made({"a": (3, 4), "b": (6,)}, b=0.5)`: a spec with one bucket of shards with so many clips, and weights."""
-
-    def make(corpora, **weights):
-        shards = []
-        for name, records in corpora.items():
-            for number, count in enumerate(records):
-                middle = f"{name}-{number:05d}" if name else f"{number:05d}"
-                file = f"train/bucket-00/shard-{middle}-of-{len(records):05d}.tfrecord"
-                shards.append(Shard(file=file, records=count, bytes=100 * count, sha256="0" * 64))
-        spec = load_spec(tiny_cache)
-        bucket = spec.buckets[0].model_copy(update={"train": shards, "validation": []})
-        return spec.model_copy(update={"buckets": [bucket], "weights": weights})
-
-    return make
 
 
 def order_of(spec, **options):
@@ -65,13 +45,14 @@ def test_an_epoch_takes_as_many_clips_of_each_corpus_as_its_weight_says(spec):
         for name, places in bucket.corpora().items()
     }
     assert order.clips == spec.epoch_clips(bucket) == sum(wanted.values())
+    drawn = corpus_of(spec, order.locate(0, 3 * order.clips))
     for epoch in range(3):
-        assert Counter(corpus_of(spec, order.locate(epoch * order.clips, order.clips))) == wanted
+        assert Counter(drawn[epoch * order.clips :][: order.clips]) == wanted
 
 
 def test_all_clips_of_a_corpus_are_taken_before_one_is_taken_again(spec):
     order = order_of(spec)
-    names, drawn = spec.buckets[0].corpora(), order.locate(0, 20 * order.clips)
+    names, drawn = spec.buckets[0].corpora(), order.locate(0, 6 * order.clips)
     for name in names:
         own = [place for place, corpus in zip(drawn, corpus_of(spec, drawn), strict=True) if corpus == name]
         clips = sum(spec.buckets[0].train[i].records for i in names[name])
@@ -82,30 +63,25 @@ def test_all_clips_of_a_corpus_are_taken_before_one_is_taken_again(spec):
 def test_a_position_continues_the_mixture_wherever_it_is_cut(spec):
     order = order_of(spec)
     whole = order.locate(0, 3 * order.clips)
-    for cut in range(2 * order.clips):
+    for cut in (1, order.clips // 2, order.clips - 1, order.clips, order.clips + 3):
         assert order.locate(cut, order.clips) == whole[cut : cut + order.clips]
 
 
-def test_the_stream_is_what_locate_names_from_every_position(spec, tmp_path):
-    """A record is its own place here: (shard, position in it)."""
-    for number, shard in enumerate(spec.buckets[0].train):
-        (tmp_path / shard.file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / shard.file).write_bytes(b"".join(frame(b"%d %d" % (number, i)) for i in range(shard.records)))
+@pytest.mark.parametrize("mixture", ["one half as often", "odd weights of three"])
+def test_the_stream_is_what_locate_names(made, assert_streamed_as_located, mixture):
+    corpora, weights = MIXTURES[mixture]
+    spec = made(corpora, **weights)
     order = order_of(spec)
-    for consumed in (0, 1, order.clips - 1, order.clips, 2 * order.clips + 3):
-        bucket = TrainingBucket(cache=tmp_path, spec=spec, number=0, batch_size=1, order=order)
-        stream = clip_stream(bucket, consumed).take(order.clips + 3)
-        found = [tuple(map(int, clip.split())) for clip in stream.as_numpy_iterator()]
-        assert found == order.locate(consumed, order.clips + 3)
+    assert_streamed_as_located(spec, order, [2 * order.clips + 3])
 
 
 def test_every_batch_holds_every_corpus_in_its_proportion(made):
     spec = made({"a": (100,) * 6, "b": (50,) * 2}, b=2.0)
     order = order_of(spec)
     assert order.clips == 800
+    drawn = corpus_of(spec, order.locate(0, 2400))
     for start in range(0, 2400, 16):
-        counts = Counter(corpus_of(spec, order.locate(start, 16)))
-        assert counts == {"a": 12, "b": 4}
+        assert Counter(drawn[start : start + 16]) == {"a": 12, "b": 4}
 
 
 def test_the_order_of_a_corpus_does_not_depend_on_the_others(made):
@@ -117,8 +93,7 @@ def test_the_order_of_a_corpus_does_not_depend_on_the_others(made):
 
 
 def test_corpora_of_one_size_are_not_shuffled_alike(made):
-    spec = made({"a": (40,), "b": (40,)})
-    drawn = order_of(spec).locate(0, 80)
+    drawn = order_of(made({"a": (40,), "b": (40,)})).locate(0, 80)
     a, b = ([record for shard, record in drawn if shard == number] for number in (0, 1))
     assert sorted(a) == sorted(b)
     assert a != b
@@ -132,17 +107,15 @@ def test_a_cache_of_one_corpus_without_a_weight_keeps_its_order(made):
 
 
 def test_blocks_of_all_corpora_share_the_memory(made):
-    spec = made({"a": (10_000,) * 3, "b": (10_000,)})
-    order = order_of(spec)
+    order = order_of(made({"a": (10_000,) * 3, "b": (10_000,)}))
     assert sum(part.order.block_records for part in order.parts) * 100 <= (1 << 20) / 2
     assert order.parts[0].order.block_records == pytest.approx(3 * order.parts[1].order.block_records, rel=0.01)
 
 
 def test_the_share_of_one_shard_is_what_the_drawn_clips_show(made):
-    spec = made({"a": (40,) * 4, "b": (80,)})
-    drawn = np.array([shard for shard, _ in order_of(spec).locate(0, 240)])
-    same = float((np.bincount(drawn) / 240 @ np.bincount(drawn)) / 240)
-    assert order_of(spec).one_shard_share() == pytest.approx(same)
+    order = order_of(made({"a": (40,) * 4, "b": (80,)}))
+    drawn = np.bincount([shard for shard, _ in order.locate(0, 240)])
+    assert order.one_shard_share() == pytest.approx(float((drawn / 240 @ drawn) / 240))
 
 
 def test_batch_sizes_and_epochs_count_the_clips_that_are_drawn(made):

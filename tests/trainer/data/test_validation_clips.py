@@ -1,6 +1,7 @@
 """The clips that validation reads, and that all of its readers agree on them."""
 
 import random
+from itertools import chain
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,10 +19,10 @@ from xtts.trainer.evaluation.held_out_clips import shard_clips
 from xtts.trainer.reporting.spoken_samples import fixed_sentences
 
 
-def spec_of(buckets):
-    """A cache spec of so many records in each validation shard of each bucket."""
-    shards = ([SimpleNamespace(records=records) for records in bucket] for bucket in buckets)
-    return SimpleNamespace(buckets=[SimpleNamespace(validation=bucket) for bucket in shards])
+def records_read(stored, most):
+    """Of so many records in each validation shard of each bucket."""
+    shards = ([SimpleNamespace(records=records) for records in bucket] for bucket in stored)
+    return validation_records(SimpleNamespace(buckets=[SimpleNamespace(validation=bucket) for bucket in shards]), most)
 
 
 def million_clips():
@@ -34,13 +35,9 @@ def million_clips():
 
 
 def chosen(digests, most):
-    records = validation_records(spec_of([[len(shard) for shard in bucket] for bucket in digests]), most)
-    return {
-        digest
-        for bucket, counts in zip(digests, records, strict=True)
-        for shard, count in zip(bucket, counts, strict=True)
-        for digest in shard[:count]
-    }
+    counts = records_read([[len(shard) for shard in bucket] for bucket in digests], most)
+    pairs = zip(chain(*digests), chain(*counts), strict=True)
+    return {digest for shard, count in pairs for digest in shard[:count]}
 
 
 def clips_read(cache, bucket):
@@ -56,19 +53,17 @@ def test_of_a_million_clips_as_many_are_read_as_asked_for():
     stored = [[len(shard) for shard in bucket] for bucket in digests]
     assert sum(map(sum, stored)) == pytest.approx(50_000, rel=0.05)
     for most in (1, 7, 1000, 2000, 40_000):
-        taken = validation_records(spec_of(stored), most)
-        assert sum(map(sum, taken)) == most == len(chosen(digests, most))
-    read = validation_records(spec_of(stored), 1000)
+        assert sum(map(sum, records_read(stored, most))) == most == len(chosen(digests, most))
     share = 1000 / sum(map(sum, stored))
-    for counts, records in zip(read, stored, strict=True):
+    for counts, records in zip(records_read(stored, 1000), stored, strict=True):
         assert sum(counts) == pytest.approx(share * sum(records), abs=len(records))
         assert all(abs(count - share * whole) < 1 for count, whole in zip(counts, records, strict=True))
 
 
 def test_a_small_split_is_read_whole():
     stored = [[3, 4], [], [1]]
-    assert [validation_records(spec_of(stored), most) for most in (None, 8, 9)] == [stored] * 3
-    assert validation_records(spec_of(stored), 4) == [[2, 2], [], [0]]
+    assert [records_read(stored, most) for most in (None, 8, 9)] == [stored] * 3
+    assert records_read(stored, 4) == [[2, 2], [], [0]]
 
 
 def test_the_choice_hardly_changes_as_clips_come_and_go():
@@ -87,8 +82,7 @@ def test_every_reader_takes_the_same_clips(tiny_cache):
     spec = load_spec(tiny_cache)
     held_out = sum(bucket.clips("validation") for bucket in spec.buckets)
     settings = ["shapes.buckets=2", "training.batch_size=3", f"training.validation_clips={held_out // 2}"]
-    config = load_config("tiny", assignments=settings)
-    buckets = training_buckets(tiny_cache, spec, config)
+    buckets = training_buckets(tiny_cache, spec, load_config("tiny", assignments=settings))
     assert sum(sum(bucket.validation_records) for bucket in buckets) == held_out // 2
     for bucket in buckets:
         assert bucket.validates == any(bucket.validation_records)
@@ -106,14 +100,13 @@ def test_every_reader_takes_the_same_clips(tiny_cache):
 def test_a_bucket_that_validation_does_not_read_is_not_compiled(tiny_cache):
     assert one_bucket(tiny_cache, batch_size=2).validates
     spec = load_spec(tiny_cache)
-    bare = [bucket.model_copy(update={"train": []}) if n == 0 else bucket for n, bucket in enumerate(spec.buckets)]
+    bare = [spec.buckets[0].model_copy(update={"train": []}), *spec.buckets[1:]]
     spec = spec.model_copy(update={"buckets": bare})
-    sizes = {
-        most: batch_sizes(spec, load_config("tiny", flags={"training.validation_clips": most}).training)
-        for most in (1, None)
-    }
-    read = validation_records(spec, 1)
-    assert [0 in sizes[1], 0 in sizes[None]] == [any(read[0]), True]
+
+    def compiled(most):
+        return 0 in batch_sizes(spec, load_config("tiny", flags={"training.validation_clips": most}).training)
+
+    assert [compiled(1), compiled(None)] == [any(validation_records(spec, 1)[0]), True]
 
 
 def test_the_doctor_counts_the_blanks_of_what_is_read(tiny_cache):

@@ -36,6 +36,7 @@ def test_a_failure_comes_out_where_the_step_is_asked_for():
             compiler.step("step").result()
 
 
+@pytest.mark.long
 def test_every_step_is_compiled_once_and_a_resumed_run_compiles_none(start_train, one_shape_cache, tmp_path):
     def compiled_files(name, *more):
         cache = tmp_path / "xla"

@@ -11,7 +11,6 @@ import tensorflow as tf
 from cache_files import index_path
 from one_bucket import one_bucket
 from rich.console import Console
-from steps_without_model import StepsWithoutModel
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.workers.progress import NullProgress
@@ -21,7 +20,6 @@ from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.dataset import training_batches, validation_batches
 from xtts.trainer.engine import dynamic_baseline as dynamic
-from xtts.trainer.engine import engine
 from xtts.trainer.engine.dynamic_baseline import DynamicValidation
 from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.train_state import build_model
@@ -30,7 +28,10 @@ from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.run.checkpoint import load_arrays
 from xtts.trainer.run.trainer import train
 
-UNPADDED = ("shapes.pad_to_fixed_length=false", "shapes.buckets=1", "model.duration_layers=1")
+UNPADDED = (
+    "shapes.pad_to_fixed_length=false", "shapes.buckets=1", "model.duration_layers=1", "model.decoder_levels=[]",
+    "model.decoder_noisy_skip=false",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -42,63 +43,82 @@ def caches(tmp_path_factory, tiny_corpus, one_shape_cache):
     return own, one_shape_cache
 
 
-def run(make_plan, folder, cache, **options):
-    """Train two steps over unpadded clips, saving each; the output."""
+def run(make_plan, folder, cache, *assignments, **options):
+    """Train up to two steps over unpadded clips, saving each: (whether it was complete, the output)."""
     plan = make_plan(
         folder, *UNPADDED, "training.steps=2", "training.checkpoint_every=1", "training.log_every=1",
-        "training.validate_every=2", cache=cache, **options,
+        "training.validate_every=2", *assignments, cache=cache, **options,
     )  # fmt: skip
     console = Console(record=True, file=io.StringIO(), width=400)
-    assert train(plan, console)
-    return console.export_text()
+    return train(plan, console), console.export_text()
 
 
-@pytest.fixture(scope="module")
-def dynamic_run(caches, make_plan, tmp_path_factory):
-    """(folder, screen) of an uninterrupted run: do not change it."""
-    folder = tmp_path_factory.mktemp("runs") / "dynamic"
-    return folder, run(make_plan, folder, caches[0])
+def test_batches_are_padded_to_their_own_longest_clip_which_changes_no_loss(caches, make_plan, tmp_path):
+    """One shard order: in both caches the same clips."""
+    specs = [load_spec(cache) for cache in caches]
+    assert len({tuple(shard.records for shard in spec.buckets[0].train) for spec in specs}) == 1
+    ours, theirs = (list(training_batches(one_bucket(cache, batch_size=3, seed=3), 0).take(4)) for cache in caches)
+    for batch, padded in zip(ours, theirs, strict=True):
+        tokens, mel, token_length, mel_length, *_ = (part.numpy() for part in batch)
+        assert tokens.shape == (3, token_length.max())
+        assert mel.shape == (3, mel_length.max(), 80)
+        assert len(set(mel_length)) > 1
+        np.testing.assert_array_equal(tokens, padded.tokens[:, : tokens.shape[1]])
+        np.testing.assert_array_equal(mel, padded.mel[:, : mel.shape[1]])
+        np.testing.assert_array_equal(token_length, padded.token_length)
+        np.testing.assert_array_equal(mel_length, padded.mel_length)
+    assert ours[0].mel.shape[1] < theirs[0].mel.shape[1]
+    model = build_model(make_plan(tmp_path, *UNPADDED, cache=caches[0]).config, specs[0])
+    noise, time, *_ = random_inputs(theirs[0], 0, tf.constant(0, tf.int64))
+    losses = [
+        model.loss_sums(*batch[:4], random=RandomInputs(noise[:, : batch.mel.shape[1]], time, None))
+        for batch in (ours[0], theirs[0])
+    ]
+    for name, value in losses[0].items():
+        assert np.isfinite(value).all()
+        np.testing.assert_allclose(value, losses[1][name], rtol=1e-4)
 
 
-def test_it_trains_warns_and_reports_its_traces(dynamic_run, read_steps):
-    folder, screen = dynamic_run
+def test_it_trains_warns_reports_its_traces_and_stops_when_memory_maps_run_out(
+    caches, make_plan, monkeypatch, tmp_path, read_steps
+):
+    """Op by op: compiling the shapes is what takes the time of a run."""
+    monkeypatch.setattr(DynamicValidation, "empty", True)
+    monkeypatch.setattr(dynamic, "free_maps", iter([3000, 1900]).__next__)
+    tf.config.run_functions_eagerly(True)
+    try:
+        complete, screen = run(make_plan, tmp_path, caches[0], "training.steps=9", "training.checkpoint_every=9")
+    finally:
+        tf.config.run_functions_eagerly(False)
+    assert not complete
     assert "warning: the cache holds unpadded clips, so training stops to trace and compile every new shape" in screen
     assert "build the cache with shapes.pad_to_fixed_length: true" in screen
     assert "compiled bucket" not in screen
-    lines = read_steps(folder)
+    lines = read_steps(tmp_path)
     assert [line["step"] for line in lines] == [1, 2]
     assert np.isfinite([line["loss"] for line in lines]).all()
     assert [line["traces"] for line in lines] == [1, 2]  # the two batches differ in their longest clips
     assert "traces 2" in screen
-    assert [line["step"] for line in read_steps(folder, "validation")] == [0, 2]
+    assert (tmp_path / "checkpoints" / "step-2").is_dir()
+    last_line = screen.splitlines()[-1]
+    assert last_line.startswith("2 steps are compiled: the kernel has no memory maps for more: saved step 2; ")
+    assert last_line.endswith(f"continue with: xtts-train --resume {tmp_path}")
 
 
-def test_a_resumed_run_goes_on_at_the_same_clips_with_the_same_losses(
-    dynamic_run, caches, make_plan, read_steps, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(DynamicValidation, "empty", True)  # its step need not be compiled twice
-    whole, part = dynamic_run[0], tmp_path / "part"
+@pytest.mark.long
+def test_compiled_it_reports_the_same_and_a_resumed_run_has_the_same_losses(caches, make_plan, read_steps, tmp_path):
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    complete, screen = run(make_plan, whole, caches[0])
+    assert complete
+    assert "compiled bucket" not in screen
+    assert [line["traces"] for line in read_steps(whole)] == [1, 2]
+    assert [line["step"] for line in read_steps(whole, "validation")] == [0, 2]
     shutil.copytree(whole, part)
     run(make_plan, part, caches[0], resume=part / "checkpoints" / "step-1")
     for ours, theirs in zip(read_steps(part), read_steps(whole), strict=True):
         assert {**ours, "traces": 0} == {**theirs, "traces": 0}
     ours, theirs = (load_arrays(folder / "checkpoints" / "step-2") for folder in (part, whole))
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
-
-
-def test_it_stops_with_a_message_when_memory_maps_run_out(caches, make_plan, monkeypatch, tmp_path, read_steps):
-    monkeypatch.setattr(DynamicValidation, "empty", True)
-    monkeypatch.setattr(engine, "Steps", StepsWithoutModel)  # traces are counted, and memory maps made up here
-    left = iter([3000, 1900])
-    monkeypatch.setattr(dynamic, "free_maps", lambda: next(left))
-    settings = ("training.steps=9", "training.checkpoint_every=9", "training.validate_every=9")
-    console = Console(record=True, file=io.StringIO(), width=400)
-    assert not train(make_plan(tmp_path, *UNPADDED, *settings, cache=caches[0]), console)
-    assert [line["traces"] for line in read_steps(tmp_path)] == [1, 2]
-    assert (tmp_path / "checkpoints" / "step-2").is_dir()
-    last_line = console.export_text().splitlines()[-1]
-    assert last_line.startswith("2 steps are compiled: the kernel has no memory maps for more: saved step 2; ")
-    assert last_line.endswith(f"continue with: xtts-train --resume {tmp_path}")
 
 
 def test_validation_stops_with_a_message_too(caches, monkeypatch):
@@ -126,47 +146,9 @@ def test_the_memory_maps_of_this_process_are_counted():
     assert held
 
 
-def stream(cache):
-    """Training batches from one shard order, in both caches the same clips."""
-    return training_batches(one_bucket(cache, batch_size=3, seed=3), 0)
-
-
-def test_batches_are_padded_to_their_own_longest_clip(caches):
-    own, padded = (load_spec(cache) for cache in caches)
-    assert [s.records for s in own.buckets[0].train] == [s.records for s in padded.buckets[0].train]
-    pairs = zip(stream(caches[0]).take(4), stream(caches[1]).take(4), strict=True)
-    for ours, theirs in pairs:
-        tokens, mel, token_length, mel_length, *_ = (part.numpy() for part in ours)
-        assert tokens.shape == (3, token_length.max())
-        assert mel.shape == (3, mel_length.max(), 80)
-        assert len(set(mel_length)) > 1
-        np.testing.assert_array_equal(tokens, theirs.tokens[:, : tokens.shape[1]])
-        np.testing.assert_array_equal(mel, theirs.mel[:, : mel.shape[1]])
-        np.testing.assert_array_equal(token_length, theirs.token_length)
-        np.testing.assert_array_equal(mel_length, theirs.mel_length)
-
-
-def test_the_padding_does_not_change_the_losses(caches, make_plan, tmp_path):
-    plan = make_plan(tmp_path, *UNPADDED, cache=caches[0])
-    model = build_model(plan.config, plan.spec)
-    ours, theirs = (next(iter(stream(cache))) for cache in caches)
-    assert ours.mel.shape[1] < theirs.mel.shape[1]
-    noise, time, *_ = random_inputs(theirs, 0, tf.constant(0, tf.int64))
-    losses = [
-        model.loss_sums(*batch[:4], random=RandomInputs(noise[:, : batch.mel.shape[1]], time, None))
-        for batch in (ours, theirs)
-    ]
-    for name, value in losses[0].items():
-        assert np.isfinite(value).all()
-        np.testing.assert_allclose(value, losses[1][name], rtol=1e-4)
-
-
 def test_validation_visits_every_clip_once(caches):
-    spec = load_spec(caches[0])
-    clips = spec.buckets[0].clips("validation")
     batches = list(validation_batches(one_bucket(caches[0], batch_size=2)))
     lengths = [length for batch in batches for length in batch.mel_length.numpy()]
     held = [row for row in read_index(index_path(caches[0])) if row.place.split == "validation"]
     assert sorted(lengths) == sorted(row.audio.mel_length for row in held)
-    assert len(lengths) == clips
     assert all(batch.mel.shape[1] == max(batch.mel_length.numpy()) for batch in batches)

@@ -66,19 +66,13 @@ def test_a_refused_update_changes_nothing_at_all():
     assert all(np.array_equal(a, v) for a, v in zip(before, state, strict=True))
 
 
-def test_averages_follow_the_weights():
+def test_averages_follow_the_weights_and_exchanging_twice_restores_both():
     optimizer = AdamW(weights(), TRAINING, is_matrix)
     start = optimizer.weights[0].numpy()
     update(optimizer, 0)
-    decay = min(TRAINING.ema_decay, 2 / 11)
-    expected = decay * start + (1 - decay) * optimizer.weights[0].numpy()
-    np.testing.assert_allclose(optimizer.averages[0], expected, rtol=1e-6)
-
-
-def test_exchanging_twice_restores_both():
-    optimizer = AdamW(weights(), TRAINING, is_matrix)
-    update(optimizer, 0)
     weight, average = optimizer.weights[0].numpy(), optimizer.averages[0].numpy()
+    decay = min(TRAINING.ema_decay, 2 / 11)
+    np.testing.assert_allclose(average, decay * start + (1 - decay) * weight, rtol=1e-6)
     optimizer.exchange_averages()
     assert np.array_equal(optimizer.weights[0], average)
     optimizer.exchange_averages()

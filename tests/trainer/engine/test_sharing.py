@@ -10,7 +10,6 @@ from four_clips import MEL_LENGTH, clips, small_model
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
-from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.device_loop import ORDER_DIFFERS, check_places
 from xtts.trainer.engine.device_steps import DeviceSteps
@@ -110,17 +109,6 @@ def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank(devices):
         np.testing.assert_allclose(sum(shared), whole, rtol=1e-3, atol=1e-6)
 
 
-def test_rows_of_the_stream_are_those_of_the_whole_batch(make_plan, tmp_path):
-    plan = make_plan(tmp_path / "run", "training.batch_size=4")
-    bucket = training_buckets(plan.cache, plan.spec, plan.config)[0]
-    size = bucket.batch_size
-    assert size > 2
-    whole, part = iter(training_batches(bucket, 3)), iter(training_batches(bucket, 3, range(1, size - 1)))
-    for _ in range(3):
-        for found, expected in zip(next(part), next(whole), strict=True):
-            np.testing.assert_array_equal(found, expected[1 : size - 1])
-
-
 @pytest.mark.parametrize("devices", [2, 3])
 def test_validation_batches_are_dealt_out_by_number(make_plan, tmp_path, devices):
     plan = make_plan(tmp_path / "run", "training.batch_size=1", "training.constant_frames_per_batch=false")
@@ -144,11 +132,7 @@ def test_validation_batches_are_dealt_out_by_number(make_plan, tmp_path, devices
 @pytest.mark.parametrize(
     ("message", "found"),
     [
-        (
-            "Collective ops is aborted by: Error reported from /job:worker/task:0: The following tasks are unhealthy "
-            "(stopped sending heartbeats):\n/job:worker/replica:0/task:1",
-            "worker 1 has ended",
-        ),
+        ("unhealthy (stopped sending heartbeats):\n/job:worker/replica:0/task:1", "worker 1 has ended"),
         ("Socket closed\nfrom remote target /job:worker/replica:0/task:12 while", "worker 12 has ended"),
         ("Connection reset by peer", "a worker has ended"),
     ],

@@ -1,5 +1,6 @@
 """Monotonic alignment search against the definition: every path of a small grid, tried one by one."""
 
+import functools
 import itertools
 from pathlib import Path
 
@@ -17,13 +18,17 @@ from xtts.trainer.model.alignment import (
 )
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
-COMPILED = [pytest.param(True, id="xla"), pytest.param(False, id="graph")]
 
 
-def search(scores, token_length, mel_length, compiled):
-    function = tf.function(search_durations, jit_compile=compiled)
+@functools.cache
+def searching(compiled):
+    """One function for all tests, which compiles each shape once."""
+    return tf.function(search_durations, jit_compile=compiled)
+
+
+def search(scores, token_length, mel_length, compiled=True):
     lengths = (tf.constant(token_length, tf.int32), tf.constant(mel_length, tf.int32))
-    return function(tf.constant(scores, tf.float32), *lengths).numpy()
+    return searching(compiled)(tf.constant(scores, tf.float32), *lengths).numpy()
 
 
 def exhaustive(scores, tokens, frames):
@@ -66,24 +71,22 @@ def clips(seed, batch, tokens, frames):
     return scores, token_length, mel_length
 
 
+SIZES = [(1, 1), (2, 2), (5, 8), (4, 9), (3, 10), (8, 16), (21, 17), (9, 18), (21, 64)]
+
+
 @pytest.mark.parametrize(
-    ("tokens", "frames"), [(1, 1), (2, 2), (5, 8), (4, 9), (3, 10), (8, 16), (21, 17), (9, 18), (21, 64)]
+    ("tokens", "frames", "compiled"),
+    [*((*size, False) for size in SIZES), (1, 1, True), (9, 16, True), (30, 85, True)],
 )
-def test_blocks_give_what_single_frames_give(tokens, frames):
+def test_blocks_give_what_single_frames_give(tokens, frames, compiled):
     case = clips(tokens, 256, tokens, frames)
-    assert (search(*case, False) == frame_by_frame(*case)).all()
-
-
-@pytest.mark.parametrize(("tokens", "frames"), [(1, 1), (9, 16), (30, 85)])
-def test_compiled_blocks_give_what_single_frames_give(tokens, frames):
-    case = clips(frames, 256, tokens, frames)
-    assert (search(*case, True) == frame_by_frame(*case)).all()
+    assert (search(*case, compiled) == frame_by_frame(*case)).all()
 
 
 def test_counts_more_frames_than_16_bits():
     durations = [20_001, 14_999, 1, 4_321]
     scores = np.repeat(np.eye(4, dtype=np.float32), durations, axis=1)[np.newaxis]
-    assert search(scores, [4], [scores.shape[2]], True).tolist() == [durations]
+    assert search(scores, [4], [scores.shape[2]]).tolist() == [durations]
 
 
 def test_refuses_more_frames_than_it_can_count(monkeypatch):
@@ -101,64 +104,38 @@ def test_the_search_takes_few_turns_of_its_loops(monkeypatch):
     function = tf.function(search_durations, jit_compile=True)
     counted = count_kernels(function.experimental_get_compiler_ir(*shapes)(stage="optimized_hlo"))
     assert [loop.turns for loop in counted.loops] == [109, 48]
-    assert counted.turns <= 250
     # 9 and 8 a turn, 10 outside, on a CPU.
     assert all(loop.kernels <= 12 for loop in counted.loops), counted
     assert counted.once <= 15, counted
 
 
-@pytest.mark.parametrize("compiled", COMPILED)
-@pytest.mark.parametrize("seed", range(4))
-def test_equals_exhaustive_search(seed, compiled):
+@pytest.mark.parametrize("compiled", [True, False], ids=["xla", "graph"])
+def test_equals_exhaustive_search(compiled):
     tokens, frames = 5, 9
     lengths = [(n, m) for n in range(1, tokens + 1) for m in range(n, frames + 1)]
     token_length, mel_length = (list(side) for side in zip(*lengths, strict=True))
-    scores = np.random.default_rng(seed).normal(size=[len(lengths), tokens, frames])
-    found = search(scores, token_length, mel_length, compiled)
-    for row, (n, m) in enumerate(lengths):
-        assert found[row, :n].tolist() == exhaustive(scores[row], n, m).tolist(), (n, m)
-        assert not found[row, n:].any(), (n, m)
-
-
-def test_holds_its_invariants_at_full_size():
-    rng = np.random.default_rng(0)
-    token_length = rng.integers(1, 81, size=16)
-    mel_length = np.minimum(312, token_length + rng.integers(0, 240, size=16))
-    found = search(rng.normal(size=[16, 80, 312]), token_length, mel_length, True)
-    inside = np.arange(80) < token_length[:, None]
-    assert (found[inside] >= 1).all()
-    assert not found[~inside].any()
-    assert (found.sum(axis=1) == mel_length).all()
+    for seed in range(4):
+        scores = np.random.default_rng(seed).normal(size=[len(lengths), tokens, frames])
+        found = search(scores, token_length, mel_length, compiled)
+        for row, (n, m) in enumerate(lengths):
+            assert found[row, :n].tolist() == exhaustive(scores[row], n, m).tolist(), (seed, n, m)
+            assert not found[row, n:].any(), (seed, n, m)
 
 
 @pytest.mark.parametrize("outside", [1e30, -1e30, np.nan, np.inf])
 def test_never_looks_outside_the_lengths(outside):
-    rng = np.random.default_rng(1)
-    scores = rng.normal(size=[3, 6, 20])
+    scores = np.random.default_rng(1).normal(size=[3, 6, 20])
     token_length, mel_length = [6, 3, 2], [20, 11, 2]
-    expected = search(scores, token_length, mel_length, True)
+    expected = search(scores, token_length, mel_length)
     for row, (n, m) in enumerate(zip(token_length, mel_length, strict=True)):
         scores[row, n:], scores[row, :, m:] = outside, outside
-    assert (search(scores, token_length, mel_length, True) == expected).all()
+    assert (search(scores, token_length, mel_length) == expected).all()
 
 
 def test_impossible_and_blank_clips_stay_defined():
     scores = np.random.default_rng(2).normal(size=[4, 5, 8])
-    found = search(scores, [5, 5, 0, 5], [3, 0, 0, 1], True)
+    found = search(scores, [5, 5, 0, 5], [3, 0, 0, 1])
     assert found.tolist() == [[1, 1, 1, 0, 0], [0] * 5, [0] * 5, [1, 0, 0, 0, 0]]
-
-
-@pytest.mark.parametrize("compiled", COMPILED)
-def test_finds_a_planted_alignment(compiled):
-    rng = np.random.default_rng(3)
-    durations = np.array([[3, 1, 7, 2], [5, 4, 0, 0]])
-    mean = rng.normal(size=[2, 4, 16]).astype(np.float32) * 3
-    mel = np.zeros([2, 13, 16], np.float32)
-    for row in range(2):
-        spoken = np.repeat(mean[row], durations[row], axis=0)
-        mel[row, : len(spoken)] = spoken + rng.normal(size=spoken.shape)
-    scores = gaussian_scores(tf.constant(mean), tf.constant(mel))
-    assert search(scores, [4, 2], [13, 9], compiled).tolist() == durations.tolist()
 
 
 def test_scores_are_gaussian_up_to_a_constant_of_the_frame():
@@ -197,8 +174,7 @@ def test_frames_know_their_tokens():
 
 
 def test_rounded_durations_do_not_drift():
-    rng = np.random.default_rng(5)
-    exact = np.maximum(rng.gamma(2.0, 2.0, size=[4, 60]), 1.0).astype(np.float32)
+    exact = np.maximum(np.random.default_rng(5).gamma(2.0, 2.0, size=[4, 60]), 1.0).astype(np.float32)
     exact[2, 40:], exact[3] = 0.0, 1.0
     rounded = round_durations(tf.constant(exact)).numpy()
     assert (rounded[exact > 0] >= 1).all()

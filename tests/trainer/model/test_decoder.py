@@ -1,4 +1,4 @@
-"""The decoder of several frame rates: what a frame sees, lengths that are no multiple, the first generation."""
+"""The decoder of several frame rates: what a frame sees, lengths that are no multiple."""
 
 import itertools
 
@@ -6,9 +6,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-import yaml
 
-from xtts.shared.config_files import dump_config, load_config
+from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.decoder import FlowDecoder
@@ -58,12 +57,13 @@ def test_with_attention_every_frame_sees_every_other(levels, sees_all):
     assert (apart[-1] > 1e-7) == sees_all
 
 
-@pytest.mark.parametrize("levels", LEVELS)
-@pytest.mark.parametrize("length", [40, 41, 43])
+@pytest.mark.parametrize(
+    ("levels", "length"), [("one-rate", 41), ("quarter", 40), ("quarter", 43), ("half-and-quarter", 41)]
+)
 def test_the_frames_of_a_clip_do_not_depend_on_the_size_of_the_bucket(levels, length):
     decoder = build(levels)
     short = output(decoder, noise(length), length)
-    for frames in (length + 1, length + 5, 80):
+    for frames in (length + 1, 80):
         padded = np.full([1, frames, CHANNELS], np.nan, np.float32)
         padded[:, :length] = noise(length)
         np.testing.assert_allclose(output(decoder, padded, length)[:, :length], short, atol=2e-6)
@@ -74,21 +74,10 @@ def test_groups_of_frames_are_filled_up_with_zeros():
     assert fold(x, 3).numpy()[..., 0].tolist() == [[[1, 2, 3], [4, 5, 6], [7, 0, 0]]]
 
 
-def test_a_configuration_of_the_first_generation_gives_its_model(tmp_path):
-    tree = yaml.safe_load(dump_config(load_config("tiny")))
-    assert tree["model"].pop("decoder_levels")
-    assert tree["model"].pop("decoder_noisy_skip")
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(tree))
-    model = load_config(str(tmp_path / "config.yaml")).model
-    assert model.decoder_levels == []
-    assert not model.decoder_noisy_skip
-
-
 @pytest.mark.parametrize(
     ("level", "message"),
     [
         ("{rate: 4, width: 18, blocks: 1, heads: 2, expansion: 2}", r"width 18 is not divisible by 2 \* heads \(4\)"),
-        ("{rate: 1, width: 16, blocks: 1, heads: 2, expansion: 2}", r"rate = 1: input should be greater than or equal"),
         ("{rate: 4, width: 16, blocks: 1, heads: 2}", r"decoder_levels.0.expansion: field required"),
     ],
 )

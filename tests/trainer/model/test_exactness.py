@@ -93,20 +93,3 @@ def test_frame_places_are_exact_beyond_the_bits_of_tf32(decoder, monkeypatch):
     angle = np.pi * (offset + 0.5) / length
     expected = np.stack([np.cos(angle), np.sin(angle), np.cos(2 * angle), np.log(length)], axis=-1)
     np.testing.assert_allclose(features[0][0], expected, atol=1e-5)
-
-
-def test_no_product_takes_frame_indices(decoder):
-    """From the durations a product is reached only through a comparison, or an angle and a logarithm."""
-    specs = [((2, 6, 8), decoder.compute_dtype), ((2, 6, 4), tf.float32), ((2, 6), tf.int32)]
-    traced = tf.function(decoder.regulate_length).get_concrete_function(*(tf.TensorSpec(*spec) for spec in specs), 40)
-    products = [op for op in traced.graph.get_operations() if "MatMul" in op.type]
-    assert len(products) == 3  # the text's projection, the path, the projection of the place
-    ends = {"GreaterEqual", "Less", "Greater", "Cos", "Sin", "Log", "Shape", "StridedSlice"}
-    for product in products:
-        reached, waiting = set(), list(product.inputs)
-        while waiting:
-            tensor = waiting.pop()
-            if tensor.name not in reached and tensor.op.type not in ends:
-                reached.add(tensor.name)
-                waiting += tensor.op.inputs
-        assert "durations:0" not in reached, product.name

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from four_clips import CHANNELS, EULER, clips, losses, moved, small_model
+from scipy.integrate import solve_ivp
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -28,29 +29,17 @@ MOST_CLIPS = tf.zeros([4000], tf.int32)
 SPEAKERS = {"speaker": tf.constant([0, 2, 1, 2]), "language": tf.constant([1, 0, 0, 1])}
 
 
-# Solvers
-
-
 def error(solver, steps, sway):
-    """Of dx/dt = x cos(4 t) + t, whose end is computed in small steps of another method."""
-
-    def slope(t, x):
-        return x * math.cos(4 * t) + t
-
-    x, count = 1.0, 2000
-    for i in range(count):  # the classical method of order 4
-        t, h = i / count, 1 / count
-        a = slope(t, x)
-        b = slope(t + h / 2, x + h / 2 * a)
-        c = slope(t + h / 2, x + h / 2 * b)
-        x += h / 6 * (a + 2 * b + 2 * c + slope(t + h, x + h * c))
+    """Of dx/dt = x cos(4 t) + t."""
+    exact = solve_ivp(lambda t, x: x * math.cos(4 * t) + t, (0, 1), [1.0], rtol=1e-10, atol=1e-12).y[0, -1]
     schedule = sampling_schedule(steps * evaluations_per_step(solver), solver, sway)
     end = solve(lambda x, t: x * tf.cos(4 * t) + t, tf.constant([1.0]), tf.constant(schedule))
-    return abs(float(end[0]) - x)
+    return abs(float(end[0]) - exact)
 
 
-@pytest.mark.parametrize("sway", [0.0, -0.7])
-@pytest.mark.parametrize(("solver", "order"), [("euler", 1), ("midpoint", 2), ("heun", 2)])
+@pytest.mark.parametrize(
+    ("solver", "order", "sway"), [("euler", 1, 0.0), ("euler", 1, -0.7), ("midpoint", 2, -0.7), ("heun", 2, -0.7)]
+)
 def test_the_error_falls_with_the_order_of_the_solver(solver, order, sway):
     ratio = error(solver, 16, sway) / error(solver, 32, sway)
     assert 2**order * 0.8 < ratio < 2**order * 1.25
@@ -75,25 +64,16 @@ def test_warped_times_keep_their_ends_and_their_order(sway):
     times = warp_times(np.linspace(0.0, 1.0, 101), sway)
     np.testing.assert_allclose(times[[0, -1]], [0.0, 1.0], atol=1e-12)
     assert (np.diff(times) > 0).all()
-    middle = times[50]
-    assert (middle < 0.5) == (sway < 0)
-    assert (middle > 0.5) == (sway > 0)
-
-
-@pytest.mark.parametrize("sway", [LEAST_SWAY - 0.2, MOST_SWAY + 0.2])
-def test_beyond_its_bounds_times_would_go_back(sway):
-    assert (np.diff(warp_times(np.linspace(0.0, 1.0, 101), sway)) < 0).any()
+    assert np.sign(times[50] - 0.5) == np.sign(sway)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"steps": 5, "solver": "midpoint"}, "--steps: 5 with --solver midpoint, expected a multiple of 2"),
-        ({"steps": 0, "solver": "euler"}, "--steps: 0 with --solver euler, expected a multiple of 1"),
         ({"solver": "rk45"}, "--solver: 'rk45', expected euler or midpoint or heun"),
         ({"sway": -1.5}, "--sway: -1.5, expected -1 to 1.75"),
-        ({"sway": math.nan}, "--sway: nan, expected -1 to 1.75"),
-        ({"guidance": -0.1}, "--guidance: -0.1, expected 0 to 20"),
+        ({"guidance": math.nan}, "--guidance: nan, expected 0 to 20"),
         ({"guidance": math.inf}, "--guidance: inf, expected 0 to 20"),
     ],
 )
@@ -113,9 +93,6 @@ def test_the_commands_and_the_library_have_the_same_defaults(name):
     for function in (load_voice, evaluate_checkpoint):
         for field, value in inspect.signature(function).parameters.items():
             assert field not in fields or value.default == fields[field], field
-
-
-# Guidance at synthesis
 
 
 class LinearField:
@@ -162,9 +139,6 @@ def test_guidance_changes_the_mel_but_not_the_durations():
     assert 1e-3 < far[2] < far[3]
 
 
-# Condition dropout in training
-
-
 def dropped_rows(rate, seed, batch=MOST_CLIPS):
     return drop_conditions(Conditioning(), rate, batch, tf.constant(seed)).dropped.numpy()
 
@@ -174,13 +148,7 @@ def test_the_share_of_dropped_clips_is_the_rate_and_the_seed_draws_them():
     assert all(abs(dropped.mean() - 0.1) < 0.02 for dropped in drawn)
     assert (drawn[0] != drawn[1]).any()
     np.testing.assert_array_equal(dropped_rows(0.1, [3, 0]), drawn[0])
-
-
-def test_a_clip_is_dropped_whatever_the_size_of_its_batch():
-    np.testing.assert_array_equal(dropped_rows(0.3, [5, 6], MOST_CLIPS[:7]), dropped_rows(0.3, [5, 6])[:7])
-
-
-def test_without_a_seed_or_a_rate_nothing_is_dropped():
+    np.testing.assert_array_equal(dropped_rows(0.1, [3, 0], MOST_CLIPS[:70]), drawn[0][:70])
     assert drop_conditions(Conditioning(), 0.5, MOST_CLIPS, None).dropped is None
     assert drop_conditions(Conditioning(), 0.0, MOST_CLIPS, tf.constant([1, 2])).dropped is None
 

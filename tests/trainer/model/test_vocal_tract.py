@@ -19,7 +19,7 @@ def tone(profile, hertz):
     return log_mel((0.3 * np.sin(2 * np.pi * hertz * time)).astype(np.float32), profile)
 
 
-@pytest.mark.parametrize("name", MEL_PROFILES)
+@pytest.mark.parametrize("name", ["hifigan", "vocos24"])
 def test_a_tone_becomes_the_tone_of_the_factor_times_its_frequency(name):
     profile = MEL_PROFILES[name]
     matrices = warping_matrices(np.array(channel_hertz(profile)), MOST)
@@ -65,8 +65,6 @@ def test_training_with_voice_latents_is_perturbed_and_nothing_else():
     def of(model, seed):
         return losses(model, *map(tf.constant, clips()), dropout_seed=seed, speaker=speaker)[0]["prior"]
 
-    moved = [not np.array_equal(*(of(model, tf.constant([1, n])) for model in (changed, unchanged)))
-             for n in range(4)]  # fmt: skip
-    assert any(moved)
+    assert not np.array_equal(*(of(model, SEED) for model in (changed, unchanged)))
     np.testing.assert_array_equal(of(changed, None), of(unchanged, None))
     assert small_model(voice_vtlp=MOST).vocal_tracts is None
