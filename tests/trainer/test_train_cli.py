@@ -37,9 +37,29 @@ def cache(tmp_path, tiny_cache):
     return Path(shutil.copytree(tiny_cache, tmp_path / "features"))
 
 
-def rewrite(cache, **changes):
-    fields = json.loads((cache / "cache.json").read_text())
-    (cache / "cache.json").write_text(json.dumps(fields | changes))
+def rewritten(**changes):
+    def rewrite(cache):
+        (cache / "cache.json").write_text(json.dumps(json.loads((cache / "cache.json").read_text()) | changes))
+
+    return rewrite
+
+
+def shard_of(cache):
+    return min((cache / "train").rglob("*.tfrecord"))
+
+
+def unfinished(cache):
+    (cache / "cache.json").unlink()
+
+
+def truncated(cache):
+    shard_of(cache).write_bytes(shard_of(cache).read_bytes()[:-1])
+
+
+def flipped(cache):
+    data = bytearray(shard_of(cache).read_bytes())
+    data[len(data) // 2] ^= 1
+    shard_of(cache).write_bytes(data)
 
 
 @pytest.mark.parametrize("more", [[], ["--set", "shapes.max_reject_fraction=0.9"]])
@@ -56,45 +76,31 @@ def test_no_cache(refused):
     )
 
 
-def test_an_unfinished_cache(refused, cache):
-    (cache / "cache.json").unlink()
-    code, message = refused("--cache", cache)
-    assert code == 2
-    assert "no finished cache here" in message
+FULLY = ("--set", "data.verify=full")
+REPAIR = "run xtts-precompute verify --cache {cache} --against <its corpus> --repair"
 
 
-def test_a_cache_of_another_version(refused, cache):
-    rewrite(cache, format_version=99)
-    code, message = refused("--cache", cache)
-    assert code == 1
-    assert "cache.json: format version 99, expected 1; run xtts-precompute build --fresh" in message
-
-
-def test_an_edited_cache(refused, cache):
-    rewrite(cache, vocabulary=3)
-    code, message = refused("--cache", cache)
-    assert code == 1
-    assert "edited after it was written" in message
-
-
-def test_a_truncated_shard_is_found_by_the_quick_check(refused, cache):
-    shard = next((cache / "train").rglob("*.tfrecord"))
-    shard.write_bytes(shard.read_bytes()[:-1])
-    code, message = refused("--cache", cache, *FITTING)
-    assert code == 1
-    assert shard.name in message
-    assert "truncated to" in message
-
-
-def test_a_flipped_bit_is_found_by_the_full_check(refused, cache):
-    shard = next((cache / "train").rglob("*.tfrecord"))
-    data = bytearray(shard.read_bytes())
-    data[len(data) // 2] ^= 1
-    shard.write_bytes(data)
-    code, message = refused("--cache", cache, *FITTING, "--set", "data.verify=full")
-    assert code == 1
-    fix = f"run xtts-precompute verify --cache {cache} --against <its corpus> --repair"
-    assert message.endswith(f"{shard.name}: damaged (digest differs); {fix}")
+@pytest.mark.parametrize(
+    ("damage", "more", "code", "messages"),
+    [
+        (unfinished, (), 2, ["no finished cache here"]),
+        (rewritten(format_version=99), (), 1, ["format version 99, expected 1; run xtts-precompute build --fresh"]),
+        (rewritten(vocabulary=3), (), 1, ["edited after it was written"]),
+        (truncated, (), 1, ["shard-00000-of-", "truncated to"]),
+        (flipped, FULLY, 1, [".tfrecord: damaged (digest differs); " + REPAIR]),
+        (
+            lambda cache: None, ("--set", "shapes.buckets=4"), 2,
+            ["built with shapes.buckets = 2, expected 4; run xtts-precompute build --cache {cache} --data",
+             "--config <this configuration>, or train with --set shapes.buckets=2"],
+        ),
+    ],
+    ids=["unfinished", "another version", "edited", "truncated", "a flipped bit", "other settings"],
+)  # fmt: skip
+def test_a_cache_that_cannot_be_trained_on(refused, cache, damage, more, code, messages):
+    damage(cache)
+    found, message = refused("--cache", cache, *FITTING, *more)
+    assert found == code
+    assert all(part.format(cache=cache) in message for part in messages)
 
 
 def test_a_bucket_with_fewer_clips_than_micro_batches_is_named_with_the_fix(refused, cache):
@@ -107,14 +113,6 @@ def test_a_bucket_with_fewer_clips_than_micro_batches_is_named_with_the_fix(refu
     assert code == 2
     bucket = f"bucket {number:02d} ({spec.buckets[number].tokens} tokens, {spec.buckets[number].frames} frames)"
     assert f"{micro} micro-batches per update, {bucket} has {few} training clips; set it to {few} or less" in message
-
-
-def test_a_cache_of_other_settings(refused, cache):
-    code, message = refused("--cache", cache, "--set", "split.validation_fraction=0.1")
-    assert code == 2
-    assert f"built with shapes.buckets = 2, expected 4; run xtts-precompute build --cache {cache} --data" in message
-    assert "--config <this configuration>, or train" in message
-    assert message.endswith("or train with --set shapes.buckets=2")
 
 
 @pytest.mark.parametrize(

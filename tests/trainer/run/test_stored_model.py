@@ -66,19 +66,12 @@ def test_what_was_written_is_read(folder, config):
     ("header", "data", "length", "message"),
     [
         ({}, b"", 2**63, "header too large"),
-        ({}, b"", 50_000_000, "invalid header length"),
         ({"a": part(0, 16)}, bytes(8), None, "file not fully covered"),
-        ({"a": part(0, 16)}, bytes(20), None, "file not fully covered"),
         ({"a": part(0, 16, [2**40, 2**40])}, bytes(16), None, "overflow"),
-        ({"a": part(0, 16, [2**30])}, bytes(16), None, "not a usable safetensors file"),
         ({"a": part(0, 16), "b": part(8, 24)}, bytes(24), None, "invalid offset for tensor `b`"),
-        ({"a": part(0, 16), "b": part(24, 40)}, bytes(40), None, "invalid offset for tensor `b`"),
-        ({"a": part(16, 0, [4])}, bytes(16), None, "invalid offset"),
         ({"a": part(0, 16, [-4])}, bytes(16), None, "expected usize"),
         ({"a": part(0, 16, dtype="F99")}, bytes(16), None, "unknown variant `F99`"),
         ({"a": part(0, 16, [2], dtype="F64")}, bytes(16), None, "weight a of type F64, expected F32"),
-        ({"a": part(0, 16, [8], dtype="BF16")}, bytes(16), None, "weight a of type BF16, expected F32"),
-        ({"a": part(0, 16, dtype="I32")}, bytes(16), None, "weight a of type I32, expected F32"),
         (b"[" * 100_000, b"", None, "invalid JSON"),
         (b"\x80\x04\x95", b"", None, "header"),
         ({"a": part(0, 16)}, bytes(16), None, r"4 values, expected at least [\d,]+ for the model of config\.yaml"),
@@ -113,9 +106,6 @@ def test_weights_that_are_not_finite_are_refused(tmp_path, config):
     ("change", "message"),
     [
         ({"text_width": 2**20}, "expected at least [0-9,]{15,} for the model"),
-        ({"text_blocks": 10**9}, "expected at least"),
-        ({"decoder_kernel": 10**9 + 1}, "expected at least"),
-        ({"duration_width": 10**6}, "expected at least"),
         ({"voice_latents": 8, "voice_width": 2**20}, "expected at least"),
     ],
 )
@@ -133,7 +123,6 @@ def test_a_configuration_of_a_model_larger_than_its_weights_is_refused(folder, c
     ("text", "message"),
     [
         ("a: &a [x]\nb: *a\n", "nested values or aliases"),
-        ("model: {a: {b: {c: {d: 1}}}}", "nested values or aliases"),
         ("[" * 30_000, "nested values or aliases|not readable as YAML"),
         ("a: " + "x" * 70_000, "70,003 bytes, expected at most 65,536"),
         ("model: !!python/object/apply:os.system ['true']", "nested values|not readable|config.yaml"),
