@@ -1,17 +1,14 @@
 """Several corpora in one cache: which shards are written when one comes or goes, and what else the commands say."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 
 import pytest
-from builds import Listener, build, problems, shards
+from builds import build, problems, shards
 from cache_files import index_path
 from click.testing import CliRunner
 
-from xtts.precompute.build.build_cache import explain_build
-from xtts.precompute.build.build_request import make_request
 from xtts.precompute.cli import main
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
@@ -112,18 +109,6 @@ def test_a_weight_changes_no_shard(place):
     assert not problems(place / "cache", (A, B))  # weights are not the corpus'
     update(A, B)
     assert "weights" not in json.loads((place / "cache" / "cache.json").read_text())
-
-
-def test_what_a_build_says_of_weights_and_limits(place):
-    (place / "corpora.yaml").write_text("- {data: a, name: a}\n- {data: b, name: b, weight: 0.5}\n")
-    update("corpora.yaml")
-    said = Listener()
-    config = load_config("tiny", flags={**FLAGS, "shapes.max_reject_fraction": 0.5})
-    explain_build(make_request([A], place / "cache", config, workers=0), said)
-    setting, removed, ahead = said.lines
-    assert setting == "shapes.max_reject_fraction: 0.05 -> 0.5: no shard is written for it"
-    assert re.fullmatch(r"40 clips removed \(b_tone-00\d\d, \.\.\.\)", removed)
-    assert ahead == f"{len(of('a', shards(place / 'cache')))} shards are finished, none is written"
 
 
 def test_verify_finds_what_changed_and_repair_mends(place):

@@ -1,24 +1,16 @@
-"""The order of the index, the sums that are taken while it is written, and rows that are found again."""
+"""The order of the index, and the sums that are taken while it is written."""
 
 import math
 import random
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from builds import build
 from cache_files import index_path
 
 from xtts.precompute.build.index_rows import ExactSum
-from xtts.precompute.corpus.clip_digests import digest_columns
-from xtts.precompute.corpus.corpora import read_corpora
-from xtts.precompute.corpus.corpus_entries import parse_data
-from xtts.precompute.corpus.listed_clips import list_clips, unpack
-from xtts.precompute.features.earlier_rows import EarlierTask, find_rows, write_earlier
-from xtts.precompute.features.row_parts import EARLIER_PARTS, take_rows, write_part
 from xtts.shared.cache.cache_spec import SPLITS
-from xtts.shared.cache.clip_index import Clip, Kept, Rejected, Rejection, read_index
-from xtts.shared.cache.index_writer import index_bytes
+from xtts.shared.cache.clip_index import Kept, read_index
 from xtts.shared.config_files import load_config
 
 FLAGS = {"shapes.buckets": 3, "split.validation_fraction": 0.2, "shards.shard_mb": 1, "shapes.max_reject_fraction": 0.5}
@@ -52,11 +44,6 @@ def test_no_row_group_is_of_two_buckets(built):
     assert (statistics.min, statistics.max) == (0, 0)
 
 
-def test_writing_the_rows_again_gives_the_same_bytes(built):
-    path = index_path(built / "cache")
-    assert index_bytes(read_index(path)) == path.read_bytes()
-
-
 def test_a_sum_shows_no_order():
     draw = random.Random(0)
     values = [draw.choice([1, -1]) * 10 ** draw.uniform(-20, 20) for _ in range(3000)]
@@ -68,29 +55,3 @@ def test_a_sum_shows_no_order():
             total.add(values[start : start + size])
         assert total.value == whole
     assert sum(values) != whole
-
-
-def test_rows_of_earlier_builds_are_found_by_their_ids(tmp_path, kept_row):
-    """A repeated id has only the row of its first line, and one that is no more has none."""
-    rows = [kept_row(f"clip-{n}", 9, 99) for n in range(50)]
-    again = Rejected(clip=Clip("clip-7", "", "", "x.wav", duplicate=True), rejection=Rejection("duplicate id"))
-    write_part(tmp_path / "source.arrow", [*rows[25:], again, *rows[:25]])
-    earlier = write_earlier(tmp_path, 3, [""], EarlierTask(number=4, source=tmp_path / "source.arrow"))
-    ids = ["clip-49", "new", "clip-7", "clip-0"]
-    found = find_rows(earlier, *digest_columns(3, ids))
-    known = found[found >= 0]
-    assert (found >= 0).tolist() == [True, False, True, True]
-    assert take_rows(tmp_path, EARLIER_PARTS, earlier.spots(known)) == [rows[49], rows[7], rows[0]]
-    assert (find_rows(earlier, *digest_columns(4, ids)) == -1).all()  # of another seed
-
-
-def test_a_list_read_in_chunks_is_the_list(built, tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    entries = parse_data(built / "corpus")
-    _, clips = list_clips(entries, None, limit=None, numbers_in_words=None, seed=0)
-    whole = read_corpora(entries).clips
-    assert list(clips) == whole
-    assert len(clips) == len(whole) == 150
-    sizes = [len(unpack(clips.packed(number))) for number in range(len(clips.starts) - 1)]
-    assert sizes == np.diff(clips.starts).tolist() == [64, 64, 22]
-    assert not list(tmp_path.iterdir())  # a build that is killed leaves nothing

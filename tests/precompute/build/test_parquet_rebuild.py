@@ -11,7 +11,6 @@ import pytest
 from builds import build, problems, shards
 from cache_files import index_path
 
-from xtts.precompute.archives import parquet_rows
 from xtts.precompute.build import build_cache as build_module
 from xtts.precompute.build.build_cache import BuildReport
 from xtts.shared.cache.clip_index import read_index
@@ -59,20 +58,7 @@ def contents(cache: Path) -> dict[str, bytes]:
     return {name: data for name, (data, _) in shards(cache).items()}
 
 
-@pytest.fixture
-def read(monkeypatch) -> list[tuple[str, int]]:
-    """(column, row group) of the pages that are read."""
-    seen, batches = [], parquet_rows.Table.batches
-
-    def batches_seen(self, group, leaves, rows):
-        seen.extend((leaf, group) for leaf in leaves)
-        return batches(self, group, leaves, rows)
-
-    monkeypatch.setattr(parquet_rows.Table, "batches", batches_seen)
-    return seen
-
-
-def test_a_row_that_changed_rewrites_its_shard_alone(place, rows, read):
+def test_a_row_that_changed_rewrites_its_shard_alone(place, rows):
     before = shards(place / "cache")
     changed = dict(rows[33])
     samples = np.frombuffer(changed["audio"]["bytes"], np.uint8).copy()
@@ -87,13 +73,9 @@ def test_a_row_that_changed_rewrites_its_shard_alone(place, rows, read):
     assert different.startswith(where)
     assert len(before) > 3
     assert report.written_shards == 1
-    audio = [group for leaf, group in read if leaf == "audio.bytes"]
-    assert audio == [0, 1, 2, 3, 4, 0, 1, 2, 1]  # digests of all, then the row itself
-    read.clear()
     again = update(place)
     assert (again.changed, again.written_shards) == (False, 0)
     assert shards(place / "cache") == after
-    assert {leaf for leaf, _ in read} == {"text", "normalized_text", "id"}
 
 
 def test_rows_may_move(place, rows):
@@ -151,13 +133,3 @@ def test_a_file_that_changes_during_a_build_ends_it(rows, tmp_path, monkeypatch)
     monkeypatch.setattr(build_module, "plan_fetch", touch)
     with pytest.raises(LockstepError, match=r"1\.parquet: changed while the cache was being built"):
         update(tmp_path)
-
-
-def test_copies_that_cannot_fit_are_not_begun(rows, tmp_path, monkeypatch):
-    write(tmp_path, rows)
-    wanted = []
-    monkeypatch.setattr(build_module, "check_free_space", lambda _, size: wanted.append(size))
-    update(tmp_path)
-    audio = sum(len(row["audio"]["bytes"]) for row in rows)
-    shard_bytes = sum(len(data) for data, _ in shards(tmp_path / "cache").values())
-    assert audio + 0.9 * shard_bytes < wanted[0] < 1.02 * audio + 1.1 * shard_bytes

@@ -183,21 +183,6 @@ def test_an_interrupted_build_continues_to_the_same_bytes(corpus, filtered, tmp_
     assert tree(tmp_path / "features") == tree(filtered)
 
 
-def test_a_clip_that_cannot_be_measured_is_judged_by_its_features(copied):
-    corpus, cache = copied
-    samples = syllables(8)
-    samples[9] = np.nan
-    soundfile.write(corpus / "wavs" / "clip-08.wav", samples, RATE, subtype="FLOAT")
-    report, progress = update(corpus, cache, EVERY_FILTER)
-    assert report.rejected["non-finite mel"] == 1
-    assert progress.stages["measure"] == 1
-    report, progress = update(corpus, cache, EVERY_FILTER)
-    assert not report.changed
-    assert "measure" not in progress.stages
-    update(corpus, cache.parent / "fresh", EVERY_FILTER)
-    assert tree(cache) == tree(cache.parent / "fresh")
-
-
 def test_a_lost_index_is_made_again_to_the_same_bytes(corpus, filtered, tmp_path):
     cache = Path(shutil.copytree(filtered, tmp_path / "features"))
     index_path(cache).unlink()

@@ -10,7 +10,6 @@ import pytest
 
 from xtts.precompute.build import shard_plan
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, check_limits, held_out
-from xtts.precompute.build.staging import Prior
 from xtts.precompute.features.clip_columns import ColumnsInParts, columns_of, digest_columns
 from xtts.precompute.features.filters import apply_filters
 from xtts.precompute.features.scan import Scanned
@@ -50,29 +49,6 @@ def plan_cache(clips: Sequence[Scanned], settings: Config, previous: PreviousPla
 def members(plan: Plan, clips: Sequence[Scanned]) -> dict[str, list[str]]:
     """File of each shard to the ids of its clips in order."""
     return {shard.file: [clips[number].clip.id for number in shard.clips] for shard in plan.shards}
-
-
-def test_every_clip_has_one_place_and_fits_it():
-    clips = rows(500)
-    plan = plan_cache(clips, config(), None)
-    placed = [(shard, clips[number]) for shard in plan.shards for number in shard.clips]
-    assert sorted(row.clip.id for _, row in placed) == sorted(f"clip-{i}" for i in range(500))
-    for shard, clip in placed:
-        shape = plan.shapes[shard.place.bucket]
-        assert clip.audio.mel_length <= shape.frames
-        assert clip.tokens.token_length <= shape.tokens
-
-
-def test_one_clip_more_touches_one_shard():
-    small = load_config("tiny", flags={"shards.shard_mb": 1})
-    before = plan_cache(rows(800), small, None)
-    counts = {(s.place.split, s.place.bucket, ""): s.shards for s in before.shards}
-    previous = PreviousPlan(shapes=before.shapes, speakers=[], shard_counts=counts)
-    clips = [*rows(800), row("newcomer")]
-    after = plan_cache(clips, small, previous)
-    old, new = members(before, clips), members(after, clips)
-    assert len(old) > 20
-    assert [file for file in new if new[file] != old.get(file)] == [file for file in new if "newcomer" in new[file]]
 
 
 def digests(count: int) -> np.ndarray:
@@ -126,22 +102,6 @@ def random_row(number: int, draw: random.Random) -> Scanned | Rejected:
     return Scanned(clip=clip, file=AudioFile(1, 1), tokens=TokenCount(draw.randint(5, 60), ""), audio=audio)
 
 
-def test_pinned_heights_stay_while_they_fit():
-    previous = PreviousPlan(
-        shapes=[Shape(tokens=48, frames=320), Shape(tokens=48, frames=576)], speakers=[], shard_counts={}
-    )
-    assert plan_cache(rows(300), config(buckets=2), previous).shapes == previous.shapes
-    assert plan_cache([*rows(300), row("x", 20, 577)], config(buckets=2), previous).shapes != previous.shapes
-    assert plan_cache([*rows(300), row("x", 49, 500)], config(buckets=2), previous).shapes != previous.shapes
-
-
-def test_known_speakers_keep_their_ids():
-    speakers = [row("a", speaker="zoe"), row("b", speaker="ann"), row("c", speaker="bob")]
-    assert plan_cache(speakers, config(), None).speakers == ["ann", "bob", "zoe"]
-    previous = PreviousPlan(shapes=[Shape(tokens=24, frames=104)], speakers=["zoe"], shard_counts={})
-    assert plan_cache(speakers, config(), previous).speakers == ["zoe", "ann", "bob"]
-
-
 def test_padded_lengths_that_waste_much_are_chosen_again():
     previous = PreviousPlan(shapes=[Shape(tokens=48, frames=2000)], speakers=[], shard_counts={})
     assert plan_cache(rows(300), config(buckets=2), previous).shapes != previous.shapes
@@ -181,16 +141,6 @@ def test_a_shard_knows_the_ids_of_its_own_speakers_among_100000():
     assert time.process_time() - began < 3
     assert sum(map(len, found)) == 10 * len(clips)
     assert all(known[number] == name for shard in found for name, number in shard.items())
-
-
-def test_the_settings_of_shards_among_100000_speakers(tiny_cache):
-    spec = load_spec(tiny_cache).model_copy(update={"speakers": [f"speaker-{i:06d}" for i in range(100_000)]})
-    prior, own = Prior(spec=spec, shards={}), spec.speakers[-500:]
-    began = time.process_time()
-    found = {prior.settings_of(0, own[number:]) for number in range(200)}
-    assert time.process_time() - began < 3
-    assert len(found) == 200
-    assert prior.settings_of(0, own) == prior.settings_of(0, [*reversed(own), "nobody that it knows"])
 
 
 def test_a_bucket_may_have_more_than_99999_shards():
