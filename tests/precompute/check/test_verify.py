@@ -88,7 +88,7 @@ def test_a_truncated_shard_is_found(cache, keep):
     assert caught.value.exit_code == 1
 
 
-def test_missing_extra_and_swapped_shards_are_found(cache):
+def test_missing_extra_swapped_and_linked_shards_are_found(cache, tmp_path):
     path = first_shard(cache)
     extra = path.with_name("shard-00001-of-00002.tfrecord")
     shutil.copy(path, extra)
@@ -105,11 +105,8 @@ def test_missing_extra_and_swapped_shards_are_found(cache):
     assert f"{path.relative_to(cache)}: missing" in findings(cache)
     with pytest.raises(LockstepError, match="missing"):
         quick_check(cache, load_spec(cache))
-
-
-def test_a_shard_that_links_elsewhere_is_refused(cache, tmp_path):
-    path = first_shard(cache)
-    path.symlink_to(path.rename(tmp_path / "elsewhere"))
+    path.symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").write_bytes(b"")
     assert "a link that leaves the cache" in findings(cache)
     with pytest.raises(LockstepError, match="a link that leaves the cache"):
         quick_check(cache, load_spec(cache))
@@ -168,18 +165,12 @@ def test_an_index_that_disagrees_is_found(cache):
         (lambda r: {"mel": r.mel * 0}, "mel padded with other values, expected -11.5"),
         (lambda r: {"speaker": 3}, "speaker 3, expected 0 to 0"),
         (lambda r: {"clip_id": "someone"}, "(id, tokens, frames) ('someone', "),
-        (lambda r: {"mel": r.mel.clip(-5)}, "mel padded with other values"),
-        (lambda r: {"tokens": r.tokens[::1].copy()}, ""),
     ],
 )
 def test_wrong_contents_behind_right_checksums_are_found(cache, change, message):
     bucket = load_spec(cache).buckets[0]
-
     rewrite_record(cache, 1, lambda record: replace(record, **change(record)))
     report = findings(cache)
-    if not message:
-        assert report == ""
-        return
     assert message.format(less=bucket.frames - 1, tall=bucket.frames, long=bucket.tokens) in report
     assert f"{bucket.train[0].file} record 1 (" in report
 

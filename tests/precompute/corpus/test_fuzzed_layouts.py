@@ -99,17 +99,5 @@ def test_any_bytes_in_a_list_are_read_or_refused(tmp_path, layout, fuzz):
         assert all(".." not in Path(clip.source).parts for clip in clips if layout not in ("nemo", "lhotse"))
 
 
-@fuzzed(few=60, many=2000)
-def test_any_bytes_with_named_columns(tmp_path, fuzz):
-    columns = st.sampled_from(["id=0,text=1", "file=0,speaker=1,text=2", "id=a,text=text"]) | st.text()
-
-    @fuzz.each(content=_CONTENT, columns=columns)
-    def check(content, columns):
-        write_files(tmp_path, {"list.csv": content})
-        for data in (tmp_path, tmp_path / "list.csv"):
-            read(data, columns=columns)
-            read(data)
-
-
 def test_every_layout_has_a_list_to_break():
     assert LISTS.keys() == LAYOUTS.keys()

@@ -83,14 +83,6 @@ def test_what_needs_a_folder_is_refused(url, tmp_path, tiny_config):
     assert not (tmp_path / "cache").exists()
 
 
-def test_urls_and_names_of_corpora():
-    entry, other = parse_data(["lj=s3://bucket/LJSpeech-1.1?endpoint_override=http://127.0.0.1:9", "s3://b/vctk"])
-    assert (entry.name, str(entry), entry.own_name) == ("lj", "lj=s3://bucket/LJSpeech-1.1", "LJSpeech-1.1")
-    assert (other.name, str(other), other.own_name) == ("", "s3://b/vctk", "vctk")
-    with pytest.raises(LockstepError, match="expected a path, or a URL"):
-        parse_data("ftp://host/corpus")
-
-
 def test_a_copied_list_follows_its_object(url, tiny_corpus):
     folder = folder_of(url)
     assert (folder / "metadata.csv").read_bytes() == (tiny_corpus / "metadata.csv").read_bytes()

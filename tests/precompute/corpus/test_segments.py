@@ -68,35 +68,16 @@ def test_segments_give_the_shards_of_the_same_samples_in_files(tmp_path, recordi
     assert not {"start", "duration", "member", "source_offset"} & set(names)
 
 
-def test_kaldi_and_lhotse_give_the_same_clips_as_nemo(tmp_path, recordings):
+def test_kaldi_gives_the_same_clips_as_nemo(tmp_path, recordings):
     nemo = read_corpus(write_nemo(tmp_path / "nemo", recordings)).clips
-    kaldi, lhotse = tmp_path / "kaldi", tmp_path / "lhotse"
-    for folder in (kaldi, lhotse):
-        shutil.copytree(tmp_path / "nemo", folder)
-        (folder / "manifest.jsonl").unlink()
+    kaldi = shutil.copytree(tmp_path / "nemo", tmp_path / "kaldi")
+    (kaldi / "manifest.jsonl").unlink()
     (kaldi / "wav.scp").write_text("r1 one.wav\nr2 two.wav\n")
     files = {"one.wav": "r1", "two.wav": "r2"}
     ends = [(clip, (clip.start or 0) + (clip.duration or 0)) for clip in nemo]
     (kaldi / "segments").write_text("".join(f"{c.id} {files[c.source]} {c.start} {end}\n" for c, end in ends))
     (kaldi / "text").write_text("".join(f"{clip.id} {clip.text}\n" for clip in nemo))
-    recording = {"sampling_rate": RATE, "num_samples": 10 * RATE, "duration": 10.0}
-    (lhotse / "cuts.jsonl").write_text("".join(
-        json.dumps({
-            "id": clip.id, "type": "MonoCut", "channel": 0, "start": clip.start, "duration": clip.duration,
-            "recording": {"sources": [{"type": "file", "channels": [0], "source": clip.source}], **recording},
-            "supervisions": [{"id": clip.id, "start": 0, "duration": clip.duration, "text": clip.text}],
-        }) + "\n"
-        for clip in nemo
-    ))  # fmt: skip
     assert read_corpus(kaldi).clips == nemo
-    assert read_corpus(lhotse).clips == nemo
-
-
-def test_without_ids_segments_are_called_like_their_file_and_times(tmp_path):
-    (tmp_path / "talk.wav").touch()
-    entries = [{"audio_filepath": "talk.wav", "text": "x", "offset": at, "duration": 1.25} for at in (0, 1.5)]
-    (tmp_path / "manifest.json").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    assert [clip.id for clip in read_corpus(tmp_path).clips] == ["talk_0-1250", "talk_1500-2750"]
 
 
 @pytest.mark.parametrize(

@@ -133,14 +133,6 @@ def test_a_clip_that_would_outlast_the_limit_is_spoken_quicker():
         sample_corpus._speak_within(replace(line, max_seconds=0.5))
 
 
-def test_silence_is_an_error_and_the_corpus_stays_unfinished(tmp_path, monkeypatch):
-    monkeypatch.setattr(voices, "speak", lambda *_, **__: np.full(22_050, 30, np.int16))
-    with pytest.raises(LockstepError, match=r"demo-00001: espeak-ng says nothing for '.+', expected speech"):
-        make(tmp_path / "out")
-    assert not (tmp_path / "out/metadata.csv").exists()
-    assert not list((tmp_path / "out/wavs").iterdir())
-
-
 def test_a_whole_corpus_is_left_as_it_is_and_can_be_extended(small, tmp_path, monkeypatch):
     before, calls = {path: path.stat().st_mtime_ns for path in small.rglob("*")}, []
     with monkeypatch.context() as patch:
