@@ -4,12 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from small_corpora import write_rows
+from builds import write_rows
 
 from xtts.precompute.archives import parquet_rows
 from xtts.precompute.archives.parquet_pages import BrokenParquet, read_footer
 from xtts.precompute.archives.parquet_rows import open_table, read_row
-from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.errors import LockstepError
 
 VALUES = [np.random.default_rng(number).bytes(50_000) for number in range(4)]
@@ -24,12 +23,8 @@ def test_rows_are_read_back(tmp_path, compression, dictionary, version):
     assert [read_row(data, str(row)) for row in (0, 2, 3, 1, 1)] == [VALUES[row] for row in (0, 2, 3, 1, 1)]
 
 
-def test_rows_that_are_not_there_and_row_groups_without_rows(tmp_path):
+def test_row_groups_without_rows_are_passed_over(tmp_path):
     data = write_rows(tmp_path / "x.parquet", [VALUES[0], None])
-    for row, reason in (("1", "missing audio"), ("2", "unreadable audio"), ("0:text", "unreadable audio")):
-        with pytest.raises(AudioProblem) as caught:
-            read_row(data, row)
-        assert caught.value.reason == reason
     with pq.ParquetWriter(tmp_path / "gaps.parquet", pq.read_schema(data)) as writer:
         for rows in (0, 2, 0):
             writer.write_table(pq.read_table(data).slice(0, rows))
@@ -47,17 +42,6 @@ def test_a_page_that_is_too_large_is_refused_by_name(tmp_path, monkeypatch):
         f"{data} row group 1: pages of 0 MiB in column audio.bytes, expected at most 0 MiB; "
         "write it again with smaller row groups, as pyarrow does with row_group_size=100"
     )
-
-
-@pytest.mark.parametrize("break_it", [
-    lambda data: b"", lambda data: data[:-4], lambda data: data[:-8] + b"\xff\xff\xff\x7fPAR1",
-    lambda data: b"PAR1" + data[-200:], lambda data: data[:-4] + b"PARE",
-])  # fmt: skip
-def test_a_file_without_a_footer_is_refused(tmp_path, break_it):
-    data = write_rows(tmp_path / "x.parquet", VALUES[:1])
-    data.write_bytes(break_it(data.read_bytes()))
-    with pytest.raises(BrokenParquet, match="a file without a Parquet footer"):
-        read_footer(str(data))
 
 
 def test_a_file_that_claims_more_rows_than_bytes_is_refused(tmp_path):

@@ -54,10 +54,6 @@ def update(place: Path, **options: object) -> BuildReport:
     return build(place / "corpus", place / "cache", CONFIG, **options)
 
 
-def contents(cache: Path) -> dict[str, bytes]:
-    return {name: data for name, (data, _) in shards(cache).items()}
-
-
 def test_a_row_that_changed_rewrites_its_shard_alone(place, rows):
     before = shards(place / "cache")
     changed = dict(rows[33])
@@ -79,30 +75,30 @@ def test_a_row_that_changed_rewrites_its_shard_alone(place, rows):
 
 
 def test_rows_may_move(place, rows):
-    before = contents(place / "cache")
+    before = shards(place / "cache")
     write(place, rows[::-1])
     assert update(place).written_shards == 0
-    assert contents(place / "cache") == before
+    assert shards(place / "cache") == before
     members = {row.clip.id: row.clip.member for row in read_index(index_path(place / "cache"))}
     assert members[rows[-1]["id"]] == "0"
 
 
 def test_the_same_bytes_for_any_workers_and_row_groups(place, rows):
-    before = contents(place / "cache")
+    before = shards(place / "cache")
     write(place, rows, row_group=1000)
     update(place, workers=2, fresh=True)
-    assert contents(place / "cache") == before
+    assert shards(place / "cache") == before
     assert not (place / "cache" / ".building").exists()
 
 
 def test_a_lost_shard_is_written_again_and_the_cache_is_verified_against_its_corpus(place):
-    before = contents(place / "cache")
+    before = shards(place / "cache")
     lost = sorted((place / "cache").rglob("*.tfrecord"))[1]
     lost.write_bytes(b"broken")
     assert problems(place / "cache", place / "corpus", repair=True) == []
     index_path(place / "cache").write_bytes(b"broken")
     assert problems(place / "cache", place / "corpus", repair=True) == []
-    assert contents(place / "cache") == before
+    assert shards(place / "cache") == before
     os.utime(place / "corpus" / "0.parquet", ns=(1, 1))
     assert problems(place / "cache", place / "corpus", deep=20) == []
 
@@ -120,16 +116,3 @@ def test_copies_of_audio_go_with_a_build_that_fails(rows, tmp_path, monkeypatch)
         update(tmp_path)
     assert sorted(name.partition("-")[2] for name in copied) == [f"audio-{number}" for number in range(8)]
     assert not list((tmp_path / "cache").rglob("audio-*"))
-
-
-def test_a_file_that_changes_during_a_build_ends_it(rows, tmp_path, monkeypatch):
-    write(tmp_path, rows)
-    plan = build_module.plan_fetch
-
-    def touch(*arguments: object) -> object:
-        os.utime(tmp_path / "corpus" / "1.parquet", ns=(1, 1))
-        return plan(*arguments)
-
-    monkeypatch.setattr(build_module, "plan_fetch", touch)
-    with pytest.raises(LockstepError, match=r"1\.parquet: changed while the cache was being built"):
-        update(tmp_path)

@@ -149,15 +149,6 @@ def test_setting_and_removing_filters_decodes_what_was_rejected_and_equals_a_fre
     assert tree(cache) == tree(unfiltered)
 
 
-def test_a_filter_that_rejects_nothing_more_writes_no_shard(copied):
-    corpus, cache = copied
-    report, progress = update(corpus, cache, {"max_noise_floor_db": -20.0})
-    assert report.written_shards == 0
-    assert "measure" not in progress.stages
-    report, _ = update(corpus, cache, {"max_noise_floor_db": -19.0})
-    assert (report.written_shards, report.changed) == (0, True)  # cache.json says which limit was set
-
-
 def test_a_changed_clip_alone_is_measured_again(copied):
     corpus, cache = copied
     update(corpus, cache, EVERY_FILTER)

@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-from builds import Listener, build, problems
-from small_corpora import sound, write_files, write_tar
+from builds import Listener, build, problems, sound, write_files, write_tar
 
 from xtts.precompute.build.build_cache import explain_build
 from xtts.precompute.build.build_request import make_request

@@ -6,9 +6,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from builds import write_files
 from fuzzing import fuzzed
 from hypothesis import strategies as st
-from small_corpora import write_files
 
 from xtts.precompute.corpus.listing import LAYOUTS, read_corpus
 from xtts.shared.cache.clip_index import Clip
@@ -62,17 +62,6 @@ _ENTRY = st.dictionaries(
     st.sampled_from(["audio_filepath", "text", "id", "speaker", "offset", "duration", "supervisions", "recording"]),
     _VALUE,
 ).map(json.dumps)
-_SEGMENT = st.fixed_dictionaries(
-    {"audio_filepath": st.just("a.wav"), "text": st.just("x"), "offset": _VALUE, "duration": _VALUE}
-).map(json.dumps)
-_CUT = st.fixed_dictionaries({
-    "id": _VALUE, "start": _VALUE, "duration": _VALUE,
-    "supervisions": _VALUE | st.lists(st.dictionaries(st.sampled_from(["text", "speaker", "language"]), _VALUE)),
-    "recording": _VALUE | st.fixed_dictionaries({
-        "duration": _VALUE,
-        "sources": st.just([{"type": "file", "channels": [0], "source": "a.wav"}]) | st.lists(_VALUE, max_size=1),
-    }),
-}).map(json.dumps)  # fmt: skip
 _STARTS = st.sampled_from(
     ["", "audio_file|text|speaker_name\n", "audio|text\n", f"{HEADER}\n", "a.wav|ann|some text\n"]
 )
@@ -80,7 +69,7 @@ _CONTENT = st.one_of(
     _NEARLY_SOUND,
     st.binary(max_size=80),
     st.builds(lambda start, lines: (start + "\n".join(lines)).encode(errors="surrogatepass"), _STARTS,
-              st.lists(_LINE | _ENTRY | _SEGMENT | _CUT, max_size=5)),
+              st.lists(_LINE | _ENTRY, max_size=5)),
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from small_corpora import build, rejected, sound, write_files
+from builds import write_files
 
 from xtts.precompute.corpus.clip_audio import find_audio
 from xtts.precompute.corpus.listing import read_corpus
@@ -102,15 +102,6 @@ def test_pipes_and_devices_are_not_opened(tmp_path):
     os.mkfifo(root / "metadata.csv")
     with pytest.raises(LockstepError, match=r"metadata\.csv: a pipe, expected a file of lines"):
         read_corpus(root)
-
-
-def test_what_only_one_clip_lacks_is_for_the_ledger(tmp_path):
-    files = {"a.wav": sound(), "a.txt": "some words\n", "b.txt": "words", "c.wav": b"", "c.txt": "words",
-             "d.wav": sound(), "d.txt": "\n\n", "e.wav": sound()}  # fmt: skip
-    build(write_files(tmp_path / "corpus", files), tmp_path / "cache", "shapes.max_reject_fraction=0.95")
-    assert rejected(tmp_path / "cache") == {
-        "b": "missing audio", "c": "empty audio", "d": "empty text", "e": "empty text"
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from builds import build, rows_of, sound, write_rows
 from fuzzing import fuzzed
-from small_corpora import build, rows_of, sound, write_rows
 
 from xtts.precompute.corpus.clip_audio import audio_header
 from xtts.precompute.corpus.listing import read_corpus

@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from builds import build, shards, write_files
 from click.testing import CliRunner
-from small_corpora import build, shards, write_files
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.cli import main

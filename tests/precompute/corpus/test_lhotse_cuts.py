@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_corpora import RATE, write_files
+from builds import RATE, write_files
 
 from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.errors import LockstepError

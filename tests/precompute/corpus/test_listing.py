@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from small_corpora import build, rows_of, sound, write_files
+from builds import build, records, rows_of, sound, write_files
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.corpus.listing import read_corpus
@@ -11,7 +11,6 @@ from xtts.precompute.corpus.plain_names import name_problem
 from xtts.precompute.view.terminal import build_summary
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import notes_of
-from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError
 
 
@@ -121,12 +120,8 @@ def test_formats_beside_each_other_and_the_ids_of_speakers(tmp_path):
     assert notes_of(rows["d"]) == "no normalised column; resampled from 48000 Hz"
     spec = load_spec(cache)
     assert spec.speakers == ["ann", "bob", "zoe"]
-    (bucket,) = spec.buckets
-    records = (record for shard in (*bucket.train, *bucket.validation)
-               for _, record in read_shard(cache / shard.file, spec, bucket))  # fmt: skip
-    assert {record.clip_id: spec.speakers[record.speaker] for record in records} == {
-        "a": "zoe", "b": "ann", "c": "zoe", "d": "bob"
-    }  # fmt: skip
+    said = {name: spec.speakers[record.speaker] for name, (record, _, _) in records(cache).items()}
+    assert said == {"a": "zoe", "b": "ann", "c": "zoe", "d": "bob"}
 
 
 def test_some_clips_without_a_speaker_are_a_mistake(tmp_path):

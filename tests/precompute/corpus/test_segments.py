@@ -8,13 +8,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import soundfile
+from builds import RATE, build, noise, rows_of, shard_of, shards
 from cache_files import index_path
-from small_corpora import RATE, build, noise, rows_of, shard_of, shards
 
-from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.corpus.listing import read_corpus
-from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import Rejected
 
 SPANS = [(0.0, 1.5), (1.5, 1.25), (3.0, 2.0), (5.125, 0.75), (6.5, 1.5), (8.0, 1.0)]
@@ -109,16 +107,3 @@ def test_a_segment_beyond_its_recording_is_a_row_of_the_ledger(tmp_path, recordi
     assert (row.rejection.reason, row.rejection.detail) == (
         "unreadable audio", "a segment of 1 s from 8 s on, of 8.5 s"
     )  # fmt: skip
-
-
-def test_a_cache_of_segments_is_checked_against_its_corpus(tmp_path, recordings):
-    data, cache = write_nemo(tmp_path / "nemo", recordings), tmp_path / "cache"
-    build(data, cache)
-    request = cache_request(cache, load_spec(cache), data, workers=0)
-    assert check_corpus(cache, request) == []
-    assert check_features(cache, request, clips=None) == []
-    recordings["two"][0] += 1
-    soundfile.write(data / "two.wav", recordings["two"], RATE)
-    assert [(finding.where, finding.found) for finding in check_corpus(cache, request)] == [
-        ("two.wav (two0)", "audio changed")
-    ]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_corpora import build, rejected, shard_of, shards, sound, write_tar
+from builds import build, rejected, shard_of, shards, sound, write_tar
 
 from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 from xtts.precompute.check.verify import verify_cache

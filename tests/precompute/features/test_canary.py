@@ -30,16 +30,6 @@ needs_openblas = pytest.mark.skipif(
     "openblas" not in blas or " avx2 " not in Path("/proc/cpuinfo").read_text(),
     reason=f"no choice of kernels: {blas} on {platform.machine()}",
 )
-COMPUTE = """
-from xtts.precompute.features.canary import compute_canary
-from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.shared.audio.mel_profiles import MEL_PROFILES
-for profile in MEL_PROFILES.values():
-    print(compute_canary(FrontEnd(
-        roots={}, profile=profile, tokenizer=None, language="en", trim_silence_db=None,
-        loudness_lufs=None, mel_dtype="float16", fixed_length=True,
-    )))
-"""
 
 
 @pytest.fixture
@@ -65,22 +55,6 @@ def record_again(corpus: Path) -> None:
     path = corpus / "wavs" / "tone-0007.wav"
     samples, rate = soundfile.read(path)
     soundfile.write(path, samples[::-1], rate)
-
-
-def computed(**environment: str) -> list[str]:
-    """The canaries of all profiles in a process of that environment."""
-    done = subprocess.run(
-        [sys.executable, "-c", COMPUTE], env={**os.environ, **environment}, capture_output=True, text=True, check=True
-    )
-    return done.stdout.split()
-
-
-@needs_openblas
-def test_other_kernels_give_another_canary_in_every_profile():
-    here, there = computed(), computed(OPENBLAS_CORETYPE="Prescott")
-    assert len(here) == len(MEL_PROFILES)
-    assert not set(here) & set(there)
-    assert here == computed()
 
 
 def test_a_worker_with_another_canary_computes_nothing():

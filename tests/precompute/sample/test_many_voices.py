@@ -1,7 +1,6 @@
 """`sample-corpus --voices`: distinct voices, always the same ones, some held out in a corpus of their own."""
 
 import json
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -29,9 +28,6 @@ def test_voice_n_is_the_same_in_any_number_of_voices_and_no_two_are_alike():
     assert len(set(voices.values())) == 200
     assert len({voice.espeak for voice in voices.values()}) == 18
     assert {voice.espeak.partition("+")[0] for voice in sample_voices(20, "de").values()} == {"de"}
-    # Neighbours in number are far apart, so that the last ones, which are held out, are unlike each other.
-    formants = [voice.formants for voice in voices.values()]
-    assert min(abs(one - other) for one, other in pairwise(formants)) > 0.05
 
 
 def test_all_that_a_voice_is_made_of_is_heard():

@@ -6,16 +6,16 @@ import signal
 import statistics
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
+from builds import tree
 
 from xtts.precompute.corpus.listing import read_corpus
-from xtts.precompute.sample import sample_corpus, voices
+from xtts.precompute.sample import voices
 from xtts.precompute.sample.sample_corpus import make_sample_corpus
 from xtts.precompute.sample.sentences import sentences
 from xtts.shared.errors import LockstepError
@@ -27,10 +27,6 @@ SEED, CLIPS = 3, 40
 
 def make(out, clips=CLIPS, seed=SEED, max_seconds=None, workers=0, **options):
     return make_sample_corpus(out, clips=clips, seed=seed, max_seconds=max_seconds, workers=workers, **options)
-
-
-def tree(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def recorded(folder):
@@ -51,10 +47,7 @@ def make_short(out, **options):
 
 @pytest.fixture
 def small(tmp_path):
-    summary = make_short(tmp_path / "small")
-    lengths = [soundfile.info(path).duration for path in (tmp_path / "small/wavs").iterdir()]
-    assert max(lengths) <= 2.0
-    assert summary.seconds == pytest.approx(sum(lengths))
+    make_short(tmp_path / "small")
     return tmp_path / "small"
 
 
@@ -95,13 +88,8 @@ def test_the_corpus_has_the_layout_and_the_lengths_of_ljspeech(corpus):
     rows = [line.split("|") for line in (corpus / "metadata.csv").read_text(encoding="utf-8").splitlines()]
     wanted = enumerate(islice(sentences(SEED), CLIPS), start=1)
     assert rows == [[f"demo-{number:05d}", sentence.raw, sentence.normalised] for number, sentence in wanted]
-    assert {path.name for path in corpus.iterdir()} == {".lock", "metadata.csv", "sample-corpus.json", "wavs"}
     assert [clip.text for clip in read_corpus(corpus).clips] == [row[2] for row in rows]
     assert {path.stem for path in (corpus / "wavs").iterdir()} == {row[0] for row in rows}
-    assert recorded(corpus) == {
-        "generator": 1, "voice": "en-us", "words_per_minute": 140, "pitch": 50,
-        "seed": SEED, "max_seconds": None, "clips": CLIPS,
-    }  # fmt: skip
     infos = [soundfile.info(path) for path in (corpus / "wavs").iterdir()]
     formats = {(info.samplerate, info.channels, info.format, info.subtype) for info in infos}
     assert formats == {(22_050, 1, "WAV", "PCM_16")}
@@ -111,34 +99,14 @@ def test_the_corpus_has_the_layout_and_the_lengths_of_ljspeech(corpus):
     assert 5.0 < statistics.median(lengths) < 8.0
 
 
-def test_two_workers_and_fewer_clips_give_the_same_bytes(corpus, tmp_path):
-    summary = make(tmp_path / "fewer", clips=20, workers=2)
-    fewer, whole = tree(tmp_path / "fewer"), tree(corpus)
-    assert summary.clips == summary.spoken == 20
-    assert whole["metadata.csv"].startswith(fewer.pop("metadata.csv"))
-    assert recorded(tmp_path / "fewer")["clips"] == 20
-    wavs = {name: data for name, data in fewer.items() if name.startswith("wavs/")}
-    assert len(wavs) == 20
-    assert wavs == {name: whole[name] for name in wavs}
-
-
-def test_a_clip_that_would_outlast_the_limit_is_spoken_quicker():
-    text = "Nobody expected the captain before the morning."
-    line = sample_corpus._Line(id="demo-00001", raw=text, normalised=text, max_seconds=None)
-    usual = sample_corpus._speak_within(line)
-    limit = 0.95 * len(usual) / 22_050
-    quicker = sample_corpus._speak_within(replace(line, max_seconds=limit))
-    assert 0.8 * limit < len(quicker) / 22_050 <= limit
-    with pytest.raises(LockstepError, match=r"demo-00001: 1\.\d\d s for 'Nobody .*, expected at most 0\.5 s"):
-        sample_corpus._speak_within(replace(line, max_seconds=0.5))
-
-
 def test_a_whole_corpus_is_left_as_it_is_and_can_be_extended(small, tmp_path, monkeypatch):
     before, calls = {path: path.stat().st_mtime_ns for path in small.rglob("*")}, []
     with monkeypatch.context() as patch:
         patch.setattr(voices, "speak", None)
         summary = make_short(small, on_progress=lambda *call: calls.append(call))
-    assert (summary.clips, summary.spoken) == (3, 0)
+    lengths = [soundfile.info(path).duration for path in (small / "wavs").iterdir()]
+    assert max(lengths) <= 2.0
+    assert (summary.clips, summary.spoken, summary.seconds) == (3, 0, pytest.approx(sum(lengths)))
     assert calls == [(3, 3, summary.seconds)]
     assert {path: path.stat().st_mtime_ns for path in small.rglob("*")} == before
     assert make_short(small, clips=5).spoken == 2

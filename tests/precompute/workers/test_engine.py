@@ -6,10 +6,8 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from operator import add
 from pathlib import Path
 from types import SimpleNamespace
@@ -172,7 +170,6 @@ def test_an_installation_without_ray(monkeypatch):
     ("address", "found"),
     [
         ("127.0.0.1:1", r"--ray-address 127\.0\.0\.1:1: no Ray cluster \(.*\); start one there"),
-        ("nowhere.invalid:6379", r"--ray-address nowhere\.invalid:6379: no Ray cluster \(.*\); start one there"),
         ("auto", r"--ray-address 127\.0\.0\.1:2: no Ray cluster"),  # the one that the environment names
         *((address, "expected auto or HOST:PORT") for address in ("6379", "ray://here:10001", "http://here:1")),
     ],
@@ -181,13 +178,6 @@ def test_no_cluster_at_an_address(monkeypatch, address, found):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:2")
     with pytest.raises(LockstepError, match=found):
         open_engine(1, address).start()
-
-
-def test_a_port_where_something_else_answers():
-    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    threading.Thread(target=server.handle_request, daemon=True).start()
-    with server.socket, pytest.raises(LockstepError, match=r"no Ray cluster \(something else answers\)"):
-        open_engine(1, f"127.0.0.1:{server.server_port}").start()
 
 
 def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_path):

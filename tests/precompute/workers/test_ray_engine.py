@@ -5,7 +5,6 @@
 
 import importlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,11 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from builds import build, problems, tree, wait_for
+from builds import build, tree, wait_for
 
-from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.workers.open_engine import open_engine
-from xtts.precompute.workers.parts import new_part
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
@@ -125,11 +122,6 @@ def test_a_node_is_killed_during_a_build(cluster, corpus, config, whole, tmp_pat
     assert report.peak_bytes == 0
 
 
-def test_what_a_task_raises_is_raised_here(cluster, tmp_path):
-    with open_engine(1, cluster.address) as engine, pytest.raises(LockstepError, match="elsewhere: not seen from"):
-        list(engine.run(new_part, [tmp_path / "elsewhere" / "part"]))
-
-
 def test_a_process_that_always_dies_is_one_line(cluster):
     with open_engine(1, cluster.address) as engine, pytest.raises(LockstepError, match="a task failed for good"):
         list(engine.run(os._exit, [1]))
@@ -143,16 +135,6 @@ def test_a_machine_without_lockstep_is_one_line(cluster, tmp_path, monkeypatch):
     with open_engine(1, cluster.address) as engine, pytest.raises(LockstepError, match="has no lockstep-tts") as caught:
         list(engine.run(os.getenv, ["HOME"]))
     assert str(caught.value).startswith(f"the Ray cluster at {cluster.address}: ")
-
-
-def test_verification_and_repair(cluster, corpus, whole, tmp_path):
-    cache = Path(shutil.copytree(whole, tmp_path / "cache"))
-    shard = next(cache.glob("train/bucket-00/*.tfrecord"))
-    shard.write_bytes(shard.read_bytes()[:-100] + bytes(100))
-    broken = verify_cache(cache, threads=1, ray_address=cluster.address)
-    assert broken == verify_cache(cache, threads=1) != []
-    assert problems(cache, corpus, deep=8, repair=True, ray_address=cluster.address) == []
-    assert tree(cache) == tree(whole)
 
 
 def start(corpus: Path, cache: Path, *options: object) -> subprocess.Popen[str]:
