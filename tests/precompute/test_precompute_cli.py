@@ -19,13 +19,6 @@ def build(data: Path, cache: Path, *options: object) -> Result:
     return run("build", "--data", data, "--cache", cache, "--workers", 0, *options)
 
 
-@pytest.mark.parametrize("command", ["build", "verify", "stats", "inspect", "report", "sample-corpus"])
-def test_every_command_has_help(command):
-    done = run(command, "--help")
-    assert done.exit_code == 0
-    assert f"{command} [OPTIONS]" in done.stdout
-
-
 def test_build_verify_and_stats(tiny_corpus, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = build(tiny_corpus, "features", "--set", "shapes.buckets=2")
@@ -79,14 +72,6 @@ def test_mistakes_are_one_line_with_the_right_code(tiny_corpus, tmp_path):
         assert error == done.stderr.splitlines()[-1]
         assert message in error
     assert not cache.exists()
-
-
-def test_the_program_itself(tmp_path):
-    line = [sys.executable, "-c", "from xtts.precompute.cli import main; main()", "verify", "--cache", str(tmp_path)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

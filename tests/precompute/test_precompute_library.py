@@ -2,12 +2,8 @@
 
 import shutil
 
-import pytest
-
-import xtts.precompute
 from xtts.precompute import build_cache, verify_cache
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.errors import LockstepError
 
 
 def test_names_paths_and_single_settings_make_the_cache_of_the_command(tiny_corpus, tiny_cache, tmp_path):
@@ -26,12 +22,3 @@ def test_a_sound_cache_has_no_findings_and_a_broken_one_is_made_again(tiny_corpu
     assert {finding.file for finding in verify_cache(str(broken), workers=0)} == {shard}
     assert verify_cache(broken, against=tiny_corpus, repair=True, workers=0) == []
     assert (broken / shard).read_bytes() == (tiny_cache / shard).read_bytes()
-
-
-def test_mistakes_are_told_as_the_commands_tell_them(tiny_corpus, tiny_cache, tmp_path):
-    with pytest.raises(LockstepError, match=r"unknown key shapes\.bukets; did you mean shapes\.buckets"):
-        build_cache(tiny_corpus, tmp_path / "cache", settings={"shapes.bukets": 2})
-    with pytest.raises(LockstepError, match="no corpus to work from"):
-        verify_cache(tiny_cache, repair=True)
-    with pytest.raises(AttributeError, match="no attribute 'build_cash'"):
-        xtts.precompute.build_cash  # noqa: B018

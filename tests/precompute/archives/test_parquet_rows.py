@@ -4,50 +4,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from small_corpora import write_rows
+from builds import write_rows
 
 from xtts.precompute.archives import parquet_rows
-from xtts.precompute.archives.parquet_pages import BrokenParquet, page_sizes, read_footer
+from xtts.precompute.archives.parquet_pages import BrokenParquet, read_footer
 from xtts.precompute.archives.parquet_rows import open_table, read_row
-from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.errors import LockstepError
 
 VALUES = [np.random.default_rng(number).bytes(50_000) for number in range(4)]
 
 
-def varint(value: int) -> bytes:
-    """A whole number as the footer and the headers of pages have it."""
-    value, out = value << 1, b""
-    while value > 127:
-        out, value = out + bytes([value & 127 | 128]), value >> 7
-    return out + bytes([value])
-
-
 @pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
 @pytest.mark.parametrize("dictionary", [True, False])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_rows_are_read_back_and_pages_are_as_large_as_their_headers_say(tmp_path, compression, dictionary, version):
+def test_rows_are_read_back(tmp_path, compression, dictionary, version):
     data = write_rows(tmp_path / "x.parquet", VALUES, row_group_size=3, compression=compression,
                use_dictionary=dictionary, data_page_version=version)  # fmt: skip
     assert [read_row(data, str(row)) for row in (0, 2, 3, 1, 1)] == [VALUES[row] for row in (0, 2, 3, 1, 1)]
-    groups = read_footer(str(data))
-    assert [group.rows for group in groups] == [3, 1]
-    metadata, chunk = pq.read_metadata(data).row_group(0).column(0), groups[0].chunks["audio.bytes"]
-    assert chunk.packed_bytes == metadata.total_compressed_size
-    assert chunk.unpacked_bytes == metadata.total_uncompressed_size
-    sizes, value = page_sizes(str(data), chunk), 50_004
-    expected = (3 * value, 0) if dictionary else (0, 3 * value)
-    assert expected[0] <= sizes.dictionary_bytes <= expected[0] + 100
-    assert expected[1] <= sizes.largest_bytes <= expected[1] + 100
-    assert sizes.whole_bytes == sizes.at_once_bytes
 
 
-def test_rows_that_are_not_there_and_row_groups_without_rows(tmp_path):
+def test_row_groups_without_rows_are_passed_over(tmp_path):
     data = write_rows(tmp_path / "x.parquet", [VALUES[0], None])
-    for row, reason in (("1", "missing audio"), ("2", "unreadable audio"), ("0:text", "unreadable audio")):
-        with pytest.raises(AudioProblem) as caught:
-            read_row(data, row)
-        assert caught.value.reason == reason
     with pq.ParquetWriter(tmp_path / "gaps.parquet", pq.read_schema(data)) as writer:
         for rows in (0, 2, 0):
             writer.write_table(pq.read_table(data).slice(0, rows))
@@ -65,33 +42,6 @@ def test_a_page_that_is_too_large_is_refused_by_name(tmp_path, monkeypatch):
         f"{data} row group 1: pages of 0 MiB in column audio.bytes, expected at most 0 MiB; "
         "write it again with smaller row groups, as pyarrow does with row_group_size=100"
     )
-
-
-def test_a_footer_that_belittles_a_bomb_is_not_believed(tmp_path, monkeypatch):
-    """Zeros pack a thousandfold; the footer says 9 bytes, the page's own header cannot lie to pyarrow."""
-    data = write_rows(tmp_path / "x.parquet", [bytes(3_000_000)] * 3, compression="zstd", use_dictionary=False)
-    content = data.read_bytes()
-    real = varint(pq.read_metadata(data).row_group(0).column(0).total_uncompressed_size)
-    footer = int.from_bytes(content[-8:-4], "little") + 8
-    at = content.index(real, len(content) - footer)
-    small = bytes([0x92] + [0x80] * (len(real) - 2) + [0])  # as many bytes
-    data.write_bytes(content[:at] + small + content[at + len(real) :])
-    assert read_footer(str(data))[0].chunks["audio.bytes"].unpacked_bytes == 9
-    assert len(data.read_bytes()) < 10_000
-    monkeypatch.setattr(parquet_rows, "LARGEST_PAGE_BYTES", 2**20)
-    with pytest.raises(LockstepError, match=r"x\.parquet row group 0: pages of 9 MiB in column audio\.bytes"):
-        read_row(data, "0")
-
-
-@pytest.mark.parametrize("break_it", [
-    lambda data: b"", lambda data: data[:-4], lambda data: data[:-8] + b"\xff\xff\xff\x7fPAR1",
-    lambda data: b"PAR1" + data[-200:], lambda data: data[:-4] + b"PARE",
-])  # fmt: skip
-def test_a_file_without_a_footer_is_refused(tmp_path, break_it):
-    data = write_rows(tmp_path / "x.parquet", VALUES[:1])
-    data.write_bytes(break_it(data.read_bytes()))
-    with pytest.raises(BrokenParquet, match="a file without a Parquet footer"):
-        read_footer(str(data))
 
 
 def test_a_file_that_claims_more_rows_than_bytes_is_refused(tmp_path):

@@ -3,9 +3,9 @@
 import tarfile
 
 import pytest
+from builds import write_tar
 from fuzzing import fuzzed
 from hypothesis import strategies as st
-from small_corpora import write_tar
 
 from xtts.precompute.archives.tar_files import read_member, tar_members
 from xtts.shared.errors import LockstepError
@@ -36,8 +36,6 @@ def test_members_are_read_back_byte_for_byte(tmp_path, kind):
     ("member", "message"),
     [
         (special("a.wav", tarfile.SYMTYPE), r"a\.tar:'a\.wav': a link, expected regular files"),
-        (special("a.wav", tarfile.LNKTYPE), "a link"),
-        (special("a.wav", tarfile.CHRTYPE), "no regular file"),
         (special("a.wav", tarfile.FIFOTYPE), "no regular file"),
         (("../a.wav", b"x"), "a name that leads out of the archive"),
         (("/a.wav", b"x"), "a name that leads out of the archive"),
@@ -49,17 +47,9 @@ def test_what_is_no_plain_file_is_refused(tmp_path, member, message):
         list(tar_members(write_tar(tmp_path / "a.tar", member)))
 
 
-def negative_size(_: bytes) -> bytes:
-    header = bytearray(tarfile.TarInfo("a.wav").tobuf(tarfile.GNU_FORMAT))
-    header[124:136] = b"\xff" * 11 + b"\x00"  # -256, as a base-256 number
-    header[148:156] = b" " * 8
-    header[148:156] = b"%06o\0 " % sum(header)
-    return bytes(header) + bytes(1024)
-
-
 @pytest.mark.parametrize("damage", [
     lambda data: data[:700], lambda data: data[:100], lambda data: b"", lambda data: b"x" * 2000,
-    lambda data: data[:1024] + b"x" * 512 + data[1536:], negative_size,
+    lambda data: data[:1024] + b"x" * 512 + data[1536:],
 ])  # fmt: skip
 def test_a_broken_file_is_named(tmp_path, damage):
     path = write_tar(tmp_path / "a.tar", ("a.txt", b"one"), ("b.txt", b"two"), ("b.wav", bytes(2000)))

@@ -2,13 +2,15 @@ import json
 import math
 import multiprocessing
 import os
+import random
 
 import numpy as np
 import pytest
 import soundfile
-from builds import build, records, rows, tree
+from builds import build, records, rows_of, tree
 from cache_files import index_path
 
+from xtts.precompute.build.index_rows import ExactSum
 from xtts.precompute.build.shard_plan import plan_cache
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.audio.mel import log_mel
@@ -20,7 +22,7 @@ from xtts.shared.system.folder_lock import exclusive
 
 
 def test_every_record_holds_its_clip(tiny_corpus, tiny_cache):
-    spec, found, index = load_spec(tiny_cache), records(tiny_cache), rows(tiny_cache)
+    spec, found, index = load_spec(tiny_cache), records(tiny_cache), rows_of(tiny_cache)
     assert len(found) == len(index) == 24
     assert len(spec.buckets) == 2
     silence = np.float16(math.log(1e-5))
@@ -107,7 +109,7 @@ def test_ledger_has_a_row_and_a_reason_for_every_clip(place, tmp_path):
         "tone-0009": "empty text", "tone-0010": "no known letters", "tone-0012": "duplicate id",
         "tone-0013": "no known letters",
     }  # fmt: skip
-    by_id = rows(tmp_path / "new")
+    by_id = rows_of(tmp_path / "new")
     assert notes_of(by_id["tone-0007"]) == "resampled from 16000 Hz"
     assert notes_of(by_id["tone-0008"]) == "mixed down from 2 channels"
     assert by_id["tone-0011"].tokens.left_out == "\u2603"
@@ -169,4 +171,17 @@ def test_dynamic_baseline_stores_own_lengths(tiny_corpus, tmp_path):
 
 def test_limit_takes_the_first_clips(tiny_corpus, tiny_config, tmp_path):
     build(tiny_corpus, tmp_path / "cache", tiny_config, limit=5)
-    assert sorted(rows(tmp_path / "cache")) == [f"tone-{i:04d}" for i in range(5)]
+    assert sorted(rows_of(tmp_path / "cache")) == [f"tone-{i:04d}" for i in range(5)]
+
+
+def test_a_sum_shows_no_order():
+    draw = random.Random(0)
+    values = [draw.choice([1, -1]) * 10 ** draw.uniform(-20, 20) for _ in range(3000)]
+    whole = math.fsum(values)
+    for size in (1, 7, 1000):
+        draw.shuffle(values)
+        total = ExactSum()
+        for start in range(0, len(values), size):
+            total.add(values[start : start + size])
+        assert total.value == whole
+    assert sum(values) != whole

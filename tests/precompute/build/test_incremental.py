@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from builds import Listener, build, tree
+from builds import Listener, build, shards
 from cache_files import index_path
 
 from xtts.precompute.build.build_cache import BuildReport, explain_build
@@ -46,10 +46,6 @@ def config(**flags: object) -> Config:
 def update(place: Path, settings: Config, cache: str = "cache", **options: object) -> tuple[BuildReport, Listener]:
     progress = Listener()
     return build(place / "corpus", place / cache, settings, progress=progress, **options), progress
-
-
-def shards(cache: Path) -> dict[str, bytes]:
-    return {name: data for name, data in tree(cache).items() if name.endswith(".tfrecord")}
 
 
 def changed_shards(before: dict[str, bytes], cache: Path) -> set[str]:

@@ -106,9 +106,7 @@ def test_settings_that_change_the_audio_are_refused(tiny_corpus, tmp_path, setti
 @pytest.mark.parametrize(
     ("name", "rate", "channels", "options", "found"),
     [
-        ("other rate", 44_100, 1, {"subtype": "PCM_16"}, "1 channels at 44100 Hz"),
         ("stereo", 22_050, 2, {"subtype": "PCM_16"}, "2 channels at 22050 Hz"),
-        ("24 bits", 22_050, 1, {"subtype": "PCM_24"}, "24-bit wav of format 1"),
         ("float", 22_050, 1, {"subtype": "FLOAT"}, "32-bit wav of format 3"),
         ("extensible", 22_050, 1, {"subtype": "PCM_16", "format": "WAVEX"}, "an extensible wav"),
         ("flac", 22_050, 1, {"format": "FLAC"}, "no wav file"),

@@ -149,15 +149,6 @@ def test_setting_and_removing_filters_decodes_what_was_rejected_and_equals_a_fre
     assert tree(cache) == tree(unfiltered)
 
 
-def test_a_filter_that_rejects_nothing_more_writes_no_shard(copied):
-    corpus, cache = copied
-    report, progress = update(corpus, cache, {"max_noise_floor_db": -20.0})
-    assert report.written_shards == 0
-    assert "measure" not in progress.stages
-    report, _ = update(corpus, cache, {"max_noise_floor_db": -19.0})
-    assert (report.written_shards, report.changed) == (0, True)  # cache.json says which limit was set
-
-
 def test_a_changed_clip_alone_is_measured_again(copied):
     corpus, cache = copied
     update(corpus, cache, EVERY_FILTER)
@@ -181,21 +172,6 @@ def test_an_interrupted_build_continues_to_the_same_bytes(corpus, filtered, tmp_
     _, progress = update(corpus, tmp_path / "features", EVERY_FILTER)
     assert progress.stages["measure"] == 4  # those rejected by their samples are in no shard
     assert tree(tmp_path / "features") == tree(filtered)
-
-
-def test_a_clip_that_cannot_be_measured_is_judged_by_its_features(copied):
-    corpus, cache = copied
-    samples = syllables(8)
-    samples[9] = np.nan
-    soundfile.write(corpus / "wavs" / "clip-08.wav", samples, RATE, subtype="FLOAT")
-    report, progress = update(corpus, cache, EVERY_FILTER)
-    assert report.rejected["non-finite mel"] == 1
-    assert progress.stages["measure"] == 1
-    report, progress = update(corpus, cache, EVERY_FILTER)
-    assert not report.changed
-    assert "measure" not in progress.stages
-    update(corpus, cache.parent / "fresh", EVERY_FILTER)
-    assert tree(cache) == tree(cache.parent / "fresh")
 
 
 def test_a_lost_index_is_made_again_to_the_same_bytes(corpus, filtered, tmp_path):

@@ -2,15 +2,13 @@
 
 import shutil
 import threading
-from pathlib import Path
 
 import pytest
 import soundfile
 from builds import build
 from click.testing import CliRunner
-from pyarrow import fs
 
-from xtts.precompute.build.remote_cache import RemoteCache, work_folder
+from xtts.precompute.build.remote_cache import work_folder
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.cli import main
 from xtts.precompute.library import build_cache as library_build
@@ -20,7 +18,6 @@ from xtts.shared.cache.cache_copy import CacheCopy, local_cache
 from xtts.shared.cache.cache_spec import SPLITS, load_spec
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.object_store import ObjectStore
-from xtts.shared.storage.urls import location
 
 
 def files_of(cache):
@@ -35,31 +32,9 @@ def objects_of(url):
     return {name: store.read(name) for name in store.list()}
 
 
-class FolderStore:
-    """Arrow's local file system in the place of a store: it makes the folders that a store does without."""
-
-    def __init__(self):
-        self._local = fs.LocalFileSystem()
-
-    def __getattr__(self, name):
-        return getattr(self._local, name)
-
-    def open_output_stream(self, path, **options):
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        return self._local.open_output_stream(path, **options)
-
-
-@pytest.fixture(params=["folder", pytest.param("server", marks=pytest.mark.long)])
-def url(request, tmp_path, monkeypatch):
-    """An empty folder of objects: on this disk, and in the long tests on a server of S3."""
-    if request.param == "server":
-        return location(f"{request.getfixturevalue('object_server').bucket()}/caches/tones")
-
-    def opened(store):
-        return FolderStore(), f"{tmp_path}/objects/{store.url.place.partition('://')[2]}"
-
-    monkeypatch.setattr(ObjectStore, "_opened", property(opened))
-    return location("s3://bucket/caches/tones")
+@pytest.fixture
+def url(bucket):
+    return bucket.child("caches/tones")
 
 
 @pytest.fixture
@@ -167,13 +142,6 @@ def test_two_builders_at_once_leave_a_sound_cache(url, machine, tmp_path, tiny_c
     assert done == [True]
     assert objects_of(url)["cache.json"] == (tiny_cache / "cache.json").read_bytes()
     assert verify_cache(url, threads=1) == []
-
-
-def test_a_commit_that_misses_an_object_is_refused(url, tmp_path, tiny_cache):
-    spec = load_spec(tiny_cache)
-    with RemoteCache(url, tmp_path) as remote, pytest.raises(LockstepError, match="not there any more"):
-        remote.finish(spec, {}, [])
-    assert "cache.json" not in ObjectStore(url).list()
 
 
 def upload(cache, url):

@@ -11,8 +11,7 @@ from cache_files import index_path, tokenizer_path
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, spec_bytes
-from xtts.shared.cache.clip_index import Kept, Place, from_columns, read_index, to_columns
-from xtts.shared.cache.index_writer import index_bytes
+from xtts.shared.cache.clip_index import Kept, Place, read_index
 from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.errors import LockstepError
@@ -88,7 +87,7 @@ def test_a_truncated_shard_is_found(cache, keep):
     assert caught.value.exit_code == 1
 
 
-def test_missing_extra_and_swapped_shards_are_found(cache):
+def test_missing_extra_swapped_and_linked_shards_are_found(cache, tmp_path):
     path = first_shard(cache)
     extra = path.with_name("shard-00001-of-00002.tfrecord")
     shutil.copy(path, extra)
@@ -105,11 +104,8 @@ def test_missing_extra_and_swapped_shards_are_found(cache):
     assert f"{path.relative_to(cache)}: missing" in findings(cache)
     with pytest.raises(LockstepError, match="missing"):
         quick_check(cache, load_spec(cache))
-
-
-def test_a_shard_that_links_elsewhere_is_refused(cache, tmp_path):
-    path = first_shard(cache)
-    path.symlink_to(path.rename(tmp_path / "elsewhere"))
+    path.symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").write_bytes(b"")
     assert "a link that leaves the cache" in findings(cache)
     with pytest.raises(LockstepError, match="a link that leaves the cache"):
         quick_check(cache, load_spec(cache))
@@ -145,17 +141,6 @@ def test_small_files_are_checked(cache, path_of):
         quick_check(cache, load_spec(cache))
 
 
-def test_an_index_that_disagrees_is_found(cache):
-    rows = read_index(index_path(cache))
-    data = index_bytes(rows[1:])
-    index_path(cache).write_bytes(data)
-    write_spec(cache, lambda fields: fields.update(index_sha256=hashlib.sha256(data).hexdigest()))
-    report = findings(cache)
-    name = index_path(cache).name
-    assert f"{name}: 23 rows, expected 24 as in cache.json" in report
-    assert f"{name}: 23 kept clips, expected 24 as in cache.json" in report
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -168,18 +153,12 @@ def test_an_index_that_disagrees_is_found(cache):
         (lambda r: {"mel": r.mel * 0}, "mel padded with other values, expected -11.5"),
         (lambda r: {"speaker": 3}, "speaker 3, expected 0 to 0"),
         (lambda r: {"clip_id": "someone"}, "(id, tokens, frames) ('someone', "),
-        (lambda r: {"mel": r.mel.clip(-5)}, "mel padded with other values"),
-        (lambda r: {"tokens": r.tokens[::1].copy()}, ""),
     ],
 )
 def test_wrong_contents_behind_right_checksums_are_found(cache, change, message):
     bucket = load_spec(cache).buckets[0]
-
     rewrite_record(cache, 1, lambda record: replace(record, **change(record)))
     report = findings(cache)
-    if not message:
-        assert report == ""
-        return
     assert message.format(less=bucket.frames - 1, tall=bucket.frames, long=bucket.tokens) in report
     assert f"{bucket.train[0].file} record 1 (" in report
 
@@ -208,16 +187,3 @@ def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache, every_digest
     report = "\n".join(map(str, verify_cache(cache, threads=2, every_digest=every_digest)))
     assert report.startswith(f"{name}: other content than in the index (record_sha256 differs)")
     assert "\n" not in report
-
-
-@pytest.mark.parametrize("column", ["record_sha256", "id", "mel_length"])
-def test_a_changed_index_is_compared_with_every_record(cache, column):
-    columns, row = to_columns(read_index(index_path(cache))), shard_rows(cache)[2]
-    other = {"record_sha256": "0" * 64, "id": "someone", "mel_length": 1}
-    columns[column][columns["id"].index(row.clip.id)] = other[column]
-    data = index_bytes(from_columns(columns))
-    index_path(cache).write_bytes(data)
-    report = findings(cache)
-    assert report.startswith(f"{index_path(cache).name}: other content than when it was written")
-    shown = "someone" if column == "id" else row.clip.id
-    assert f"{load_spec(cache).buckets[0].train[0].file} record 2 ({shown}): " in report

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import soundfile
-from small_corpora import write_files, write_tar
+from builds import write_files, write_tar
 
 CLIPS = 8
 SPEAKERS = ("ann", "bob")
@@ -48,6 +48,13 @@ TEMPLATES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         ("audio/{clip}.flac",),
         {"wav.scp": "{clip} audio/{clip}.flac", "text": "{clip} {text}", "utt2spk": "{clip} {who}"},
     ),
+    "lhotse": (
+        ("audio/{clip}.wav",),
+        {"cuts.jsonl": '{{"id": "{clip}", "type": "MonoCut", "channel": 0, "start": 0.0, "duration": {seconds}, '
+                       '"recording": {{"sources": [{{"type": "file", "channels": [0], "source": "audio/{clip}.wav"}}], '
+                       '"duration": {seconds}}}, "supervisions": [{{"start": 0.0, "duration": {seconds}, '
+                       '"text": "{text}", "speaker": "{who}"}}]}}'},
+    ),
     "folder": (("{who}/{clip}.wav",), {"{who}/{clip}.txt": "{text}"}),
 }  # fmt: skip
 """Of a layout: the audio files of a clip, and the lines about it with the files they are in, after a header if any."""
@@ -67,7 +74,8 @@ def of_templates(name: str, tones: Path, out: Path, clips: Listed) -> None:
     audio, files = TEMPLATES[name]
     contents = dict[str, str]()
     for clip, who, text in clips:
-        facts = {"clip": clip, "who": who, "text": text, "capitals": text.upper(), "out": out}
+        seconds = soundfile.info(tones / "wavs" / f"{clip}.wav").duration
+        facts = {"seconds": seconds, "clip": clip, "who": who, "text": text, "capitals": text.upper(), "out": out}
         for path in audio:
             copy(tones, clip, out / path.format(**facts))
         for file, template in files.items():
@@ -75,20 +83,6 @@ def of_templates(name: str, tones: Path, out: Path, clips: Listed) -> None:
             path, start = file.format(**facts), f"{header}\n" if header else ""
             contents[path] = contents.get(path, start) + line.format(**facts) + "\n"
     write_files(out, contents)
-
-
-def lhotse(tones: Path, out: Path, clips: Listed) -> None:
-    cuts = []
-    for clip, who, text in clips:
-        copy(tones, clip, out / "audio" / f"{clip}.wav")
-        seconds = soundfile.info(out / "audio" / f"{clip}.wav").duration
-        source = {"type": "file", "channels": [0], "source": f"audio/{clip}.wav"}
-        cuts.append({
-            "id": clip, "type": "MonoCut", "channel": 0, "start": 0.0, "duration": seconds,
-            "recording": {"id": clip, "sources": [source], "duration": seconds},
-            "supervisions": [{"id": clip, "start": 0.0, "duration": seconds, "text": text, "speaker": who}],
-        })  # fmt: skip
-    write_files(out, {"cuts.jsonl": "\n".join(map(json.dumps, cuts))})
 
 
 def webdataset(tones: Path, out: Path, clips: Listed) -> None:
@@ -122,7 +116,7 @@ def parquet(tones: Path, out: Path, clips: Listed) -> None:
 
 WRITERS: dict[str, Callable[[Path, Path, Listed], None]] = {
     **{name: partial(of_templates, name) for name in TEMPLATES},
-    "lhotse": lhotse, "parquet": parquet, "webdataset": webdataset, "nemo-tarred": nemo_tarred,
+    "parquet": parquet, "webdataset": webdataset, "nemo-tarred": nemo_tarred,
 }  # fmt: skip
 
 

@@ -7,21 +7,19 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from builds import build, rejected, sound, write_files
 from cache_files import index_path
 from fuzzing import fuzzed
 from hypothesis import strategies as st
-from small_corpora import build, rejected, sound, write_files
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import digest_of, load_spec
 from xtts.shared.cache.clip_index import REASONS, read_index
-from xtts.shared.cache.records import masked_crc32c
 from xtts.shared.errors import LockstepError
 
 
@@ -57,22 +55,12 @@ def call_shard(name: str) -> Callable[[dict], object]:
     ("change", "message"),
     [
         (call_shard("../../etc/passwd"), "buckets.0.train.0.file: string should"),
-        (call_shard("/etc/passwd"), "buckets.0.train.0.file: string should"),
         (call_shard("train/bucket-01/shard-00000-of-00001.tfrecord"), "out of place"),
         (lambda f: f["buckets"][0]["train"].append(f["buckets"][0]["train"][0]), "listed twice"),
         (lambda f: f["buckets"][0].update(frames=2**40), "buckets.0.frames: input should be less than"),
-        (lambda f: f["buckets"][0].update(tokens=-8), "buckets.0.tokens: input should be greater than 0"),
-        (lambda f: f["buckets"].extend(f["buckets"] * 60), "buckets: list should have at most 100"),
         (lambda f: f.update(index_file="../index.parquet"), "index_file: string should match"),
-        (lambda f: f.update(tokenizer_file="cache.json"), "tokenizer_file: string should match"),
-        (lambda f: f.update(index_rows=2**60), "index_rows: input should be less than"),
         (lambda f: f.update(mel_channels=4096), "mel profile 'hifigan' with numbers that"),
-        (lambda f: f["profile"].update(name="future"), "mel profile 'future' with numbers that"),
-        (lambda f: f["features"].pop("split"), "features.split: input should be"),
         (lambda f: f["features"]["audio"].update(denoise=True), "features.audio.denoise: extra inputs"),
-        (lambda f: f.update(compression="new"), "compression: extra inputs are not permitted"),
-        (lambda f: f.update(format_version=2), "format version 2, expected 1"),
-        (lambda f: f.update(vocabulary="\ud800"), "vocabulary: input should be"),
     ],
 )
 def test_forged_specs_are_refused_before_anything_is_read(cache, change, message):
@@ -91,21 +79,9 @@ def test_a_spec_that_is_no_spec(cache, build_again):
     build_again()
 
 
-def test_a_record_that_claims_any_length_is_not_allocated(cache):
-    path = cache / load_spec(cache).buckets[0].train[0].file
-    length = (2**50).to_bytes(8, "little")
-    path.write_bytes(length + masked_crc32c(length).to_bytes(4, "little") + path.read_bytes()[12:])
-    assert "record of 1125899906842624 bytes, the largest possible is" in str(verify_cache(cache, threads=1)[0])
-
-
-def test_an_index_of_other_columns_or_of_endless_rows(cache, monkeypatch):
-    sound_index = pq.read_table(index_path(cache))
+def test_an_index_of_other_columns(cache):
     pq.write_table(pa.table({"id": pa.array(["a"])}), index_path(cache))
     with pytest.raises(LockstepError, match="other columns than this version writes"):
-        read_index(index_path(cache))
-    pq.write_table(sound_index.take(np.zeros(2**17, int)), index_path(cache))
-    monkeypatch.setattr("xtts.shared.cache.index_file._ANY_ROWS", 2**10)
-    with pytest.raises(LockstepError, match=r"131072 rows in \d+ bytes"):
         read_index(index_path(cache))
 
 
@@ -122,9 +98,7 @@ def forge_index(cache: Path, **columns: object) -> bytes:
     return out.getvalue()
 
 
-@pytest.mark.parametrize(
-    "columns", [{"position": None}, {"mel_length": None}, {"source": None}, {"status": "rejected"}, {"status": "lost"}]
-)
+@pytest.mark.parametrize("columns", [{"position": None}, {"status": "rejected"}])
 def test_a_row_that_lacks_what_its_status_says_is_refused(cache, build_again, columns):
     forge_index(cache, **columns)
     with pytest.raises(LockstepError, match=r"cannot be read \(a row that is '\w+' lacks what such a row has\)"):

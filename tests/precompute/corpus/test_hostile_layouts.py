@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from small_corpora import build, rejected, sound, write_files
+from builds import write_files
 
 from xtts.precompute.corpus.clip_audio import find_audio
 from xtts.precompute.corpus.listing import read_corpus
@@ -21,32 +21,20 @@ HEADER = "client_id\tpath\tsentence\tlocale"
         ("piper", {"metadata.csv": "a.wav\n"}, r"metadata\.csv:1: 1 column, expected file\|text or"),
         ("piper", {"metadata.csv": "a.wav|a/b|text\n"}, r"metadata\.csv:1: speaker 'a/b' reads as a path"),
         ("piper", {"metadata.csv": "a\0.wav|x\n"}, r"metadata\.csv:1: file 'a\\x00\.wav', expected the path"),
-        ("piper", {"metadata.csv": "|x\n"}, r"metadata\.csv:1: file '', expected the path of an audio file"),
-        ("piper", {"metadata.csv": "/|x\n"}, r"metadata\.csv:1: file '/', expected the path of an audio file"),
         ("piper", {"metadata.csv": "\n \n"}, r"metadata\.csv: no clips"),
-        ("coqui", {"metadata.csv": "audio_file|text\na.wav|x|y\n"}, r"metadata\.csv:2: 3 columns, expected 2"),
         ("coqui", {"metadata.csv": "a.wav|x\n"}, r"metadata\.csv:1: 'a\.wav\|x', expected a header"),
-        ("coqui", {"metadata.csv": ""}, r"metadata\.csv:1: no lines, expected a header"),
-        ("f5", {"metadata.csv": "audio|text\n"}, r"metadata\.csv: no clips"),
         ("f5", {"metadata.csv": "audio|text\n../../etc/passwd|x\n"}, r"metadata\.csv:2: file .* reads as a path"),
         ("ljspeech", {"metadata.csv": "p1/../../a|x\n", "wavs/p1/a.wav": ""}, "reads as a path"),
         ("common-voice", {"validated.tsv": "client_id\tpath\n"}, r"validated\.tsv:1: no column sentence"),
-        ("common-voice", {"validated.tsv": ""}, r"validated\.tsv:1: no column client_id"),
-        ("common-voice", {"validated.tsv": f"{HEADER}\n"}, r"validated\.tsv: no clips"),
         ("common-voice", {"validated.tsv": f"{HEADER}\nc\ta.mp3\tx\n"}, r"validated\.tsv:2: 3 columns, expected 4"),
-        ("common-voice", {"validated.tsv": f"{HEADER}\nc\t../a.mp3\tx\ten\n"}, r"path '\.\./a\.mp3' reads as a path"),
         ("common-voice", {"validated.tsv": f"{HEADER}\nc\ta\tx\tEnglish please\n"}, r"language 'English please'"),
         ("kaldi", {"wav.scp": "a a.wav\n", "text": "a x\na y\n"}, r"text:2: id 'a' again, expected one"),
         ("kaldi", {"wav.scp": "a touch pwned |\n", "text": "a x\n"}, r"wav\.scp:1: a command 'touch pwned \|'"),
         ("kaldi", {"wav.scp": "r a.wav\n", "text": "a x\n", "segments": "a r 1 1\n"}, r"segments:1: 'r 1 1', exp"),
-        ("kaldi", {"wav.scp": "r a.wav\n", "text": "a x\n", "segments": "a r 0 nan\n"}, r"segments:1: 'r 0 nan'"),
-        ("kaldi", {"wav.scp": "r a.wav\n", "text": "a x\n", "segments": "a r 0 1 1\n"}, r"segments:1: 'r 0 1 1'"),
         ("kaldi", {"wav.scp": "r a.wav\n", "text": "a x\n", "segments": "a\n"}, r"segments:1: '', expected the id"),
         ("kaldi", {"wav.scp": "r a.wav\n", "text": "a x\n", "segments": "a q 0 1\n"}, r"segments:1: recording 'q'"),
         ("kaldi", {"wav.scp": "r a.wav\n", "text": "a x\n", "segments": "a r -1 1\n"}, "a segment of 2 s from -1"),
         ("kaldi", {"wav.scp": "a a.wav\n"}, r"text: no such file"),
-        ("kaldi", {"wav.scp": "a ../a.wav\n", "text": "a x\n"}, r"wav\.scp:1: file '\.\./a\.wav' reads as a path"),
-        ("kaldi", {"wav.scp": "a\n", "text": "a x\n"}, r"wav\.scp:1: file '', expected the path of an audio file"),
         ("kaldi", {"wav.scp": "a a.wav\nb b.wav\n", "text": "a x\nb y\n", "utt2spk": "a ann\n"}, "no speaker for clip"),
         ("vctk", {"txt/readme": "", "wav48/readme": ""}, "no clips, expected wav48/SPEAKER/ID"),
         ("vctk", {"txt/p1/a.txt": "x"}, r"wav48_silence_trimmed: cannot be read \(No such file"),
@@ -67,13 +55,10 @@ def test_unusable_corpora_are_refused(tmp_path, layout, files, message):
 @pytest.mark.parametrize(
     ("layout", "files", "link"),
     [
-        ("piper", {"metadata.csv": "a.wav|x\n"}, "wavs/a.wav"),
         ("f5", {"metadata.csv": "audio|text\na.wav|x\n"}, "a.wav"),
-        ("common-voice", {"validated.tsv": f"{HEADER}\nc\ta.wav\tx\ten\n"}, "clips/a.wav"),
         ("kaldi", {"wav.scp": "a a.wav\n", "text": "a x\n"}, "a.wav"),
         ("vctk", {"txt/p1/a.txt": "x\n"}, "wav48/p1/a.wav"),
         ("vctk", {"txt/p1/b.txt": "x\n", "wav48/p1/a.wav": ""}, "txt/p1/a.txt"),
-        ("libritts", {"s/c/a.normalized.txt": "x\n"}, "s/c/a.wav"),
         ("folder", {"a.txt": "x\n"}, "a.wav"),
         ("folder", {"a.wav": ""}, "a.txt"),
         ("ljspeech", {"metadata.csv": "a|x\n"}, "wavs/p1/a.wav"),
@@ -119,15 +104,6 @@ def test_pipes_and_devices_are_not_opened(tmp_path):
         read_corpus(root)
 
 
-def test_what_only_one_clip_lacks_is_for_the_ledger(tmp_path):
-    files = {"a.wav": sound(), "a.txt": "some words\n", "b.txt": "words", "c.wav": b"", "c.txt": "words",
-             "d.wav": sound(), "d.txt": "\n\n", "e.wav": sound()}  # fmt: skip
-    build(write_files(tmp_path / "corpus", files), tmp_path / "cache", "shapes.max_reject_fraction=0.95")
-    assert rejected(tmp_path / "cache") == {
-        "b": "missing audio", "c": "empty audio", "d": "empty text", "e": "empty text"
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("layout", "files", "read"),
     [
@@ -146,12 +122,3 @@ def test_lines_without_audio_or_text_and_repeated_ids_are_read(tmp_path, layout,
     root = write_files(tmp_path, files)
     clips = read_corpus(root, layout=layout).clips
     assert [(clip.id, clip.text, (root / clip.source).is_file(), clip.duplicate) for clip in clips] == read
-
-
-def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
-    def refuse(*_: object) -> bool:
-        raise PermissionError(13, "Permission denied", str(tmp_path / "metadata.csv"))
-
-    monkeypatch.setattr(Path, "exists", refuse)
-    with pytest.raises(LockstepError, match=r"metadata\.csv: cannot be read \(Permission denied\)"):
-        read_corpus(tmp_path)

@@ -3,13 +3,11 @@
 import random
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from builds import build, rows_of, sound, write_rows
 from fuzzing import fuzzed
-from small_corpora import build, rows_of, sound, write_rows
 
-from xtts.precompute.archives import parquet_rows
 from xtts.precompute.corpus.clip_audio import audio_header
 from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.audio.decode import AudioProblem
@@ -42,18 +40,6 @@ def test_files_without_rows_or_footer(tmp_path):
     full.write_bytes(full.read_bytes()[:-4])
     with pytest.raises(LockstepError, match=r"b\.parquet: cannot be read \(a file without a Parquet footer"):
         read_corpus(full)
-
-
-def test_a_bomb_of_text_is_refused(tmp_path, monkeypatch):
-    table = pa.table({"audio": pa.array([b"x" * 100] * 5_000), "text": ["z" * 2_000] * 5_000})
-    pq.write_table(table, tmp_path / "x.parquet")
-    assert (tmp_path / "x.parquet").stat().st_size < 10**5
-    monkeypatch.setattr("xtts.precompute.corpus.layouts.parquet._MOST_CHARACTERS", 10**6)
-    with pytest.raises(LockstepError, match=r"x\.parquet: cannot be read \(more than 1000000 characters of text\)"):
-        read_corpus(tmp_path / "x.parquet")
-    monkeypatch.setattr(parquet_rows, "LARGEST_TEXT_PAGE_BYTES", 2_000)
-    with pytest.raises(LockstepError, match=r"x\.parquet row group 0: pages of 0 MiB in column text, expected at most"):
-        read_corpus(tmp_path / "x.parquet")
 
 
 @fuzzed(few=150, many=5000)

@@ -4,22 +4,16 @@ import shutil
 from pathlib import Path
 
 import pytest
+from builds import build, shards, write_files
 from click.testing import CliRunner
-from small_corpora import build, shards, write_files
 
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.cli import build as build_command
 from xtts.precompute.cli import main
 from xtts.precompute.corpus.listing import LAYOUTS, read_corpus
 from xtts.shared.errors import LockstepError
 
 WRITTEN = sorted({*LAYOUTS, "ljspeech_nested"})
 WITHOUT_SPEAKERS = {"f5", "folder"}
-
-
-def test_help_names_every_layout():
-    text = next(option.help for option in build_command.params if option.name == "layout")
-    assert all(name in text for name in LAYOUTS)
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -110,12 +104,6 @@ def test_what_could_be_a_speaker_or_a_text_is_not_guessed(tmp_path, text):
     write_files(tmp_path, {"metadata.csv": text})
     with pytest.raises(LockstepError, match=r"three columns that can be read in two ways: .*'ann'"):
         read_corpus(tmp_path)
-
-
-def test_two_columns_with_and_without_suffix(tmp_path):
-    write_files(tmp_path, {"metadata.csv": "a.wav|one\nb.wav|two\n", "a.wav": b""})
-    found = [(clip.id, clip.source, clip.text) for clip in read_corpus(tmp_path).clips]
-    assert found == [("a", "a.wav", "one"), ("b", "wavs/b.wav", "two")]
 
 
 def test_two_layouts_in_one_folder(written, tmp_path):

@@ -2,16 +2,13 @@
 
 import gzip
 import json
-import random
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_corpora import RATE, write_files
+from builds import RATE, write_files
 
 from xtts.precompute.corpus.listing import read_corpus
-from xtts.precompute.corpus.text_lines import read_lines
 from xtts.shared.errors import LockstepError
 
 
@@ -54,15 +51,12 @@ def test_recordings_and_slices_of_them_are_clips(tmp_path, name):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"start": -0.5}, r"cuts\.jsonl:1: a segment of 1 s from -0\.5 s on, expected a start from 0"),
         ({"duration": float("nan")}, "duration is nan, expected a number of seconds"),
-        ({"recording": {"duration": None}}, "duration is None, expected a number of seconds"),
         ({"supervisions": 7}, "supervisions are 7, expected a list of objects"),
         ({"id": ["a"]}, r"id is \['a'\], expected a string"),
         ({"supervisions": cut("a", "a.wav", "x")["supervisions"] * 2}, "2 supervisions, expected one"),
         ({"recording": {"sources": [{"type": "file", "channels": [0, 1], "source": "a.wav"}]}},
          r"channels are \[0, 1\], expected one channel"),
-        ({"recording": {"sources": [{"type": "file", "channels": 1, "source": "a.wav"}]}}, "channels are 1, expected"),
         ({"type": "MixedCut"}, "a cut of type 'MixedCut', expected MonoCut"),
         ({"recording": None}, "a cut without a recording"),
         ({"recording": {"sources": [{"type": "command", "channels": [0], "source": "rm x"}]}},
@@ -76,37 +70,15 @@ def test_what_is_no_plain_cut_of_one_file_is_refused(tmp_path, changes, message)
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda data: data[:-9], lambda data: b"no gzip", lambda data: data[:12] + b"\xff" * 9]
-)
-def test_a_broken_gzip_file(tmp_path, damage):
-    path = write(tmp_path / "cuts.jsonl.gz", cut("a", "a.wav", "x"))
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(LockstepError, match=r"cuts\.jsonl\.gz: cannot be unpacked"):
-        read_corpus(path)
-
-
-@pytest.mark.parametrize(
     ("data", "found"),
     [
-        (bytes(2**25), "a line that is longer, expected at most 16,777,216 bytes"),
-        (b"\n" * 2**21, "unpacks to more than 100 times its size"),
-        (b'{"id": "a"}\n' * 2**18, "unpacks to more than 100 times its size"),
+        (gzip.compress(b"x" * 99)[:-9], "cannot be unpacked"),
+        (b"no gzip", "cannot be unpacked"),
+        (gzip.compress(bytes(2**25)), "a line that is longer, expected at most 16,777,216 bytes"),
+        (gzip.compress(b"\n" * 2**21), "unpacks to more than 100 times its size"),
     ],
 )
-def test_a_gzip_file_that_unpacks_to_too_much(tmp_path, data, found):
-    (tmp_path / "cuts.jsonl.gz").write_bytes(gzip.compress(data))
-    with pytest.raises(LockstepError, match=found):
-        sum(1 for _ in read_lines(tmp_path / "cuts.jsonl.gz"))
-
-
-def test_a_packed_manifest_is_read_line_by_line(tmp_path):
-    names = random.Random(0)
-    lines = ("".join(f"{names.getrandbits(256):064x}" * 64 for _ in range(16)) for _ in range(128))
-    member = gzip.compress("\n".join([*lines, ""]).encode())  # 8 MiB; members of a gzip file follow each other
-    (tmp_path / "cuts.jsonl.gz").write_bytes(member * 3)
-    tracemalloc.start()
-    lengths = [len(line) for line in read_lines(tmp_path / "cuts.jsonl.gz")]
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert lengths == [2**16] * 3 * 128
-    assert peak < 2**22
+def test_a_gzip_file_that_is_broken_or_unpacks_to_too_much(tmp_path, data, found):
+    (tmp_path / "cuts.jsonl.gz").write_bytes(data)
+    with pytest.raises(LockstepError, match=rf"cuts\.jsonl\.gz.*{found}"):
+        read_corpus(tmp_path / "cuts.jsonl.gz")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from small_corpora import build, rows_of, sound, write_files
+from builds import build, records, rows_of, sound, write_files
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.corpus.listing import read_corpus
@@ -11,7 +11,6 @@ from xtts.precompute.corpus.plain_names import name_problem
 from xtts.precompute.view.terminal import build_summary
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import notes_of
-from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError
 
 
@@ -37,9 +36,7 @@ def test_unicode_line_separators_do_not_end_a_line(tmp_path):
         ("a|x\nlonely\n", r"metadata\.csv:2: one column, expected id\|text"),
         ("a|x\n|no id|no id\n", r"metadata\.csv:2: clip id '' is empty"),
         ("a|1|2|3|de|5\n", r"metadata\.csv:1: 6 columns"),
-        ("../etc|x\n", r"metadata\.csv:1: clip id '\.\./etc' reads as a path"),
         (b"a|x\nb|caf\xe9\n", r"metadata\.csv:2: not UTF-8; convert"),
-        ("\n\n", r"metadata\.csv: no clips"),
     ],
 )
 def test_unusable_lines_are_named(tmp_path, text, message):
@@ -56,11 +53,6 @@ def test_missing_folder_and_missing_metadata(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(LockstepError, match="file: no clips, expected JSON lines"):
         read_corpus(tmp_path / "file")
-
-
-@pytest.mark.parametrize("name", ["LJ001-0001", "a b", "\u00e9t\u00e9", "x.y_z+1 (2)"])
-def test_plain_names(name):
-    assert name_problem(name) is None
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", ".hidden", "a\x00b", "a\nb", "\x1b[31m", "x" * 201])
@@ -90,12 +82,8 @@ def test_named_columns(tmp_path, columns, data, expected):
     [
         ("id=0", "--columns: 'id=0', expected text, and id or file; --columns file=0"),
         ("text=1", "--columns: 'text=1', expected text, and id or file"),
-        ("id=0,text=-1", "--columns: 'text=-1', expected id or file or text or"),
-        ("id=0,text=99999999999999999999", "--columns: 'text=9"),
         ("id=0,id=1,text=2", "--columns: 'id=1', expected id or file or text or .* each once"),
         ("id=0,words=1", "--columns: 'words=1'"),
-        ("id,text=1", "--columns: 'id'"),
-        ("", "--columns: ''"),
         ("id=0,text=7", r"list\.csv:1: 2 columns, expected at least 8, for columns 0 to 7"),
         ("id=0,text=words", r"list\.csv: no column 'words', expected one of \['a', 'x'\]"),
     ],
@@ -132,12 +120,8 @@ def test_formats_beside_each_other_and_the_ids_of_speakers(tmp_path):
     assert notes_of(rows["d"]) == "no normalised column; resampled from 48000 Hz"
     spec = load_spec(cache)
     assert spec.speakers == ["ann", "bob", "zoe"]
-    (bucket,) = spec.buckets
-    records = (record for shard in (*bucket.train, *bucket.validation)
-               for _, record in read_shard(cache / shard.file, spec, bucket))  # fmt: skip
-    assert {record.clip_id: spec.speakers[record.speaker] for record in records} == {
-        "a": "zoe", "b": "ann", "c": "zoe", "d": "bob"
-    }  # fmt: skip
+    said = {name: spec.speakers[record.speaker] for name, (record, _, _) in records(cache).items()}
+    assert said == {"a": "zoe", "b": "ann", "c": "zoe", "d": "bob"}
 
 
 def test_some_clips_without_a_speaker_are_a_mistake(tmp_path):
@@ -167,23 +151,14 @@ def test_a_manifest_with_relative_and_absolute_paths(tmp_path):
     [
         ("not json", r"m\.jsonl:2: not JSON"),
         ("[1, 2]", r"m\.jsonl:2: not a JSON object"),
-        ("[" * 100_000, r"m\.jsonl:2: not JSON"),
         ({"audio_filepath": None}, r"m\.jsonl:2: audio_filepath is None, expected a string"),
         ({"text": 3}, r"m\.jsonl:2: text is 3, expected a string"),
         ({"offset": 2.5}, r"m\.jsonl:2: duration is None, expected a number"),
-        ({"offset": True, "duration": 1}, r"m\.jsonl:2: offset is True"),
-        ({"offset": "0", "duration": 1}, r"m\.jsonl:2: offset is '0'"),
         ({"offset": 0, "duration": -1}, r"m\.jsonl:2: a segment of -1 s"),
-        ({"offset": 0, "duration": 0}, r"m\.jsonl:2: a segment of 0 s"),
-        ({"offset": 1e308, "duration": 1}, r"m\.jsonl:2: a segment of 1 s from"),
         ({"offset": 10**400, "duration": 1}, r"m\.jsonl:2: offset is 1000"),
-        ({"offset": float("nan"), "duration": 1}, r"m\.jsonl:2: offset is nan"),
         ({"id": "../b"}, r"m\.jsonl:2: clip id '\.\./b' reads as a path"),
         ({"speaker": {"name": "ann"}}, r"m\.jsonl:2: speaker is \{'name': 'ann'\}, expected a string"),
-        ({"speaker": "a\nb"}, r"m\.jsonl:2: speaker .* control characters"),
         ({"audio_filepath": "b\0.wav", "id": "b"}, r"m\.jsonl:2: characters that are no text"),
-        ({"text": "\ud800"}, r"m\.jsonl:2: characters that are no text"),
-        ({"id": "\udc00"}, r"m\.jsonl:2: clip id .* no text"),
     ],
 )
 def test_unusable_manifest_lines_are_named(tmp_path, entry, message):

@@ -1,54 +1,24 @@
 """Corpora in an object store: the shards of the same corpus in a folder, and what changes between builds."""
 
-import hashlib
-import shutil
-from pathlib import Path
-
 import pytest
-from pyarrow.fs import LocalFileSystem
+from builds import build
 
-from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.corpus.corpus_entries import parse_data
 from xtts.precompute.corpus.fetched_objects import FETCHED, fetched
 from xtts.precompute.corpus.remote_corpus import is_plain, with_folders
-from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import SPLITS, load_spec
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage import failures, object_store
-from xtts.shared.storage.object_store import Identity, ObjectStore
-from xtts.shared.storage.urls import location
+from xtts.shared.storage import failures
+from xtts.shared.storage.object_store import ObjectStore
 
 
-class FolderAsStore(LocalFileSystem):
-    def get_file_info(self, selector):
-        """A store says that nothing is below an object; a disk that this is no folder."""
-        return [] if Path(selector.base_dir).is_file() else super().get_file_info(selector)
-
-
-def identity_of(file):
-    """A local file has no etag."""
-    file.seek(0)
-    return Identity(file.size(), hashlib.sha256(file.read()).hexdigest())
-
-
-@pytest.fixture(params=["a folder", pytest.param("a server", marks=pytest.mark.long)])
-def url(request, tiny_corpus, tmp_path, monkeypatch):
-    """The tiny corpus in a bucket, of a server or of one that is a folder; what stands for it is this test's alone."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    if request.param == "a folder":
-        shutil.copytree(tiny_corpus, tmp_path / "bucket/LJSpeech-1.1")
-        opened = property(lambda self: (FolderAsStore(), self.url.place.replace("s3:/", str(tmp_path))))
-        monkeypatch.setattr(ObjectStore, "_opened", opened)
-        monkeypatch.setattr(object_store, "_identity_of", identity_of)
-        return location("s3://bucket/LJSpeech-1.1")
-    place = location(f"{request.getfixturevalue('object_server').bucket()}/LJSpeech-1.1")
+@pytest.fixture
+def url(bucket, tiny_corpus):
+    """The tiny corpus in a bucket."""
+    place = bucket.child("LJSpeech-1.1")
     for path in sorted(path for path in tiny_corpus.rglob("*") if path.is_file()):
         ObjectStore(place).upload(path, path.relative_to(tiny_corpus).as_posix())
     return place
-
-
-def build(data, cache, config, **options):
-    return build_cache(data, cache, config, workers=0, progress=NullProgress(), **options)
 
 
 def test_the_shards_are_those_of_the_corpus_in_a_folder(url, tmp_path, tiny_cache, tiny_config):
@@ -111,14 +81,6 @@ def test_what_needs_a_folder_is_refused(url, tmp_path, tiny_config):
     with pytest.raises(LockstepError, match=r"nothing-here: no objects, expected a corpus"):
         build(f"{url.whole}/nothing-here", tmp_path / "cache", tiny_config)
     assert not (tmp_path / "cache").exists()
-
-
-def test_urls_and_names_of_corpora():
-    entry, other = parse_data(["lj=s3://bucket/LJSpeech-1.1?endpoint_override=http://127.0.0.1:9", "s3://b/vctk"])
-    assert (entry.name, str(entry), entry.own_name) == ("lj", "lj=s3://bucket/LJSpeech-1.1", "LJSpeech-1.1")
-    assert (other.name, str(other), other.own_name) == ("", "s3://b/vctk", "vctk")
-    with pytest.raises(LockstepError, match="expected a path, or a URL"):
-        parse_data("ftp://host/corpus")
 
 
 def test_a_copied_list_follows_its_object(url, tiny_corpus):

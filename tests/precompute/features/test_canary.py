@@ -10,15 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from builds import Listener, build, tree
 
-from xtts.precompute.build.build_cache import BuildReport, build_cache
+from xtts.precompute.build.build_cache import BuildReport
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.features.canary import compute_canary, prove_canary, signal
+from xtts.precompute.features.canary import compute_canary, prove_canary
 from xtts.precompute.workers.arithmetic import worker_environment
-from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.audio.decode import Header, Recording
-from xtts.shared.audio.mel import FRONT_END, log_mel
-from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile
+from xtts.shared.audio.mel import FRONT_END
+from xtts.shared.audio.mel_profiles import MEL_PROFILES
 from xtts.shared.cache.cache_spec import load_spec, spec_bytes
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
@@ -31,26 +30,6 @@ needs_openblas = pytest.mark.skipif(
     "openblas" not in blas or " avx2 " not in Path("/proc/cpuinfo").read_text(),
     reason=f"no choice of kernels: {blas} on {platform.machine()}",
 )
-COMPUTE = """
-from xtts.precompute.features.canary import compute_canary
-from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.shared.audio.mel_profiles import MEL_PROFILES
-for profile in MEL_PROFILES.values():
-    print(compute_canary(FrontEnd(
-        roots={}, profile=profile, tokenizer=None, language="en", trim_silence_db=None,
-        loudness_lufs=None, mel_dtype="float16", fixed_length=True,
-    )))
-"""
-
-
-class Listener(NullProgress):
-    """Remembers what was said."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
 
 
 @pytest.fixture
@@ -62,13 +41,9 @@ def other_machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def build(place: Path, config: Config, **options: object) -> tuple[BuildReport, list[str]]:
+def update(place: Path, config: Config, **options: object) -> tuple[BuildReport, list[str]]:
     said = Listener()
-    return build_cache(place / "corpus", place / "cache", config, workers=1, progress=said, **options), said.lines
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return build(place / "corpus", place / "cache", config, workers=1, progress=said, **options), said.lines
 
 
 def finished(folder: Path) -> dict[str, bytes]:
@@ -82,45 +57,11 @@ def record_again(corpus: Path) -> None:
     soundfile.write(path, samples[::-1], rate)
 
 
-def front_end(profile: MelProfile) -> FrontEnd:
-    return FrontEnd(
-        roots={}, profile=profile, tokenizer=None, language="en", trim_silence_db=None,
+def test_a_worker_with_another_canary_computes_nothing():
+    known = FrontEnd(
+        roots={}, profile=MEL_PROFILES["hifigan"], tokenizer=None, language="en", trim_silence_db=None,
         loudness_lufs=None, mel_dtype="float16", fixed_length=True,
     )  # fmt: skip
-
-
-def computed(**environment: str) -> list[str]:
-    """The canaries of all profiles in a process of that environment."""
-    done = subprocess.run(
-        [sys.executable, "-c", COMPUTE], env={**os.environ, **environment}, capture_output=True, text=True, check=True
-    )
-    return done.stdout.split()
-
-
-@needs_openblas
-def test_other_kernels_give_another_canary_in_every_profile():
-    here, there = computed(), computed(OPENBLAS_CORETYPE="Prescott")
-    assert len(here) == len(MEL_PROFILES)
-    assert not set(here) & set(there)
-    assert here == computed()
-
-
-@pytest.mark.parametrize("profile", MEL_PROFILES.values(), ids=MEL_PROFILES)
-def test_the_signal_takes_every_path_of_the_front_end(profile):
-    """Whole and part blocks of frames, resampling, and frames that are computed in float64."""
-    samples = signal()
-    recording = Recording(header=Header(frames=len(samples), rate=48_000, channels=1), samples=samples)
-    mel = log_mel(front_end(profile).samples(recording), profile)
-    assert profile.sample_rate != 48_000
-    assert len(mel) > 128
-    assert len(mel) % 128
-    ranges = mel.max(axis=1) - mel.min(axis=1)
-    assert 0 < np.count_nonzero(ranges > 10.5) < len(mel)
-    assert mel.std() > 1
-
-
-def test_a_worker_with_another_canary_computes_nothing():
-    known = front_end(MEL_PROFILES["hifigan"])
     prove_canary(replace(known, canary=compute_canary(known)))
     with pytest.raises(LockstepError, match="expected 000000000000; build where the cache was built") as caught:
         prove_canary(replace(known, canary="0" * 64))
@@ -143,25 +84,25 @@ def test_a_cache_of_another_machine_is_not_continued(place, tiny_config, other_m
     before, canary = tree(place / "cache"), load_spec(place / "cache").canary
     record_again(place / "corpus")
     with pytest.raises(LockstepError) as caught:
-        build(place, tiny_config)
+        update(place, tiny_config)
     assert "computes mels with other last digits than the rest of the cache: canary " in str(caught.value)
     assert caught.value.expected == canary[:12]
     assert "or all of it here: --fresh" in caught.value.fix
     assert finished(place / "cache") == before
-    report, _ = build(place, tiny_config, fresh=True)
+    report, _ = update(place, tiny_config, fresh=True)
     assert report.spec.canary != canary
     other_machine.undo()
     record_again(place / "corpus")
     with pytest.raises(LockstepError, match="computes mels with other last digits"):
-        build(place, tiny_config)
+        update(place, tiny_config)
 
 
 @needs_openblas
 def test_what_needs_no_new_mel_is_done_on_any_machine(place, tiny_config, other_machine):
     canary = load_spec(place / "cache").canary
-    assert build(place, tiny_config)[0].changed is False
+    assert update(place, tiny_config)[0].changed is False
     blanks = tiny_config.model_copy(update={"text": tiny_config.text.model_copy(update={"add_blank": True})})
-    report, lines = build(place, blanks)
+    report, lines = update(place, blanks)
     assert report.written_shards > 0
     assert any(", 0 of them from audio" in line for line in lines)
     assert report.spec.canary == canary
@@ -177,10 +118,10 @@ def test_what_another_machine_left_half_done_is_not_used(tiny_corpus, tiny_cache
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("xtts.precompute.build.build_cache.commit", stop)
         with pytest.raises(KeyboardInterrupt):
-            build(tmp_path, tiny_config)
+            update(tmp_path, tiny_config)
     assert list((tmp_path / "cache" / ".building").rglob("*.tfrecord"))
     other_machine.undo()
-    report, _ = build(tmp_path, tiny_config)
+    report, _ = update(tmp_path, tiny_config)
     assert report.kept_shards == 0
     assert tree(tmp_path / "cache") == tree(tiny_cache)
 
@@ -190,7 +131,7 @@ def test_another_front_end_computes_all_mels_again(place, tiny_config):
     fields = spec.model_dump(mode="json")
     fields["versions"]["front_end"] = "1"
     (place / "cache" / "cache.json").write_bytes(spec_bytes(type(spec).model_validate(fields)))
-    report, lines = build(place, tiny_config)
+    report, lines = update(place, tiny_config)
     assert f"front end: version 1 -> {FRONT_END}: all mels are computed again" in lines
     assert report.kept_shards == 0
     assert tree(place / "cache") == new

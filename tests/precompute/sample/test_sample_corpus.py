@@ -6,17 +6,16 @@ import signal
 import statistics
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
+from builds import tree
 
 from xtts.precompute.corpus.listing import read_corpus
-from xtts.precompute.sample import sample_corpus, voices
-from xtts.precompute.sample.english import expected_seconds, number_words
+from xtts.precompute.sample import voices
 from xtts.precompute.sample.sample_corpus import make_sample_corpus
 from xtts.precompute.sample.sentences import sentences
 from xtts.shared.errors import LockstepError
@@ -28,10 +27,6 @@ SEED, CLIPS = 3, 40
 
 def make(out, clips=CLIPS, seed=SEED, max_seconds=None, workers=0, **options):
     return make_sample_corpus(out, clips=clips, seed=seed, max_seconds=max_seconds, workers=workers, **options)
-
-
-def tree(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def recorded(folder):
@@ -56,14 +51,9 @@ def small(tmp_path):
     return tmp_path / "small"
 
 
-def test_sentences_use_many_words_and_never_repeat():
-    some = [sentence.normalised for sentence in islice(sentences(SEED), 3000)]
-    assert len({word for text in some[:600] for word in re.findall(r"[a-z']+", text.lower())}) >= 800
-    assert len(set(some)) == len(some)
-
-
-def test_the_two_columns_differ_where_something_has_to_be_spelled_out():
-    some = list(islice(sentences(SEED), 600))
+def test_sentences_never_repeat_and_their_columns_differ_where_something_has_to_be_spelled_out():
+    some = list(islice(sentences(SEED), 3000))
+    assert len({sentence.normalised for sentence in some}) == 3000
     differing = [sentence for sentence in some if sentence.raw != sentence.normalised]
     assert 0.1 < len(differing) / len(some) < 0.6
     for sentence in some:
@@ -71,25 +61,14 @@ def test_the_two_columns_differ_where_something_has_to_be_spelled_out():
         assert re.fullmatch(r"[A-Z][A-Za-z ,'-]+[.!?]", sentence.normalised), sentence
         assert sentence.raw[0].isupper() or sentence.raw[0].isdigit()
         assert (re.search(r"\d|(Dr|Mr|Mrs|Prof|Capt|Sgt)\. ", sentence.raw) is None) == (sentence not in differing)
-    assert [number_words(number) for number in (0, 13, 20, 45, 100, 340, 999)] == [
-        "zero", "thirteen", "twenty", "forty-five", "one hundred", "three hundred forty", "nine hundred ninety-nine"
-    ]  # fmt: skip
     assert any("Doctor" in sentence.normalised and "Dr." in sentence.raw for sentence in differing)
-
-
-@pytest.mark.parametrize("limit", [1.0, 2.0, 4.0])
-def test_a_limit_gives_shorter_sentences(limit):
-    expected = [expected_seconds(sentence.normalised) for sentence in islice(sentences(SEED, limit), 100)]
-    assert 0.5 * limit < max(expected) < limit
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"clips": 0}, "clips: 0, expected at least 1"),
-        ({"workers": -1}, "workers: -1, expected at least 0"),
         ({"max_seconds": 0.99}, r"max_seconds: 0\.99, expected at least 1\.0"),
-        ({"max_seconds": float("nan")}, r"max_seconds: nan, expected at least 1\.0"),
         ({"clips": 2000, "max_seconds": 1.0}, r"only \d+ distinct ones are short enough, .*raise --max-seconds"),
         ({"metadata": Path("missing.csv")}, r"missing\.csv: no such file, expected lines of id\|text"),
         ({"metadata": Path("any.csv"), "max_seconds": 2.0}, r"max_seconds: 2\.0 with a metadata file, expected one or"),
@@ -97,7 +76,6 @@ def test_a_limit_gives_shorter_sentences(limit):
         ({"voice": "xx"}, "no voice 'xx', expected an espeak-ng voice such as"),
         ({"voice": "de+f99"}, "voice: no variant 'f99', expected one such as 'f3' or 'm2', as in"),
         ({"speaker": "a|b"}, r"speaker: 'a\|b' holds a column mark, expected a name without \|"),
-        ({"speaker": " "}, "speaker: speaker '' is empty, expected a plain name"),
     ],
 )
 def test_unusable_arguments_leave_nothing_behind(tmp_path, arguments, message):
@@ -110,66 +88,15 @@ def test_the_corpus_has_the_layout_and_the_lengths_of_ljspeech(corpus):
     rows = [line.split("|") for line in (corpus / "metadata.csv").read_text(encoding="utf-8").splitlines()]
     wanted = enumerate(islice(sentences(SEED), CLIPS), start=1)
     assert rows == [[f"demo-{number:05d}", sentence.raw, sentence.normalised] for number, sentence in wanted]
-    assert {path.name for path in corpus.iterdir()} == {".lock", "metadata.csv", "sample-corpus.json", "wavs"}
     assert [clip.text for clip in read_corpus(corpus).clips] == [row[2] for row in rows]
     assert {path.stem for path in (corpus / "wavs").iterdir()} == {row[0] for row in rows}
-    assert recorded(corpus) == {
-        "generator": 1, "voice": "en-us", "words_per_minute": 140, "pitch": 50,
-        "seed": SEED, "max_seconds": None, "clips": CLIPS,
-    }  # fmt: skip
-    lengths = []
-    for path in (corpus / "wavs").iterdir():
-        info = soundfile.info(path)
-        assert (info.samplerate, info.channels, info.format, info.subtype) == (22_050, 1, "WAV", "PCM_16")
-        samples, _ = soundfile.read(path, dtype="int16")
-        assert 1000 < np.sqrt(np.mean(samples.astype(float) ** 2)) < 8000
-        assert np.abs(samples.astype(int)).max() < 32_767
-        lengths.append(info.duration)
+    infos = [soundfile.info(path) for path in (corpus / "wavs").iterdir()]
+    formats = {(info.samplerate, info.channels, info.format, info.subtype) for info in infos}
+    assert formats == {(22_050, 1, "WAV", "PCM_16")}
+    lengths = [info.duration for info in infos]
     assert min(lengths) > 0.8
     assert max(lengths) <= 10.1
     assert 5.0 < statistics.median(lengths) < 8.0
-
-
-def test_two_workers_and_fewer_clips_give_the_same_bytes(corpus, tmp_path):
-    summary = make(tmp_path / "fewer", clips=20, workers=2)
-    fewer, whole = tree(tmp_path / "fewer"), tree(corpus)
-    assert summary.clips == summary.spoken == 20
-    assert whole["metadata.csv"].startswith(fewer.pop("metadata.csv"))
-    assert recorded(tmp_path / "fewer")["clips"] == 20
-    wavs = {name: data for name, data in fewer.items() if name.startswith("wavs/")}
-    assert len(wavs) == 20
-    assert wavs == {name: whole[name] for name in wavs}
-
-
-def test_no_clip_outlasts_the_limit_and_progress_is_told(tmp_path):
-    calls = []
-    summary = make_short(tmp_path / "out", clips=20, on_progress=lambda *call: calls.append(call))
-    lengths = [soundfile.info(path).duration for path in (tmp_path / "out/wavs").iterdir()]
-    assert len(lengths) == 20
-    assert 1.5 < max(lengths) <= 2.0
-    assert summary.seconds == pytest.approx(sum(lengths))
-    assert (calls[0], calls[-1]) == ((0, 20, 0.0), (20, 20, summary.seconds))
-    assert calls == sorted(calls)
-    assert len(calls) > 2
-
-
-def test_a_clip_that_would_outlast_the_limit_is_spoken_quicker():
-    text = "Nobody expected the captain before the morning."
-    line = sample_corpus._Line(id="demo-00001", raw=text, normalised=text, max_seconds=None)
-    usual = sample_corpus._speak_within(line)
-    limit = 0.95 * len(usual) / 22_050
-    quicker = sample_corpus._speak_within(replace(line, max_seconds=limit))
-    assert 0.8 * limit < len(quicker) / 22_050 <= limit
-    with pytest.raises(LockstepError, match=r"demo-00001: 1\.\d\d s for 'Nobody .*, expected at most 0\.5 s"):
-        sample_corpus._speak_within(replace(line, max_seconds=0.5))
-
-
-def test_silence_is_an_error_and_the_corpus_stays_unfinished(tmp_path, monkeypatch):
-    monkeypatch.setattr(voices, "speak", lambda *_, **__: np.full(22_050, 30, np.int16))
-    with pytest.raises(LockstepError, match=r"demo-00001: espeak-ng says nothing for '.+', expected speech"):
-        make(tmp_path / "out")
-    assert not (tmp_path / "out/metadata.csv").exists()
-    assert not list((tmp_path / "out/wavs").iterdir())
 
 
 def test_a_whole_corpus_is_left_as_it_is_and_can_be_extended(small, tmp_path, monkeypatch):
@@ -177,13 +104,12 @@ def test_a_whole_corpus_is_left_as_it_is_and_can_be_extended(small, tmp_path, mo
     with monkeypatch.context() as patch:
         patch.setattr(voices, "speak", None)
         summary = make_short(small, on_progress=lambda *call: calls.append(call))
-    assert (summary.clips, summary.spoken) == (3, 0)
+    lengths = [soundfile.info(path).duration for path in (small / "wavs").iterdir()]
+    assert max(lengths) <= 2.0
+    assert (summary.clips, summary.spoken, summary.seconds) == (3, 0, pytest.approx(sum(lengths)))
     assert calls == [(3, 3, summary.seconds)]
     assert {path: path.stat().st_mtime_ns for path in small.rglob("*")} == before
     assert make_short(small, clips=5).spoken == 2
-    assert {path: time for path, time in before.items() if path.suffix == ".wav"}.items() <= {
-        path: path.stat().st_mtime_ns for path in small.rglob("*")
-    }.items()
     make_short(tmp_path / "whole", clips=5)
     assert tree(small) == tree(tmp_path / "whole")
 
@@ -209,16 +135,12 @@ make_sample_corpus(Path({str(out)!r}), clips={CLIPS}, seed={SEED}, max_seconds=N
     assert tree(out) == tree(corpus)
 
 
-@pytest.mark.parametrize("damage", ["deleted", "truncated", "empty", "other format"])
-def test_a_damaged_clip_is_spoken_again(small, damage):
-    before, path = tree(small), small / "wavs/demo-00002.wav"
-    if damage == "deleted":
-        path.unlink()
-    elif damage == "other format":
-        soundfile.write(path, np.zeros(16_000, np.int16), 16_000)
-    else:
-        path.write_bytes(path.read_bytes()[: 0 if damage == "empty" else 3000])
-    assert make_short(small).spoken == 1
+def test_a_damaged_clip_is_spoken_again(small):
+    before = tree(small)
+    (small / "wavs/demo-00001.wav").unlink()
+    (small / "wavs/demo-00002.wav").write_bytes(before["wavs/demo-00002.wav"][:3000])
+    soundfile.write(small / "wavs/demo-00003.wav", np.zeros(16_000, np.int16), 16_000)
+    assert make_short(small).spoken == 3
     assert tree(small) == before
 
 
@@ -226,7 +148,6 @@ def test_a_damaged_clip_is_spoken_again(small, damage):
     ("arguments", "message"),
     [
         ({"seed": 4}, f"a corpus with seed={SEED}, expected seed=4; choose another folder"),
-        ({"max_seconds": None}, "a corpus with max_seconds=2.0, expected max_seconds=None"),
         ({"clips": 2}, "a corpus with clips=3, expected clips=2"),
         ({"clips": 4, "seed": 4}, "a corpus with seed=3, clips=3, expected seed=4, clips=4"),
     ],
@@ -236,6 +157,9 @@ def test_a_corpus_of_other_arguments_is_refused_untouched(small, arguments, mess
     with pytest.raises(LockstepError, match=message):
         make_short(small, **arguments)
     assert tree(small) == before
+    (small / "metadata.csv").write_bytes(before["metadata.csv"].lower())
+    with pytest.raises(LockstepError, match=r"metadata\.csv: not what these arguments give \(edited by hand\?\)"):
+        make_short(small)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +167,6 @@ def test_a_corpus_of_other_arguments_is_refused_untouched(small, arguments, mess
     [
         ("out", "out: not a folder, expected a new folder or a sample corpus"),
         ("out/metadata.csv", r"holds metadata\.csv but no sample-corpus\.json, expected a corpus made by this command"),
-        ("out/wavs/LJ001-0001.wav", r"holds wavs but no sample-corpus\.json"),
         ("out/sample-corpus.json", r"sample-corpus\.json: unreadable, expected a JSON object"),
     ],
 )
@@ -254,15 +177,6 @@ def test_a_foreign_folder_is_refused_untouched(tmp_path, name, message):
     with pytest.raises(LockstepError, match=message):
         make(tmp_path / "out")
     assert tree(tmp_path) == {name: b"LJ001-0001|Printing|Printing\n"}
-
-
-def test_an_edited_metadata_file_is_refused(small):
-    path = small / "metadata.csv"
-    path.write_bytes(path.read_bytes().lower())
-    edited = tree(small)
-    with pytest.raises(LockstepError, match=r"metadata\.csv: not what these arguments give \(edited by hand\?\)"):
-        make_short(small)
-    assert tree(small) == edited
 
 
 def test_given_transcripts_are_spoken_under_their_ids(tmp_path):
@@ -278,10 +192,6 @@ def test_given_transcripts_are_spoken_under_their_ids(tmp_path):
     given.write_bytes(b"a|Guten Tag.\n")
     with pytest.raises(LockstepError, match="a corpus with metadata_sha256="):
         make(tmp_path / "out", metadata=given)
-    make(tmp_path / "de", metadata=given, language="de", speaker="Anna")
-    assert (tmp_path / "de/metadata.csv").read_text(encoding="utf-8") == "a|Guten Tag.|Guten Tag.|Anna\n"
-    samples, _ = soundfile.read(tmp_path / "de/wavs/a.wav", dtype="int16")
-    np.testing.assert_array_equal(samples, voices.speak("Guten Tag.", "de"))
 
 
 @pytest.mark.parametrize(
@@ -290,8 +200,6 @@ def test_given_transcripts_are_spoken_under_their_ids(tmp_path):
         (b"", r"given\.csv: no lines, expected lines of id\|text\|normalised text in UTF-8"),
         (b"a|b\n\xff|c\n", r"given\.csv: byte 4 is not UTF-8, expected lines of"),
         (b"a|fine\nno columns\n", r"given\.csv:2: 1 column, expected id\|text\|normalised text"),
-        (b"a|fine\n\nb|c|d|e\n", r"given\.csv:3: 4 columns, expected id\|text\|normalised text"),
-        (b"|text\n", r"given\.csv:1: clip id '' is empty, expected a plain file name"),
         (b"a|fine\n../b|text\n", r"given\.csv:2: clip id '\.\./b' reads as a path, expected a plain file name"),
         (b"a|one\nb|two\na|three\n", r"given\.csv:3: clip id 'a' again, expected each id once"),
         (b"a|--|\n", r"given\.csv:1: nothing to speak in '--', expected a transcript"),
@@ -305,18 +213,13 @@ def test_an_unusable_metadata_file_is_named_by_line(tmp_path, data, message):
 
 
 def test_language_voice_and_speaker_are_recorded_written_and_heard(tmp_path):
-    usual, other = tmp_path / "usual", tmp_path / "other"
-    make_short(usual, language="fa", speaker="Mina")
-    make_short(other, language="fa", speaker="Mina", voice="fa+f3")
-    found = [[recorded(out)[name] for name in ("voice", "language", "speaker")] for out in (usual, other)]
-    assert found == [["fa", "fa", "Mina"], ["fa+f3", "fa", "Mina"]]
-    clips = read_corpus(usual).clips
-    assert clips == read_corpus(other).clips
-    assert {clip.speaker for clip in clips} == {"Mina"}
-    for out, voice in ((usual, "fa"), (other, "fa+f3")):
-        samples, _ = soundfile.read(out / "wavs/demo-00001.wav", dtype="int16")
-        np.testing.assert_array_equal(samples, voices.speak(clips[0].text, voice))
-    assert (usual / "wavs/demo-00001.wav").read_bytes() != (other / "wavs/demo-00001.wav").read_bytes()
-    assert make_short(usual, clips=4, language="fa", speaker="Mina").spoken == 1
+    out, said = tmp_path / "out", {"language": "fa", "speaker": "Mina", "voice": "fa+f3"}
+    make_short(out, **said)
+    assert recorded(out).items() >= said.items()
+    (clip, *_) = read_corpus(out).clips
+    assert clip.speaker == "Mina"
+    samples, _ = soundfile.read(out / "wavs/demo-00001.wav", dtype="int16")
+    np.testing.assert_array_equal(samples, voices.speak(clip.text, "fa+f3"))
+    assert make_short(out, **{**said, "clips": 4}).spoken == 1
     with pytest.raises(LockstepError, match=r"a corpus with .*language=fa, speaker=Mina.*language=None, speaker=None"):
-        make_short(usual, clips=4)
+        make_short(out, clips=4)

@@ -6,10 +6,8 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from operator import add
 from pathlib import Path
 from types import SimpleNamespace
@@ -84,26 +82,13 @@ def engine(request, ray) -> Engine:
     return open_engine(*{"this process": (0,), "workers": (1,), "ray": (0, "auto")}[request.param])
 
 
-class Counted(str):
-    """Counts how often it is pickled."""
-
-    __slots__ = ()
-    times = 0
-
-    def __reduce__(self) -> tuple[object, ...]:
-        Counted.times += 1
-        return str, (str(self),)
-
-
-def test_tasks_are_taken_as_results_come_and_what_is_bound_to_their_function_is_packed_once(engine, monkeypatch):
-    monkeypatch.setattr(Counted, "times", 0)
+def test_tasks_are_taken_as_results_come(engine):
     taken, found = list[int](), list[str]()
     with engine:
-        for result in engine.run(partial(add, Counted("front end ")), (taken.append(n) or str(n) for n in range(20))):
+        for result in engine.run(partial(add, "front end "), (taken.append(n) or str(n) for n in range(20))):
             found.append(result)
             assert len(taken) <= len(found) + 4  # two for each processor
     assert sorted(found) == sorted(f"front end {number}" for number in range(20))
-    assert Counted.times <= 1
 
 
 def test_what_a_task_raises_is_raised_here(engine, tmp_path):
@@ -169,14 +154,6 @@ def test_a_cluster_without_a_processor_is_one_line(ray):
         list(engine.run(os.getenv, ["HOME"]))
 
 
-@pytest.mark.parametrize(
-    ("engine", "address", "found"),
-    [("local", None, None), ("ray", None, "local"), ("ray", "auto", "auto"), ("ray", "a:1", "a:1")],
-)
-def test_the_two_options_together_name_a_cluster(engine, address, found):
-    assert ray_address_of(engine, address) == found
-
-
 @pytest.mark.parametrize(("engine", "address"), [("local", "auto"), ("dask", None)])
 def test_options_that_contradict_each_other(engine, address):
     with pytest.raises(LockstepError, match=r"--ray-address: no --engine ray|--engine: 'dask', expected local or ray"):
@@ -193,7 +170,6 @@ def test_an_installation_without_ray(monkeypatch):
     ("address", "found"),
     [
         ("127.0.0.1:1", r"--ray-address 127\.0\.0\.1:1: no Ray cluster \(.*\); start one there"),
-        ("nowhere.invalid:6379", r"--ray-address nowhere\.invalid:6379: no Ray cluster \(.*\); start one there"),
         ("auto", r"--ray-address 127\.0\.0\.1:2: no Ray cluster"),  # the one that the environment names
         *((address, "expected auto or HOST:PORT") for address in ("6379", "ray://here:10001", "http://here:1")),
     ],
@@ -202,24 +178,6 @@ def test_no_cluster_at_an_address(monkeypatch, address, found):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:2")
     with pytest.raises(LockstepError, match=found):
         open_engine(1, address).start()
-
-
-def test_a_port_where_something_else_answers():
-    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    threading.Thread(target=server.handle_request, daemon=True).start()
-    with server.socket, pytest.raises(LockstepError, match=r"no Ray cluster \(something else answers\)"):
-        open_engine(1, f"127.0.0.1:{server.server_port}").start()
-
-
-def test_two_attempts_at_a_task_write_to_two_files(tmp_path):
-    parts = {new_part(tmp_path / "shard.tfrecord") for _ in range(50)}
-    assert len(parts) == 50
-    assert {path.parent for path in parts} == {tmp_path}
-
-
-def test_a_machine_that_does_not_see_the_folder_of_the_build(tmp_path):
-    with pytest.raises(LockstepError, match=r"elsewhere: not seen from .*mount it there at the same path"):
-        new_part(tmp_path / "elsewhere" / "audio-0")
 
 
 def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_path):

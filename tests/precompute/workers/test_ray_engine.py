@@ -3,10 +3,8 @@
 `LOCKSTEP_RAY_CLIPS=2000 pytest tests/precompute/workers/test_ray_engine.py` loses a node in a build of 2,000 clips.
 """
 
-import errno
 import importlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,11 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from builds import build, problems, tree, wait_for
+from builds import build, tree, wait_for
 
-from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.workers.open_engine import open_engine
-from xtts.precompute.workers.parts import new_part
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
@@ -126,20 +122,6 @@ def test_a_node_is_killed_during_a_build(cluster, corpus, config, whole, tmp_pat
     assert report.peak_bytes == 0
 
 
-def test_tasks_run_with_the_pins_of_the_local_workers(cluster, monkeypatch):
-    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    with open_engine(1, cluster.address) as engine:
-        assert list(engine.run(os.getenv, ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"])) == ["1", "1"]
-
-
-def test_what_a_task_raises_is_raised_here(cluster, tmp_path):
-    with open_engine(1, cluster.address) as engine, pytest.raises(LockstepError, match="elsewhere: not seen from"):
-        list(engine.run(new_part, [tmp_path / "elsewhere" / "part"]))
-    with open_engine(1, cluster.address) as engine, pytest.raises(OSError, match="No such file") as caught:
-        list(engine.run(os.stat, [str(tmp_path / "nothing")]))
-    assert caught.value.errno == errno.ENOENT
-
-
 def test_a_process_that_always_dies_is_one_line(cluster):
     with open_engine(1, cluster.address) as engine, pytest.raises(LockstepError, match="a task failed for good"):
         list(engine.run(os._exit, [1]))
@@ -153,16 +135,6 @@ def test_a_machine_without_lockstep_is_one_line(cluster, tmp_path, monkeypatch):
     with open_engine(1, cluster.address) as engine, pytest.raises(LockstepError, match="has no lockstep-tts") as caught:
         list(engine.run(os.getenv, ["HOME"]))
     assert str(caught.value).startswith(f"the Ray cluster at {cluster.address}: ")
-
-
-def test_verification_and_repair(cluster, corpus, whole, tmp_path):
-    cache = Path(shutil.copytree(whole, tmp_path / "cache"))
-    shard = next(cache.glob("train/bucket-00/*.tfrecord"))
-    shard.write_bytes(shard.read_bytes()[:-100] + bytes(100))
-    broken = verify_cache(cache, threads=1, ray_address=cluster.address)
-    assert broken == verify_cache(cache, threads=1) != []
-    assert problems(cache, corpus, deep=8, repair=True, ray_address=cluster.address) == []
-    assert tree(cache) == tree(whole)
 
 
 def start(corpus: Path, cache: Path, *options: object) -> subprocess.Popen[str]:
@@ -179,10 +151,7 @@ def test_a_build_that_is_stopped_is_continued(cluster, corpus, whole, tmp_path, 
     _, errors = process.communicate(timeout=60)
     if number != signal.SIGKILL:
         assert process.returncode == 128 + number
-        last = errors.splitlines()[-1]
-        assert last.endswith(
-            f"stopped by {number.name}; run the same command again to continue: what is finished is kept"
-        )
+        assert f"stopped by {number.name}; run the same command again to continue" in errors.splitlines()[-1]
     assert not (cache / "cache.json").exists()
     again = start(corpus, cache)
     _, said = again.communicate(timeout=60)
@@ -198,9 +167,6 @@ def test_a_cluster_of_its_own_is_silent_and_gone_at_the_end(corpus, whole, tmp_p
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert tree(tmp_path / "cache") == tree(whole)
-    progress = [line for line in errors.splitlines() if line.startswith(("scan: ", "features: "))]  # or one a second
-    assert [line.partition(" clips")[0] for line in progress if f"{CLIPS}/" in line] == [
-        f"{stage}: {CLIPS}/{CLIPS}" for stage in ("scan", "features")
-    ]
-    assert len(errors.splitlines()) == len(progress) + 1  # nothing of Ray's
+    said = [line for line in errors.splitlines() if not line.startswith(("scan: ", "features: "))]
+    assert len(said) == 1  # nothing of Ray's
     assert "memory not known" in output
