@@ -54,8 +54,9 @@ def test_faults_of_the_configuration_are_found_and_the_overlay_fixes_them(examin
 
 
 def test_without_a_finding_the_exit_code_is_0_and_there_is_no_overlay(micro_options, call, tmp_path, monkeypatch):
-    report = Report([Section(name="config", facts=[], findings=[])])
-    monkeypatch.setattr(examination, "examine", lambda *_, **__: report)
+    monkeypatch.setattr(
+        examination, "examine", lambda *_, **__: Report([Section(name="config", facts=[], findings=[])])
+    )
     code, out, err = call(main, *micro_options, "--apply", tmp_path / "advice.yaml")
     assert code == 0
     assert "✓ config" in out
@@ -81,7 +82,6 @@ def test_a_healthy_set_up_is_measured_as_such(micro, tone_corpus, call, tmp_path
     code, out, _ = call(main, "--cache", cache, *options, "--steps", 12, "--json")
     report = json.loads(out)
     assert (code, report["advice"]) == (0, [])
-    assert report["sections"]["data"]["facts"]["load time"]["verdict"] == "good"
     assert report["sections"]["steps"]["facts"]["traces"] == 1
 
 

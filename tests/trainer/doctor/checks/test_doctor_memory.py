@@ -197,11 +197,8 @@ def test_steps_that_do_not_fit_are_not_run(workload, configured, monkeypatch):
     assert facts["largest batch"].value == {"batch_size": 1, "proved": False}
     assert facts["not run"].text == "they do not fit into memory"
     # No batch of 3, which would be without blanks: it does not fit.
-    assert [(finding.name, finding.setting) for finding in report.findings] == [
-        ("out-of-memory", "training.batch_size"),
-        ("padding", "shapes.buckets"),
-        ("blank-clips", "training.validate_every"),
-    ]
+    advised = [finding.setting for finding in report.findings]
+    assert advised == ["training.batch_size", "shapes.buckets", "training.validate_every"]
 
 
 @pytest.mark.long

@@ -106,7 +106,7 @@ def test_buckets_that_disagree_with_the_cache(subject, configured, only):
     ("changes", "where", "found"),
     [
         ([], {}, []),
-        ([], {"free_memory": 600 << 20}, []),
+        ([], {"free_memory": 600 << 20, "gpu": True}, []),
         (["training.constant_frames_per_batch=false"], {}, ["training.constant_frames_per_batch"]),
         (["data.prefetch_to_device=false"], {"gpu": True}, ["data.prefetch_to_device"]),
         (["data.prefetch_to_device=false"], {}, []),

@@ -29,11 +29,7 @@ def make(number):
 
 data = tf.data.Dataset.range(8)
 called = data.map(lambda x: tf.numpy_function(lambda v: 2 * v, [x], tf.int64))
-
-@tf.function(input_signature=[tf.TensorSpec([None, 4])])
-def sized(x):
-    return tf.zeros([tf.shape(x)[0]])
-
+sized = tf.function(lambda x: tf.zeros([tf.shape(x)[0]]), input_signature=[tf.TensorSpec([None, 4])])
 VALUE = 3
 """
 
