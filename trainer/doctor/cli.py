@@ -15,7 +15,11 @@ from xtts.trainer.system.command_group import DefaultCommandGroup
 
 if TYPE_CHECKING:
     from xtts.trainer.doctor.finding import Report
+    from xtts.trainer.doctor.subject import Subject
+    from xtts.trainer.engine.engine import TracedSteps
 
+StepsOf = Callable[["Subject"], "TracedSteps | None"]
+"""Gives steps that are compiled already, as for `build_engine`: the object of the command, none for users."""
 _PATH = click.Path(path_type=Path)
 _cache_option = click.option("--cache", default=DEFAULT_CACHE, metavar="DIR|URL", help="Cache of stage 1.")
 _json_option = click.option("--json", "as_json", is_flag=True, help="The same content as JSON.")
@@ -41,9 +45,10 @@ def main() -> None:
 @_json_option
 @click.option("--apply", "overlay", type=_PATH, metavar="FILE", help="Write the advised settings as an overlay.")
 @click.option("--find-batch-size", "search", is_flag=True, help="Find the largest batch that fits into memory.")
+@click.pass_obj
 def examine(
-    config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: str, steps: int,
-    as_json: bool, overlay: Path | None, search: bool,
+    steps_of: StepsOf | None, config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object],
+    cache: str, steps: int, as_json: bool, overlay: Path | None, search: bool,
 ) -> None:  # fmt: skip
     """Examine machine, cache and configuration; this command needs no name."""
     with _usable():
@@ -57,7 +62,8 @@ def examine(
             from xtts.trainer.engine.failures import explained
 
             with explained(f"examining {cache}", repair_command(cache)):
-                report = run_examination(subject, count=steps, search=search, progress=progress)
+                traced = steps_of(subject) if steps_of else None
+                report = run_examination(subject, count=steps, search=search, progress=progress, traced=traced)
         _show(report, as_json)
         if overlay is not None:
             written = write_overlay(overlay, report.findings)
@@ -106,9 +112,10 @@ def graph(target: str, as_json: bool) -> None:
 @click.option("--steps", type=click.IntRange(min=1), default=10, help="Steps to profile, after the compilation.")
 @click.option("--out", type=_PATH, default=Path("profile"), metavar="DIR", help="Where TensorBoard finds the trace.")
 @_json_option
+@click.pass_obj
 def profile(
-    config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: str, steps: int,
-    out: Path, as_json: bool,
+    steps_of: StepsOf | None, config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object],
+    cache: str, steps: int, out: Path, as_json: bool,
 ) -> None:  # fmt: skip
     """Trace some steps with TensorFlow's profiler: how busy the device is, and with what."""
     with _usable():
@@ -123,7 +130,8 @@ def profile(
 
             progress(f"compiling, then profiling {steps} steps")
             with explained(f"profiling {cache}", repair_command(cache)):
-                report = report_of(profile_steps(Workload(subject), steps, out), steps)
+                workload = Workload(subject, steps_of(subject) if steps_of else None)
+                report = report_of(profile_steps(workload, steps, out), steps)
         _show(report, as_json, advice=False)
         if not as_json:
             print(f"look closer: tensorboard --logdir {out}   (pip install tensorboard-plugin-profile)")

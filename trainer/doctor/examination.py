@@ -25,6 +25,7 @@ from xtts.trainer.doctor.checks.steps import (
 from xtts.trainer.doctor.finding import Fact, Report, Result
 from xtts.trainer.doctor.subject import Subject
 from xtts.trainer.doctor.workload import Workload, data_sets
+from xtts.trainer.engine.engine import TracedSteps
 from xtts.trainer.engine.failures import compile_fix, explained
 from xtts.trainer.system.device import accelerator
 
@@ -34,15 +35,20 @@ Progress = Callable[[str], None]
 """Called with a description of the current work."""
 
 
-def examine(subject: Subject, *, count: int, search: bool, progress: Progress) -> Report:
-    """Measure everything. count: steps to run, 0 compiles none; search: find the largest batch."""
+def examine(
+    subject: Subject, *, count: int, search: bool, progress: Progress, traced: TracedSteps | None = None
+) -> Report:
+    """Measure everything.
+
+    count: steps to run, 0 compiles none; search: find the largest batch; traced: as for `Workload`.
+    """
     asked, free = count > 0, free_host_bytes()
     progress("reading shards from the disk")  # before the workload, whose pipelines start reading at once
     speed = read_speed(
         subject.cache / s.file for bucket in subject.spec.buckets for s in bucket.train + bucket.validation
     )
     progress("tracing the steps")
-    workload = Workload(subject)
+    workload = Workload(subject, traced)
     progress("looking at the machine")
     machine = environment(subject.cache, speed)
     if not _compiles(machine):

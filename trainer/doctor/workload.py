@@ -8,7 +8,7 @@ import tensorflow as tf
 from xtts.trainer.data.dataset import training_batches, validation_batches
 from xtts.trainer.data.training_bucket import TrainingBucket, training_buckets
 from xtts.trainer.doctor.subject import Subject
-from xtts.trainer.engine.engine import build_engine
+from xtts.trainer.engine.engine import TracedSteps, build_engine
 
 _OPENING_STEPS = 8
 """Most steps per bucket until every bucket has been drawn once."""
@@ -22,12 +22,15 @@ def data_sets(buckets: Iterable[TrainingBucket]) -> dict[str, tuple[TrainingBuck
 
 
 class Workload:
-    """The engine, built as in the trainer, so that a run finds the steps compiled here."""
+    """The engine, built as in the trainer, so that a run finds the steps compiled here.
 
-    def __init__(self, subject: Subject) -> None:
+    traced: what `build_engine` takes as `steps`.
+    """
+
+    def __init__(self, subject: Subject, traced: TracedSteps | None = None) -> None:
         buckets = training_buckets(subject.cache, subject.spec, subject.config)
         self.subject, self.buckets = subject, {bucket.number: bucket for bucket in buckets}
-        engine = build_engine(buckets, subject.config)
+        engine = build_engine(buckets, subject.config, steps=traced)
         self.state, self.steps, self.loop, self.validation = engine.state, engine.steps, engine.loop, engine.validation
 
     def prepare(self) -> float:

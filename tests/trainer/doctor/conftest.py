@@ -1,7 +1,5 @@
 """What the doctor's checks are tried on."""
 
-import textwrap
-
 import pytest
 
 from xtts.shared.cache.cache_spec import Shard
@@ -15,6 +13,24 @@ from xtts.trainer.doctor.subject import load_subject
 def subject(tiny_cache, micro):
     """The shared cache with the micro settings: healthy."""
     return load_subject(["tiny"], [*micro, "training.validate_every=24"], {}, tiny_cache)
+
+
+@pytest.fixture(scope="session")
+def workload(one_shape_cache, micro, compiled_steps):
+    """A healthy workload of one shape, with steps that the runs of other tests share."""
+    from xtts.trainer.doctor.workload import Workload
+
+    examined = load_subject(["tiny"], [*micro, "shapes.buckets=1"], {}, one_shape_cache)
+    built = Workload(examined, compiled_steps(examined))
+    built.prepare()
+    return built
+
+
+@pytest.fixture(scope="session")
+def micro_options(workload, micro):
+    """The options that name what `workload` is made of: with `compiled_steps` as object nothing is compiled."""
+    settings = [*micro, "shapes.buckets=1"]
+    return ["--cache", workload.subject.cache, *(part for setting in settings for part in ("--set", setting))]
 
 
 @pytest.fixture(scope="session")
@@ -34,41 +50,18 @@ def only():
     return the_one
 
 
-@pytest.fixture
-def module(tmp_path, monkeypatch, request):
-    """`module(source)` writes a user's module into the working folder and gives its name."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    name = "foreign_" + "".join(c for c in request.node.name if c.isalnum())
-
-    def write(source):
-        head = "import numpy as np\nimport tensorflow as tf\n"
-        (tmp_path / f"{name}.py").write_text(head + textwrap.dedent(source))
-        return name
-
-    return write
-
-
 @pytest.fixture(scope="session")
 def with_clips(subject):
     """`with_clips({frames: (training, validation)}, bytes=...)`: a spec of such buckets, one shard of each split."""
 
     def change(clips, *, bytes=1 << 20):
-        def shards(split, number, records):
-            file = f"{split}/bucket-{number:02d}/shard-00000-of-00001.tfrecord"
-            return [Shard(file=file, records=records, bytes=bytes, sha256="0" * 64)] if records else []
-
-        buckets = [
-            subject.spec.buckets[0].model_copy(
-                update={
-                    "tokens": frames // 4,
-                    "frames": frames,
-                    "train": shards("train", number, train),
-                    "validation": shards("validation", number, validation),
-                }
-            )
-            for number, (frames, (train, validation)) in enumerate(clips.items())
-        ]
+        buckets = []
+        for number, (frames, records) in enumerate(clips.items()):
+            changed = {"tokens": frames // 4, "frames": frames}
+            for split, count in zip(("train", "validation"), records, strict=True):
+                file = f"{split}/bucket-{number:02d}/shard-00000-of-00001.tfrecord"
+                changed[split] = [Shard(file=file, records=count, bytes=bytes, sha256="0" * 64)] if count else []
+            buckets.append(subject.spec.buckets[0].model_copy(update=changed))
         return subject.spec.model_copy(update={"buckets": buckets})
 
     return change

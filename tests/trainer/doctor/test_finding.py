@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from xtts.trainer.doctor.advice import overlay
 from xtts.trainer.doctor.finding import HELP, Finding, Report
 from xtts.trainer.doctor.page import print_report
 
@@ -35,5 +36,6 @@ def test_page_and_json_say_where_a_finding_is_explained(capsys):
     report.add("environment", ([], [finding]))
     print_report(report, Console(width=120, emoji=False))
     assert "docs/troubleshooting.md#slow-shard" in capsys.readouterr().out
+    assert overlay([finding]) == ""  # it advises no setting
     (advice,) = report.as_json()["advice"]
     assert (advice["name"], advice["help"]) == ("slow-shard", "docs/troubleshooting.md#slow-shard")

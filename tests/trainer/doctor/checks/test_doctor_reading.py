@@ -9,9 +9,10 @@ import pytest
 import tensorflow as tf
 
 from xtts.trainer.doctor.checks import environment as environment_module
-from xtts.trainer.doctor.checks.environment import read_speed
+from xtts.trainer.doctor.checks.environment import environment, read_speed
 from xtts.trainer.doctor.checks.loading import LoadTimes, data, disk_demand, load_times
-from xtts.trainer.doctor.examination import examine
+
+WITH_MELS = "build a cache with mels: run xtts-precompute build without --index-only"
 
 
 def load(*seconds):
@@ -35,17 +36,28 @@ def test_pipelines_are_asked_together_as_the_training_loop_asks_them(only):
 
 def test_loading_that_is_slower_than_the_steps(only):
     times = load(0.55, 0.55, 0.56)
-    assert times.verdict == "slow"
     assert only(data(times, step_seconds=None)).what == "loading is slow: 553 ms a batch, p95 559 ms, steady"
     assert only(data(times, step_seconds=0.1)).gain == "5.5 times the steps a second: one takes 100.0 ms"
     assert not data(times, step_seconds=2.0)[1]
     assert not data(load(0.4), step_seconds=None)[1]
-    assert [load(0.09).verdict, load(0.4).verdict] == ["good", "moderate"]
+    assert [load(seconds).verdict for seconds in (0.09, 0.4, 0.55)] == ["good", "moderate", "slow"]
+    steadiness = {fact.name: fact for fact in data(load(*[0.001] * 30, 0.3), step_seconds=0.05)[0]}["load steadiness"]
+    assert steadiness.value["verdict"] == "swings"  # one slow batch in many
 
 
-def test_one_slow_batch_in_many_swings():
-    fact = next(fact for fact in data(load(*[0.001] * 30, 0.3), step_seconds=0.05)[0] if fact.name == "load steadiness")
-    assert fact.value["verdict"] == "swings"
+@pytest.mark.parametrize(
+    ("mel_on", "setting", "remedy"),
+    [
+        ("host", "data.mel_on", f"set data.mel_on to device; or {WITH_MELS}"),
+        ("device", "", WITH_MELS),
+    ],
+)
+def test_a_host_too_slow_for_audio_has_two_ways_out(only, mel_on, setting, remedy):
+    finding = only(data(load(0.5), step_seconds=0.1, mel_on=mel_on))
+    assert (finding.name, finding.setting, finding.remedy) == ("slow-audio", setting, remedy)
+    assert finding.what.startswith("the host cannot keep up: loading is slow")
+    assert only(data(load(0.5), step_seconds=0.1)).name == "slow-loading"
+    assert not data(load(0.5), step_seconds=1.0, mel_on=mel_on)[1]
 
 
 @pytest.fixture
@@ -63,17 +75,6 @@ def slow_reads(monkeypatch):
     return start
 
 
-def test_a_shard_on_a_slow_reader(subject, slow_reads):
-    shard = subject.spec.buckets[1].train[0].file
-    slow_reads(lambda path: 0.3 * (path == subject.cache / shard))
-    (finding,) = examine(subject, count=0, search=False, progress=lambda doing: None).findings
-    assert finding.section == "environment"
-    assert finding.what.startswith(f"slow to read: {shard} at 0.")
-    assert finding.cause == "its disk is throttled, failing in places, or slower than the disk of the others"
-    assert finding.remedy == f"copy {subject.cache} to another disk, and check the health of this one"
-    assert finding.gain == "0.3 s less reading in every epoch that reads from the disk"
-
-
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory):
     """(folder, files): four of 3 MiB, of which 2 MiB are read, and one of 1 KiB."""
@@ -84,13 +85,16 @@ def shards(tmp_path_factory):
     return folder, files
 
 
-def test_a_slow_shard_among_large_ones_is_named(shards, slow_reads, only):
+def test_a_slow_shard_is_named(shards, slow_reads, only):
     folder, files = shards
     slow_reads(lambda path: 0.2 * (path == files[2]))
     speed = read_speed(files)
     assert speed.bytes == 4 * (2 << 20) + (1 << 10)
-    finding = only(environment_module.environment(folder, speed))
+    finding = only(environment(folder, speed))
+    assert finding.section == "environment"
     assert re.fullmatch(r"slow to read: shard-2 at [\d.]+ MiB/s; a typical shard is read at [\d,]+ MiB/s", finding.what)
+    assert finding.cause == "its disk is throttled, failing in places, or slower than the disk of the others"
+    assert finding.remedy == f"copy {folder} to another disk, and check the health of this one"
     assert re.fullmatch(r"0\.[34] s less reading in every epoch that reads from the disk", finding.gain)
 
 
@@ -109,7 +113,7 @@ def test_sound_shards_have_no_finding(shards, slow_reads, kind):
         }[kind]
 
     slow_reads(delay)
-    assert not environment_module.environment(folder, read_speed(files))[1]
+    assert not environment(folder, read_speed(files))[1]
     assert reads.count(files[2]) == (4 if kind == "busy for a moment" else 1)
 
 

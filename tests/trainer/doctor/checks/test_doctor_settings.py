@@ -39,28 +39,22 @@ def test_a_cap_of_800_frames_on_ljspeechs_lengths(clips_of, configured, only):
     assert not settings.caps(clips, configured("shapes.max_mel_frames=869"))[1]
 
 
-def test_a_cap_may_keep_out_a_handful_and_no_more(clips_of, configured, only):
-    capped = configured("shapes.max_mel_frames=800")
-    assert not settings.caps(clips_of([500] * 99 + [900]), capped)[1]
-    assert "rejects 2 of 100 clips (2.0%)" in only(settings.caps(clips_of([500] * 98 + [900] * 2), capped)).what
+@pytest.mark.parametrize(("above", "rejected"), [(1, []), (2, ["2 of 100 clips (2.0%)"])])
+def test_a_cap_may_keep_out_a_handful_and_no_more(clips_of, configured, above, rejected):
+    clips = clips_of([500] * (100 - above) + [900] * above)
+    findings = settings.caps(clips, configured("shapes.max_mel_frames=800"))[1]
+    assert [finding.what.partition("rejects ")[2] for finding in findings] == rejected
 
 
 def test_padding_names_the_bucket_count_that_fixes_it(clips_of, subject, only):
-    random = np.random.default_rng(0)
-    clips = clips_of([int(n) for n in random.integers(100, 870, 2000)])
-    stats = corpus_stats(clips)
-    wasteful = subject.spec.model_copy(
-        update={
-            "buckets": subject.spec.buckets[:1],
-            "statistics": subject.spec.statistics.model_copy(update={"fill": stats.padding_efficiency[1]}),
-        }
-    )
+    clips = clips_of([int(n) for n in np.random.default_rng(0).integers(100, 870, 2000)])
+    fills = corpus_stats(clips).padding_efficiency
+    statistics = subject.spec.statistics.model_copy(update={"fill": fills[1]})
+    wasteful = subject.spec.model_copy(update={"buckets": subject.spec.buckets[:1], "statistics": statistics})
     finding = only(settings.padding(clips, wasteful))
     assert finding.setting == "shapes.buckets"
-    assert stats.padding_efficiency[finding.value] >= 0.97 * stats.padding_efficiency[12] > stats.padding_efficiency[1]
-    assert finding.gain.startswith(
-        f"{stats.padding_efficiency[finding.value] / stats.padding_efficiency[1]:.2f} times the useful frames"
-    )
+    assert fills[finding.value] >= 0.97 * fills[12] > fills[1]
+    assert finding.gain.startswith(f"{fills[finding.value] / fills[1]:.2f} times the useful frames")
 
 
 def test_a_batch_size_of_one(subject, configured, only):
@@ -75,16 +69,6 @@ def test_a_batch_size_of_one(subject, configured, only):
     assert not settings.batches(config, subject.spec, sizes, None, 1)[1]
 
 
-def test_validation_batches_full_of_blanks(subject, configured, only):
-    config = configured("training.batch_size=9", "training.validate_every=1")
-    sizes = batch_sizes(subject.spec, config.training)
-    finding = only(settings.batches(config, subject.spec, sizes, None, None))
-    assert "blank clips in validation batches take" in finding.what
-    assert finding.setting in ("training.batch_size", "training.validate_every")
-    calm = config.training.model_copy(update={"validate_every": 1000})
-    assert settings.blank_share(config.model_copy(update={"training": calm}), subject.spec, sizes) < 0.01
-
-
 def blank_advice(config, spec, most):
     (finding,) = settings.batches(config, spec, batch_sizes(spec, config.training), None, most)[1]
     assert "blank clips in validation batches take" in finding.what
@@ -95,6 +79,8 @@ def test_a_batch_without_blanks_is_one_that_the_trainer_takes(configured, with_c
     spec, micro = with_clips({400: (40, 24)}), "training.gradient_accumulation_steps=4"
     divided = configured("training.batch_size=20", micro, "training.validate_every=1")
     assert advised_config(divided, spec, [blank_advice(divided, spec, 100)]).training.batch_size == 24
+    calm = configured("training.batch_size=20", micro, "training.validate_every=1000")
+    assert not settings.batches(calm, spec, {0: 20}, None, 100)[1]
     # A quarter more than 36 would be more than all 40 clips.
     spec, large = with_clips({400: (40, 41)}), configured("training.batch_size=36", "training.validate_every=1")
     assert advised_config(large, spec, [blank_advice(large, spec, 100)]).training.validate_every == 4
@@ -116,18 +102,21 @@ def test_buckets_that_disagree_with_the_cache(subject, configured, only):
     assert finding.remedy == f"set shapes.buckets to 2; or run {command}"
 
 
-def test_settings_of_the_input_pipeline(subject, configured):
-    def found(config, **changes):
-        sizes = batch_sizes(subject.spec, config.training)
-        where = {"free_memory": 8 << 30, "gpu": False, **changes}
-        return [finding.setting for finding in settings.reading(config, subject.spec, sizes, **where)[1]]
-
-    assert found(configured()) == []
-    assert found(configured(), free_memory=600 << 20) == []
-    assert found(configured("training.constant_frames_per_batch=false")) == ["training.constant_frames_per_batch"]
-    off = configured("data.prefetch_to_device=false")
-    assert found(off, gpu=True) == ["data.prefetch_to_device"]
-    assert found(off) == []
+@pytest.mark.parametrize(
+    ("changes", "where", "found"),
+    [
+        ([], {}, []),
+        ([], {"free_memory": 600 << 20, "gpu": True}, []),
+        (["training.constant_frames_per_batch=false"], {}, ["training.constant_frames_per_batch"]),
+        (["data.prefetch_to_device=false"], {"gpu": True}, ["data.prefetch_to_device"]),
+        (["data.prefetch_to_device=false"], {}, []),
+    ],
+)
+def test_settings_of_the_input_pipeline(subject, configured, changes, where, found):
+    config = configured(*changes)
+    sizes = batch_sizes(subject.spec, config.training)
+    findings = settings.reading(config, subject.spec, sizes, **{"free_memory": 8 << 30, "gpu": False, **where})[1]
+    assert [finding.setting for finding in findings] == found
 
 
 def test_blocks_are_shuffled_in_memory_as_far_as_there_are_clips(configured, with_clips, only):
@@ -141,47 +130,32 @@ def test_blocks_are_shuffled_in_memory_as_far_as_there_are_clips(configured, wit
     assert not read(50)[1]
 
 
-@pytest.fixture
-def ljspeech_spec(subject, ljspeech_rows):
-    """LJSpeech as `--config normal` stores it, made from its lengths alone."""
+def test_a_batch_of_ljspeech_draws_from_all_shards_of_its_bucket(subject, ljspeech_rows):
     config = load_config("normal")
+    assert config.data.shuffle_memory_mb == 512
     scanned = [Scanned(clip=row.clip, file=row.file, tokens=row.tokens, audio=row.audio) for row in ljspeech_rows]
     plan, buckets = plan_cache(columns_of(scanned, config.split.seed), config, None), []
     for number, shape in enumerate(plan.shapes):
+        parts = [part for part in plan.shards if (part.place.split, part.place.bucket) == ("train", number)]
         shards = [
-            Shard(
-                file=part.file, records=len(part.clips), bytes=plan.bytes_of(part, config), sha256="0" * 64,
-            )
-            for part in plan.shards if (part.place.split, part.place.bucket) == ("train", number)
-        ]  # fmt: skip
+            Shard(file=part.file, records=len(part.clips), bytes=plan.bytes_of(part, config), sha256="0" * 64)
+            for part in parts
+        ]
         buckets.append(Bucket(tokens=shape.tokens, frames=shape.frames, train=shards, validation=[]))
-    return subject.spec.model_copy(update={"buckets": buckets})
-
-
-def test_a_batch_of_ljspeech_draws_from_all_shards_of_its_bucket(ljspeech_spec):
-    config, spec = load_config("normal"), ljspeech_spec
-    assert config.data.shuffle_memory_mb == 512
-    orders = [bucket_order(spec, number, seed=0, memory_mb=512) for number in range(len(spec.buckets))]
-    for order, bucket in zip(orders, spec.buckets, strict=True):
+    spec = subject.spec.model_copy(update={"buckets": buckets})
+    for number, bucket in enumerate(buckets):
+        order = bucket_order(spec, number, seed=0, memory_mb=512)
         assert order.groups == 1
         assert order.one_shard_share() < 1.15 / len(bucket.train)
     (fact,), _ = settings.reading(config, spec, batch_sizes(spec, config.training), free_memory=8 << 30, gpu=False)
     assert fact.value["one_shard_share"] == pytest.approx(0.16, abs=0.01)
     assert "16% of a batch from one shard" in fact.text
-
-
-def test_little_memory_for_shuffling_mixes_shards_as_well(ljspeech_spec):
-    shares = {
-        memory: settings.one_shard_share(load_config("normal", flags={"data.shuffle_memory_mb": memory}), ljspeech_spec)
-        for memory in (64, 512)
-    }
-    assert shares[64] < 1.1 * shares[512]
+    little = load_config("normal", flags={"data.shuffle_memory_mb": 64})
+    assert settings.one_shard_share(little, spec) < 1.1 * fact.value["one_shard_share"]
 
 
 def test_unpadded_clips_are_unusable(tiny_corpus, tmp_path, micro):
-    flags = {"shapes.pad_to_fixed_length": False, "shapes.buckets": 1}
-    build_cache(
-        tiny_corpus, tmp_path / "features", load_config("tiny", flags=flags), workers=0, progress=NullProgress()
-    )
+    config = load_config("tiny", flags={"shapes.pad_to_fixed_length": False, "shapes.buckets": 1})
+    build_cache(tiny_corpus, tmp_path / "features", config, workers=0, progress=NullProgress())
     with pytest.raises(LockstepError, match=r"expected shapes\.pad_to_fixed_length: true; run xtts-"):
         load_subject(["tiny"], micro, {}, tmp_path / "features")
