@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+TICKS = os.sysconf("SC_CLK_TCK")
 TEST_SECONDS = 5.0
 FIXTURE_SECONDS = 60.0
 """The longest trains a model once for the session."""
@@ -43,7 +44,7 @@ def _of_tree(root: int) -> float:
         process = below.pop()
         found += ticks[process]
         below += children[process]
-    return found / os.sysconf("SC_CLK_TCK")
+    return found / TICKS
 
 
 def refusal(what: str, used: float, limit: float) -> str:
