@@ -52,7 +52,7 @@ def test_the_ends_of_the_ranges_and_numbers_of_numpy_can_be():
 
 
 def test_python_programs_are_told_before_anything_is_read(tmp_path):
-    with pytest.raises(LockstepError, match="--speed: 0, expected 0.25 to 4"):
+    with pytest.raises(LockstepError, match=r"--speed: 0, expected 0\.25 to 4"):
         load_voice(tmp_path / "no-run", speed=0)
     with pytest.raises(LockstepError, match="--temperature: -5, expected 0 to 2"):
         evaluate_checkpoint(tmp_path / "no-run", temperature=-5)
