@@ -1,15 +1,14 @@
 """A model small enough to compile in seconds, plans of its runs, and one finished run."""
 
-import fcntl
 import hashlib
 import json
 import shutil
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from forked_program import Forked
+from made_once import made_once
 from rich.console import Console
 
 from xtts.precompute.build.build_cache import build_cache
@@ -175,17 +174,6 @@ def read_steps():
         return [{k: v for k, v in line.items() if k not in timing} for line in lines if line["split"] == split]
 
     return read
-
-
-@contextmanager
-def made_once(tmp_path_factory, worker_id, name):
-    """A folder that all processes of the tests share, and whether it is empty: others wait while one fills it."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base if worker_id == "master" else base.parent) / name
-    folder.mkdir(exist_ok=True)
-    with open(folder.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield folder, not any(folder.iterdir())
 
 
 @pytest.fixture(scope="session")
