@@ -64,6 +64,7 @@ def test_only_letters_digits_and_blanks_are_compared(overtrain):
     )
 
 
+@pytest.mark.long
 def test_a_small_run_is_spoken_back_and_heard(finished_run, tiny_corpus, tmp_path):
     (tmp_path / "pocketsphinx.py").write_text(DEAF_RECOGNISER)
     arguments = [tiny_corpus, "--run", finished_run[0], "--out", tmp_path / "f.json", "--heard", tmp_path / "played"]
@@ -84,6 +85,7 @@ def test_a_small_run_is_spoken_back_and_heard(finished_run, tiny_corpus, tmp_pat
     assert "points beyond vocoded" in done.stdout
 
 
+@pytest.mark.long
 def test_the_held_out_sentences_become_a_table_and_a_picture(finished_run, tmp_path):
     picture, figures = tmp_path / "docs" / "held-out.png", tmp_path / "figures.json"
     command = [BENCHMARKS / "speech.py", finished_run[0], "--picture", picture, "--out", figures]
