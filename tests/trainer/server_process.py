@@ -9,8 +9,8 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import uvicorn
@@ -24,8 +24,7 @@ LONG = "many small words make one long text, " * 6
 """Some thirteen pieces."""
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """An answer that has been read."""
 
     status: int
@@ -43,11 +42,8 @@ class Client:
     def __init__(self, port, process=None):
         self.port, self.process = port, process
 
-    def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
-
     def request(self, method, path, body=None, headers=None):
-        connection = self.connect()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         connection.request(method, path, body, headers or {})
         answer = connection.getresponse()
         found = Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())

@@ -80,14 +80,6 @@ def test_other_refusals(server):
     assert server.post(HELLO, Origin=f"http://127.0.0.1:{server.port}").status == 200
 
 
-def test_bytes_that_are_no_http(server):
-    for sent in (b"\x16\x03\x01\x02\x00", b"GET / HTTP/9.9\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: -5\r\n\r\n"):
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
-            raw.sendall(sent + b"\r\n\r\n")
-            assert raw.recv(1000).split(b" ")[1:2] in ([b"400"], [b"403"], [])
-    assert server.get("/healthz").json["status"] == "ok"
-
-
 @pytest.mark.parametrize(
     "text", ["9" * 15, "1,000,000.5 " * 2, "Mr. " * 15, "\x00\u202e" + "\u0301" * 150 + "a"], ids="1234"
 )

@@ -234,14 +234,6 @@ def test_a_graph_has_no_weights(onnx_folder, call, run_train, tmp_path):
         make_speaker(open_source(onnx_folder), OPTIONS, "tensorflow", print)
 
 
-def changed(folder, path, change):
-    shutil.copytree(folder, path)
-    model = onnx.load(path / "model.onnx")
-    change(model)
-    (path / "model.onnx").write_bytes(model.SerializeToString())
-    return open_source(path)
-
-
 def drop_optional(model):
     kept = [part for part in model.graph.initializer if part.name != "schedule"]
     del model.graph.initializer[:]
@@ -265,21 +257,22 @@ def not_finite(model):
         (drop_optional, "a graph of .*, expected one that xtts-synth export --format onnx has written"),
         (other_operator, "of 'com.example', expected operators of ONNX alone"),
         (not_finite, "expected finite float32"),
+        (b"junk", "no ONNX model"),
+        (None, "gives audio"),
     ],
 )
 def test_other_graphs_are_refused(onnx_folder, tmp_path, change, message):
-    source = changed(onnx_folder, tmp_path / "voice", change)
+    folder = shutil.copytree(onnx_folder, tmp_path / "voice")
+    model = onnx.load(hifigan(tmp_path / "v.onnx") if change is None else folder / "model.onnx")
+    if callable(change):
+        change(model)
+    (folder / "model.onnx").write_bytes(change if isinstance(change, bytes) else model.SerializeToString())
     with pytest.raises(LockstepError, match=message):
-        make_speaker(source, OPTIONS, None, print)
+        make_speaker(open_source(folder), OPTIONS, None, print)
 
 
-def test_files_that_are_no_acoustic_model_are_refused(onnx_folder, tmp_path):
-    shutil.copytree(onnx_folder, tmp_path / "voice")
-    source, path = open_source(tmp_path / "voice"), tmp_path / "voice" / "model.onnx"
-    for content, message in ((b"junk", "no ONNX model"), (hifigan(tmp_path / "v.onnx").read_bytes(), "gives audio")):
-        path.write_bytes(content)
-        with pytest.raises(LockstepError, match=message):
-            make_speaker(source, OPTIONS, None, print)
-    (tmp_path / "voice" / "voice.json").unlink()
+def test_a_folder_without_a_description_is_refused(onnx_folder, tmp_path):
+    folder = shutil.copytree(onnx_folder, tmp_path / "voice")
+    (folder / "voice.json").unlink()
     with pytest.raises(LockstepError, match=r"voice\.json: no such file, expected a folder written by xtts-synth exp"):
-        open_source(tmp_path / "voice")
+        open_source(folder)

@@ -73,30 +73,6 @@ def test_the_folder_has_the_weights_and_the_settings_of_the_run(safetensors_fold
     assert folder.voice == run.voice
 
 
-@pytest.mark.long
-def test_the_folder_speaks_the_same_samples_as_the_run(call, safetensors_folder, moved_run, tmp_path):
-    spoken = []
-    for name, source in (("run", moved_run), ("folder", safetensors_folder)):
-        wav, mel = tmp_path / f"{name}.wav", tmp_path / f"{name}.npy"
-        options = ["--steps", "2", "--seed", "7", "--speed", "4", "-o", wav, "--mel-out", mel]
-        code, _, err = call(main, "--ckpt", source, "a word or two", *options)
-        assert code == 0, err
-        spoken.append((wav.read_bytes(), mel.read_bytes()))
-    assert spoken[0] == spoken[1]
-    assert np.ptp(np.load(tmp_path / "folder.npy")) > 0
-
-
-@pytest.mark.long
-def test_training_starts_from_the_folder_as_from_the_run(safetensors_folder, moved_run, run_train, tmp_path):
-    states = []
-    for name, source in (("run", moved_run), ("folder", safetensors_folder)):
-        code, _, err = run_train(tmp_path / name, "training.steps=4", more=["--init-from", source])
-        assert code == 0, err
-        states.append(load_arrays(tmp_path / name / "checkpoints" / "step-4"))
-    assert states[0].keys() == states[1].keys()
-    assert all(np.array_equal(states[0][key], states[1][key]) for key in states[0])
-
-
 def test_weights_of_another_model_are_refused(safetensors_folder, run_train, tmp_path):
     code, _, err = run_train(tmp_path / "run", "model.decoder_width=18", more=["--init-from", safetensors_folder])
     assert code == 2
