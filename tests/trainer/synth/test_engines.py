@@ -168,28 +168,26 @@ def test_the_fastest_is_onnx_without_a_gpu(source, exports, monkeypatch, tmp_pat
     assert make_fastest_speaker(source, OPTIONS, told.append) == "onnx"
 
 
-def obstacle_of_voices(source, monkeypatch):
-    return replace(source, model=source.model.model_copy(update={"voice_latents": 4})), "no reference recording"
+def refuse(*_, **__):
+    raise LockstepError("--format onnx", found="the model cannot be converted")
 
 
-def obstacle_of_packages(source, monkeypatch):
-    monkeypatch.setattr(engines, "find_spec", lambda name: None if name == "tf2onnx" else name)
-    return source, r"tf2onnx not installed \(pip install 'lockstep-tts\[onnx\]'\)"
-
-
-def obstacle_of_export(source, monkeypatch):
-    def refuse(*_, **__):
-        raise LockstepError("--format onnx", found="the model cannot be converted")
-
-    monkeypatch.setattr(kept, "make_graph", refuse)
-    return source, "the model cannot be converted"
-
-
-@pytest.mark.parametrize("obstacle", [obstacle_of_voices, obstacle_of_packages, obstacle_of_export])
-def test_what_onnx_cannot_do_tensorflow_does_with_one_line(source, exports, monkeypatch, tmp_path, obstacle):
+@pytest.mark.parametrize(
+    ("latents", "patch", "reason"),
+    [
+        (4, (), "no reference recording"),
+        (0, (engines, "find_spec", lambda name: None if name == "tf2onnx" else name), r"tf2onnx not installed \(pip"),
+        (0, (kept, "make_graph", refuse), "the model cannot be converted"),
+    ],
+)
+def test_what_onnx_cannot_do_tensorflow_does_with_one_line(
+    source, exports, monkeypatch, tmp_path, latents, patch, reason
+):
     speakers(monkeypatch)
     monkeypatch.setattr(engines, "_GPUS", tmp_path)
-    source, reason = obstacle(source, monkeypatch)
+    source = replace(source, model=source.model.model_copy(update={"voice_latents": latents}))
+    if patch:
+        monkeypatch.setattr(*patch)
     told = []
     assert make_fastest_speaker(source, OPTIONS, told.append) == "tensorflow"
     assert "engine tensorflow, since" in told[-1]

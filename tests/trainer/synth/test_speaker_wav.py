@@ -13,9 +13,9 @@ from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.run.checkpoint import describe, save_checkpoint
+from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.export.saved_model import MODEL_FOLDER, save_model
 from xtts.trainer.synth.reference_recording import read_recordings, split_crops
-from xtts.trainer.synth.speak_command import Request, speak
 from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
 from xtts.trainer.synth.voice_source import open_source
 
@@ -68,13 +68,6 @@ def recordings(tmp_path_factory):
     return folder
 
 
-def request(run, out, *speaker_wav, speaker=None):
-    return Request(
-        checkpoint=run, words="a word", file=None, out=out / "out.wav", mel_out=out / "mel.npy", vocoder="griffinlim",
-        speaker=speaker, language=None, speaker_wav=speaker_wav, options=OPTIONS,
-    )  # fmt: skip
-
-
 def test_the_recording_decides_the_voice(source, speaker, recordings):
     for needs_a_voice in (speaker.speak, speaker.count_frames):
         with pytest.raises(LockstepError, match="no voice yet, expected a reference recording"):
@@ -104,7 +97,7 @@ def test_the_voice_is_the_mean_of_the_crops(speaker):
     assert latents[0].shape == (1, 4, 16)
 
 
-def test_the_voice_of_several_references_is_the_mean_of_their_latents(run, source, speaker, recordings, tmp_path):
+def test_the_voice_of_several_references_is_the_mean_of_their_latents(run, source, speaker, recordings, call, tmp_path):
     paths = [recordings / f"{name}.wav" for name in ("low", "high")]
     latents = []
     for mel in (mels := read_recordings(paths, source)):
@@ -115,14 +108,14 @@ def test_the_voice_of_several_references_is_the_mean_of_their_latents(run, sourc
     assert np.abs(latents[0] - latents[1]).max() > 1e-3
     speaker.encode_reference(*mels)
     expected = speaker.speak(source.voice.symbol_table.encode("a word").ids, speaker=0, number=0)
-    speak(request(run, tmp_path, *paths))
-    np.testing.assert_allclose(np.load(tmp_path / "mel.npy"), expected.mel, atol=1e-4)
-
-
-def test_two_seconds_are_enough(source, tmp_path):
-    write(tmp_path / "voice.wav", 0.1 * np.sin(np.arange(2 * 22_050) / 20))
-    (mel,) = read_recordings([tmp_path / "voice.wav"], source)
-    assert len(mel) == 2 * 22_050 // 256
+    out, given = (
+        ("-o", tmp_path / "a.wav", "--mel-out", tmp_path / "a.npy"),
+        [("--speaker-wav", path) for path in paths],
+    )
+    options = ("--steps", 2, "--temperature", 0, "--speed", 4)
+    code, _, err = call(main, "--ckpt", run, *options, *out, *given[0], *given[1], "a word")
+    assert code == 0, err
+    np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected.mel, atol=1e-4)
 
 
 @pytest.fixture(scope="session")
@@ -164,46 +157,43 @@ def test_stock_tensorflow_encodes_a_reference_and_speaks_as_long_as_it_is_asked_
     assert int(speak("speak_4_24", 4, 0, 2.0)["mel_length"][0]) != frames
 
 
-def write(path, samples, rate=22_050):
-    soundfile.write(path, samples, rate)
-    return path
-
-
-@pytest.fixture
-def unusable(tmp_path):
-    """Recordings by name that no voice can be taken from."""
-    (tmp_path / "empty.wav").write_bytes(b"")
-    (tmp_path / "text.wav").write_text("these are no samples")
-    write(tmp_path / "short.wav", np.full(43_000, 0.1))
-    write(tmp_path / "silent.wav", np.zeros(50_000))
-    write(tmp_path / "hum.wav", 3e-4 * np.sin(np.arange(50_000) / 60))
-    samples = np.full(50_000, np.nan, np.float32)
-    soundfile.write(tmp_path / "nan.wav", samples, 22_050, subtype="FLOAT")
-    return tmp_path
+def sound(samples):
+    return lambda path: soundfile.write(path, np.asarray(samples, np.float32), 22_050, subtype="FLOAT")
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("make", "message"),
     [
-        ("missing", r"missing\.wav: cannot be read \(No such file or directory\)"),
-        ("empty", r"empty\.wav: unreadable audio: .*, expected a recording of one speaker"),
-        ("text", r"text\.wav: unreadable audio: .*, expected a recording of one speaker"),
-        ("short", r"short\.wav: 1\.95 s of sound, expected at least 2 s"),
-        ("silent", r"silent\.wav: silence \(digital silence\), expected a voice"),
-        ("hum", r"hum\.wav: silence \(a peak of -70 dB\), expected a voice"),
-        ("nan", r"nan\.wav: samples that are not finite numbers"),
+        (lambda path: None, r"cannot be read \(No such file or directory\)"),
+        (lambda path: path.write_bytes(b""), "unreadable audio: .*, expected a recording of one speaker"),
+        (lambda path: path.write_text("no samples"), "unreadable audio: .*, expected a recording of one speaker"),
+        (sound(np.full(43_000, 0.1)), r"1\.95 s of sound, expected at least 2 s"),
+        (sound(np.zeros(50_000)), r"silence \(digital silence\), expected a voice"),
+        (sound(3e-4 * np.sin(np.arange(50_000) / 60)), r"silence \(a peak of -70 dB\), expected a voice"),
+        (sound(np.full(50_000, np.nan)), "samples that are not finite numbers"),
+        (sound(0.1 * np.sin(np.arange(2 * 22_050) / 20)), None),
     ],
 )
-def test_invalid_reference_recordings(source, unusable, name, message):
-    with pytest.raises(LockstepError, match=f"--speaker-wav .*{message}"):
-        read_recordings([Path(unusable / f"{name}.wav")], source)
+def test_reference_recordings_have_two_seconds_of_a_voice(source, tmp_path, make, message):
+    path = tmp_path / "voice.wav"
+    make(path)
+    if message is None:
+        assert [len(mel) for mel in read_recordings([path], source)] == [2 * 22_050 // 256]
+    else:
+        with pytest.raises(LockstepError, match=rf"--speaker-wav .*voice\.wav: {message}"):
+            read_recordings([path], source)
 
 
-def test_the_voice_has_to_be_named_in_the_way_of_the_model(run, finished_run, recordings, tmp_path):
-    with pytest.raises(LockstepError, match=r"--speaker-wav: missing, expected a recording .*; add --speaker-wav REF"):
-        speak(request(run, tmp_path))
-    with pytest.raises(LockstepError, match=r"--speaker: .* takes its voice from a recording; use --speaker-wav"):
-        speak(request(run, tmp_path, recordings / "low.wav", speaker="ann"))
-    with pytest.raises(LockstepError, match=r"trained without voice latents.*model\.voice_latents=16"):
-        speak(request(finished_run[0], tmp_path, recordings / "low.wav"))
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "--speaker-wav: missing, expected a recording of the voice"),
+        (["--speaker-wav", "low.wav", "--speaker", "ann"], "takes its voice from a recording; use --speaker-wav"),
+    ],
+)
+def test_the_voice_has_to_be_named_in_the_way_of_the_model(run, recordings, call, monkeypatch, given, message):
+    monkeypatch.chdir(recordings)
+    code, _, err = call(main, "--ckpt", run, *given, "a word")
+    assert code == 2
+    assert message in err
+    assert not Path("out.wav").exists()

@@ -234,11 +234,8 @@ def test_an_output_that_cannot_be_written(refused, tmp_path, monkeypatch):
     assert "locked cannot be written to" in refused("hello", "-o", "locked/a.wav")
 
 
-def test_bytes_that_are_no_text(refused):
+def test_bytes_that_are_no_text_and_a_checkpoint_that_is_not_there(refused, tmp_path):
     assert "standard input: not UTF-8 text" in refused(stdin=b"\xff\xfe\x00")
-
-
-def test_no_checkpoint(refused, tmp_path):
     assert "no such folder" in refused("hello", ckpt=tmp_path / "nothing")
 
 
