@@ -134,10 +134,10 @@ def test_a_language_that_the_model_does_not_speak_is_named(finished_run):
         source.language("fa")
 
 
-def test_the_command_speaks_a_file_of_lines(moved_run, call, tmp_path, monkeypatch):
+def test_the_command_speaks_a_file_of_lines(onnx_folder, call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("lines.txt").write_text("a first line\n\nThe 3rd; § it has\n", encoding="utf-8")
-    command = ("--ckpt", moved_run, "--file", "lines.txt", "-o", "spoken", "--steps", 2, "--speed", 4)
+    command = ("--ckpt", onnx_folder, "--file", "lines.txt", "-o", "spoken", "--steps", 2, "--speed", 4)
     code, screen, err = call(main, *command)
     assert (code, err) == (0, "warning: lines.txt:3: left out what the symbol table does not hold: §\n")
     assert sorted(path.name for path in Path("spoken").iterdir()) == ["0001.wav", "0003.wav"]
