@@ -1,14 +1,14 @@
 """A model small enough to compile in seconds, plans of its runs, and one finished run."""
 
-import fcntl
+import hashlib
 import json
 import shutil
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from forked_program import Forked
+from made_once import made_once
 from rich.console import Console
 
 from xtts.precompute.build.build_cache import build_cache
@@ -19,7 +19,9 @@ from xtts.shared.config_files import load_config
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer import cli
 from xtts.trainer.reporting.run_folder import RunFolder
+from xtts.trainer.run.checkpoint import META_FILE, STATE_FILE, find_checkpoint, load_arrays
 from xtts.trainer.run.run_plan import RunPlan
+from xtts.trainer.synth import cli as synth_cli
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 with tensorflow_import():  # as the commands do
@@ -183,17 +185,6 @@ def read_steps():
     return read
 
 
-@contextmanager
-def made_once(tmp_path_factory, worker_id, name):
-    """A folder that all processes of the tests share, and whether it is empty: others wait while one fills it."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base if worker_id == "master" else base.parent) / name
-    folder.mkdir(exist_ok=True)
-    with open(folder.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield folder, not any(folder.iterdir())
-
-
 @pytest.fixture(scope="session")
 def run_settings():
     """Assignments of every run of `run_train` and `start_train`."""
@@ -235,3 +226,49 @@ def poison(tiny_cache):
         return record.clip_id
 
     return make
+
+
+@pytest.fixture(scope="session")
+def moved_run(tmp_path_factory, finished_run, worker_id):
+    """A copy of the finished run whose averages say something: most layers that begin as zeros still are.
+
+    Do not change it.
+    """
+    with made_once(tmp_path_factory, worker_id, "moved-run") as (place, empty):
+        run = place / "moved"
+        if empty:
+            shutil.copytree(finished_run[0], run)
+            checkpoint, random = find_checkpoint(run), np.random.default_rng(0)
+            arrays = load_arrays(checkpoint)
+            for name, value in arrays.items():
+                if name.startswith("averages/") and value.dtype == np.float32:
+                    arrays[name] = value + random.normal(0.0, 0.1, value.shape).astype(np.float32)
+            np.savez(checkpoint / STATE_FILE, **arrays)
+            meta = json.loads((checkpoint / META_FILE).read_text())
+            meta["sha256"] = hashlib.sha256((checkpoint / STATE_FILE).read_bytes()).hexdigest()
+            (checkpoint / META_FILE).write_text(json.dumps(meta))
+    return run
+
+
+def exported(kind, *options):
+    """A session fixture: the folder `small-voice` that the command exports of `moved_run`, and beside it what it said.
+
+    Tests do not change it.
+    """
+
+    @pytest.fixture(scope="session")
+    def folder(call, moved_run, tmp_path_factory, worker_id):
+        with made_once(tmp_path_factory, worker_id, f"exported-{kind}") as (place, empty):
+            if empty:
+                line = ("export", "--ckpt", moved_run, place / "small-voice", "--format", kind, *options)
+                code, said, err = call(synth_cli.main, *line)
+                assert code == 0, err
+                (place / "screen.txt").write_text(said)
+        return place / "small-voice"
+
+    return folder
+
+
+safetensors_folder = exported("safetensors")
+onnx_folder = exported("onnx", "--sway", "-0.5")
+saved_model_folder = exported("saved-model", "--steps", "2", "--sway", "-0.5")

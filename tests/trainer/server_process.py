@@ -1,4 +1,4 @@
-"""A server in a process of its own, on the micro model, and plain requests to it."""
+"""Servers of the micro model, in this process or in one of their own, and plain requests to them."""
 
 import http.client
 import json
@@ -6,20 +6,25 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+import uvicorn
+
+from xtts.trainer.serve.app import Server, make_app
+from xtts.trainer.serve.settings import ServerSettings, listening_socket
 
 XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
-STEPS = ["--steps", "2", "--steps", "4"]
+STEPS = (2, 4)
 LONG = "many small words make one long text, " * 6
 """Some thirteen pieces."""
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """An answer that has been read."""
 
     status: int
@@ -37,11 +42,8 @@ class Client:
     def __init__(self, port, process=None):
         self.port, self.process = port, process
 
-    def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
-
     def request(self, method, path, body=None, headers=None):
-        connection = self.connect()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         connection.request(method, path, body, headers or {})
         answer = connection.getresponse()
         found = Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
@@ -60,9 +62,27 @@ class Client:
 
 
 @contextmanager
-def running_server(run, *arguments, **environment):
-    """A server in a process of its own, once it is ready."""
-    command = [XTTS_SYNTH, "serve", "--ckpt", run, "--port", "0", *STEPS, *arguments]
+def server_here(voice, **settings):
+    """A server in a thread of this process, for a `WarmVoice` that may have others."""
+    settings = ServerSettings(checkpoint=voice.source.checkpoint, port=0, steps=STEPS, **settings)
+    bound = listening_socket(settings)
+    running = uvicorn.Server(uvicorn.Config(make_app(Server(voice, settings)), log_level="warning", lifespan="on"))
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]})
+    thread.start()
+    try:
+        while not running.started:
+            time.sleep(0.01)
+        yield Client(bound.getsockname()[1])
+    finally:
+        running.should_exit = True
+        thread.join()
+
+
+@contextmanager
+def running_server(folder, *arguments, **environment):
+    """A server in a process of its own, once it is ready; it finds its compile cache by the environment alone."""
+    steps = (part for number in STEPS for part in ("--steps", number))
+    command = [XTTS_SYNTH, "serve", "--ckpt", folder, "--port", "0", *steps, *arguments]
     inherited = {name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"}
     process = subprocess.Popen(
         [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=inherited | environment

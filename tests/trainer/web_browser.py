@@ -1,6 +1,5 @@
 """A headless Chromium, driven by chromedriver's own protocol (W3C WebDriver)."""
 
-import base64
 import json
 import re
 import shutil
@@ -61,9 +60,6 @@ class Browser:
     def complaints(self):
         """What the console has said."""
         return [entry["message"] for entry in self.call("se/log", {"type": "browser"})]
-
-    def screenshot(self):
-        return base64.b64decode(self.call("screenshot", method="GET"))
 
     def chrome(self, command, **parameters):
         """A command of the DevTools protocol."""

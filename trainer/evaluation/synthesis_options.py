@@ -1,20 +1,15 @@
 """Options of synthesis."""
 
+import math
 from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.model.sampling_schedule import (
-    LEAST_SWAY,
-    MOST_SWAY,
-    SOLVERS,
-    Solver,
-    evaluations_per_step,
-    sampling_schedule,
-)
-
-MOST_GUIDANCE = 20.0
+from xtts.trainer.evaluation.synthesis_ranges import NUMBERS, WHOLE_NUMBERS
+from xtts.trainer.model.sampling_schedule import SOLVERS, Solver, evaluations_per_step, sampling_schedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +17,7 @@ class SynthesisOptions:
     """Settings of one synthesis; only `steps`, and whether there is guidance, are part of the compiled program.
 
     Raises:
-        LockstepError: Solver, steps, sway or guidance cannot be used, or not together.
+        LockstepError: A value cannot be used, or solver and steps not together.
     """
 
     steps: int = 4
@@ -44,19 +39,24 @@ class SynthesisOptions:
     """Length of the whole text, its pauses included; None: as it comes."""
 
     def __post_init__(self) -> None:
-        """Check what the solver needs."""
+        """Check every value."""
         if self.solver not in SOLVERS:
             raise LockstepError("--solver", found=repr(self.solver), expected=" or ".join(SOLVERS))
-        together = evaluations_per_step(self.solver)
-        if self.steps < 1 or self.steps % together:
+        values: dict[str, Any] = vars(self)  # of any type: Python programs give them, too
+        together, steps = evaluations_per_step(self.solver), values["steps"]
+        if isinstance(steps, Integral) and (steps < 1 or steps % together):
             raise LockstepError(
-                "--steps", found=f"{self.steps} with --solver {self.solver}",
+                "--steps", found=f"{steps} with --solver {self.solver}",
                 expected=f"a multiple of {together}, which counts evaluations", fix="or use --solver euler",
             )  # fmt: skip
-        if not LEAST_SWAY <= self.sway <= MOST_SWAY:
-            raise LockstepError("--sway", found=f"{self.sway}", expected=f"{LEAST_SWAY:g} to {MOST_SWAY:.2f}")
-        if not 0.0 <= self.guidance <= MOST_GUIDANCE:
-            raise LockstepError("--guidance", found=f"{self.guidance}", expected=f"0 to {MOST_GUIDANCE:g}")
+        for name, (least, most) in (WHOLE_NUMBERS | NUMBERS).items():
+            value, whole = values[name], name in WHOLE_NUMBERS
+            if value is None and name == "seconds":
+                continue
+            number: Any = value if isinstance(value, Integral if whole else Real) else math.nan
+            if not least <= number <= most:
+                expected = f"{'a whole number, ' if whole else ''}{least:.10g} to {most:.10g}"
+                raise LockstepError("--" + name.replace("_", "-"), found=f"{value!r:.40}", expected=expected)
 
     @property
     def schedule(self) -> np.ndarray:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from xtts.trainer.evaluation.synthesis_ranges import NUMBERS
 from xtts.trainer.serve.guard import Guard
 from xtts.trainer.serve.metrics import MEDIA_TYPE, Metrics
 from xtts.trainer.serve.request_queue import RequestQueue
@@ -64,7 +65,7 @@ class Server:
                 "model": offer.model, "engine": self.voice.speaker.engine,
                 "voices": [{"id": name, "name": name} for name in offer.voices],
                 "languages": offer.languages, "steps": offer.steps, "formats": offer.formats,
-                "speed": [0.25, 4.0], "sample_rate": offer.sample_rate, "most_letters": offer.letters,
+                "speed": NUMBERS["speed"], "sample_rate": offer.sample_rate, "most_letters": offer.letters,
             }
         )  # fmt: skip
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from xtts.shared.errors import reported
+from xtts.trainer.evaluation.synthesis_ranges import WHOLE_NUMBERS
 from xtts.trainer.synth.cli import checkpoint_option, guidance_option, main, solver_option, sway_option
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--host", default="127.0.0.1", help="Where to listen; beyond this machine only with a token.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, help="0 takes a free one.")
 @click.option("--token", envvar="XTTS_TOKEN", show_envvar=True, help="What clients send as Authorization: Bearer.")
-@click.option("--steps", type=click.IntRange(1, 1000), multiple=True, default=(4, 10, 20),
+@click.option("--steps", type=click.IntRange(*WHOLE_NUMBERS["steps"]), multiple=True, default=(4, 10, 20),
               help="Evaluations that may be asked for, the default first; repeat it.")  # fmt: skip
 @solver_option
 @sway_option

@@ -9,7 +9,6 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.sampling_schedule import Solver
 
-_MOST_SEED = 2**31 - 1
 _Choice = TypeVar("_Choice", str, int)
 
 
@@ -55,22 +54,22 @@ class SpeechRequest(BaseModel):
     """Any: a server has one."""
     voice: str | None = None
     response_format: str = "mp3"
-    speed: Annotated[float, Field(ge=0.25, le=4.0)] = SynthesisOptions.speed
+    speed: float = SynthesisOptions.speed
     stream_format: Literal["audio", "sse"] | None = None
     """Sentence by sentence, as bytes or as events; without it the whole file at once, except pcm."""
 
     language: str | None = None
-    steps: Annotated[int, Field(ge=1, le=1000)] | None = None
+    steps: int | None = None
     solver: Solver | None = None
-    sway: Annotated[float, Field(ge=-1.0, le=1.75)] | None = None
-    temperature: Annotated[float, Field(ge=0.0, le=2.0)] = SynthesisOptions.temperature
-    seed: Annotated[int, Field(ge=0, le=_MOST_SEED)] = SynthesisOptions.seed
-    duration_noise: Annotated[float, Field(ge=0.0, le=2.0)] = SynthesisOptions.duration_noise
-    seconds: Annotated[float, Field(gt=0.0, le=3600.0)] | None = None
+    sway: float | None = None
+    temperature: float = SynthesisOptions.temperature
+    seed: int = SynthesisOptions.seed
+    duration_noise: float = SynthesisOptions.duration_noise
+    seconds: float | None = None
     """Of the whole text, instead of a speed."""
 
     def options(self, offer: Offer) -> SynthesisOptions:
-        """What it is spoken with; `LockstepError` if its options do not go together."""
+        """What it is spoken with; `LockstepError` for values that cannot be used."""
         default = offer.synthesis
         return replace(
             default, steps=self.steps or default.steps, solver=self.solver or default.solver,
@@ -111,7 +110,8 @@ def read_request(body: bytes, offer: Offer) -> SpeechRequest:
     try:
         chosen.options(offer)
     except LockstepError as error:
-        raise RequestError(400, str(error).removeprefix("--"), param=error.where.removeprefix("--")) from None
+        param = error.where.removeprefix("--").replace("-", "_")
+        raise RequestError(400, f"{param}: {error.found}, expected {error.expected}", param=param) from None
     return chosen
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from xtts.shared.errors import LockstepError, reported
+from xtts.trainer.evaluation.synthesis_ranges import NUMBERS, WHOLE_NUMBERS
 from xtts.trainer.system.command_group import DefaultCommandGroup
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from xtts.trainer.synth.speaker import Engine
 
 _PATH = click.Path(path_type=Path)
-_MOST_SEED = 2**31 - 1
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
@@ -37,15 +37,18 @@ solver_option = click.option(
     help="From noise to mel; a step of midpoint or heun is two evaluations.",
 )  # fmt: skip
 sway_option = click.option(
-    "--sway", type=click.FloatRange(-1.0, 1.75), default=0.0, help="Below 0: more of the steps near the noise."
+    "--sway", type=click.FloatRange(*NUMBERS["sway"]), default=0.0, help="Below 0: more of the steps near the noise."
 )
 guidance_option = click.option(
-    "--guidance", type=click.FloatRange(0.0, 20.0), default=0.0,
+    "--guidance", type=click.FloatRange(*NUMBERS["guidance"]), default=0.0,
     help="Emphasis on speaker, voice and language; above 0 an evaluation costs double.",
 )  # fmt: skip
 _SAMPLING = (
     click.option(
-        "--steps", type=click.IntRange(1, 1000), default=4, help="Evaluations of the decoder, from noise to mel."
+        "--steps",
+        type=click.IntRange(*WHOLE_NUMBERS["steps"]),
+        default=4,
+        help="Evaluations of the decoder, from noise to mel.",
     ),
     solver_option,
     sway_option,
@@ -54,12 +57,17 @@ _SAMPLING = (
 _NOISE = (
     click.option(
         "--duration-noise",
-        type=click.FloatRange(0.0, 2.0),
+        type=click.FloatRange(*NUMBERS["duration_noise"]),
         default=0.0,
         help="Deviation of the durations' noise, of a model with model.duration_model=flow; 0: their means.",
     ),
-    click.option("--temperature", type=click.FloatRange(0.0, 2.0), default=0.667, help="Deviation of the mel's noise."),
-    click.option("--seed", type=click.IntRange(0, _MOST_SEED), default=0, help="Key of the noise."),
+    click.option(
+        "--temperature",
+        type=click.FloatRange(*NUMBERS["temperature"]),
+        default=0.667,
+        help="Deviation of the mel's noise.",
+    ),
+    click.option("--seed", type=click.IntRange(*WHOLE_NUMBERS["seed"]), default=0, help="Key of the noise."),
 )
 
 
@@ -81,8 +89,8 @@ def main() -> None:
     "-o", "--out", type=_PATH, help="The wav, or the folder of --file for 0001.wav and so on.  [default: out.wav]"
 )
 @_with_options(*_SAMPLING, *_NOISE)
-@click.option("--speed", type=click.FloatRange(0.25, 4.0), default=1.0, help="2 speaks twice as fast.")
-@click.option("--seconds", type=click.FloatRange(0.0, 3600.0, min_open=True), default=None,
+@click.option("--speed", type=click.FloatRange(*NUMBERS["speed"]), default=1.0, help="2 speaks twice as fast.")
+@click.option("--seconds", type=click.FloatRange(*NUMBERS["seconds"]), default=None,
               help="How long each text lasts.")  # fmt: skip
 @click.option("--mel-out", type=_PATH, metavar="FILE.npy", help="The log-mel too, float32[T, M].")
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")

@@ -90,27 +90,28 @@ def load_voice(
         guidance: Emphasis on speaker, voice and language, 0 to 20; above 0 an evaluation costs double. For a model of
             several, trained with `model.condition_dropout`.
         temperature: Standard deviation of the decoder's noise, 0 to 2.
-        speed: 2 speaks twice as fast.
-        seconds: How long each text lasts, instead of a speed.
-        duration_noise: Standard deviation of the noise that durations are drawn from, for a model with
+        speed: 0.25 to 4; 2 speaks twice as fast.
+        seconds: How long each text lasts, instead of a speed: 0.01 to 3600.
+        duration_noise: Standard deviation of the noise that durations are drawn from, 0 to 2, for a model with
             `model.duration_model=flow`; 0 speaks with their means.
         seed: Key of the noise.
         engine: "tensorflow" or "onnx" (default: TensorFlow, or ONNX for an exported ONNX folder, which needs no
             TensorFlow). They draw other noise.
 
     Raises:
-        LockstepError: The checkpoint cannot be read, or speaker, language, recording or vocoder do not fit it.
+        LockstepError: A value cannot be used, the checkpoint cannot be read, or speaker, language, recording or vocoder
+            do not fit it.
     """
+    options = SynthesisOptions(
+        steps=steps, solver=solver, sway=sway, guidance=guidance, temperature=temperature, speed=speed, seed=seed,
+        duration_noise=duration_noise, seconds=seconds,
+    )  # fmt: skip
     check_vocoder(vocoder)
     source = open_source(Path(checkpoint))
     source.speaker_number(speaker)  # raises for an unknown name
     source.language(language)
     given = [speaker_wav] if isinstance(speaker_wav, (str, PathLike)) else speaker_wav or []
     recordings = read_recordings([Path(path) for path in given], source)
-    options = SynthesisOptions(
-        steps=steps, solver=solver, sway=sway, guidance=guidance, temperature=temperature, speed=speed, seed=seed,
-        duration_noise=duration_noise, seconds=seconds,
-    )  # fmt: skip
     source.check_timing(options)
     to_sound = make_vocoder(vocoder, source.voice.mel_profile, warnings.warn)
     model = make_speaker(source, options, engine, tell=lambda _: None)

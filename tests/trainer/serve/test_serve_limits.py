@@ -1,20 +1,20 @@
 """What is refused, and what ends early: malformed and hostile requests, a full queue, time, clients that leave."""
 
 import json
-import signal
 import socket
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from server_process import LONG, XTTS_SYNTH
+from server_process import LONG, server_here
 
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.serve.cli import main
+from xtts.trainer.serve.settings import Limits
 from xtts.trainer.serve.speech_requests import Offer, RequestError, read_request
 
 HELLO = {"input": "hello", "response_format": "wav", "speed": 4.0}
-MUCH = HELLO | {"input": LONG}
+MUCH = HELLO | {"input": LONG[:185]}
 DEEP = b'{"input":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
 
 
@@ -32,16 +32,17 @@ DEEP = b'{"input":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
         ({"input": "a" * 2001}, "input", "2001 characters, at most 2000"),
         ({"input": "\u65e5\u672c \n"}, "input", "nothing to speak"),
         ({"input": "   "}, "input", "nothing to speak"),
-        (HELLO | {"speed": 9}, "speed", "less than or equal to 4"),
+        (HELLO | {"speed": 9}, "speed", "speed: 9.0, expected 0.25 to 4"),
         (b'{"input": "a", "speed": NaN}', "speed", "finite"),
         (HELLO | {"speed": "1"}, "speed", "valid number"),
         (HELLO | {"steps": 3}, "steps", "3 is not one of 2, 4"),
         (HELLO | {"solver": "rk45"}, "solver", "'euler', 'midpoint' or 'heun'"),
-        (HELLO | {"sway": -2}, "sway", "greater than or equal to -1"),
-        (HELLO | {"seed": -1}, "seed", "greater than or equal to 0"),
-        (HELLO | {"seed": 10**30}, "seed", "less than or equal to"),
-        (HELLO | {"temperature": 99}, "temperature", "less than or equal to 2"),
+        (HELLO | {"sway": -2}, "sway", "sway: -2.0, expected -1 to 1.75"),
+        (HELLO | {"seed": -1}, "seed", "seed: -1, expected a whole number, 0 to 2147483647"),
+        (HELLO | {"seed": 10**3000}, "seed", "0, expected a whole number, 0 to 2147483647"),
+        (HELLO | {"temperature": 99}, "temperature", "temperature: 99.0, expected 0 to 2"),
         (HELLO | {"seconds": 1.0}, "seconds", "together with speed"),
+        ({"input": "hello", "seconds": 0.0}, "seconds", "seconds: 0.0, expected 0.01 to 3600"),
         ({"input": "hello", "seconds": 600.0}, "input", "600 s asked for, expected"),
         (HELLO | {"duration_noise": 0.5}, "duration_noise", "mean durations alone"),
         (HELLO | {"voice": "../../etc/passwd"}, "voice", "is not one of default"),
@@ -79,21 +80,11 @@ def test_other_refusals(server):
     assert server.post(HELLO, Origin=f"http://127.0.0.1:{server.port}").status == 200
 
 
-def test_bytes_that_are_no_http(server):
-    for sent in (b"\x16\x03\x01\x02\x00", b"GET / HTTP/9.9\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: -5\r\n\r\n"):
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
-            raw.sendall(sent + b"\r\n\r\n")
-            assert raw.recv(1000).split(b" ")[1:2] in ([b"400"], [b"403"], [])
-    assert server.get("/healthz").json["status"] == "ok"
-
-
 @pytest.mark.parametrize(
-    "text", ["9" * 100, "1,000,000.5 " * 10, "Mr. " * 50, "\x00\u202e" + "\u0301" * 1900 + "a"], ids="1234"
+    "text", ["9" * 15, "1,000,000.5 " * 2, "Mr. " * 15, "\x00\u202e" + "\u0301" * 150 + "a"], ids="1234"
 )
 def test_hostile_texts_end(server, text):
-    began = time.monotonic()
-    assert server.post(HELLO | {"input": text}).status in (200, 400, 504)
-    assert time.monotonic() - began < 100
+    assert server.post(HELLO | {"input": text}).status in (200, 400)
     assert server.post(HELLO).status == 200
 
 
@@ -121,19 +112,14 @@ def leave_early(server, content, wait):
             assert raw.recv(100).startswith(b"HTTP/1.1 200")
 
 
-def pieces_of(server, content):
-    before = server.metric("xtts_pieces_total")
-    server.post(content)
-    return server.metric("xtts_pieces_total") - before
-
-
 @pytest.mark.parametrize("stream", [{"stream_format": "audio"}, {}])
 def test_a_client_that_leaves_ends_the_work(server, stream):
-    long = MUCH | stream
-    whole = pieces_of(server, long)
-    assert whole > 8
+    before = server.metric("xtts_pieces_total")
+    server.post(MUCH | stream)
+    whole = server.metric("xtts_pieces_total") - before
+    assert whole > 5
     before, left = server.metric("xtts_pieces_total"), server.metric("xtts_abandoned_total")
-    leave_early(server, long, wait=bool(stream))
+    leave_early(server, MUCH | stream, wait=bool(stream))
     while server.metric("xtts_abandoned_total") == left or server.metric("xtts_queue_length"):
         time.sleep(0.01)
     assert server.post(HELLO).status == 200
@@ -141,11 +127,11 @@ def test_a_client_that_leaves_ends_the_work(server, stream):
 
 
 def test_a_full_queue_says_429_and_empties(server):
-    with ThreadPoolExecutor(24) as threads:
-        answers = list(threads.map(server.post, [MUCH] * 24))
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(server.post, [MUCH | {"input": LONG[:74]}] * 8))
     statuses = [answer.status for answer in answers]
     assert set(statuses) == {200, 429}
-    assert statuses.count(200) >= 8
+    assert statuses.count(200) >= 4
     refused = next(answer for answer in answers if answer.status == 429)
     assert refused.json["error"]["type"] == "rate_limit_error"
     assert refused.headers["retry-after"] == "1"
@@ -166,12 +152,9 @@ def test_metrics_are_what_prometheus_reads(server):
     assert server.metric('xtts_request_seconds_bucket{le="+Inf"}') == server.metric("xtts_request_seconds_count") > 0
 
 
-def test_time_runs_out_a_token_is_asked_for_and_sigterm_stops(start_server):
-    """One server for what needs options of its own."""
+def test_a_token_is_asked_for_and_time_runs_out(warm_voice):
     token = "a long text that nobody guesses"
-    much = {"input": LONG * 40, "response_format": "wav", "speed": 0.25, "temperature": 0.0}
-    options = ("--timeout", "2", "--max-letters", "20000", "--max-requests", "1")
-    with start_server(*options, XTTS_TOKEN=token) as client:
+    with server_here(warm_voice, token=token, limits=Limits(letters=2000, requests=1, seconds=1.0)) as client:
         assert [client.get(path).status for path in ("/", "/page.js", "/healthz")] == [200] * 3
         for path in ("/voices", "/metrics", "/v1/models", "/v1/audio/mel/1", "/docs"):
             assert client.get(path).status == 401
@@ -179,20 +162,11 @@ def test_time_runs_out_a_token_is_asked_for_and_sigterm_stops(start_server):
         assert client.post(HELLO).json["error"]["type"] == "authentication_error"
         right = {"Authorization": f"Bearer {token}"}
         assert client.get("/voices", **right).status == 200
-        answer = client.post(much, **right)
+        answer = client.post(HELLO | {"input": LONG * 8, "speed": 0.25}, **right)
         assert (answer.status, answer.json["error"]["type"]) == (504, "server_error")
         while (status := client.post(HELLO, **right).status) == 504:  # on a busy machine
             pass
         assert status == 200  # and never 429: the one place is free again
-        with ThreadPoolExecutor(1) as threads:
-            waiting = threads.submit(client.post, much, **right)
-            time.sleep(0.3)
-            client.process.send_signal(signal.SIGTERM)
-            began = time.monotonic()
-            assert waiting.result().status in (503, 504)
-            assert client.process.wait(timeout=20) == 0
-            assert time.monotonic() - began < 5
-        assert client.process.stdout.read() == "stopped\n"
 
 
 @pytest.mark.parametrize(
@@ -206,21 +180,15 @@ def test_time_runs_out_a_token_is_asked_for_and_sigterm_stops(start_server):
         (["--guidance", "1"], "has one voice and one language: there is nothing to guide, expected no --guidance"),
         (["--vocoder", "wavenet"], "expected griffinlim or onnx:FILE"),
         (["--speaker-wav", "a.wav"], "was trained without voice latents"),
+        (["--port", "{taken}"], "error: --port {taken}: cannot be used (Address already in use)"),
     ],
 )
-def test_what_cannot_be_served_is_said_in_one_line(finished_run, arguments, message):
-    command = [XTTS_SYNTH, "serve", "--ckpt", finished_run[0], "--port", "0", *arguments]
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, timeout=100)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_a_port_that_is_taken_is_said(finished_run, server):
-    command = [XTTS_SYNTH, "serve", "--ckpt", finished_run[0], "--port", server.port]
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, timeout=100)
-    assert done.returncode == 2
-    assert f"error: --port {server.port}: cannot be used (Address already in use)" in done.stderr
+def test_what_cannot_be_served_is_said_in_one_line(call, finished_run, server, arguments, message):
+    arguments, message = ([text.format(taken=server.port) for text in texts] for texts in (arguments, [message]))
+    code, _, err = call(main, "serve", "--ckpt", finished_run[0], "--port", 0, *arguments)
+    assert code == 2
+    assert message[0] in err
+    assert len(err.splitlines()) == 1
 
 
 def test_a_request_whose_steps_do_not_fit_its_solver_is_told_so():

@@ -33,15 +33,6 @@ finally:
 """
 
 
-@pytest.fixture(scope="module")
-def folder(finished_run, call, tmp_path_factory):
-    """An exported ONNX folder."""
-    path = tmp_path_factory.mktemp("graph") / "voice"
-    code, _, err = call(main, "export", "--ckpt", finished_run[0], path, "--format", "onnx")
-    assert code == 0, err
-    return path
-
-
 @pytest.fixture
 def source(finished_run):
     return open_source(finished_run[0])
@@ -68,26 +59,30 @@ def files(folder):
 # Speech without TensorFlow
 
 
-def test_a_folder_speaks_without_tensorflow_and_as_the_run_does(folder, finished_run, call, tmp_path, monkeypatch):
-    command = [sys.executable, "-P", "-c", ALONE, folder]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+def test_a_folder_speaks_without_tensorflow(onnx_folder, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", ALONE, onnx_folder], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
     assert "ONNX graph loaded in" in done.stdout
+    speaker = make_speaker(open_source(onnx_folder), replace(OPTIONS, speed=4.0), None, print)
+    ids = speaker.voice.symbol_table.encode("hello there").ids
+    np.testing.assert_array_equal(np.load(tmp_path / "alone.npy"), speaker.speak(ids, speaker=0, number=0).mel)
+
+
+def test_a_run_speaks_with_the_graph_that_is_kept_of_it(onnx_folder, moved_run, call, exports, tmp_path, monkeypatch):
+    monkeypatch.setattr(kept, "make_graph", lambda *_, **__: Graph((onnx_folder / "model.onnx").read_bytes(), ""))
     monkeypatch.chdir(tmp_path)
-    mels = [np.load("alone.npy")]
-    for engine in ("onnx", "tensorflow"):
-        arguments = ("--ckpt", finished_run[0], "--steps", 2, "--speed", 4, "--engine", engine, "--mel-out", "a.npy")
-        code, _, err = call(main, *arguments, "hello there")
+    for folder, name, engine in ((onnx_folder, "folder.npy", ()), (moved_run, "run.npy", ("--engine", "onnx"))):
+        code, _, err = call(main, "--ckpt", folder, "--steps", 2, "--speed", 4, *engine, "--mel-out", name, "hello")
         assert code == 0, err
-        mels.append(np.load("a.npy"))
-    np.testing.assert_array_equal(mels[1], mels[0])
-    assert mels[2].shape == mels[0].shape
-    assert np.abs(mels[2] - mels[0]).max() > 1e-3, "the noise is another"
+    np.testing.assert_array_equal(np.load("run.npy"), np.load("folder.npy"))
+    assert len(files(tmp_path)) == 1
 
 
-def test_seed_number_and_steps_key_the_speech_and_what_was_spoken_before_does_not(folder):
-    speaker = make_speaker(open_source(folder), OPTIONS, None, print)
+def test_seed_number_and_steps_key_the_speech_and_what_was_spoken_before_does_not(onnx_folder):
+    speaker = make_speaker(open_source(onnx_folder), OPTIONS, None, print)
 
     def mel(number=0, **options):
         speaker.options = replace(OPTIONS, **options)
@@ -100,15 +95,16 @@ def test_seed_number_and_steps_key_the_speech_and_what_was_spoken_before_does_no
     assert mel(speed=3.0).shape[0] < first.shape[0]
 
 
-def test_both_engines_know_the_same_durations(folder, source):
-    one, other = make_speaker(open_source(folder), OPTIONS, None, print), make_speaker(source, OPTIONS, None, print)
+def test_both_engines_know_the_same_durations_and_draw_other_noise(onnx_folder, tensorflow_speaker):
+    speaker = make_speaker(open_source(onnx_folder), OPTIONS, None, print)
     for ids in ([5], [5, 9, 20, 14], list(range(2, 12))):
-        a, b = (speaker.speak(ids, speaker=0, number=0) for speaker in (one, other))
-        assert len(a.mel) == len(b.mel)
+        one, other = (each.speak(ids, speaker=0, number=0).mel for each in (speaker, tensorflow_speaker))
+        assert one.shape == other.shape
+        assert np.abs(one - other).max() > 1e-3
 
 
-def test_speech_beyond_the_longest_shape_is_cut_there_and_said(folder):
-    speaker = make_speaker(open_source(folder), replace(OPTIONS, speed=0.25), None, print)
+def test_speech_beyond_the_longest_shape_is_cut_there_and_said(onnx_folder):
+    speaker = make_speaker(open_source(onnx_folder), replace(OPTIONS, speed=0.25), None, print)
     longest = speaker.voice.ladder[-1].frames
     said = speaker.speak([5] * 60, speaker=0, number=0)
     assert (len(said.mel), said.frames) == (longest, longest + 1)
@@ -172,28 +168,26 @@ def test_the_fastest_is_onnx_without_a_gpu(source, exports, monkeypatch, tmp_pat
     assert make_fastest_speaker(source, OPTIONS, told.append) == "onnx"
 
 
-def obstacle_of_voices(source, monkeypatch):
-    return replace(source, model=source.model.model_copy(update={"voice_latents": 4})), "no reference recording"
+def refuse(*_, **__):
+    raise LockstepError("--format onnx", found="the model cannot be converted")
 
 
-def obstacle_of_packages(source, monkeypatch):
-    monkeypatch.setattr(engines, "find_spec", lambda name: None if name == "tf2onnx" else name)
-    return source, r"tf2onnx not installed \(pip install 'lockstep-tts\[onnx\]'\)"
-
-
-def obstacle_of_export(source, monkeypatch):
-    def refuse(*_, **__):
-        raise LockstepError("--format onnx", found="the model cannot be converted")
-
-    monkeypatch.setattr(kept, "make_graph", refuse)
-    return source, "the model cannot be converted"
-
-
-@pytest.mark.parametrize("obstacle", [obstacle_of_voices, obstacle_of_packages, obstacle_of_export])
-def test_what_onnx_cannot_do_tensorflow_does_with_one_line(source, exports, monkeypatch, tmp_path, obstacle):
+@pytest.mark.parametrize(
+    ("latents", "patch", "reason"),
+    [
+        (4, (), "no reference recording"),
+        (0, (engines, "find_spec", lambda name: None if name == "tf2onnx" else name), r"tf2onnx not installed \(pip"),
+        (0, (kept, "make_graph", refuse), "the model cannot be converted"),
+    ],
+)
+def test_what_onnx_cannot_do_tensorflow_does_with_one_line(
+    source, exports, monkeypatch, tmp_path, latents, patch, reason
+):
     speakers(monkeypatch)
     monkeypatch.setattr(engines, "_GPUS", tmp_path)
-    source, reason = obstacle(source, monkeypatch)
+    source = replace(source, model=source.model.model_copy(update={"voice_latents": latents}))
+    if patch:
+        monkeypatch.setattr(*patch)
     told = []
     assert make_fastest_speaker(source, OPTIONS, told.append) == "tensorflow"
     assert "engine tensorflow, since" in told[-1]
@@ -202,8 +196,8 @@ def test_what_onnx_cannot_do_tensorflow_does_with_one_line(source, exports, monk
     assert make_speaker(source, OPTIONS, None, print) == "tensorflow"
 
 
-def test_a_graph_may_have_its_language_and_its_voice_inside(folder, tmp_path):
-    shutil.copytree(folder, tmp_path / "voice")
+def test_a_graph_may_have_its_language_and_its_voice_inside(onnx_folder, tmp_path):
+    shutil.copytree(onnx_folder, tmp_path / "voice")
     described, table = (tmp_path / "voice" / name for name in ("voice.json", "tokenizer.json"))
     table.write_text(json.dumps(json.loads(table.read_text()) | {"languages": ["en", "fa"]}))
     fields = json.loads(described.read_text())
@@ -226,24 +220,16 @@ def test_a_graph_may_have_its_language_and_its_voice_inside(folder, tmp_path):
 # Folders that are refused
 
 
-def test_a_graph_has_no_weights(folder, call, run_train, tmp_path):
-    for arguments in (("evaluate", "--ckpt", folder), ("export", "--ckpt", folder, tmp_path / "out")):
+def test_a_graph_has_no_weights(onnx_folder, call, run_train, tmp_path):
+    for arguments in (("evaluate", "--ckpt", onnx_folder), ("export", "--ckpt", onnx_folder, tmp_path / "out")):
         code, _, err = call(main, *arguments, *(("--cache", tmp_path) if arguments[0] == "evaluate" else ()))
         assert code == 2
         assert len(err.splitlines()) == 1
-    assert f"{folder}: an ONNX graph, which only speaks, expected a run folder" in err
-    code, _, err = run_train(tmp_path / "run", more=["--init-from", folder])
+    assert f"{onnx_folder}: an ONNX graph, which only speaks, expected a run folder" in err
+    code, _, err = run_train(tmp_path / "run", more=["--init-from", onnx_folder])
     assert (code, "an ONNX graph, which only speaks" in err) == (2, True)
     with pytest.raises(LockstepError, match="has an ONNX graph and no weights, expected --engine onnx"):
-        make_speaker(open_source(folder), OPTIONS, "tensorflow", print)
-
-
-def changed(folder, path, change):
-    shutil.copytree(folder, path)
-    model = onnx.load(path / "model.onnx")
-    change(model)
-    (path / "model.onnx").write_bytes(model.SerializeToString())
-    return open_source(path)
+        make_speaker(open_source(onnx_folder), OPTIONS, "tensorflow", print)
 
 
 def drop_optional(model):
@@ -269,21 +255,22 @@ def not_finite(model):
         (drop_optional, "a graph of .*, expected one that xtts-synth export --format onnx has written"),
         (other_operator, "of 'com.example', expected operators of ONNX alone"),
         (not_finite, "expected finite float32"),
+        (b"junk", "no ONNX model"),
+        (None, "gives audio"),
     ],
 )
-def test_other_graphs_are_refused(folder, tmp_path, change, message):
-    source = changed(folder, tmp_path / "voice", change)
+def test_other_graphs_are_refused(onnx_folder, tmp_path, change, message):
+    folder = shutil.copytree(onnx_folder, tmp_path / "voice")
+    model = onnx.load(hifigan(tmp_path / "v.onnx") if change is None else folder / "model.onnx")
+    if callable(change):
+        change(model)
+    (folder / "model.onnx").write_bytes(change if isinstance(change, bytes) else model.SerializeToString())
     with pytest.raises(LockstepError, match=message):
-        make_speaker(source, OPTIONS, None, print)
+        make_speaker(open_source(folder), OPTIONS, None, print)
 
 
-def test_files_that_are_no_acoustic_model_are_refused(folder, tmp_path):
-    shutil.copytree(folder, tmp_path / "voice")
-    source, path = open_source(tmp_path / "voice"), tmp_path / "voice" / "model.onnx"
-    for content, message in ((b"junk", "no ONNX model"), (hifigan(tmp_path / "v.onnx").read_bytes(), "gives audio")):
-        path.write_bytes(content)
-        with pytest.raises(LockstepError, match=message):
-            make_speaker(source, OPTIONS, None, print)
-    (tmp_path / "voice" / "voice.json").unlink()
+def test_a_folder_without_a_description_is_refused(onnx_folder, tmp_path):
+    folder = shutil.copytree(onnx_folder, tmp_path / "voice")
+    (folder / "voice.json").unlink()
     with pytest.raises(LockstepError, match=r"voice\.json: no such file, expected a folder written by xtts-synth exp"):
-        open_source(tmp_path / "voice")
+        open_source(folder)

@@ -1,9 +1,41 @@
 # ruff: noqa: RUF001 - marks of many scripts look like others
-"""Texts of other scripts are cut at their own marks."""
+"""Texts are cut at sentences, clauses, words, and at the marks of their own script."""
 
 import pytest
 
 from xtts.trainer.synth.sentences import split_text
+
+
+def within(letters):
+    return lambda text: len(text) <= letters
+
+
+def test_a_text_that_fits_stays_whole():
+    assert split_text(" Mr. Fox came. He left. \n", within(40)) == ["Mr. Fox came. He left."]
+    assert split_text(" \n", within(40)) == []
+
+
+def test_long_text_is_cut_at_sentences_and_neighbours_stay_together():
+    text = 'One came. "Two came!" Three came? Four came.'
+    assert split_text(text, within(22)) == ['One came. "Two came!"', "Three came? Four came."]
+
+
+def test_a_long_sentence_is_cut_at_clauses_then_words_then_anywhere():
+    assert split_text("first this, then that; at last those", within(14)) == [
+        "first this,",
+        "then that;",
+        "at last those",
+    ]
+    assert split_text("a bc def ghij", within(5)) == ["a bc", "def", "ghij"]
+    assert split_text("abcdefgh", within(3)) == ["ab", "cd", "ef", "gh"]
+
+
+@pytest.mark.parametrize("letters", [1, 3, 10, 25])
+def test_every_piece_fits_and_nothing_is_lost(letters):
+    text = "It was 3.5 miles, perhaps four -- who knows?! (Nobody.) " * 3 + "Incomprehensibilities\n\nend"
+    pieces = split_text(text, within(letters))
+    assert all(len(piece) <= letters for piece in pieces)
+    assert "".join("".join(pieces).split()) == "".join(text.split())
 
 
 @pytest.mark.parametrize(

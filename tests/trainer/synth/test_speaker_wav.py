@@ -1,5 +1,6 @@
 """Speaking with the voice of a recording: `--speaker-wav`, `evaluate` and `export` of a model with voice latents."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,24 +10,24 @@ import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.engine.train_state import TrainState
-from xtts.trainer.evaluation.held_out_clips import Clip, another_recording
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.run.checkpoint import describe, save_checkpoint
-from xtts.trainer.synth.export.export_command import ExportRequest, export
+from xtts.trainer.synth.cli import main
+from xtts.trainer.synth.export.saved_model import MODEL_FOLDER, save_model
 from xtts.trainer.synth.reference_recording import read_recordings, split_crops
-from xtts.trainer.synth.speak_command import Request, speak
 from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
 from xtts.trainer.synth.voice_source import open_source
 
-DEFAULT_OPTIONS = SynthesisOptions(steps=2, temperature=0.0, speed=4.0)
-FRAMES = 64
+OPTIONS = SynthesisOptions(steps=2, temperature=0.0, speed=4.0)
+FRAMES, FLOW = 64, "model.duration_model=flow"
 
 
-@pytest.fixture(scope="module")
-def run(make_plan, tmp_path_factory):
-    """A run folder of a model with latents, never trained, its weights moved so that they all matter."""
-    voice = ["model.voice_latents=4", "model.voice_width=16", f"model.voice_frames={FRAMES}"]
-    plan = make_plan(tmp_path_factory.mktemp("voice") / "run", *voice)
+@pytest.fixture(scope="session")
+def imitator(make_plan, one_shape_cache, tmp_path_factory):
+    """(run folder of a model with latents, never trained, its weights moved so that they all matter; its speaker)."""
+    changes = ["model.voice_latents=4", "model.voice_width=16", f"model.voice_frames={FRAMES}"]
+    plan = make_plan(tmp_path_factory.mktemp("voice") / "run", *changes, FLOW, cache=one_shape_cache)
     plan.folder.path.mkdir()
     plan.folder.describe(plan.config, plan.cache, plan.spec)
     state = TrainState(plan.config, plan.spec)
@@ -34,20 +35,29 @@ def run(make_plan, tmp_path_factory):
         average.assign_add(0.1 * tf.random.stateless_normal(average.shape, [3, i]))
     identity = describe(plan.config, plan.spec)
     save_checkpoint(plan.folder.checkpoints, state.arrays(), step=1, identity=identity, progress={})
-    return plan.folder.path
+    speaker = TensorFlowSpeaker(open_source(plan.folder.path), OPTIONS)
+    speaker.prepare(speaker.voice.ladder[0])
+    return plan.folder.path, speaker
 
 
-@pytest.fixture(scope="module")
-def source(run):
-    return open_source(run)
+@pytest.fixture(scope="session")
+def run(imitator):
+    return imitator[0]
 
 
-@pytest.fixture(scope="module")
-def speaker(source):
-    return TensorFlowSpeaker(source, DEFAULT_OPTIONS)
+@pytest.fixture
+def speaker(imitator):
+    """It has no voice yet."""
+    imitator[1]._lacks_voice = True
+    return imitator[1]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
+def source(imitator):
+    return imitator[1].source
+
+
+@pytest.fixture(scope="session")
 def recordings(tmp_path_factory):
     """A low and a high voice: the high one in stereo at 44.1 kHz."""
     folder = tmp_path_factory.mktemp("recordings")
@@ -58,29 +68,18 @@ def recordings(tmp_path_factory):
     return folder
 
 
-def request(run, out, *speaker_wav, speaker=None):
-    return Request(
-        checkpoint=run, words="a word", file=None, out=out / "out.wav", mel_out=out / "mel.npy", vocoder="griffinlim",
-        speaker=speaker, language=None, speaker_wav=speaker_wav, options=DEFAULT_OPTIONS,
-    )  # fmt: skip
-
-
-def test_the_recording_decides_the_voice(run, source, speaker, recordings, tmp_path):
-    speaker.prepare(speaker.voice.ladder[0])
+def test_the_recording_decides_the_voice(source, speaker, recordings):
     for needs_a_voice in (speaker.speak, speaker.count_frames):
         with pytest.raises(LockstepError, match="no voice yet, expected a reference recording"):
             needs_a_voice([3, 4], speaker=0, number=0)
-    ids, spoken = source.voice.symbol_table.encode("a word").ids, {}
-    for name in ("low", "high"):
-        (mel,) = read_recordings([recordings / f"{name}.wav"], source)
-        assert len(mel) == int(2.5 * 22_050) // 256
+    mels = read_recordings([recordings / f"{name}.wav" for name in ("low", "high")], source)
+    assert [len(mel) for mel in mels] == [int(2.5 * 22_050) // 256] * 2
+    spoken = []
+    for mel in mels:
         speaker.encode_reference(mel)
-        spoken[name] = speaker.speak(ids, speaker=0, number=0)
-    frames = min(len(utterance.mel) for utterance in spoken.values())
-    assert np.abs(spoken["low"].mel[:frames] - spoken["high"].mel[:frames]).mean() > 1e-2
-    speak(request(run, tmp_path, recordings / "high.wav"))
-    np.testing.assert_allclose(np.load(tmp_path / "mel.npy"), spoken["high"].mel, atol=1e-4)
-    assert soundfile.info(tmp_path / "out.wav").frames == len(spoken["high"].mel) * 256
+        spoken.append(speaker.speak([5, 9, 20], speaker=0, number=0).mel)
+    frames = min(map(len, spoken))
+    assert np.abs(spoken[0][:frames] - spoken[1][:frames]).mean() > 1e-2
 
 
 def test_the_voice_is_the_mean_of_the_crops(speaker):
@@ -98,7 +97,7 @@ def test_the_voice_is_the_mean_of_the_crops(speaker):
     assert latents[0].shape == (1, 4, 16)
 
 
-def test_the_voice_of_several_references_is_the_mean_of_their_latents(run, source, speaker, recordings, tmp_path):
+def test_the_voice_of_several_references_is_the_mean_of_their_latents(run, source, speaker, recordings, call, tmp_path):
     paths = [recordings / f"{name}.wav" for name in ("low", "high")]
     latents = []
     for mel in (mels := read_recordings(paths, source)):
@@ -109,83 +108,92 @@ def test_the_voice_of_several_references_is_the_mean_of_their_latents(run, sourc
     assert np.abs(latents[0] - latents[1]).max() > 1e-3
     speaker.encode_reference(*mels)
     expected = speaker.speak(source.voice.symbol_table.encode("a word").ids, speaker=0, number=0)
-    speak(request(run, tmp_path, *paths))
-    np.testing.assert_allclose(np.load(tmp_path / "mel.npy"), expected.mel, atol=1e-4)
+    out, given = (
+        ("-o", tmp_path / "a.wav", "--mel-out", tmp_path / "a.npy"),
+        [("--speaker-wav", path) for path in paths],
+    )
+    options = ("--steps", 2, "--temperature", 0, "--speed", 4)
+    code, _, err = call(main, "--ckpt", run, *options, *out, *given[0], *given[1], "a word")
+    assert code == 0, err
+    np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected.mel, atol=1e-4)
 
 
-@pytest.mark.parametrize("seconds", [2, 10])
-def test_references_of_two_to_ten_seconds(source, tmp_path, seconds):
-    write(tmp_path / "voice.wav", 0.1 * np.sin(np.arange(seconds * 22_050) / 20))
-    (mel,) = read_recordings([tmp_path / "voice.wav"], source)
-    assert len(mel) == seconds * 22_050 // 256
+@pytest.fixture(scope="session")
+def signatures(source, tmp_path_factory):
+    """Those of the exported model, with a second shape."""
+    largest = source.voice.ladder[-1]
+    shapes = [largest, Shape(tokens=4, frames=24)]
+    of_two_shapes = replace(source, voice=source.voice.model_copy(update={"shapes": shapes}))
+    folder = tmp_path_factory.mktemp("saved")
+    save_model(of_two_shapes, folder, options=OPTIONS)
+    signatures = tf.saved_model.load(str(folder / MODEL_FOLDER)).signatures
+    whole = f"speak_{largest.tokens}_{largest.frames}"
+    assert set(signatures) == {"encode_reference", "serving_default", "speak_4_24", whole}
+    return signatures
 
 
-def test_stock_tensorflow_encodes_a_reference_and_speaks(source, speaker, run, tmp_path):
-    export(ExportRequest(checkpoint=run, out=tmp_path / "exported", synthesis=DEFAULT_OPTIONS))
-    signatures = tf.saved_model.load(str(tmp_path / "exported/model")).signatures
+def test_stock_tensorflow_encodes_a_reference_and_speaks_as_long_as_it_is_asked_to(source, speaker, signatures):
     crop = np.random.default_rng(1).normal(-5, 2, [1, FRAMES, 80]).astype(np.float32)
     voice = signatures["encode_reference"](reference=tf.constant(crop), reference_length=tf.constant([FRAMES]))["voice"]
     speaker.encode_reference(crop[0])
     np.testing.assert_allclose(voice, speaker._latents, atol=1e-5)
-    shape = source.voice.ladder[0]
-    spoken = signatures[f"speak_{shape.tokens}_{shape.frames}"](
-        tokens=tf.constant([[3, 4, 5] + [0] * (shape.tokens - 3)]), token_length=tf.constant([3]),
-        temperature=tf.constant(0.0), speed=tf.constant(4.0), seed=tf.constant([0, 0]), wanted_frames=tf.constant([0]),
-        voice=voice,
-    )  # fmt: skip
-    expected, frames = speaker._run(shape, speaker._arguments(shape, [3, 4, 5], 0, 0, 0))
+    shape = source.voice.ladder[-1]
+
+    def speak(name, tokens, frames, noise):
+        return signatures[name](
+            tokens=tf.constant([[3, 4, 5] + [0] * (tokens - 3)]), token_length=tf.constant([3]),
+            temperature=tf.constant(0.0), speed=tf.constant(1.0), seed=tf.constant([0, 1]), voice=voice,
+            wanted_frames=tf.constant([frames]), duration_noise=tf.constant(noise),
+        )  # fmt: skip
+
+    speaker.options = replace(OPTIONS, speed=1.0)
+    expected, frames = speaker._run(shape, speaker._arguments(shape, [3, 4, 5], 0, 0, 1))
+    speaker.options = OPTIONS
+    spoken = speak("serving_default", shape.tokens, 0, 0.0)
     assert spoken["mel_length"][0] == frames
     np.testing.assert_allclose(spoken["mel"][0], expected, atol=1e-3)
+    lengths = [int(speak("speak_4_24", 4, wanted, noise)["mel_length"][0]) for wanted, noise in ((17, 0.0), (17, 1.0))]
+    assert lengths == [17, 17]
+    assert int(speak("speak_4_24", 4, 0, 2.0)["mel_length"][0]) != frames
 
 
-def test_a_sentence_is_spoken_with_another_recording_of_its_speaker():
-    clips = [
-        Clip(clip_id=str(number), ids=[1], mel=np.zeros((1, 80), np.float32), speaker=speaker)
-        for number, speaker in enumerate([0, 1, 0, 2, 0, 1])
-    ]
-    assert [clips[another_recording(clips, place)].clip_id for place in range(6)] == ["2", "5", "4", "3", "0", "1"]
-
-
-def write(path, samples, rate=22_050):
-    soundfile.write(path, samples, rate)
-    return path
-
-
-@pytest.fixture
-def unusable(tmp_path):
-    """Recordings by name that no voice can be taken from."""
-    (tmp_path / "empty.wav").write_bytes(b"")
-    (tmp_path / "text.wav").write_text("these are no samples")
-    write(tmp_path / "short.wav", np.full(43_000, 0.1))
-    write(tmp_path / "silent.wav", np.zeros(50_000))
-    write(tmp_path / "hum.wav", 3e-4 * np.sin(np.arange(50_000) / 60))
-    samples = np.full(50_000, np.nan, np.float32)
-    soundfile.write(tmp_path / "nan.wav", samples, 22_050, subtype="FLOAT")
-    return tmp_path
+def sound(samples):
+    return lambda path: soundfile.write(path, np.asarray(samples, np.float32), 22_050, subtype="FLOAT")
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("make", "message"),
     [
-        ("missing", r"missing\.wav: cannot be read \(No such file or directory\)"),
-        ("empty", r"empty\.wav: unreadable audio: .*, expected a recording of one speaker"),
-        ("text", r"text\.wav: unreadable audio: .*, expected a recording of one speaker"),
-        ("short", r"short\.wav: 1\.95 s of sound, expected at least 2 s"),
-        ("silent", r"silent\.wav: silence \(digital silence\), expected a voice"),
-        ("hum", r"hum\.wav: silence \(a peak of -70 dB\), expected a voice"),
-        ("nan", r"nan\.wav: samples that are not finite numbers"),
+        (lambda path: None, r"cannot be read \(No such file or directory\)"),
+        (lambda path: path.write_bytes(b""), "unreadable audio: .*, expected a recording of one speaker"),
+        (lambda path: path.write_text("no samples"), "unreadable audio: .*, expected a recording of one speaker"),
+        (sound(np.full(43_000, 0.1)), r"1\.95 s of sound, expected at least 2 s"),
+        (sound(np.zeros(50_000)), r"silence \(digital silence\), expected a voice"),
+        (sound(3e-4 * np.sin(np.arange(50_000) / 60)), r"silence \(a peak of -70 dB\), expected a voice"),
+        (sound(np.full(50_000, np.nan)), "samples that are not finite numbers"),
+        (sound(0.1 * np.sin(np.arange(2 * 22_050) / 20)), None),
     ],
 )
-def test_invalid_reference_recordings(source, unusable, name, message):
-    with pytest.raises(LockstepError, match=f"--speaker-wav .*{message}"):
-        read_recordings([Path(unusable / f"{name}.wav")], source)
+def test_reference_recordings_have_two_seconds_of_a_voice(source, tmp_path, make, message):
+    path = tmp_path / "voice.wav"
+    make(path)
+    if message is None:
+        assert [len(mel) for mel in read_recordings([path], source)] == [2 * 22_050 // 256]
+    else:
+        with pytest.raises(LockstepError, match=rf"--speaker-wav .*voice\.wav: {message}"):
+            read_recordings([path], source)
 
 
-def test_the_voice_has_to_be_named_in_the_way_of_the_model(run, finished_run, recordings, tmp_path):
-    with pytest.raises(LockstepError, match=r"--speaker-wav: missing, expected a recording .*; add --speaker-wav REF"):
-        speak(request(run, tmp_path))
-    with pytest.raises(LockstepError, match=r"--speaker: .* takes its voice from a recording; use --speaker-wav"):
-        speak(request(run, tmp_path, recordings / "low.wav", speaker="ann"))
-    with pytest.raises(LockstepError, match=r"trained without voice latents.*model\.voice_latents=16"):
-        speak(request(finished_run[0], tmp_path, recordings / "low.wav"))
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "--speaker-wav: missing, expected a recording of the voice"),
+        (["--speaker-wav", "low.wav", "--speaker", "ann"], "takes its voice from a recording; use --speaker-wav"),
+    ],
+)
+def test_the_voice_has_to_be_named_in_the_way_of_the_model(run, recordings, call, monkeypatch, given, message):
+    monkeypatch.chdir(recordings)
+    code, _, err = call(main, "--ckpt", run, *given, "a word")
+    assert code == 2
+    assert message in err
+    assert not Path("out.wav").exists()

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -11,52 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from click.testing import CliRunner
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape, Voice
+from xtts.trainer.synth import speak_command
+from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.input_texts import Text
-from xtts.trainer.synth.sentences import split_text
+from xtts.trainer.synth.long_texts import Narrator
+from xtts.trainer.synth.speaker import Utterance
 from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
 HIFIGAN = mel_profile("hifigan")
-
-
-def within(letters):
-    return lambda text: len(text) <= letters
-
-
-# Text in pieces
-
-
-def test_a_text_that_fits_stays_whole():
-    assert split_text(" Mr. Fox came. He left. \n", within(40)) == ["Mr. Fox came. He left."]
-    assert split_text(" \n", within(40)) == []
-
-
-def test_long_text_is_cut_at_sentences_and_neighbours_stay_together():
-    text = 'One came. "Two came!" Three came? Four came.'
-    assert split_text(text, within(22)) == ['One came. "Two came!"', "Three came? Four came."]
-
-
-def test_a_long_sentence_is_cut_at_clauses_then_words_then_anywhere():
-    assert split_text("first this, then that; at last those", within(14)) == [
-        "first this,",
-        "then that;",
-        "at last those",
-    ]
-    assert split_text("a bc def ghij", within(5)) == ["a bc", "def", "ghij"]
-    assert split_text("abcdefgh", within(3)) == ["ab", "cd", "ef", "gh"]
-
-
-@pytest.mark.parametrize("letters", [1, 3, 10, 25])
-def test_every_piece_fits_and_nothing_is_lost(letters):
-    text = "It was 3.5 miles, perhaps four -- who knows?! (Nobody.) " * 3 + "Incomprehensibilities\n\nend"
-    pieces = split_text(text, within(letters))
-    assert all(len(piece) <= letters for piece in pieces)
-    assert "".join("".join(pieces).split()) == "".join(text.split())
 
 
 # Shapes
@@ -76,37 +44,30 @@ def test_the_ladder_has_one_shape_per_frame_count():
 # A run that speaks
 
 
-@pytest.fixture(scope="module")
-def narrator(finished_run):
-    """The micro model with a vocoder that gives the frames' loudness: mels and lengths matter, not sound."""
-    from xtts.trainer.synth.long_texts import Narrator
-    from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
+def loudness(mel):
+    """A vocoder: mels and lengths matter, not sound."""
+    return np.repeat(mel.mean(axis=1), HIFIGAN.hop_samples).astype(np.float32) / 100
 
-    def loudness(mel):
-        return np.repeat(mel.mean(axis=1), HIFIGAN.hop_samples).astype(np.float32) / 100
 
-    return Narrator(
-        TensorFlowSpeaker(open_source(finished_run[0]), SynthesisOptions(steps=2)),
-        loudness,
-        speaker_number=0,
-        language="en",
-    )
+@pytest.fixture
+def narrator(tensorflow_speaker):
+    return Narrator(tensorflow_speaker, loudness, speaker_number=0, language="en")
 
 
 def say(narrator, words):
     return narrator.speak(Text(words=words, out=Path("x.wav"), where="TEXT"))
 
 
-def test_the_averaged_weights_speak(narrator, finished_run):
-    arrays = open_source(finished_run[0]).averages()
-    weights = {weight.path: weight.numpy() for weight in narrator.speaker.model.trainable_variables}
+def test_the_averaged_weights_speak(tensorflow_speaker, moved_run):
+    arrays = open_source(moved_run).averages()
+    weights = {weight.path: weight.numpy() for weight in tensorflow_speaker.model.trainable_variables}
     assert set(arrays) == set(weights)
     for path, value in weights.items():
         np.testing.assert_array_equal(value, arrays[path])
 
 
 def test_speech_repeats_and_a_silent_pause_joins_the_pieces(narrator):
-    words = "many small words make one long text, " * 6
+    words = "many small words make one long text, " * 3
     speech = say(narrator, words)
     np.testing.assert_array_equal(say(narrator, words).mel, speech.mel)
     assert speech.pieces > 1
@@ -117,22 +78,38 @@ def test_speech_repeats_and_a_silent_pause_joins_the_pieces(narrator):
     assert np.isfinite(speech.mel).all()
 
 
-def test_shapes_are_locked_and_compiled_once(narrator):
-    for words in ("a word", "a word or two", "another word"):
+def test_shapes_are_locked_and_compiled_once(narrator, tensorflow_speaker):
+    say(narrator, "a word")
+    assert tensorflow_speaker.compiled_shapes == tensorflow_speaker.voice.ladder
+    before = tensorflow_speaker.clock.compile_seconds
+    for words in ("a word or two", "another word"):
         say(narrator, words)
-    shapes = narrator.speaker.compiled_shapes
-    assert len(shapes) <= len(narrator.speaker.voice.ladder)
-    before = narrator.speaker.clock.compile_seconds
-    say(narrator, "one more")
-    assert narrator.speaker.clock.compile_seconds == before
-    for function in narrator.speaker._traced.values():
+    assert tensorflow_speaker.clock.compile_seconds == before
+    for function in tensorflow_speaker._traced.values():
         for tensor in function.inputs:
             assert tensor.shape.is_fully_defined()
 
 
-def test_a_piece_longer_than_every_shape_moves_up_or_is_split(narrator, monkeypatch):
-    from xtts.trainer.synth.speaker import Utterance
+@pytest.mark.parametrize(
+    ("tokens", "needed", "wanted", "tried"),
+    [(5, 80, 0, [100]), (15, 80, 0, [200]), (5, 150, 0, [100, 200]), (5, 250, 0, [100, 400]), (5, 999, 0, [100, 400]),
+     (5, 150, 150, [200]), (5, 999, 999, [400])],
+)  # fmt: skip
+def test_speech_takes_the_smallest_shape_that_holds_it(tensorflow_speaker, monkeypatch, tokens, needed, wanted, tried):
+    shapes, runs = [Shape(tokens=10 * size, frames=100 * size) for size in (1, 2, 4)], []
 
+    def run(shape, arguments):
+        runs.append(shape.frames)
+        return np.zeros((shape.frames, 80), np.float32), needed
+
+    monkeypatch.setattr(tensorflow_speaker, "voice", tensorflow_speaker.voice.model_copy(update={"shapes": shapes}))
+    monkeypatch.setattr(tensorflow_speaker, "_run", run)
+    said = tensorflow_speaker.speak([1] * tokens, speaker=0, number=0, frames=wanted)
+    assert runs == tried
+    assert (said.frames, len(said.mel)) == (needed, min(needed, tried[-1]))
+
+
+def test_a_piece_longer_than_every_shape_is_split(narrator, monkeypatch):
     spoken = []
 
     def speak(ids, *, speaker, language, number, frames):
@@ -141,8 +118,7 @@ def test_a_piece_longer_than_every_shape_moves_up_or_is_split(narrator, monkeypa
         return Utterance(mel=np.zeros((min(10 * len(ids), 50), 80), np.float32), frames=10 * len(ids))
 
     monkeypatch.setattr(narrator.speaker, "speak", speak)
-    speech = say(narrator, "abc def")
-    assert speech.pieces == 2
+    assert say(narrator, "abc def").pieces == 2
     assert spoken == [7, 3, 3]
 
     monkeypatch.setattr(narrator.speaker, "speak", lambda ids, **_: Utterance(mel=np.zeros((5, 80)), frames=99))
@@ -158,50 +134,72 @@ def test_a_language_that_the_model_does_not_speak_is_named(finished_run):
         source.language("fa")
 
 
-def test_the_command_speaks_a_file_of_lines(finished_run, tmp_path):
-    (tmp_path / "lines.txt").write_text("a first line\n\nThe 3rd; § it has\n", encoding="utf-8")
-    command = [XTTS_SYNTH, "--ckpt", finished_run[0], "--file", "lines.txt", "-o", "spoken", "--steps", "2"]
-    # A program of its own: TensorFlow, which it imports, has to be silent.
-    result = subprocess.run([*map(str, command)], cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    assert result.stderr == "warning: lines.txt:3: left out what the symbol table does not hold: §\n"
-    assert sorted(path.name for path in (tmp_path / "spoken").iterdir()) == ["0001.wav", "0003.wav"]
-    lines = result.stdout.splitlines()
+def test_the_command_speaks_a_file_of_lines(onnx_folder, call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("lines.txt").write_text("a first line\n\nThe 3rd; § it has\n", encoding="utf-8")
+    command = ("--ckpt", onnx_folder, "--file", "lines.txt", "-o", "spoken", "--steps", 2, "--speed", 4)
+    code, screen, err = call(main, *command)
+    assert (code, err) == (0, "warning: lines.txt:3: left out what the symbol table does not hold: §\n")
+    assert sorted(path.name for path in Path("spoken").iterdir()) == ["0001.wav", "0003.wav"]
+    lines = screen.splitlines()
     assert len(lines) == 3
     for line, name in zip(lines, ("0001.wav", "0003.wav"), strict=False):
-        samples, rate = soundfile.read(tmp_path / "spoken" / name)
+        samples, rate = soundfile.read(Path("spoken") / name)
         assert rate == 22_050
         assert line.startswith(f"spoken/{name}: {len(samples) / rate:.2f} s of audio")
         assert "first sound after" in line
         assert "real-time factor" in line
 
 
+def test_what_the_import_of_tensorflow_writes_is_shown_only_if_it_fails(capfd):
+    def fail():
+        os.write(2, b"the reason")
+        raise ImportError
+
+    with tensorflow_import():
+        os.write(2, b"noise")
+    assert capfd.readouterr().err == ""
+    with pytest.raises(ImportError), tensorflow_import():
+        fail()
+    assert capfd.readouterr().err == "the reason"
+
+
+@pytest.mark.long
+def test_tensorflow_is_silent_in_a_program_of_its_own(moved_run, tmp_path):
+    command = [XTTS_SYNTH, "--ckpt", moved_run, "--steps", "2", "a word"]
+    done = subprocess.run([*map(str, command)], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert (tmp_path / "out.wav").is_file()
+
+
 # What is refused
 
 
 @pytest.fixture
-def refused(tmp_path, finished_run):
-    """`refused(*arguments, stdin=..., ckpt=...)`: the one line of stderr, where TensorFlow cannot be imported."""
-    (tmp_path / "trap").mkdir()
-    (tmp_path / "trap" / "tensorflow.py").write_text("raise SystemExit('tensorflow was imported')\n")
+def refused(tmp_path, finished_run, monkeypatch):
+    """`refused(*arguments, stdin=..., ckpt=...)`: the one line of stderr; no engine may be made ready before it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(speak_command, "make_speaker", lambda *_, **__: pytest.fail("an engine was made ready"))
 
     def run(*arguments, stdin=b"", ckpt=finished_run[0]):
-        environment = os.environ | {"PYTHONPATH": str(tmp_path / "trap")}
-        command = [str(part) for part in (XTTS_SYNTH, "--ckpt", ckpt, *arguments)]
         before = sorted(tmp_path.rglob("*"))
-        result = subprocess.run(command, input=stdin, capture_output=True, check=False, env=environment, cwd=tmp_path)
-        message = result.stderr.decode()
-        assert "Traceback" not in message
-        assert result.returncode == (1 if "tensorflow was imported" in message else 2)
+        done = CliRunner().invoke(main, [*map(str, ("--ckpt", ckpt, *arguments))], input=stdin)
+        assert done.exit_code == 2, done.output
         assert sorted(tmp_path.rglob("*")) == before, "something was written"
-        return message.strip()
+        return done.stderr.strip()
 
     return run
 
 
-def test_a_command_that_may_begin_imports_tensorflow(refused):
-    assert refused("hello") == "tensorflow was imported"
-    assert refused(stdin=b"hello") == "tensorflow was imported"
+@pytest.mark.parametrize(("arguments", "reached"), [(["-"], True), (["hello", "-o", "no/a.wav"], False)])
+def test_tensorflow_is_imported_once_everything_else_is_known_to_be_right(finished_run, tmp_path, arguments, reached):
+    (tmp_path / "tensorflow.py").write_text("raise SystemExit('tensorflow was imported')\n")
+    done = subprocess.run(
+        [str(part) for part in (XTTS_SYNTH, "--ckpt", finished_run[0], *arguments)], input="hello", text=True,
+        capture_output=True, check=False, env=os.environ | {"PYTHONPATH": str(tmp_path)}, cwd=tmp_path,
+    )  # fmt: skip
+    assert ("tensorflow was imported" in done.stderr) == reached
+    assert (done.returncode, "Traceback" in done.stderr) == (1 if reached else 2, False)
 
 
 @pytest.mark.parametrize(
@@ -230,23 +228,18 @@ def test_what_cannot_be_spoken_is_said_in_one_line(refused, arguments, message):
     assert len(said.splitlines()) == 1 or "Usage" in said
 
 
-def test_an_output_that_cannot_be_written(refused, tmp_path):
-    if os.geteuid() == 0:
-        pytest.skip("root writes anywhere")
+def test_an_output_that_cannot_be_written(refused, tmp_path, monkeypatch):
     (tmp_path / "locked").mkdir()
-    (tmp_path / "locked").chmod(stat.S_IRUSR | stat.S_IXUSR)
+    monkeypatch.setattr(os, "access", lambda path, _: path != Path("locked"))  # root may write anywhere
     assert "locked cannot be written to" in refused("hello", "-o", "locked/a.wav")
 
 
-def test_bytes_that_are_no_text(refused):
+def test_bytes_that_are_no_text_and_a_checkpoint_that_is_not_there(refused, tmp_path):
     assert "standard input: not UTF-8 text" in refused(stdin=b"\xff\xfe\x00")
-
-
-def test_no_checkpoint(refused, tmp_path):
     assert "no such folder" in refused("hello", ckpt=tmp_path / "nothing")
 
 
-def test_a_run_of_an_earlier_version(refused, tmp_path, finished_run):
+def test_a_run_whose_description_is_damaged(refused, tmp_path, finished_run):
     run = Path(shutil.copytree(finished_run[0], tmp_path / "old"))
     fields = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({k: v for k, v in fields.items() if k != "synthesis"}))

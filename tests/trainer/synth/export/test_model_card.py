@@ -7,19 +7,14 @@ import numpy as np
 import pytest
 import yaml
 from cache_files import tokenizer_path
+from safetensors.numpy import load_file, save_file
 
 from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.errors import LockstepError
 from xtts.trainer.run.checkpoint import load_arrays
 from xtts.trainer.synth.cli import main
-
-
-@pytest.fixture(scope="module")
-def exported(call, finished_run, tmp_path_factory):
-    """(the folder, what the command said)."""
-    folder = tmp_path_factory.mktemp("passed-on") / "small-voice"
-    code, said, err = call(main, "export", "--ckpt", finished_run[0], folder, "--format", "safetensors")
-    assert code == 0, err
-    return folder, said
+from xtts.trainer.synth.tensorflow_speaker import load_model
+from xtts.trainer.synth.voice_source import open_source
 
 
 def card_of(folder):
@@ -28,86 +23,72 @@ def card_of(folder):
     return yaml.safe_load(front), text
 
 
-def test_the_folder_has_what_model_hubs_expect(exported, tiny_cache):
-    folder, said = exported
+def test_the_folder_has_what_model_hubs_expect(safetensors_folder, one_shape_cache):
+    folder = safetensors_folder
     assert {path.name for path in folder.iterdir()} == {
         "README.md", "model.safetensors", "config.yaml", "tokenizer.json", "voice.json", "profile.json", "facts.json",
     }  # fmt: skip
-    assert json.loads((folder / "tokenizer.json").read_text()) == json.loads(tokenizer_path(tiny_cache).read_text())
-    assert "step-12 as safetensors" in said
+    assert json.loads((folder / "tokenizer.json").read_text()) == json.loads(
+        tokenizer_path(one_shape_cache).read_text()
+    )
+    assert "step-12 as safetensors" in folder.with_name("screen.txt").read_text()
     assert not [path for path in folder.parent.iterdir() if path.name.startswith(".")]
 
 
-def test_the_card_says_what_is_known_and_no_more(exported, finished_run, tiny_cache):
-    front, text = card_of(exported[0])
+def test_the_card_says_what_is_known_and_no_more(safetensors_folder, moved_run, one_shape_cache):
+    front, text = card_of(safetensors_folder)
     assert front["library_name"] == "lockstep-tts"
     assert front["language"] == ["en"]
     assert "license" not in front
     assert "## Licence\n\nNot stated.\n" in text
     assert "## Figures\n\nNot computed.\n" in text
-    spec, facts = load_spec(tiny_cache), json.loads((exported[0] / "facts.json").read_text())
+    spec, facts = load_spec(one_shape_cache), json.loads((safetensors_folder / "facts.json").read_text())
     assert facts["corpus"]["clips"] == spec.statistics.clips == 24
     assert facts["corpus"]["hours"] == pytest.approx(spec.statistics.seconds / 3600)
     assert facts["model"]["steps"] == 12
-    arrays = load_arrays(finished_run[0] / "checkpoints" / "step-12")
+    arrays = load_arrays(moved_run / "checkpoints" / "step-12")
     parameters = sum(values.size for name, values in arrays.items() if name.startswith("averages/"))
     assert facts["model"]["parameters"] == parameters
     assert f"| parameters | {parameters:,} |" in text
     assert f"| clips | {spec.statistics.clips} |" in text
 
 
-def test_no_path_of_this_machine_is_in_the_folder(exported, finished_run, tiny_cache):
-    for path in exported[0].iterdir():
+def test_no_path_of_this_machine_is_in_the_folder(safetensors_folder, moved_run, one_shape_cache):
+    for path in safetensors_folder.iterdir():
         data = path.read_bytes()
-        for place in (finished_run[0].parent, tiny_cache.parent, exported[0].parent):
+        for place in (moved_run.parent, one_shape_cache.parent, safetensors_folder.parent):
             assert str(place).encode() not in data, path
         assert b"/home/" not in data
         assert b"/tmp/" not in data
 
 
-def test_the_folder_speaks_the_same_samples_as_the_run(call, exported, finished_run, tmp_path):
-    spoken = []
-    for name, source in (("run", finished_run[0]), ("folder", exported[0])):
-        wav, mel = tmp_path / f"{name}.wav", tmp_path / f"{name}.npy"
-        options = ["--steps", "2", "--seed", "7", "--speed", "4", "-o", wav, "--mel-out", mel]
-        code, _, err = call(main, "--ckpt", source, "a word or two", *options)
-        assert code == 0, err
-        spoken.append((wav.read_bytes(), mel.read_bytes()))
-    assert spoken[0] == spoken[1]
-    assert np.ptp(np.load(tmp_path / "folder.npy")) > 0
+def test_the_folder_has_the_weights_and_the_settings_of_the_run(safetensors_folder, moved_run):
+    """`--ckpt` and `--init-from` read both in this way; see `test_trainer.py`."""
+    run, folder = open_source(moved_run), open_source(safetensors_folder)
+    ours, theirs = run.averages(), folder.averages()
+    assert ours.keys() == theirs.keys()
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+    settings = folder.settings()
+    assert settings == {name: value for name, value in run.settings().items() if name in settings}
+    assert folder.voice == run.voice
 
 
-def test_training_starts_from_the_folder_as_from_the_run(exported, finished_run, run_train, tmp_path):
-    states = []
-    for name, source in (("run", finished_run[0]), ("folder", exported[0])):
-        code, _, err = run_train(tmp_path / name, "training.steps=4", more=["--init-from", source])
-        assert code == 0, err
-        states.append(load_arrays(tmp_path / name / "checkpoints" / "step-4"))
-    assert states[0].keys() == states[1].keys()
-    assert all(np.array_equal(states[0][key], states[1][key]) for key in states[0])
-
-
-def test_weights_of_another_model_are_refused(exported, run_train, tmp_path):
-    code, _, err = run_train(tmp_path / "run", "model.decoder_width=18", more=["--init-from", exported[0]])
+def test_weights_of_another_model_are_refused(safetensors_folder, run_train, tmp_path):
+    code, _, err = run_train(tmp_path / "run", "model.decoder_width=18", more=["--init-from", safetensors_folder])
     assert code == 2
     assert "weights of model.decoder_width = 16, expected 18" in err
 
 
-def test_a_missing_weight_is_named(call, exported, tmp_path):
-    from safetensors.numpy import load_file, save_file
-
-    folder = tmp_path / "copy"
-    shutil.copytree(exported[0], folder)
+def test_a_missing_weight_is_named(safetensors_folder, tmp_path):
+    folder = shutil.copytree(safetensors_folder, tmp_path / "copy")
     weights = load_file(folder / "model.safetensors")
     name = next(name for name in weights if name.endswith("duration_predictor/output_projection/kernel"))
     save_file({key: value for key, value in weights.items() if key != name}, folder / "model.safetensors")
-    code, _, err = call(main, "--ckpt", folder, "a word", "-o", tmp_path / "out.wav")
-    assert code == 2
-    assert f"weight {name} is missing" in err
+    with pytest.raises(LockstepError, match=f"weight {name} is missing"):
+        load_model(open_source(folder))
     save_file({**weights, name: weights[name][:-1]}, folder / "model.safetensors")
-    code, _, err = call(main, "--ckpt", folder, "a word", "-o", tmp_path / "out.wav")
-    assert f"weight {name} has the shape (15, 1), expected (16, 1)" in err
-    assert code == 2
+    with pytest.raises(LockstepError, match=rf"weight {name} has the shape \(15, 1\), expected \(16, 1\)"):
+        load_model(open_source(folder))
 
 
 def report(checkpoint):
@@ -132,7 +113,7 @@ def test_figures_and_licence_are_taken_where_they_are_given(call, finished_run, 
     assert "someone" not in text + (tmp_path / "out" / "facts.json").read_text()
 
 
-def test_what_does_not_belong_to_the_checkpoint_is_refused(call, exported, finished_run, tmp_path):
+def test_what_does_not_belong_to_the_checkpoint_is_refused(call, safetensors_folder, finished_run, tmp_path):
     def refused(*options, ckpt=finished_run[0]):
         code, _, err = call(main, "export", "--ckpt", ckpt, tmp_path / "out", *options)
         assert code == 2
@@ -153,10 +134,10 @@ def test_what_does_not_belong_to_the_checkpoint_is_refused(call, exported, finis
     assert "--steps: together with --format safetensors, expected --format saved-model or onnx" in refused(
         *folder, "--steps", 10
     )
-    assert "is exported already; copy the folder" in refused(*folder, ckpt=exported[0])
+    assert "is exported already; copy the folder" in refused(*folder, ckpt=safetensors_folder)
 
 
-def test_a_cache_that_is_gone_or_another_gives_no_facts(call, finished_run, tmp_path):
+def test_a_cache_that_is_gone_gives_no_facts(call, finished_run, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(finished_run[0], run)
     described = json.loads((run / "run.json").read_text())

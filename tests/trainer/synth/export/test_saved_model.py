@@ -10,70 +10,64 @@ from cache_files import tokenizer_path
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.export.export_command import ExportRequest, export
-from xtts.trainer.synth.voice_source import open_source
 
-STRANGER = """
+PROGRAM = """
 import json, sys
-sys.modules["xtts"] = None  # as where it is not installed
 import numpy as np
 import tensorflow as tf
 
-tokenizer = json.load(open("exported/tokenizer.json"))
-profile = json.load(open("exported/profile.json"))
-assert profile["sample_rate"] == 22050
+folder = sys.argv[1]
+tokenizer = json.load(open(f"{folder}/tokenizer.json"))
 ids = [tokenizer["symbols"].index(letter) for letter in "hello there"]
-loaded = tf.saved_model.load("exported/model")
+loaded = tf.saved_model.load(f"{folder}/model")
 speak = loaded.signatures["serving_default"]
-inputs = speak.structured_input_signature[1]
-tokens = np.zeros(inputs["tokens"].shape, np.int32)
+tokens = np.zeros(speak.structured_input_signature[1]["tokens"].shape, np.int32)
 tokens[0, : len(ids)] = ids
 spoken = speak(tokens=tf.constant(tokens), token_length=tf.constant([len(ids)]), temperature=tf.constant(0.0),
                speed=tf.constant(1.0), seed=tf.constant([0, 0]), wanted_frames=tf.constant([0]))
 np.savez("spoken.npz", ids=ids, signatures=sorted(loaded.signatures), **{k: v.numpy() for k, v in spoken.items()})
+"""
+STRANGER = f"""
+import sys
+sys.modules["xtts"] = None  # as where it is not installed
+{PROGRAM}
 assert not any(name.startswith("xtts.") for name in sys.modules)
 """
 
 
-@pytest.fixture(scope="module")
-def exported(finished_run, call, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("export")
-    code, _, err = call(main, "export", "--ckpt", finished_run[0], folder / "exported", "--steps", 2)
-    assert code == 0, err
-    return folder
-
-
-def test_stock_tensorflow_speaks_as_the_command_does(exported, finished_run):
-    from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
-
-    (exported / "stranger.py").write_text(STRANGER)
-    result = subprocess.run(
-        [sys.executable, "-P", "stranger.py"], capture_output=True, text=True, check=False, cwd=exported
-    )
-    assert result.returncode == 0, result.stderr
-    with np.load(exported / "spoken.npz") as spoken:
+@pytest.mark.parametrize("stranger", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_stock_tensorflow_speaks_as_the_command_does(
+    saved_model_folder, tensorflow_speaker, tmp_path, monkeypatch, stranger
+):
+    monkeypatch.chdir(tmp_path)
+    if stranger:
+        subprocess.run([sys.executable, "-P", "-c", STRANGER, saved_model_folder], check=True)
+    else:
+        monkeypatch.setattr(sys, "argv", ["-c", str(saved_model_folder)])
+        exec(PROGRAM, {})
+    with np.load("spoken.npz") as spoken:
         ids, mel, mel_length, signatures = (spoken[key] for key in ("ids", "mel", "mel_length", "signatures"))
-    source = open_source(finished_run[0])
-    largest = source.voice.ladder[-1]
-    assert len(signatures) == len(source.voice.ladder) + 1
-    assert mel.shape == (1, largest.frames, 80)
+    (shape,) = tensorflow_speaker.voice.ladder
+    assert len(signatures) == 2
+    assert mel.shape == (1, shape.frames, 80)
     # Without noise, since XLA draws other numbers from a seed than plain TensorFlow.
-    speaker = TensorFlowSpeaker(source, SynthesisOptions(steps=2, temperature=0.0))
-    expected, frames = speaker._run(largest, speaker._arguments(largest, ids.tolist(), 0, 0, 0))
+    monkeypatch.setattr(tensorflow_speaker, "options", SynthesisOptions(steps=2, sway=-0.5, temperature=0.0))
+    expected, frames = tensorflow_speaker._run(shape, tensorflow_speaker._arguments(shape, ids.tolist(), 0, 0, 0))
     assert mel_length[0] == frames
     np.testing.assert_allclose(mel[0], expected, atol=1e-3)
 
 
-def test_tokenizer_and_profile_are_next_to_it(exported, finished_run, tiny_cache):
-    assert json.loads((exported / "exported/tokenizer.json").read_text()) == json.loads(
-        tokenizer_path(tiny_cache).read_text()
+def test_tokenizer_and_profile_are_next_to_it(saved_model_folder, one_shape_cache):
+    tokenizer, profile = (
+        json.loads((saved_model_folder / f"{name}.json").read_text()) for name in ("tokenizer", "profile")
     )
-    assert json.loads((exported / "exported/profile.json").read_text())["name"] == "hifigan"
-    assert sorted(path.name for path in exported.iterdir() if path.name.startswith(".")) == []
+    assert tokenizer == json.loads(tokenizer_path(one_shape_cache).read_text())
+    assert (profile["name"], profile["sample_rate"]) == ("hifigan", 22_050)
+    assert not [path for path in saved_model_folder.parent.iterdir() if path.name.startswith(".")]
 
 
-def test_nothing_is_overwritten(exported, finished_run):
-    request = ExportRequest(checkpoint=finished_run[0], out=exported / "exported", synthesis=SynthesisOptions(steps=2))
+def test_nothing_is_overwritten(saved_model_folder, finished_run):
+    request = ExportRequest(checkpoint=finished_run[0], out=saved_model_folder, synthesis=SynthesisOptions(steps=2))
     with pytest.raises(LockstepError, match="already exists, expected a new folder"):
         export(request)

@@ -14,7 +14,7 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.synth.vocoder.vocoder import make_vocoder
 
 HIFIGAN, VOCOS24 = mel_profile("hifigan"), mel_profile("vocos24")
-STATED = {"mel_profile": "hifigan"}
+STATED, INT32 = {"mel_profile": "hifigan"}, TensorProto.INT32
 
 
 def load(path, profile=HIFIGAN, warn=print):
@@ -105,26 +105,10 @@ def test_every_output_is_checked_not_only_the_first(tmp_path):
         vocoder(np.stack([np.full(80, -1.0), np.full(80, 2.0)]).astype(np.float32))
 
 
-@pytest.mark.parametrize("kind", [TensorProto.INT32, TensorProto.BOOL])
-def test_outputs_of_another_type_are_refused(tmp_path, kind):
-    nodes = [helper.make_node("Cast", ["mel"], ["audio"], to=kind)]
-    path = save(tmp_path / "v.onnx", nodes, [("mel", TensorProto.FLOAT, [1, 80, "T"])],
-                [("audio", kind, [1, 80, "T"])], [])  # fmt: skip
+def test_outputs_of_another_type_are_refused(tmp_path):
+    nodes, outputs = [helper.make_node("Cast", ["mel"], ["audio"], to=INT32)], [("audio", INT32, [1, 80, "T"])]
+    path = save(tmp_path / "v.onnx", nodes, [("mel", TensorProto.FLOAT, [1, 80, "T"])], outputs, [])
     with pytest.raises(LockstepError, match=r"outputs audio \[1, 80, 'T'\] tensor\(.*expected samples, float or int16"):
-        load(path)
-
-
-def test_an_operator_that_asks_for_too_much_memory_is_refused(tmp_path):
-    """More than 4 GiB, of a file of 300 bytes."""
-    nodes = [
-        helper.make_node("ConstantOfShape", ["length"], ["large"]),
-        helper.make_node("ReduceMean", ["mel"], ["mean"], axes=[0, 1, 2], keepdims=1),
-        helper.make_node("Mul", ["large", "mean"], ["audio"]),
-    ]
-    length = weight("length", np.array([1, 1, 2**30 + 2**20], np.int64))
-    path = save(tmp_path / "v.onnx", nodes, [("mel", TensorProto.FLOAT, [1, 80, "T"])],
-                [("audio", TensorProto.FLOAT, [1, 1, "S"])], [length])  # fmt: skip
-    with pytest.raises(LockstepError, match=r"not a usable ONNX model|does not run"):
         load(path)
 
 
@@ -139,9 +123,10 @@ def test_a_model_of_two_inputs_is_refused(tmp_path):
 # A spectrum: Vocos
 
 
-@pytest.mark.parametrize("names", [("mag", "x", "y"), ("101", "102", "103")])
-def test_the_spectrum_of_vocos_becomes_the_signal(tmp_path, speech, names):
-    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), names=names)
+@pytest.mark.parametrize("named", [{}, {"names": ("101", "102", "103")}, {"metadata": {}}])
+def test_the_spectrum_of_vocos_becomes_the_signal(tmp_path, speech, named):
+    """Missing metadata are as in Vocos itself."""
+    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), **named)
     samples = load(path, VOCOS24)(log_mel(speech.astype(np.float32), VOCOS24))
     assert len(samples) == 93 * 256  # 94 centred frames
     np.testing.assert_allclose(samples, speech[: len(samples)], atol=1e-4)
@@ -153,12 +138,6 @@ def test_without_center_vocos_gives_a_hop_for_every_frame(tmp_path, speech):
     samples = load(path)(log_mel(speech.astype(np.float32), HIFIGAN))
     assert len(samples) == 93 * 256
     np.testing.assert_allclose(samples[:-256], speech[: 92 * 256], atol=1e-4)
-
-
-def test_missing_metadata_is_as_in_vocos_itself(tmp_path, speech):
-    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), metadata={})
-    samples = load(path, VOCOS24)(log_mel(speech.astype(np.float32), VOCOS24))
-    np.testing.assert_allclose(samples, speech[: len(samples)], atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -184,14 +163,6 @@ def test_three_outputs_of_something_else_are_refused(tmp_path, speech):
     metadata = {**VOCOS_METADATA, "model_type": "other"}
     path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), names=("a", "b", "c"), metadata=metadata)
     with pytest.raises(LockstepError, match=r"outputs a \[1, 513, 'T'\].*the spectrum mag, x, y of Vocos"):
-        load(path, VOCOS24)
-
-
-def test_a_spectrum_that_is_not_finite_is_refused(tmp_path, speech):
-    spectrum = spectrum_of(speech, pad=512)
-    spectrum[3, 10] = np.nan
-    path = vocos(tmp_path / "v.onnx", spectrum)
-    with pytest.raises(LockstepError, match="samples not finite"):
         load(path, VOCOS24)
 
 

@@ -1,0 +1,42 @@
+"""The clips that speech is compared with, and whose recording lends a sentence its voice."""
+
+import numpy as np
+import pytest
+from cache_files import index_path
+
+from xtts.shared.cache.clip_index import read_index
+from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, read_clips
+
+
+@pytest.fixture(scope="module")
+def voice(tmp_path_factory, make_plan):
+    plan = make_plan(tmp_path_factory.mktemp("plan") / "run")
+    plan.folder.path.mkdir()
+    plan.folder.describe(plan.config, plan.cache, plan.spec)
+    return plan.folder.voice()
+
+
+def test_held_out_clips_are_those_of_the_ledger(voice, tiny_cache):
+    clips = read_clips(tiny_cache, voice)
+    rows = {row.clip.id: row for row in read_index(index_path(tiny_cache)) if row.place.split == "validation"}
+    assert [clip.clip_id for clip in clips] == sorted(rows)
+    for clip in clips:
+        assert clip.ids == voice.symbol_table.encode(rows[clip.clip_id].clip.text).ids
+        assert clip.mel.shape == (rows[clip.clip_id].audio.mel_length, 80)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"), [({"profile": "tacotron2"}, "mel profile hifigan"), ({"speakers": ["x"]}, "speakers")]
+)
+def test_a_cache_of_another_voice_is_refused(voice, tiny_cache, changes, message):
+    with pytest.raises(LockstepError, match=message):
+        read_clips(tiny_cache, voice.model_copy(update=changes))
+
+
+def test_a_sentence_is_spoken_with_another_recording_of_its_speaker():
+    clips = [
+        Clip(clip_id=str(number), ids=[1], mel=np.zeros((1, 80), np.float32), speaker=speaker)
+        for number, speaker in enumerate([0, 1, 0, 2, 0, 1])
+    ]
+    assert [clips[another_recording(clips, place)].clip_id for place in range(6)] == ["2", "5", "4", "3", "0", "1"]

@@ -1,0 +1,74 @@
+"""Models that speak: the moved run in TensorFlow, and untrained ones of several speakers, languages and voices."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_once import made_once
+
+from xtts.shared.config_files import load_config
+from xtts.shared.text.tokenizer import CHARACTERS
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
+from xtts.trainer.model.conditioning import Vocabularies
+from xtts.trainer.synth.export.onnx_graph import convert_model
+from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
+from xtts.trainer.synth.voice_source import Source, open_source
+
+
+@pytest.fixture(scope="session")
+def tensorflow_speaker(moved_run):
+    """The moved run in TensorFlow, compiled for two steps; a test may give it other options."""
+    speaker = TensorFlowSpeaker(open_source(moved_run), SynthesisOptions(steps=2))
+    speaker.prepare(speaker.voice.ladder[-1])
+    return speaker
+
+
+@dataclass(frozen=True, kw_only=True)
+class InMemory(Source):
+    """A model that no file holds."""
+
+    arrays: dict
+
+    def averages(self):
+        return self.arrays
+
+
+@pytest.fixture(scope="session")
+def untrained(micro):
+    """`untrained("a.b=c", ...)`: (a model of three speakers and two languages whose weights all matter, its source)."""
+
+    def make(*assignments):
+        config = load_config("tiny", assignments=[*micro, *assignments]).model
+        symbols = Symbols(kind="characters", add_blank=True, symbols=list(CHARACTERS), languages=["en", "fa"])
+        voice = Voice(
+            profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=symbols, speakers=["ann", "bo", "cy"],
+            shapes=[Shape(tokens=40, frames=200)],
+        )  # fmt: skip
+        model = AcousticModel(config, Vocabularies(len(CHARACTERS), speakers=3, languages=2), MelScale(80, -5.0, 2.0))
+        random = np.random.default_rng(1)
+        for weight in model.trainable_variables:
+            weight.assign_add(random.normal(0.0, 0.1, weight.shape).astype(np.float32))
+        arrays = {weight.path: weight.numpy() for weight in model.trainable_variables}
+        return model, InMemory(checkpoint=Path("nowhere"), run=None, model=config, voice=voice, arrays=arrays)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def drawing(untrained):
+    """(a model that draws durations, its source)."""
+    return untrained("model.duration_model=flow")
+
+
+@pytest.fixture(scope="session")
+def drawing_graph(drawing, tmp_path_factory, worker_id):
+    """The bytes of its ONNX graph."""
+    model, source = drawing
+    with made_once(tmp_path_factory, worker_id, "drawing-graph") as (place, empty):
+        if empty:
+            graph = convert_model(model, source, options=SynthesisOptions(steps=2), language=None, references=[])
+            (place / "model.onnx").write_bytes(graph.SerializeToString())
+    return (place / "model.onnx").read_bytes()
