@@ -64,8 +64,7 @@ class Forked:
     """
 
     def __init__(self, line, screen, err=None, *, cwd=".", env=None, largest_file_bytes=None, daemon=True):
-        line = [*map(str, line)]
-        line = line[1:] if line[0] == sys.executable else line
+        line = [str(word) for word in line if word != sys.executable]
         environment, screens = dict(os.environ if env is None else env), (str(screen), str(err or screen))
         details = (line, screens, str(Path(cwd).absolute()), environment, largest_file_bytes)
         self._screen = Path(screen)
@@ -78,7 +77,7 @@ class Forked:
         return self._process.exitcode
 
     def poll(self):
-        """The exit code, or None while it runs."""
+        """The same."""
         return self.returncode
 
     def send_signal(self, number):

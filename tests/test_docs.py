@@ -31,11 +31,8 @@ def test_every_path_and_link_of_a_page_exists(page):
         assert not anchor or anchor in anchors(target), link
 
 
-def test_the_readme_leads_to_every_page():
+def test_the_readme_leads_to_every_page_and_that_of_the_installation_has_a_row_for_every_extra():
     assert all(f"docs/{page.name}" in TEXTS[PAGES[0]] for page in PAGES[1:])
-
-
-def test_the_installation_page_has_a_row_for_every_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     rows = re.findall(r"^\| `(\w+)` \|", TEXTS[ROOT / "docs" / "installation.md"], re.MULTILINE)
     assert rows == list(project["optional-dependencies"])

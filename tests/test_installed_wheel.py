@@ -1,13 +1,9 @@
 """The installed wheel does everything without the repository; `make wheel-check` adds the downloads."""
 
-import ast
-import re
 import sysconfig
 
 import pytest
-from wheel_check import PACKAGED, ROOT, Installed, install
-
-MAKE_TARGET = re.compile(r"^([a-z-]+):(?!=)", re.MULTILINE)
+from wheel_check import Installed, install
 
 
 @pytest.fixture
@@ -29,22 +25,3 @@ def test_from_a_sample_corpus_to_speech_where_the_repository_is_not(installed, t
     installed.export(run, "safetensors")
     assert "--port" in installed.run("xtts-synth", "serve", "--help")
     assert "xtts-precompute build --cache none" in installed.run("xtts-train", "--cache", "none", code=2)
-
-
-def texts(path):
-    """(line, text) of every string of a module that is no docstring."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
-            yield node.lineno, node.value
-
-
-def test_no_message_names_a_target_of_the_makefile():
-    targets = "|".join(MAKE_TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8")))
-    command = re.compile(rf"\bmake ({targets})\b")
-    assert command.search("run make features DATA=x")
-    paths = [path for folder in PACKAGED for path in (ROOT / folder).rglob("*.py")]
-    found = [f"{path}:{line}" for path in paths for line, text in texts(path) if command.search(text)]
-    assert len(paths) > 100
-    assert not found

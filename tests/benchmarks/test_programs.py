@@ -78,7 +78,8 @@ def test_a_clip_more_takes_few_bytes_in_the_command_of_a_build(tmp_path):
     assert driver_cost.memory_slope(tmp_path, 20_000, 40_000) <= driver_cost.GATES["bytes"]
 
 
-def test_scale(measure):
+def test_scale(measure, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(BENCHMARKS))  # of its processes
     amounts = ["--rows", 20_000, "--shards", 500, "--driver-clips", 1_000, 2_000, "--built", 8]
     figures, page = measure("scale", *amounts)
     tables = [section for section in figures.values() if isinstance(section, dict) and "table" in section]

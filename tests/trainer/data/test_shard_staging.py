@@ -19,7 +19,7 @@ from xtts.trainer.data.clip_order import BucketOrder
 from xtts.trainer.data.dataset import _order_stream
 from xtts.trainer.data.shard_staging import ShardStaging
 
-SHARDS, RECORDS, RECORD_BYTES = 10, 6, 1000
+SHARDS, RECORDS, RECORD_BYTES = 10, 4, 1000
 URL = location("s3://bucket/cache")
 
 
@@ -43,8 +43,8 @@ def stored(tmp_path_factory):
 
 
 def order_of(bucket):
-    """Two shards at a time, in blocks of five records."""
-    return BucketOrder(seed=3, bucket=bucket, shard_records=(RECORDS,) * SHARDS, open_shards=2, block_records=5)
+    """Two shards at a time, in blocks of three records."""
+    return BucketOrder(seed=3, bucket=bucket, shard_records=(RECORDS,) * SHARDS, open_shards=2, block_records=3)
 
 
 def stream(stored, bucket, consumed, staging=None):

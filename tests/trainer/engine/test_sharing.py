@@ -33,13 +33,6 @@ def test_devices_that_cannot_share_the_micro_batches_are_refused(parts, devices,
     check_parts(chosen, 1)
 
 
-def test_mirrored_needs_several_devices(monkeypatch):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    with pytest.raises(LockstepError, match=r"mirrored, but there is one device \(.*CPU:0\)"):
-        open_devices(training("training.strategy=mirrored"))
-    assert open_devices(training()) is None
-
-
 @pytest.mark.parametrize(
     ("visible", "strategy", "parts", "found"),
     [
@@ -50,6 +43,9 @@ def test_mirrored_needs_several_devices(monkeypatch):
 )
 def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsys, visible, strategy, parts, found):
     monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert open_devices(training()) is None
+    with pytest.raises(LockstepError, match=r"mirrored, but there is one device \(.*CPU:0\)"):
+        open_devices(training("training.strategy=mirrored"))
     named = {"GPU": [SimpleNamespace(name=name) for name in visible], "CPU": [SimpleNamespace(name="CPU:0")]}
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: named[kind])
     taken = []

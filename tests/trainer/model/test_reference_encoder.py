@@ -25,12 +25,9 @@ def crops(seed, most_frames=8, length=(40, 21, 0, 33, 1)):
 
 
 def test_a_crop_is_inside_its_clip_and_at_most_half_of_it():
-    firsts = []
-    for i in range(200):
-        first, length = crops([i, 0])
-        assert length.tolist() == [8, 8, 0, 8, 0]
-        firsts.append(first)
-    lowest, highest = np.min(firsts, axis=0), np.max(firsts, axis=0)
+    first, length = crops([1, 0], length=(40, 21, 0, 33, 1) * 300)
+    assert (length.reshape(-1, 5) == [8, 8, 0, 8, 0]).all()
+    lowest, highest = first.reshape(-1, 5).min(axis=0), first.reshape(-1, 5).max(axis=0)
     assert lowest.tolist() == [0, 0, 0, 0, 0]
     assert highest.tolist() == [32, 13, 0, 25, 0]
     assert crops(None, most_frames=100)[1].tolist() == [20, 10, 0, 16, 0]
@@ -60,12 +57,12 @@ def chosen(seed, speakers=SPEAKERS):
     ids=["speakers", "one voice"],
 )
 def test_the_reference_is_another_clip_of_the_speaker(speakers, others):
-    drawn = [chosen([1, i], speakers) for i in range(200)]
+    drawn = [chosen([1, i], speakers) for i in range(80)]
     rows = np.array([row for row, *_ in drawn])
     assert [set(column) for column in rows.T.tolist()] == others  # neither blank ones nor those of the same length
     for column, ones in zip(rows.T, others, strict=True):
         counts = np.array([(column == one).sum() for one in ones])
-        assert (np.abs(counts - 200 / len(ones)) < 40).all()  # evenly: 5 standard deviations and more
+        assert (np.abs(counts - 80 / len(ones)) < 23).all()  # evenly: 5 standard deviations and more
     for row, _, length, leaked in drawn:
         assert length.tolist() == [6] * 8
         assert leaked.numpy().any(axis=1).tolist() == [ones == {i} for i, ones in enumerate(others)]
@@ -125,9 +122,9 @@ def test_validation_losses_of_a_clip_do_not_depend_on_its_neighbours():
 
     together, count = sums([0, 1, 2, 3])
     np.testing.assert_allclose(sums([3, 2, 0, 1])[0], together[:, [3, 2, 0, 1]], rtol=1e-5)
-    for row in (0, 1, 3):
-        np.testing.assert_allclose(sums([row])[0], together[:, [row]], rtol=1e-5)
-    np.testing.assert_array_equal(sum(sums([row])[1] for row in (0, 1, 3)), count)
+    alone = [sums([row]) for row in (0, 1, 3)]
+    np.testing.assert_allclose(np.concatenate([found for found, _ in alone], 1), together[:, [0, 1, 3]], rtol=1e-5)
+    np.testing.assert_array_equal(sum(counted for _, counted in alone), count)
 
 
 @pytest.mark.parametrize(("parts", "speakers"), [(2, SPEAKERS), (4, None), (None, SPEAKERS)])
