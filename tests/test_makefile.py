@@ -1,6 +1,5 @@
 """What `make train` does first: the commands are stand-ins that write down how they were called."""
 
-import os
 import shlex
 import shutil
 import subprocess
@@ -27,17 +26,15 @@ def make(tmp_path):
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / ".ready").touch()
-    for name in ("xtts-precompute", "xtts-train", "xtts-synth"):
+    for name in ("xtts-precompute", "xtts-train"):
         path = tmp_path / ".venv" / "bin" / name
         path.write_text(STAND_IN)
         path.chmod(0o755)
 
     def run(*arguments):
-        (tmp_path / "calls").unlink(missing_ok=True)
-        result = subprocess.run(["make", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert result.returncode == 0, result.stderr
-        calls = tmp_path / "calls"
-        return calls.read_text().splitlines() if calls.exists() else [], result.stdout
+        (tmp_path / "calls").write_text("")
+        result = subprocess.run(["make", *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return (tmp_path / "calls").read_text().splitlines(), result.stdout
 
     return run
 
@@ -57,23 +54,14 @@ def test_train_keeps_to_the_corpus_that_features_was_built_of(make, tmp_path):
     own = SAMPLE.replace("sample-corpus", corpus)
     make("train")
     assert make("train", f"DATA={corpus}")[0] == [own, TRAIN]
-    calls = make("train", "CONFIG=normal", "GPU=rtx4090", "TRAIN_ARGS=--steps 9")[0]
     train = "xtts-train --config normal --config gpu/rtx4090 --cache features --resume --steps 9"
-    assert calls == [own.replace("tiny", "normal"), train]
+    assert make("train", "CONFIG=normal", "GPU=rtx4090", "TRAIN_ARGS=--steps 9")[0][1] == train
     (tmp_path / "features" / "cache.json").unlink()  # a build that was interrupted goes on
     assert make("train")[0] == [own, TRAIN]
     (tmp_path / corpus).rename(tmp_path / "moved")
     calls, screen = make("train")
     assert calls == [TRAIN]
     assert f"features: its corpus {corpus} is gone; training on it as it is" in screen
-
-
-def test_the_app_serves_the_newest_run(make, tmp_path):
-    for seconds, name in enumerate(("old", "new")):
-        (tmp_path / "runs" / name).mkdir(parents=True)
-        (tmp_path / "runs" / name / "run.json").touch()
-        os.utime(tmp_path / "runs" / name / "run.json", (seconds, seconds))
-    assert make("app", "APP_ARGS=--port 0")[0] == ["xtts-synth serve --ckpt runs/new --open --port 0"]
 
 
 def test_the_two_suites_differ_in_their_marker_alone_and_are_all_tests(make, request):
