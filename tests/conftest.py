@@ -3,6 +3,7 @@
 import atexit
 import csv
 import gc
+import importlib.util
 import os
 import shutil
 import tempfile
@@ -38,6 +39,16 @@ enable_compile_cache()
 gc.set_threshold(20_000, 10, 10)
 
 ToneCorpus = Callable[..., Path]
+
+
+def pytest_sessionstart() -> None:
+    """Numba compiles librosa's functions where they first run in an environment: 16 s, which no test is charged for."""
+    librosa = importlib.util.find_spec("librosa")
+    if librosa and librosa.origin and not any(Path(librosa.origin).parent.rglob("*.nbi")):
+        from librosa import griffinlim
+
+        griffinlim(np.ones((513, 8), np.float32), n_iter=1)
+
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
 

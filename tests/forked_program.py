@@ -16,7 +16,6 @@ class Following(multiprocessing.context.ForkServerProcess):
     """A forked process that ends when the one that asked for it is gone, even by `kill -9`."""
 
     def run(self):
-        """Run the target, with an eye on the parent."""
         threading.Thread(target=_end_with_parent, daemon=True).start()
         super().run()
 
@@ -65,28 +64,22 @@ class Forked:
 
     def __init__(self, line, screen, err=None, *, cwd=".", env=None, largest_file_bytes=None, daemon=True):
         line = [*map(str, line)]
-        line = line[1:] if line[0] == sys.executable else line
+        line = line[line[0] == sys.executable :]
         environment, screens = dict(os.environ if env is None else env), (str(screen), str(err or screen))
         details = (line, screens, str(Path(cwd).absolute()), environment, largest_file_bytes)
         self._screen = Path(screen)
         self._process = SERVER.Process(target=_main, args=details, daemon=daemon)
         self._process.start()
 
-    @property
-    def returncode(self):
-        """The exit code, or None while it runs."""
+    def poll(self):
         return self._process.exitcode
 
-    def poll(self):
-        """The exit code, or None while it runs."""
-        return self.returncode
+    returncode = property(poll)
 
     def send_signal(self, number):
-        """As `kill -NUMBER` does."""
         os.kill(self._process.pid, number)
 
     def kill(self):
-        """As `kill -9` does."""
         self._process.kill()
 
     def communicate(self, timeout=None):
@@ -101,11 +94,10 @@ def run(line, *, cwd=".", env=None, stdout=None, check=False, **_):
         out, err = Path(folder, "out"), Path(folder, "err")
         process = Forked(line, out, err, cwd=cwd, env=env, daemon=False)
         process.communicate(500)
-        if process.returncode is None:
-            process.kill()
-            process.communicate()
-        said = [file.read_text() if file.exists() else "" for file in (out, err)]
-    done = subprocess.CompletedProcess(line, process.returncode, *said)
+        process.kill()
+        process.communicate()
+        said = (file.read_text() if file.exists() else "" for file in (out, err))
+        done = subprocess.CompletedProcess(line, process.returncode, *said)
     if check:
         done.check_returncode()
     return done

@@ -11,6 +11,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FOLDERS = "benchmarks|configs|docker|docs|examples|precompute|shared|tests|trainer"
 PATH = re.compile(rf"(?<![\w/.~-])(?:{FOLDERS})/[\w./-]*")
 LINK = re.compile(r"\]\(([^)]+)\)")
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 
 
@@ -31,20 +32,7 @@ def test_every_path_and_link_of_a_page_exists(page):
         assert not anchor or anchor in anchors(target), link
 
 
-def test_the_readme_leads_to_every_page():
+def test_the_readme_leads_to_every_page_and_that_of_the_installation_has_a_row_for_every_extra():
     assert all(f"docs/{page.name}" in TEXTS[PAGES[0]] for page in PAGES[1:])
-
-
-def test_the_installation_page_has_a_row_for_every_extra():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     rows = re.findall(r"^\| `(\w+)` \|", TEXTS[ROOT / "docs" / "installation.md"], re.MULTILINE)
-    assert rows == list(project["optional-dependencies"])
-
-
-def test_every_folder_of_the_stages_is_in_the_architecture_page():
-    folders = {
-        f"{path.parent.relative_to(ROOT).as_posix()}/"
-        for stage in ("precompute", "shared", "trainer")
-        for path in (ROOT / stage).glob("*/__init__.py")
-    }
-    assert all(f"| `{folder}` |" in TEXTS[ROOT / "docs" / "architecture.md"] for folder in folders), folders
+    assert rows == list(EXTRAS)

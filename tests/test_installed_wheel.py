@@ -1,50 +1,17 @@
 """The installed wheel does everything without the repository; `make wheel-check` adds the downloads."""
 
-import ast
-import re
 import sysconfig
 
 import pytest
-from wheel_check import PACKAGED, ROOT, Installed, install
-
-MAKE_TARGET = re.compile(r"^([a-z-]+):(?!=)", re.MULTILINE)
+from wheel_check import install, use_commands
 
 
-@pytest.fixture
-def installed(wheel, tmp_path):
-    """An environment with the wheel, that takes its dependencies, but not the repository, from that of the tests."""
+@pytest.mark.long
+def test_from_a_sample_corpus_to_speech_where_the_repository_is_not(wheel, tmp_path):
+    """The environment takes its dependencies, but not the repository, from that of the tests."""
+    pytest.importorskip("espeakng_loader")
     python = install(wheel, tmp_path / "environment", "--no-index", "--no-deps")
     (site,) = (tmp_path / "environment").glob("lib/python3*/site-packages")
     # The folder named here is searched; its own .pth files, the editable install among them, are not read.
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    (tmp_path / "work").mkdir()
-    return Installed(python, tmp_path / "work")
-
-
-@pytest.mark.long
-def test_from_a_sample_corpus_to_speech_where_the_repository_is_not(installed, tmp_path):
-    pytest.importorskip("espeakng_loader")
-    assert installed.module_file().is_relative_to(tmp_path / "environment")
-    run = installed.train_a_voice(clips=12, steps=3)
-    installed.export(run, "safetensors")
-    assert "--port" in installed.run("xtts-synth", "serve", "--help")
-    assert "xtts-precompute build --cache none" in installed.run("xtts-train", "--cache", "none", code=2)
-
-
-def texts(path):
-    """(line, text) of every string of a module that is no docstring."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
-            yield node.lineno, node.value
-
-
-def test_no_message_names_a_target_of_the_makefile():
-    targets = "|".join(MAKE_TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8")))
-    command = re.compile(rf"\bmake ({targets})\b")
-    assert command.search("run make features DATA=x")
-    paths = [path for folder in PACKAGED for path in (ROOT / folder).rglob("*.py")]
-    found = [f"{path}:{line}" for path in paths for line, text in texts(path) if command.search(text)]
-    assert len(paths) > 100
-    assert not found
+    use_commands(python, tmp_path / "work", "safetensors", clips=12, steps=3)

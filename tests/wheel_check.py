@@ -1,28 +1,23 @@
 """Every command of an installed wheel, where the repository is not: `make wheel-check`, and a smaller run in the tests.
 
-As a program, `wheel_check.py [FOLDER]`, it builds the wheel, installs it with its dependencies into an empty
-environment, and runs the commands in an empty folder. It downloads all of TensorFlow.
+As a program it installs the wheel with its dependencies, which it downloads, into an empty environment.
 """
 
-import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.request
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGED = ("configs", "precompute", "shared", "trainer")
-EXTRAS = "demo,onnx,serve"
-SETTINGS = ("shapes.buckets=1", "split.validation_fraction=0.1")
+CACHE = ("shapes.buckets=1", "split.validation_fraction=0.1")
 MICRO = (
-    "text_width=16", "text_blocks=1", "duration_width=16", "decoder_width=16", "decoder_blocks=1", "decoder_levels=[]",
+    *CACHE, "model.text_width=16", "model.text_blocks=1", "model.duration_width=16", "model.decoder_width=16",
+    "model.decoder_blocks=1", "model.decoder_levels=[]", "training.batch_size=4", "training.steps_per_call=1",
 )  # fmt: skip
-TRAINING = ("training.batch_size=4", "training.steps_per_call=1", "training.log_every=1")
 
 
 def build_wheel(folder: Path) -> Path:
@@ -48,81 +43,34 @@ def install(wheel: Path, environment: Path, *options: str, extras: str = "") -> 
     return python
 
 
-class Installed:
-    """The commands of an environment, run in a folder where nothing else is.
+def use_commands(python: Path, folder: Path, *formats: str, clips: int, steps: int) -> None:
+    """From a sample corpus to one sentence of a micro model, and its exports, in a new folder."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
 
-    `seconds` is the longest that one command may take.
-    """
+    def run(command: str, *arguments: object, sets: tuple[str, ...] = (), code: int = 0) -> str:
+        line = [python.parent / command, *map(str, arguments), *(part for one in sets for part in ("--set", one))]
+        done = subprocess.run(line, cwd=folder, env=environment, text=True, capture_output=True, timeout=600)
+        assert done.returncode == code, f"{command} {arguments} ended with {done.returncode}:\n{done.stderr}"
+        return done.stdout + done.stderr
 
-    def __init__(self, python: Path, folder: Path, *, seconds: float = 600) -> None:
-        self.python, self.folder, self.seconds = python, folder, seconds
-        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-
-    def run(self, command: str, *arguments: object, code: int = 0) -> str:
-        """Run a command; what it printed. An `AssertionError` where it ends with another code."""
-        done = subprocess.run(
-            [self.python.parent / command, *map(str, arguments)], cwd=self.folder, env=self.environment, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=self.seconds,
-        )  # fmt: skip
-        assert done.returncode == code, f"{command} {arguments} ended with {done.returncode}:\n{done.stdout}"
-        return done.stdout
-
-    def module_file(self) -> Path:
-        """The file that `xtts.shared` is imported from."""
-        return Path(self.run("python", "-c", "import xtts.shared; print(xtts.shared.__file__)").strip())
-
-    def train_a_voice(self, *, clips: int, steps: int) -> Path:
-        """Sample corpus, cache, `steps` steps of a micro model, one sentence: the run folder."""
-        build = [part for setting in SETTINGS for part in ("--set", setting)]
-        small = [part for setting in (*(f"model.{name}" for name in MICRO), *TRAINING) for part in ("--set", setting)]
-        self.run("xtts-precompute", "sample-corpus", "corpus", "--clips", clips, "--max-seconds", 3, "--workers", 1)
-        self.run("xtts-precompute", "build", "--data", "corpus", "--workers", 1, *build)
-        self.run("xtts-train", "--steps", steps, "--out", "runs/micro", *build, *small)
-        self.run("xtts-synth", "--ckpt", "runs/micro", "--steps", 2, "-o", "out.wav", "Hello there.")
-        assert (self.folder / "out.wav").stat().st_size > 1000, "out.wav holds no sound"
-        return self.folder / "runs" / "micro"
-
-    def export(self, run: Path, *formats: str) -> None:
-        """Export the run in each format, into a folder of that name."""
-        for name in formats:
-            self.run("xtts-synth", "export", "--ckpt", run, name, "--format", name)
-            assert any((self.folder / name).iterdir()), f"{name} is empty"
-
-    def serve(self, run: Path) -> bytes:
-        """Start the server on a free port and ask it for one sentence: the wav's bytes."""
-        command = [self.python.parent / "xtts-synth", "serve", "--ckpt", run, "--port", "0", "--steps", "2"]
-        process = subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True)
-        assert process.stdout
-        try:
-            line = next(line for line in process.stdout if "http://" in line)
-            address = re.search(r"http://[\w.:]+", line)
-            assert address, line
-            words = {"model": "micro", "voice": "default", "input": "Hello there.", "response_format": "wav"}
-            request = urllib.request.Request(
-                f"{address.group()}/v1/audio/speech", json.dumps(words).encode(), {"Content-Type": "application/json"}
-            )
-            with urllib.request.urlopen(request, timeout=self.seconds) as answer:
-                return answer.read()
-        finally:
-            process.terminate()
-            process.wait(60)
-
-
-def main(folder: Path) -> None:
-    """Build, install with downloads, and run everything in `folder`, which must not exist yet."""
-    (folder / "work").mkdir(parents=True)
-    python = install(build_wheel(folder / "wheel"), folder / "environment", extras=EXTRAS)
-    commands = Installed(python, folder / "work")
-    assert commands.module_file().is_relative_to(folder), "the repository was imported, not the wheel"
-    run = commands.train_a_voice(clips=40, steps=10)
-    commands.export(run, "safetensors", "saved-model", "onnx")
-    assert commands.serve(run)[:4] == b"RIFF", "the server sent no wav"
-    print("the wheel works where the repository is not")
+    folder.mkdir()
+    found = run("python", "-c", "import xtts.shared; print(xtts.shared.__file__)").strip()
+    assert Path(found).is_relative_to(python.parents[1]), "the repository was imported, not the wheel"
+    run("xtts-precompute", "sample-corpus", "corpus", "--clips", clips, "--max-seconds", 3, "--workers", 1)
+    run("xtts-precompute", "build", "--data", "corpus", "--workers", 1, sets=CACHE)
+    run("xtts-train", "--steps", steps, "--out", "runs/micro", sets=MICRO)
+    run("xtts-synth", "--ckpt", "runs/micro", "--steps", 2, "-o", "out.wav", "Hello there.")
+    assert (folder / "out.wav").stat().st_size > 1000, "out.wav holds no sound"
+    for name in formats:
+        run("xtts-synth", "export", "--ckpt", "runs/micro", name, "--format", name)
+        assert any((folder / name).iterdir()), f"{name} is empty"
+    assert "--port" in run("xtts-synth", "serve", "--help")
+    assert "xtts-precompute build --cache none" in run("xtts-train", "--cache", "none", code=2)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        main(Path(sys.argv[1]).absolute())
-    else:
-        with tempfile.TemporaryDirectory(prefix="lockstep-wheel-") as made:
-            main(Path(made) / "check")
+    with tempfile.TemporaryDirectory(prefix="lockstep-wheel-") as made:
+        folder = Path(made)
+        python = install(build_wheel(folder / "wheel"), folder / "environment", extras="demo,onnx,serve")
+        use_commands(python, folder / "work", "safetensors", "saved-model", "onnx", clips=40, steps=10)
+    print("the wheel works where the repository is not")

@@ -31,44 +31,31 @@ def micro(tmp_path):
     return path
 
 
-def test_rebuild(measure, tmp_path):
-    import rebuild
+@pytest.mark.parametrize(
+    ("program", "arguments", "rows"),
+    [
+        ("parquet_corpus", ["--large-bytes", 300_000], 3),
+        ("segments", ["--hours", 0.02], 3),
+        ("ray_overhead", ["--config", "tiny"], 3),
+    ],
+)
+def test_builds(measure, tmp_path, program, arguments, rows):
+    if program == "ray_overhead":
+        pytest.importorskip("ray")
+    amounts = ["--clips", 12, "--rounds", 1, "--workers", 1]
+    figures, page = measure(program, *amounts, *arguments, "--work", tmp_path / "work")
+    assert len(figures["table"]) == rows
+    assert all(row["seconds"] > 0 for row in figures["table"])
+    assert f" {figures['table'][0]['seconds']:.4g} |" in page
 
+
+def test_rebuild(measure, tmp_path):
     figures, page = measure("rebuild", "--clips", 12, "--rounds", 1, "--config", "tiny", "--work", tmp_path / "work")
     fresh, again, changed = figures["told"].values()
-    assert fresh["written"] > 0 == fresh["kept"]
-    assert again == fresh | {"written": 0, "kept": fresh["written"], "mib": again["mib"]}
+    assert (again["written"], again["kept"]) == (0, fresh["written"])
     assert (changed["written"], changed["kept"]) == (1, fresh["written"] - 1)
-    assert 0.5 < fresh["fill"] == changed["fill"] <= 1
     assert list(figures["seconds"]) == [*figures["told"], "verify"]
-    assert f"| one recording changed | {figures['seconds'][rebuild.CHANGED]:.4g} | 1 | {changed['kept']} |" in page
-
-
-def test_parquet_corpus(measure, tmp_path):
-    amounts = ["--clips", 12, "--rounds", 1, "--workers", 1, "--large-bytes", 300_000]
-    figures, page = measure("parquet_corpus", *amounts, "--work", tmp_path / "work")
-    files, rows, large = figures["table"]
-    assert files["clips"] == rows["clips"] == 12 > large["clips"] > 0
-    assert all(row["seconds"] > 0 and row["memory at most, MiB"] > 50 for row in figures["table"])
-    assert figures["times_files"] > 0
-    assert f"| row groups of 100 clips | 12 | {rows['seconds']:.4g} |" in page
-
-
-def test_segments(measure, tmp_path):
-    amounts = ["--clips", 12, "--hours", 0.02, "--rounds", 1, "--workers", 1]
-    figures, _ = measure("segments", *amounts, "--work", tmp_path)
-    kinds = ["files", "segments of one wav file", "segments of one flac file"]
-    assert [row["clips as"] for row in figures["table"]] == kinds
-    assert set(figures["times_files"]) == set(kinds[1:])
-
-
-def test_ray_overhead(measure, tmp_path):
-    pytest.importorskip("ray")
-    amounts = ["--clips", 12, "--rounds", 1, "--workers", 1, "--config", "tiny"]
-    figures, _ = measure("ray_overhead", *amounts, "--work", tmp_path)
-    seconds = {row["build on"]: row["seconds"] for row in figures["table"]}
-    assert list(seconds) == ["local processes", "Ray", "Ray, one task"]
-    assert figures["times_local"] == pytest.approx(seconds["Ray"] / seconds["local processes"], rel=0.02)
+    assert "| one recording changed | " in page
 
 
 def test_precompute(tone_corpus, tmp_path):
@@ -80,13 +67,8 @@ def test_precompute(tone_corpus, tmp_path):
     figures = json.loads(out.read_text())
     rows = figures["contestants"]
     assert list(rows) == ["lockstep", "librosa", "floor"]
-    assert all(row["clips_per_second"] > 0 < row["cpu_seconds"] for row in rows.values())
-    assert all(len(row["seconds_by_round"]) == 2 for row in rows.values())
-    assert rows["lockstep"]["times_lockstep"] == 1
     assert rows["floor"]["mib_written"] == pytest.approx(rows["lockstep"]["mib_written"], rel=0.3)
-    for ratios in (figures["by_wall"], figures["by_cpu"]):
-        assert ratios["fastest_other"] == "librosa"
-        assert ratios["share_of_floor"] > 0
+    assert figures["by_wall"]["fastest_other"] == figures["by_cpu"]["fastest_other"] == "librosa"
 
 
 def test_a_clip_more_takes_few_bytes_in_the_command_of_a_build(tmp_path):
@@ -96,14 +78,13 @@ def test_a_clip_more_takes_few_bytes_in_the_command_of_a_build(tmp_path):
     assert driver_cost.memory_slope(tmp_path, 20_000, 40_000) <= driver_cost.GATES["bytes"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="limits are Linux's")
-def test_scale_ends_what_needs_more_memory(monkeypatch):
-    import scale
-
-    monkeypatch.setenv("PYTHONPATH", str(BENCHMARKS))
-    assert scale.limited(scale.simulate_join, 1_000, memory_gib=2.0)["memory_gib_allowed"] == 2.0
-    with pytest.raises(MemoryError):
-        scale.limited(scale.simulate_join, 30_000_000, memory_gib=0.5)
+def test_scale(measure, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(BENCHMARKS))  # of its processes
+    amounts = ["--rows", 20_000, "--shards", 500, "--driver-clips", 1_000, 2_000, "--built", 8]
+    figures, page = measure("scale", *amounts)
+    tables = [section for section in figures.values() if isinstance(section, dict) and "table" in section]
+    assert tables
+    assert all(section["title"] in page for section in tables)
 
 
 def test_step_cost(measure, monkeypatch):
@@ -114,11 +95,8 @@ def test_step_cost(measure, monkeypatch):
     figures, page = measure("step_cost", "--quick", "--set", *SETTINGS)
     tiny = figures["table"][0]
     assert (figures["batch_size"], tiny["size"], len(figures["table"])) == (2, "tiny", 1)
-    pieces = [tiny[f"{name}_ms"] for name in ("step", "losses_and_gradients", "alignment_search", "optimizer")]
-    assert all(0 < piece < 1000 * tiny["compile_seconds"] for piece in pieces)
-    assert tiny["share_of_alignment_search"] == pytest.approx(pieces[2] / pieces[0], rel=0.01, abs=1e-3)
-    assert tiny["share_of_optimizer"] == pytest.approx(pieces[3] / pieces[0], rel=0.01, abs=1e-3)
-    assert tiny["useful_frames_per_second"] == pytest.approx(1000 * (48 + int(0.85 * 48)) / pieces[0], rel=0.01)
+    assert tiny["share_of_optimizer"] == pytest.approx(tiny["optimizer_ms"] / tiny["step_ms"], rel=0.01, abs=1e-3)
+    assert tiny["useful_frames_per_second"] == pytest.approx(1000 * (48 + int(0.85 * 48)) / tiny["step_ms"], rel=0.01)
     assert f"\n| tiny | {tiny['parameters']:,} |" in page
 
 
@@ -136,7 +114,6 @@ def test_export_step(micro, tmp_path):
         "arg0": ((2, 16), "int32"), "arg1": ((2, 48, 80), "float16"),
         **{f"arg{part}": ((2,), "int32") for part in range(2, 6)},
     }  # fmt: skip
-    assert described["useful_frames"] == batch["arg3"].sum() == 48 + int(0.85 * 48)
     assert f"{described['parameters']:,}" in printed
     turns = [int(loop.split(" x ")[0]) for loop in described["loops"].split(", ")]
     assert turns == [6, 4]  # 47 frames by 8, 16 tokens by 4: the alignment search has the only loops
@@ -161,24 +138,17 @@ def test_training(measure, monkeypatch, tmp_path):
     settings = [part for value in [*SETTINGS, "training.batch_size=3"] for part in ("--set", value)]
     work = ["--seconds", 0.1, "--work", tmp_path / "work"]
     figures, page = measure("training", "--only", *"abcde", *amounts, *settings, *work)
-    assert (figures["settings"]["clips"], figures["settings"]["quick"]) == (12, False)
     assert [line[4] for line in page.splitlines() if line.startswith("### ")] == list(figures["sections"])
     a, b, c, d, e = (figures["sections"][name] for name in "abcde")
     dynamic, locked = a["table"]
     assert a["times_faster"] == pytest.approx(dynamic["mean_seconds"] / locked["mean_seconds"])
     assert [(row["traces"], row["batches"]) for row in (dynamic, locked)] == [(1, 1), (1, 4)]
-    assert locked["compiled_before_step_1_seconds"] > dynamic["compiled_before_step_1_seconds"] == 0
-    assert b["std_over_mean_one_shape"] == b["std_over_mean"] >= 0
+    assert b["std_over_mean"] >= 0
     assert 0 <= d["input_wait_share"] <= 1
     assert e["times_one_shape"] == 1
-    assert e["table"][0]["useful_frames_per_second"] > 0
     rows = {row["pipeline"]: row for row in c["table"]}
-    assert {"lockstep", "tf.numpy_function", "from_generator"} < set(rows)
-    assert "memcpy" not in rows
     ratio = rows["lockstep"]["examples_per_second"] / rows["from_generator"]["examples_per_second"]
     assert c["times_from_generator"] == pytest.approx(ratio)
-    spent = rows["lockstep"]["cpu_microseconds_an_example"]
-    assert c["times_memcpy"] == pytest.approx(spent / c["memcpy_microseconds_an_example"])
 
 
 def test_audio_source(measure, micro, tiny_corpus, tmp_path, monkeypatch):
@@ -197,13 +167,7 @@ def test_unheard_voices(measure, micro, tmp_path, monkeypatch):
     monkeypatch.setattr("setup.commands.subprocess", forked_program)
     settings = ["--reference-seconds", 2, "--set", "shapes.buckets=1", "model.voice_latents=4"]
     figures, page = measure("unheard_voices", "--quick", "--work", tmp_path, "--config", micro, *settings)
-    names = ["voice-004", "voice-005", "voice-006"]
-    assert [row["held-out voice"] for row in figures["nearest_of_speech"]] == names
-    for what in ("recordings", "speech"):
-        assert sum(row[name] for row in figures[f"nearest_of_{what}"] for name in names) == 3 * 2
-        assert all(0 <= figures[f"{what},_{kind}"] <= 1 for kind in ("held_out", "held_out,_of_all", "trained"))
-    assert figures["steps"] >= 6
-    assert figures["training_minutes"] > 0
+    assert all(0 <= figures[f"speech,_{kind}"] <= 1 for kind in ("held_out", "held_out,_of_all", "trained"))
     assert "| held-out voice | voice-004 | voice-005 | voice-006 |" in page
     cached = json.loads((tmp_path / "corpus-6-3-36-cache/cache.json").read_text())["speakers"]
     assert set(cached) == {"voice-001", "voice-002", "voice-003"}, "a held-out voice reached training"

@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 
+import forked_program
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -152,7 +153,13 @@ def train_arguments(folder, assignments, cache, more):
 
 
 @pytest.fixture(scope="session")
-def start_train(one_shape_cache):
+def forkserver():
+    """The process that programs are forked from has imported TensorFlow: no test is charged for it."""
+    forked_program.run(["-c", ""], check=True)
+
+
+@pytest.fixture(scope="session")
+def start_train(one_shape_cache, forkserver):
     """`start_train(folder, "a.b=c", ..., cache=..., more=[...])`: xtts-train, forked where TensorFlow is imported."""
 
     def start(folder, *assignments, cache=one_shape_cache, more=(), **limits):

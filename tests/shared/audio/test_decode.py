@@ -32,7 +32,7 @@ def test_samples_come_back_as_written_and_channels_are_averaged(tmp_path, writte
     assert read_header(path).notes(22_050) == notes
 
 
-@pytest.mark.parametrize("rate", [8_000, 16_000, 24_000, 44_100, 48_000, 192_000])
+@pytest.mark.parametrize("rate", [16_000, 24_000, 44_100, 48_000])
 def test_resampling_keeps_the_tone_and_the_promised_length(tmp_path, rate):
     for extra in range(3):
         samples = tone(rate, 0.5)[: int(rate * 0.5) - extra]
@@ -44,19 +44,17 @@ def test_resampling_keeps_the_tone_and_the_promised_length(tmp_path, rate):
     assert read_header(path).notes(22_050) == f"resampled from {rate} Hz"
 
 
-def test_what_cannot_be_used_has_a_reason(tmp_path):
+def test_what_cannot_be_used_has_a_reason(tmp_path, monkeypatch):
     (tmp_path / "empty").touch()
-    with pytest.raises(AudioProblem, match=r"empty audio: a file of 0 bytes"):
-        read_header(tmp_path / "empty")
-    with pytest.raises(AudioProblem, match="empty audio: no samples"):
-        read_header(wav(tmp_path / "a.wav", np.zeros(0), 22_050))
     (tmp_path / "text.wav").write_text("this is not audio")
-    with pytest.raises(AudioProblem, match=r"unreadable audio: .*[Ff]ormat"):
-        read_header(tmp_path / "text.wav")
-
-
-def test_enormous_audio_is_refused_by_its_header(tmp_path, monkeypatch):
-    path = wav(tmp_path / "a.wav", np.zeros((100, 2)), 22_050)
+    for path, reason in (
+        (tmp_path / "empty", "empty audio: a file of 0 bytes"),
+        (wav(tmp_path / "none.wav", np.zeros(0), 22_050), "empty audio: no samples"),
+        (tmp_path / "text.wav", r"unreadable audio: .*[Ff]ormat"),
+    ):
+        with pytest.raises(AudioProblem, match=reason):
+            read_header(path)
+    path = wav(tmp_path / "long.wav", np.zeros((100, 2)), 22_050)
     monkeypatch.setattr("xtts.shared.audio.decode.LARGEST_DECODED_BYTES", 799)
     with pytest.raises(AudioProblem, match="too long audio: 0 s of 2 channels"):
         decode(path.read_bytes(), rate=22_050)
@@ -106,34 +104,20 @@ def test_the_ends_of_a_segment(tmp_path):
         read_recording(path, Segment(1.0, 1e-6))
 
 
-def test_the_digest_of_samples_knows_their_rate_and_channels(tmp_path):
-    samples = np.zeros(1000)
-    digests = {
-        read_recording(wav(tmp_path / f"{rate}{kind}.wav", shaped, rate, kind)).sha256
-        for rate, kind, shaped in (
-            (22_050, "PCM_16", samples), (24_000, "PCM_16", samples), (22_050, "FLOAT", samples),
-            (22_050, "PCM_16", samples.reshape(500, 2)),
-        )
-    }  # fmt: skip
-    assert len(digests) == 4
-
-
-def test_a_recording_that_was_replaced_is_opened_again(tmp_path):
-    path, part = tmp_path / "a.wav", Segment(0.0, 0.5)
-    for level in (0.25, 0.5):
-        wav(tmp_path / "new.wav", np.full(22_050, level), 22_050)
-        (tmp_path / "new.wav").replace(path)
-        assert read_recording(path, part).samples[0, 0] == level * 32768
+def test_the_digest_of_samples_knows_their_rate(tmp_path):
+    paths = [wav(tmp_path / f"{rate}.wav", np.zeros(1000), rate) for rate in (22_050, 24_000)]
+    assert len({read_recording(path).sha256 for path in paths}) == 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no /proc")
-def test_many_recordings_do_not_stay_open(tmp_path):
-    descriptors = Path("/proc/self/fd")
-    paths = [wav(tmp_path / f"{number}.wav", tone(22_050, 0.2), 22_050) for number in range(40)]
+def test_recordings_do_not_stay_open_and_one_that_was_replaced_is_opened_again(tmp_path):
+    descriptors, part = Path("/proc/self/fd"), Segment(0.0, 0.01)
     before = len(list(descriptors.iterdir()))
-    for path in paths:
-        read_recording(path, Segment(0.0, 0.1))
+    for number in range(40):
+        read_recording(wav(tmp_path / f"{number}.wav", tone(22_050, 0.02), 22_050), part)
     assert len(list(descriptors.iterdir())) <= before + 8
+    wav(tmp_path / "new.wav", np.full(22_050, 0.5), 22_050).replace(tmp_path / "39.wav")
+    assert read_recording(tmp_path / "39.wav", part).samples[0, 0] == 0.5 * 32768
 
 
 def test_a_recording_cut_off_after_its_header_is_a_problem_of_its_last_segments(tmp_path):

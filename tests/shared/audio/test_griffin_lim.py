@@ -1,11 +1,10 @@
 """The way back to sound: exact lengths, and a log-mel that stays what it was."""
 
-import librosa
 import numpy as np
 import pytest
 import soundfile
 
-from xtts.shared.audio.griffin_lim import linear_magnitude, reconstruct, shortest_samples
+from xtts.shared.audio.griffin_lim import reconstruct, shortest_samples
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, mel_profile
 
@@ -19,14 +18,8 @@ def glide(profile, frames):
     return sum(0.1 * np.sin(n * phase) for n in range(1, 8)).astype(np.float32)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def compiled():
-    """Numba compiles librosa's functions where they run for the first time on a machine: 16 s."""
-    return librosa.griffinlim(np.ones((513, 8), np.float32), n_iter=1)
-
-
 @profiles
-@pytest.mark.parametrize(("frames", "apart"), [(5, 0.5), (80, 0.3)])
+@pytest.mark.parametrize(("frames", "apart"), [(5, 0.5), (60, 0.3)])
 def test_the_result_has_the_mel_and_its_frames(profile, frames, apart):
     mel = log_mel(glide(profile, frames), profile)
     samples = reconstruct(mel, profile)
@@ -37,21 +30,6 @@ def test_the_result_has_the_mel_and_its_frames(profile, frames, apart):
     again = log_mel(samples, profile)
     # Pure tones are the hard case: what lies between them fills up. Speech is nearer, see below.
     assert np.abs(again - mel)[mel > mel.max() - 4].mean() < apart
-
-
-@profiles
-def test_linear_magnitudes_have_the_given_mel(profile):
-    slaney = profile.mel_scale == "slaney"
-    bank = librosa.filters.mel(
-        sr=profile.sample_rate, n_fft=profile.fft_size, n_mels=profile.mel_channels, fmin=profile.low_hz,
-        fmax=profile.high_hz, htk=not slaney, norm="slaney" if slaney else None,
-    )  # fmt: skip
-    mel = log_mel(glide(profile, 30), profile)
-    magnitude = linear_magnitude(mel, profile)
-    assert magnitude.shape == (profile.fft_size // 2 + 1, 30)
-    assert (magnitude >= 0).all()
-    loud = mel > np.log(1e-3)
-    assert np.abs(np.log(bank @ magnitude).T - mel)[loud].mean() < 0.05
 
 
 def test_silence_is_silent_and_the_result_repeats():

@@ -29,21 +29,11 @@ def test_quiet_ends_are_cut_and_the_middle_is_not():
     assert len(trim_silence(np.concatenate([quiet, middle]), RATE, 70.0)) >= len(quiet) + len(middle)
 
 
-def test_a_loud_clip_is_left_whole_and_silence_vanishes():
-    np.testing.assert_array_equal(trim_silence(tone(0.5), RATE, 40.0), tone(0.5))
-    assert len(trim_silence(silence(0.5), RATE, 40.0)) == 0
-
-
 @pytest.mark.parametrize("rate", [22_050, 24_000, 48_000])
 def test_the_standards_reference_tone(rate):
     # BS.1770: a full-scale 997 Hz sine in one channel reads -3.01 LUFS (the standard's filter is exact at 48 kHz only)
     assert integrated_loudness(tone(3, 1.0, rate=rate), rate) == pytest.approx(-3.01, abs=0.04)
     assert integrated_loudness(tone(3, 0.1, rate=rate), rate) == pytest.approx(-23.01, abs=0.04)
-
-
-def test_pauses_do_not_count():
-    with_pause = np.concatenate([tone(3), silence(5)])
-    assert integrated_loudness(with_pause, RATE) == pytest.approx(integrated_loudness(tone(3), RATE), abs=0.5)
 
 
 def test_loudness_is_set_unless_the_peak_forbids():

@@ -36,11 +36,6 @@ def test_no_other_choice_of_heights_is_better(buckets, turns):
         assert padding_efficiency(frames, best_padded_lengths(frames, buckets)) == best
 
 
-def test_fewer_distinct_heights_than_buckets_give_fewer_buckets():
-    assert best_padded_lengths([5], 3) == [8]
-    assert best_padded_lengths([8, 8, 16], 8) == [8, 16]
-
-
 def test_token_height_is_the_longest_text_of_the_bucket_and_never_zero():
     shapes = choose_shapes([3, 17, 40, 9], [10, 12, 90, 96], 2)
     assert shapes == [Shape(tokens=24, frames=16), Shape(tokens=40, frames=96)]

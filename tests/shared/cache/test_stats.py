@@ -11,13 +11,6 @@ def test_ljspeech_percentiles_and_plans(ljspeech_rows):
     assert [round(100 * stats.padding_efficiency[n], 1) for n in (8, 12)] == [92.9, 95.1]
 
 
-def test_the_often_quoted_cap_rejects_a_tenth(ljspeech_rows):
-    (name, cap), *others = effect_of_caps(lengths_of(ljspeech_rows), max_text_length=None, max_mel_frames=800).items()
-    assert (name, others) == ("max_mel_frames", [])
-    assert (cap.limit, cap.clips, cap.longest, cap.rejected) == (800, 13_100, 869, 1462)
-    assert round(cap.share, 4) == 0.1116
-
-
 def test_rejected_clips_are_counted_by_reason(kept_row, tmp_path):
     kept = kept_row("a", 5, 10)
     lost = Rejected(clip=Clip("b", "", "x", "b.wav"), rejection=Rejection("missing audio"))

@@ -1,12 +1,9 @@
 """Freed memory stays in the process: what is allocated again is not faulted in again."""
 
-import ctypes
 import subprocess
 import sys
 
 import pytest
-
-from xtts.shared.system.malloc import keep_freed_memory
 
 FAULTS = """
 import resource, sys
@@ -30,15 +27,3 @@ def test_freed_blocks_are_used_again():
     runs = ([sys.executable, "-c", FAULTS, what] for what in ("keep", "leave"))
     keep, leave = (int(subprocess.run(run, capture_output=True, check=True).stdout) for run in runs)
     assert keep < 1000 < leave
-
-
-def test_without_a_c_library_of_its_own_nothing_is_tuned(monkeypatch):
-    asked = []
-
-    def no_library(name):
-        asked.append(name)
-        raise TypeError(f"argument of type {name!r}")  # as on Windows
-
-    monkeypatch.setattr(ctypes, "CDLL", no_library)
-    assert keep_freed_memory() is None
-    assert asked == [None]

@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-from xtts.shared.system.peak_memory import peak_resident_bytes
-
 USED_ONCE = """
 import numpy as np
 from xtts.shared.system.peak_memory import peak_resident_bytes
@@ -22,8 +20,3 @@ def test_memory_that_was_used_once_counts_for_good():
     command = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", USED_ONCE]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_without_the_module_resource_it_is_not_known(monkeypatch):
-    monkeypatch.setitem(sys.modules, "resource", None)
-    assert peak_resident_bytes(workers=2) == 0

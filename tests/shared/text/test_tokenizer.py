@@ -4,7 +4,7 @@ import pytest
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.alphabet import fold_english
-from xtts.shared.text.tokenizer import CHARACTERS, build_tokenizer, load_tokenizer
+from xtts.shared.text.tokenizer import CHARACTERS, build_tokenizer, learn_tokenizer, load_tokenizer
 
 PLAIN = build_tokenizer("characters", add_blank=False)
 BLANKS = build_tokenizer("characters", add_blank=True)
@@ -16,20 +16,13 @@ def test_the_symbol_table_is_fixed():
     assert len(set(CHARACTERS)) == len(CHARACTERS) == PLAIN.size
 
 
-def test_typography_case_accents_and_spaces_are_folded():
-    assert fold_english("  \u201cÇa  va,\u201d l\u2019été \u2014 Straße\n") == '"ca va," l\'ete - strasse'
-
-
-def test_encode_and_decode():
-    tokens = PLAIN.encode("Hello, World!")
-    assert PLAIN.decode(tokens.ids) == "hello, world!"
-    assert tokens.unknown == ""
-    assert 0 not in tokens.ids
-
-
-def test_add_blank_gives_2n_plus_1():
+def test_blanks_go_around_every_token():
     plain, blanks = PLAIN.encode("abc").ids, BLANKS.encode("abc").ids
     assert blanks == [1, plain[0], 1, plain[1], 1, plain[2], 1]
+
+
+def test_typography_case_accents_and_spaces_are_folded():
+    assert fold_english("  \u201cÇa  va,\u201d l\u2019été \u2014 Straße\n") == '"ca va," l\'ete - strasse'
 
 
 def test_unknown_characters_are_reported_and_a_text_of_them_is_empty():
@@ -42,8 +35,9 @@ def test_unknown_characters_are_reported_and_a_text_of_them_is_empty():
 
 def test_the_tokenizer_file(tmp_path):
     path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(BLANKS.to_json()))
-    assert load_tokenizer(path) == BLANKS
+    for made in (BLANKS, learn_tokenizer("characters", {"de": ["ja"], "fa": ["بله"]}, add_blank=True)):
+        path.write_text(json.dumps(made.to_json()))
+        assert load_tokenizer(path) == made
     path.write_text("{}")
     with pytest.raises(LockstepError, match="unreadable tokenizer"):
         load_tokenizer(path)

@@ -30,7 +30,7 @@ def build(corpus, cache, index_only, **settings):
 def caches(tmp_path_factory, tone_corpus):
     """(with float32 mels, without) of two corpora in folders of their own, with two speakers in one of them."""
     root = tmp_path_factory.mktemp("audio")
-    first, second = tone_corpus(root / "first corpus", 12), tone_corpus(root / "second", 10, seed=4)
+    first, second = tone_corpus(root / "first corpus", 8), tone_corpus(root / "second", 8, seed=4)
     lines = (second / "metadata.csv").read_text().splitlines()
     said = [f"{line}|{('Ann', 'Bob')[place % 2]}" for place, line in enumerate(lines)]
     (second / "metadata.csv").write_text("\n".join(said) + "\n")
@@ -53,25 +53,18 @@ def assert_same(batches, others, spec):
 def test_batches_are_those_of_the_cache(caches, on_device, number):
     ours = one_bucket(caches[1], number, batch_size=3, mel_on_device=on_device)
     theirs = one_bucket(caches[0], number, batch_size=3)
-    expected = list(training_batches(theirs, 7).take(5))
-    assert_same(training_batches(ours, 7).take(5), expected, ours.spec)
+    expected = list(training_batches(theirs, 7).take(3))
+    assert_same(training_batches(ours, 7).take(3), expected, ours.spec)
     assert len({int(speaker) for batch in expected for speaker in batch.speaker}) > 1
     if on_device:
         assert ours.validates
         assert_same(validation_batches(ours), validation_batches(theirs), ours.spec)
-
-
-@pytest.mark.parametrize(("on_device", "name"), [(False, "mel"), (True, "samples")])
-def test_the_signature_is_locked_and_no_python_runs(caches, on_device, name):
-    bucket = one_bucket(caches[1], batch_size=2, mel_on_device=on_device)
-    assert bucket.signature.is_locked
-    assert bucket.signature.mel.name == name
-    for dataset in (training_batches(bucket, 3), validation_batches(bucket)):
-        for found, expected in zip(dataset.element_spec, bucket.signature, strict=True):
-            assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-        ops = list(dataset_ops(dataset))
-        assert any("DecodeWav" in kind for kind, _ in ops)
-        assert not python_ops(ops)
+    assert ours.signature.is_locked
+    dataset = training_batches(ours, 7)
+    assert [(part.shape, part.dtype) for part in dataset.element_spec] == [(p.shape, p.dtype) for p in ours.signature]
+    ops = list(dataset_ops(dataset))
+    assert any("DecodeWav" in kind for kind, _ in ops)
+    assert not python_ops(ops)
 
 
 def rewritten(change, faster=0):

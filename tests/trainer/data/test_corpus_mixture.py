@@ -7,11 +7,7 @@ import pytest
 
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
-from xtts.trainer.data.clip_order import BucketOrder
-from xtts.trainer.data.corpus_mixture import CorpusMixture
-from xtts.trainer.data.dataset import training_batches
-from xtts.trainer.data.training_bucket import TrainingBucket, bucket_order
-from xtts.trainer.doctor.checks.graph import dataset_ops, python_ops
+from xtts.trainer.data.training_bucket import bucket_order
 
 
 def order_of(spec, **options):
@@ -38,26 +34,19 @@ def spec(made, request):
     return made(corpora, **weights)
 
 
-def test_an_epoch_takes_as_many_clips_of_each_corpus_as_its_weight_says(spec):
+def test_an_epoch_takes_of_each_corpus_what_its_weight_says_and_no_clip_again_before_all_others(spec):
     order, bucket = order_of(spec), spec.buckets[0]
-    wanted = {
-        name: round(spec.weights.get(name, 1) * sum(bucket.train[i].records for i in places))
-        for name, places in bucket.corpora().items()
-    }
+    clips = {name: sum(bucket.train[i].records for i in places) for name, places in bucket.corpora().items()}
+    wanted = {name: round(spec.weights.get(name, 1) * count) for name, count in clips.items()}
     assert order.clips == spec.epoch_clips(bucket) == sum(wanted.values())
-    drawn = corpus_of(spec, order.locate(0, 3 * order.clips))
-    for epoch in range(3):
-        assert Counter(drawn[epoch * order.clips :][: order.clips]) == wanted
-
-
-def test_all_clips_of_a_corpus_are_taken_before_one_is_taken_again(spec):
-    order = order_of(spec)
-    names, drawn = spec.buckets[0].corpora(), order.locate(0, 6 * order.clips)
-    for name in names:
-        own = [place for place, corpus in zip(drawn, corpus_of(spec, drawn), strict=True) if corpus == name]
-        clips = sum(spec.buckets[0].train[i].records for i in names[name])
-        for start in range(0, len(own) - clips + 1, clips):
-            assert len(set(own[start : start + clips])) == clips
+    drawn = order.locate(0, 6 * order.clips)
+    corpora = corpus_of(spec, drawn)
+    for epoch in range(6):
+        assert Counter(corpora[epoch * order.clips :][: order.clips]) == wanted
+    for name, count in clips.items():
+        own = [place for place, corpus in zip(drawn, corpora, strict=True) if corpus == name]
+        for start in range(0, len(own) - count + 1, count):
+            assert len(set(own[start : start + count])) == count
 
 
 def test_a_position_continues_the_mixture_wherever_it_is_cut(spec):
@@ -92,26 +81,6 @@ def test_the_order_of_a_corpus_does_not_depend_on_the_others(made):
     assert own != order_of(alone, seed=6).locate(0, 21)
 
 
-def test_corpora_of_one_size_are_not_shuffled_alike(made):
-    drawn = order_of(made({"a": (40,), "b": (40,)})).locate(0, 80)
-    a, b = ([record for shard, record in drawn if shard == number] for number in (0, 1))
-    assert sorted(a) == sorted(b)
-    assert a != b
-
-
-def test_a_cache_of_one_corpus_without_a_weight_keeps_its_order(made):
-    order = order_of(made({"": (3, 4)}))
-    assert isinstance(order, BucketOrder)
-    assert order.seed == 5
-    assert isinstance(order_of(made({"": (3, 4)}, **{"": 2.0})), CorpusMixture)
-
-
-def test_blocks_of_all_corpora_share_the_memory(made):
-    order = order_of(made({"a": (10_000,) * 3, "b": (10_000,)}))
-    assert sum(part.order.block_records for part in order.parts) * 100 <= (1 << 20) / 2
-    assert order.parts[0].order.block_records == pytest.approx(3 * order.parts[1].order.block_records, rel=0.01)
-
-
 def test_the_share_of_one_shard_is_what_the_drawn_clips_show(made):
     order = order_of(made({"a": (40,) * 4, "b": (80,)}))
     drawn = np.bincount([shard for shard, _ in order.locate(0, 240)])
@@ -126,11 +95,3 @@ def test_batch_sizes_and_epochs_count_the_clips_that_are_drawn(made):
         sizes = batch_sizes(spec, config.training)
         assert sizes == {0: 8}
         assert with_steps(config, spec, sizes).training.steps == 4 * clips // 8
-
-
-def test_no_python_runs_in_the_pipeline_of_a_mixture(made, tmp_path):
-    spec = made({"a": (3, 4), "b": (6,)})
-    bucket = TrainingBucket(cache=tmp_path, spec=spec, number=0, batch_size=2, order=order_of(spec))
-    ops = list(dataset_ops(training_batches(bucket, 3)))
-    assert any("DirectedInterleave" in kind for kind, _ in ops)
-    assert not python_ops(ops)

@@ -49,11 +49,9 @@ def test_a_larger_batch_raises_the_whole_schedule():
     at_32 = TRAINING.model_copy(update={"batch_size": 32, "learning_rate_batch_size": 32})
     at_128 = at_32.model_copy(update={"batch_size": 128})
     for step in (0, 10, 50, 109):
-        assert float(learning_rate(at_128, tf.constant(step))) == pytest.approx(
-            2 * float(learning_rate(at_32, tf.constant(step)))
-        )
-    alone = at_128.model_copy(update={"learning_rate_batch_size": None})
-    assert peak_learning_rate(alone) == TRAINING.learning_rate
+        rates = [float(learning_rate(training, tf.constant(step))) for training in (at_32, at_128)]
+        assert rates[1] == pytest.approx(2 * rates[0])
+    assert peak_learning_rate(at_128.model_copy(update={"learning_rate_batch_size": None})) == TRAINING.learning_rate
 
 
 def test_a_refused_update_changes_nothing_at_all():
@@ -100,11 +98,5 @@ def test_groups_are_clipped_separately():
     np.testing.assert_allclose(clipped[0], [1.5, 2.0])
     np.testing.assert_allclose(clipped[1], [[6.5]])
     np.testing.assert_allclose(clipped[2], [0.0, 6.0])
-    untouched, _ = clip_by_group(gradients, [0, 1, 0], 1000.0)
-    assert all(np.array_equal(a, b) for a, b in zip(untouched, gradients, strict=True))
-
-
-def test_the_duration_predictor_is_a_group_of_its_own():
     groups = {str(weight.path): clip_group(weight) for weight in small_model().trainable_variables}
-    assert {group for path, group in groups.items() if "duration_predictor" in path} == {1}
-    assert {group for path, group in groups.items() if "duration_predictor" not in path} == {0}
+    assert all(group == ("duration_predictor" in path) for path, group in groups.items())

@@ -11,7 +11,6 @@ from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.engine.device_loop import ORDER_DIFFERS, check_places
 from xtts.trainer.engine.device_steps import DeviceSteps
 from xtts.trainer.engine.devices import check_parts, open_devices
 from xtts.trainer.engine.failures import explained
@@ -25,7 +24,7 @@ def training(*assignments):
     return load_config("tiny", assignments=[*assignments]).training
 
 
-@pytest.mark.parametrize(("parts", "devices", "nearest"), [(1, 2, 2), (3, 2, 4), (4, 3, 3), (8, 3, 9), (2, 8, 8)])
+@pytest.mark.parametrize(("parts", "devices", "nearest"), [(1, 2, 2), (8, 3, 9)])
 def test_devices_that_cannot_share_the_micro_batches_are_refused(parts, devices, nearest):
     chosen = training(f"training.gradient_accumulation_steps={parts}", f"training.batch_size={parts}")
     with pytest.raises(LockstepError, match=f"{parts}, which {devices} devices cannot .*set it to {nearest};"):
@@ -34,25 +33,19 @@ def test_devices_that_cannot_share_the_micro_batches_are_refused(parts, devices,
     check_parts(chosen, 1)
 
 
-def test_mirrored_needs_several_devices(monkeypatch):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    with pytest.raises(LockstepError, match=r"mirrored, but there is one device \(.*CPU:0\)"):
-        open_devices(training("training.strategy=mirrored"))
-    assert open_devices(training("training.strategy=single")) is None
-    assert open_devices(training()) is None
-
-
 @pytest.mark.parametrize(
     ("visible", "strategy", "parts", "found"),
     [
         (["GPU:0", "GPU:1"], "auto", 2, 2),
-        (["GPU:0"], "auto", 2, 0),
         (["GPU:0", "GPU:1"], "single", 2, 0),
         (["GPU:0", "GPU:1"], "auto", 1, 0),
     ],
 )
 def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsys, visible, strategy, parts, found):
     monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert open_devices(training()) is None
+    with pytest.raises(LockstepError, match=r"mirrored, but there is one device \(.*CPU:0\)"):
+        open_devices(training("training.strategy=mirrored"))
     named = {"GPU": [SimpleNamespace(name=name) for name in visible], "CPU": [SimpleNamespace(name="CPU:0")]}
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: named[kind])
     taken = []
@@ -65,12 +58,6 @@ def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsy
     assert taken == visible[:found]
     advice = "to use all: --set training.gradient_accumulation_steps=2\n"
     assert capsys.readouterr().out.endswith(advice) == (parts == 1)
-
-
-def test_devices_that_drew_different_buckets_are_an_error():
-    check_places(tf.constant([0.0, 2.0]), tf.constant([0.0, 2.0]))
-    with pytest.raises(tf.errors.InvalidArgumentError, match=ORDER_DIFFERS):
-        check_places(tf.constant([1.0, 1.0]), tf.constant([0.0, 2.0]))
 
 
 @pytest.mark.parametrize("lengths", [[7, 5, 8, 6, 3, 8], [7, 0, 8, 6, 0, 0], [0] * 6])
@@ -89,10 +76,9 @@ def test_a_part_of_a_batch_has_the_random_numbers_of_its_rows(lengths):
         np.testing.assert_array_equal(part.dropout, whole.dropout)
 
 
-@pytest.mark.parametrize("devices", [2, 4])
-def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank(devices):
-    """The third of four clips is blank: of four devices one has nothing else."""
-    model, step, most = small_model(), tf.Variable(3, dtype=tf.int64), 5
+def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank():
+    """The third of four clips is blank: one device has nothing else."""
+    model, step, devices, most = small_model(), tf.Variable(3, dtype=tf.int64), 4, 5
     chosen = training(f"training.gradient_accumulation_steps={devices}", "training.batch_size=4")
     optimizer = AdamW(model.trainable_variables, chosen, lambda _: True)
     batch = Batch(*map(tf.constant, (*clips()[:4], *np.zeros([2, 4], np.int32))))
@@ -132,7 +118,6 @@ def test_validation_batches_are_dealt_out_by_number(make_plan, tmp_path, devices
 @pytest.mark.parametrize(
     ("message", "found"),
     [
-        ("unhealthy (stopped sending heartbeats):\n/job:worker/replica:0/task:1", "worker 1 has ended"),
         ("Socket closed\nfrom remote target /job:worker/replica:0/task:12 while", "worker 12 has ended"),
         ("Connection reset by peer", "a worker has ended"),
     ],

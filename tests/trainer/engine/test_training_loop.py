@@ -19,12 +19,9 @@ from xtts.trainer.reporting.not_finite import clip_names
 from xtts.trainer.run.best_validation import Best
 
 
-def test_compiling_changes_no_weight(compiled_trainer):
+def test_compiling_changes_no_weight_and_traces_are_the_buckets_after_any_number_of_steps(compiled_trainer, trainer):
     _, before, after = compiled_trainer
     assert all(np.array_equal(before[name], after[name]) for name in before)
-
-
-def test_traces_equal_the_number_of_buckets_after_any_number_of_steps(trainer):
     buckets = len(trainer.loop.buckets)
     assert buckets == 2
     assert trainer.steps.guard.count("training") == buckets
@@ -57,18 +54,14 @@ def test_the_host_is_entered_once_for_many_batches(trainer, monkeypatch):
     assert len(entries) == 1
 
 
-def test_a_locked_step_has_no_dynamic_shape(trainer):
+def test_a_locked_step_has_no_dynamic_shape_and_no_python_runs_in_the_loop(trainer):
     for step in [*trainer.steps.gradient_steps.values(), trainer.steps.update]:
         graph = step.get_concrete_function().graph
         assert len(list(walk(graph))) > 200
         assert not {op.type for op in walk(graph)} & set(PYTHON_OPS)
         assert not unknown_shapes(graph)
-
-
-def test_no_python_runs_in_the_loop(trainer):
     kinds = {op.type for op in walk(trainer.loop.graph)}
     assert {"Case", "StatelessCase"} & kinds
-    assert "IteratorGetNext" in kinds
     assert not kinds & set(PYTHON_OPS)
 
 
@@ -90,18 +83,10 @@ def test_batches_of_another_shape_are_refused_before_training(trainer):
         check_specs(0, found, expected)
 
 
-def real_batch(trainer):
-    return trainer.loop._iterators[0].get_next()
-
-
-@pytest.fixture(scope="module")
-def step_in_a_graph(trainer):
-    """The step of bucket 0 as the loop calls it: called from Python, XLA would compile it once more."""
-    return tf.function(lambda *parts: trainer.steps.train(0, Batch(*parts)), autograph=False)
-
-
-def test_a_batch_that_is_not_finite_is_skipped_and_counted(trainer, step_in_a_graph):
-    batch = real_batch(trainer)
+def test_a_batch_that_is_not_finite_is_skipped_and_counted(trainer):
+    """In a graph, as in the loop: called from Python, XLA would compile the step once more."""
+    step_in_a_graph = tf.function(lambda *parts: trainer.steps.train(0, Batch(*parts)), autograph=False)
+    batch = trainer.loop._iterators[0].get_next()
     before = trainer.state.arrays()
     metrics = step_in_a_graph(*batch._replace(mel=batch.mel * np.nan)).numpy()
     assert metrics[TRAIN_METRICS.index("skipped")] == 1
@@ -129,9 +114,7 @@ def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(t
     poisoned._run = lambda: (tf.zeros([len(LOSSES), 2]), tf.fill([count], value=False), tf.constant(count))
     losses, bad = poisoned.run()
     assert bad == poisoned.batches
-    best = Best(step=3, loss=1.5)
-    assert not best.note(6, losses["prior"])  # nothing finite is no loss at all, and no better one
-    assert (best.step, best.loss, best.since) == (3, 1.5, 1)
+    assert not Best(step=3, loss=1.5).note(6, losses["prior"]), "nothing finite is no better loss"
 
 
 def test_accumulated_gradients_equal_those_of_the_large_batch():

@@ -1,7 +1,6 @@
 """Where the time of a call goes: the wait for a batch, the step, the loop's own work. Each is made slow and seen."""
 
 import functools
-import threading
 import time
 
 import numpy as np
@@ -11,7 +10,6 @@ import tensorflow as tf
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.doctor.checks.steps import StepTimes, input_wait
 from xtts.trainer.engine import training_loop as loop_module
 from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.training_loop import Position, TrainingLoop
@@ -75,9 +73,8 @@ def rows_of(result, **options):
     ).rows()
 
 
-def test_a_slow_pipeline_is_reported_with_its_share_and_named_by_the_doctor(loop_of):
+def test_a_slow_pipeline_is_reported_with_its_share(loop_of):
     result = loop_of(waiting=SLOW, stepping=QUICK).run(STEPS)
-    assert (result.seconds >= 0).all()
     assert result.seconds.sum() == pytest.approx(result.wall, rel=0.05)
     assert result.wait_seconds.sum() == pytest.approx(STEPS * SLOW, rel=0.15)
     share = result.wait_seconds.sum() / result.wall
@@ -86,13 +83,6 @@ def test_a_slow_pipeline_is_reported_with_its_share_and_named_by_the_doctor(loop
     frames = sum(row["useful_frames"] for row in rows)
     assert frames > 0
     assert means(rows)["useful_frames_per_second"] == pytest.approx(frames / result.wall, rel=0.1)
-    times = StepTimes(
-        compile_seconds=0.0, seconds=result.seconds, places=result.buckets, useful_frames=frames, entry_seconds=0.0,
-        traces=2,
-    )  # fmt: skip
-    [finding] = input_wait(times)[1]
-    reported = float(finding.what.removeprefix("steps wait ").partition("%")[0]) / 100
-    assert reported == pytest.approx(share, abs=0.1 * share)
 
 
 def test_a_slow_step_is_a_step_and_no_wait_and_time_outside_the_loop_is_a_column(loop_of):
@@ -102,25 +92,3 @@ def test_a_slow_step_is_a_step_and_no_wait_and_time_outside_the_loop_is_a_column
     outside = rows_of(result, outside_seconds=3 * result.seconds.sum())
     assert means(outside)["outside_share"] == pytest.approx(0.75)
     assert np.allclose([row["outside_share"] for row in rows_of(result)], 0.0)
-
-
-def test_a_stop_takes_effect_within_one_step(loop_of):
-    loop, set_at = loop_of(waiting=SLOW, stepping=QUICK), []
-
-    def ask():
-        time.sleep(3.5 * SLOW)
-        loop.stop.assign(True)
-        set_at.append(time.perf_counter())
-
-    steps = int(loop._steps.step.numpy())
-    thread = threading.Thread(target=ask)
-    thread.start()
-    result = loop.run(1000)
-    ended = time.perf_counter()
-    thread.join()
-    assert ended - set_at[0] < 2.5 * SLOW
-    done = len(result.metrics)
-    assert 1 <= done <= 5
-    assert all(len(part) == done for part in (result.seconds, result.buckets, result.offsets))
-    assert int(loop._steps.step.numpy()) == steps + done
-    assert len(loop.run(3).metrics) == 3  # the next call does not remember it

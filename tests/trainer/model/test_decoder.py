@@ -8,10 +8,8 @@ import pytest
 import tensorflow as tf
 
 from xtts.shared.config_files import load_config
-from xtts.shared.errors import LockstepError
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.decoder import FlowDecoder
-from xtts.trainer.model.decoder_blocks import fold
 
 CHANNELS = 6
 QUARTER = "{rate: 4, width: 16, blocks: 1, heads: 2, expansion: 2}"
@@ -67,20 +65,3 @@ def test_the_frames_of_a_clip_do_not_depend_on_the_size_of_the_bucket(levels, le
         padded = np.full([1, frames, CHANNELS], np.nan, np.float32)
         padded[:, :length] = noise(length)
         np.testing.assert_allclose(output(decoder, padded, length)[:, :length], short, atol=2e-6)
-
-
-def test_groups_of_frames_are_filled_up_with_zeros():
-    x = tf.reshape(tf.range(1.0, 8.0), [1, 7, 1])
-    assert fold(x, 3).numpy()[..., 0].tolist() == [[[1, 2, 3], [4, 5, 6], [7, 0, 0]]]
-
-
-@pytest.mark.parametrize(
-    ("level", "message"),
-    [
-        ("{rate: 4, width: 18, blocks: 1, heads: 2, expansion: 2}", r"width 18 is not divisible by 2 \* heads \(4\)"),
-        ("{rate: 4, width: 16, blocks: 1, heads: 2}", r"decoder_levels.0.expansion: field required"),
-    ],
-)
-def test_a_wrong_level_is_explained(level, message):
-    with pytest.raises(LockstepError, match=message):
-        load_config("tiny", assignments=[f"model.decoder_levels=[{level}]"])

@@ -11,7 +11,7 @@ from xtts.shared.config_files import load_config
 from xtts.trainer.model import decoder as module
 from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.model.decoder import FlowDecoder
-from xtts.trainer.model.layers import SelfAttention, rotate
+from xtts.trainer.model.layers import SelfAttention
 from xtts.trainer.model.reference_encoder import CrossAttention
 
 MATMUL = tf.matmul
@@ -52,13 +52,6 @@ def test_logits_of_bfloat16_are_float32(kind, monkeypatch):
         assert (tf.cast(tf.cast(operand, tf.bfloat16), operand.dtype) == operand).numpy().all()
     exact = np.matmul(*(np.asarray(x, np.float64) for x in (query, tf.transpose(key, [0, 1, 3, 2]))))
     assert np.abs(np.asarray(logits, np.float64) - exact).max() < 1e-5 * np.abs(exact).max()
-
-
-def test_bfloat16_is_rotated_in_float32():
-    x = bfloat16(3, 1, 2, 300, 32)
-    expected = tf.cast(rotate(tf.cast(x, tf.float32)), tf.bfloat16)
-    assert rotate(x).dtype == tf.bfloat16
-    assert (rotate(x) == expected).numpy().all()
 
 
 def tf32_matmul(a, b, **options):

@@ -5,11 +5,6 @@ import pytest
 import tensorflow as tf
 from four_clips import CHANNELS, EULER, KEYS, MEL_LENGTH, clips, moved, small_model
 
-from xtts.shared.config_files import load_config
-from xtts.shared.errors import LockstepError
-from xtts.trainer.data.batch import Batch
-from xtts.trainer.engine.optimizer import AdamW
-from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
 from xtts.trainer.model.reference_encoder import choose_references, crop_reference
@@ -30,12 +25,9 @@ def crops(seed, most_frames=8, length=(40, 21, 0, 33, 1)):
 
 
 def test_a_crop_is_inside_its_clip_and_at_most_half_of_it():
-    firsts = []
-    for i in range(200):
-        first, length = crops([i, 0])
-        assert length.tolist() == [8, 8, 0, 8, 0]
-        firsts.append(first)
-    lowest, highest = np.min(firsts, axis=0), np.max(firsts, axis=0)
+    first, length = crops([1, 0], length=(40, 21, 0, 33, 1) * 300)
+    assert (length.reshape(-1, 5) == [8, 8, 0, 8, 0]).all()
+    lowest, highest = first.reshape(-1, 5).min(axis=0), first.reshape(-1, 5).max(axis=0)
     assert lowest.tolist() == [0, 0, 0, 0, 0]
     assert highest.tolist() == [32, 13, 0, 25, 0]
     assert crops(None, most_frames=100)[1].tolist() == [20, 10, 0, 16, 0]
@@ -65,12 +57,12 @@ def chosen(seed, speakers=SPEAKERS):
     ids=["speakers", "one voice"],
 )
 def test_the_reference_is_another_clip_of_the_speaker(speakers, others):
-    drawn = [chosen([1, i], speakers) for i in range(200)]
+    drawn = [chosen([1, i], speakers) for i in range(80)]
     rows = np.array([row for row, *_ in drawn])
     assert [set(column) for column in rows.T.tolist()] == others  # neither blank ones nor those of the same length
     for column, ones in zip(rows.T, others, strict=True):
         counts = np.array([(column == one).sum() for one in ones])
-        assert (np.abs(counts - 200 / len(ones)) < 40).all()  # evenly: 5 standard deviations and more
+        assert (np.abs(counts - 80 / len(ones)) < 23).all()  # evenly: 5 standard deviations and more
     for row, _, length, leaked in drawn:
         assert length.tolist() == [6] * 8
         assert leaked.numpy().any(axis=1).tolist() == [ones == {i} for i, ones in enumerate(others)]
@@ -130,12 +122,12 @@ def test_validation_losses_of_a_clip_do_not_depend_on_its_neighbours():
 
     together, count = sums([0, 1, 2, 3])
     np.testing.assert_allclose(sums([3, 2, 0, 1])[0], together[:, [3, 2, 0, 1]], rtol=1e-5)
-    for row in (0, 1, 3):
-        np.testing.assert_allclose(sums([row])[0], together[:, [row]], rtol=1e-5)
-    np.testing.assert_array_equal(sum(sums([row])[1] for row in (0, 1, 3)), count)
+    alone = [sums([row]) for row in (0, 1, 3)]
+    np.testing.assert_allclose(np.concatenate([found for found, _ in alone], 1), together[:, [0, 1, 3]], rtol=1e-5)
+    np.testing.assert_array_equal(sum(counted for _, counted in alone), count)
 
 
-@pytest.mark.parametrize(("parts", "speakers"), [(1, SPEAKERS), (2, SPEAKERS), (4, None), (None, SPEAKERS)])
+@pytest.mark.parametrize(("parts", "speakers"), [(2, SPEAKERS), (4, None), (None, SPEAKERS)])
 def test_the_counts_are_the_values_that_are_scored(parts, speakers):
     model = small_model(**VOICE, voice_frames=8)
     mel, length = tf.zeros([8, 40, CHANNELS]), tf.constant(LENGTHS)
@@ -151,42 +143,6 @@ def test_the_counts_are_the_values_that_are_scored(parts, speakers):
     count = model.loss_counts(tf.fill([8], 3), length, speaker, micro_batches=parts)
     assert count["flow"] == count["prior"] == scored * CHANNELS
     assert count["duration"] == 24
-
-
-def test_the_steps_use_the_counts_of_their_own_micro_batches(monkeypatch):
-    class Asked(Exception):
-        pass
-
-    def refuse(*parts, **how):
-        raise Asked(len(parts), how)
-
-    model, training = small_model(3, **VOICE), load_config("tiny").training
-    training = training.model_copy(update={"gradient_accumulation_steps": 2})
-    optimizer = AdamW(model.trainable_variables, training, lambda _: True)
-    steps = Steps(model, optimizer, training, tf.Variable(0, dtype=tf.int64))
-    monkeypatch.setattr(model, "loss_counts", refuse)
-    monkeypatch.setattr(steps, "_validation_sums", lambda *_: {})
-    specs = Batch(*(tf.TensorSpec(part.shape, part.dtype) for part in (*clips()[:4], *np.zeros([2, 4], np.int32))))
-    for signatures, how in (
-        ([{0: specs}], {"micro_batches": 2}),
-        ([{}, {0: specs}], {"micro_batches": None, "least": 0.0}),
-    ):
-        with pytest.raises(Asked) as asked:
-            steps.trace(*signatures)
-        assert asked.value.args == (3, how)
-
-
-def test_without_latents_there_is_no_encoder():
-    plain, voiced = small_model(), small_model(**VOICE)
-    assert plain.reference is None
-    paths = {variable.path for variable in plain.trainable_variables}
-    more = {variable.path for variable in voiced.trainable_variables} - paths
-    assert {path.split("/")[1] for path in more} == {"reference", "text_encoder", "decoder"}
-    tables = [
-        [v.path for v in small_model(3, **kind).trainable_variables if "speakers" in v.path] for kind in (VOICE, {})
-    ]
-    assert not tables[0], "only the reference distinguishes speakers"
-    assert tables[1]
 
 
 def test_reference_and_speaker_table_change_the_speech_and_garbage_after_the_end_does_not():
@@ -208,16 +164,3 @@ def test_reference_and_speaker_table_change_the_speech_and_garbage_after_the_end
     np.testing.assert_array_equal(speak(0, 0), first)
     mel[1, MEL_LENGTH[1] :] = np.nan
     np.testing.assert_allclose(model.encode_reference(mel[1:2], tf.constant([MEL_LENGTH[1]])), voices[1], atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("assignment", "message"),
-    [
-        ("model.voice_latents=-1", r"model.voice_latents = -1: input should be greater than or equal to 0"),
-        ("model.voice_heads=3", r"voice_width 64 is not divisible by voice_heads \(3\)"),
-        ("model.voice_kernel=4", "voice_kernel 4 is even"),
-    ],
-)
-def test_sizes_that_do_not_fit(assignment, message):
-    with pytest.raises(LockstepError, match=message):
-        load_config("tiny", assignments=[assignment])
