@@ -78,13 +78,15 @@ def test_a_clip_more_takes_few_bytes_in_the_command_of_a_build(tmp_path):
     assert driver_cost.memory_slope(tmp_path, 20_000, 40_000) <= driver_cost.GATES["bytes"]
 
 
-def test_scale(measure, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(BENCHMARKS))  # of its processes
-    amounts = ["--rows", 20_000, "--shards", 500, "--driver-clips", 1_000, 2_000, "--built", 8]
-    figures, page = measure("scale", *amounts)
-    tables = [section for section in figures.values() if isinstance(section, dict) and "table" in section]
-    assert tables
-    assert all(section["title"] in page for section in tables)
+def test_scale():
+    import scale
+
+    assert scale.simulate_plan(50_000, 32)["shards"] > 100
+    assert scale.simulate_join(50_000)["changed"] == 500
+    options = scale.argparse.Namespace(rows=1_000_000, shard_mb=256, frames_per_second=40_000)
+    first = scale.requests(options)["table"][0]
+    assert first["dollars"] == pytest.approx(5_000 * 0.0004 + first["PUT and LIST"] / 1000 * 0.005, abs=0.01)
+    assert scale.reading(options)["table"][-1]["MB/s"] == pytest.approx(8 * 40_000 * 160 / 0.93 / 1e6, rel=0.01)
 
 
 def test_step_cost(measure, monkeypatch):

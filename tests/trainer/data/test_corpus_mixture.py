@@ -24,7 +24,6 @@ MIXTURES = {
     "one half as often": ({"a": (3, 4), "b": (6, 3)}, {"b": 0.5}),
     "one twice as often": ({"a": (3, 4), "b": (6,)}, {"b": 2.0}),
     "odd weights of three": ({"": (5,), "a": (3, 4), "b": (6, 2)}, {"": 1.7, "a": 0.3}),
-    "a corpus alone": ({"a": (3, 4)}, {"a": 0.5}),
 }
 
 

@@ -19,7 +19,7 @@ from xtts.trainer.data.clip_order import BucketOrder
 from xtts.trainer.data.dataset import _order_stream
 from xtts.trainer.data.shard_staging import ShardStaging
 
-SHARDS, RECORDS, RECORD_BYTES = 10, 4, 1000
+SHARDS, RECORDS, RECORD_BYTES = 8, 4, 1000
 URL = location("s3://bucket/cache")
 
 
@@ -66,8 +66,8 @@ def copy_of(stored, root, shards_at_once):
 
 
 def test_streams_in_little_room_are_those_of_the_local_cache(stored, tmp_path):
-    """Two streams of five groups of two shards, in the room of eight shards, from the first epoch to the third."""
-    copy, most, consumed = copy_of(stored, tmp_path, 8), 0, 34
+    """Two streams of four groups of two shards, in the room of eight shards, from the first epoch to the third."""
+    copy, most, consumed = copy_of(stored, tmp_path, 8), 0, 20
     with ShardStaging(copy) as staging:
         staging.start([])
         streams = [(stream(stored, bucket, consumed), stream(stored, bucket, consumed, staging)) for bucket in (0, 1)]

@@ -35,16 +35,6 @@ def caches(tmp_path_factory, tiny_corpus, one_shape_cache):
     return own, one_shape_cache
 
 
-def run(make_plan, folder, cache, *assignments, **options):
-    """Train up to two steps over unpadded clips, saving each: (whether it was complete, the output)."""
-    plan = make_plan(
-        folder, *UNPADDED, "training.steps=2", "training.checkpoint_every=1", "training.log_every=1",
-        "training.validate_every=2", *assignments, cache=cache, **options,
-    )  # fmt: skip
-    console = Console(record=True, file=io.StringIO(), width=400)
-    return train(plan, console), console.export_text()
-
-
 def test_batches_are_padded_to_their_own_longest_clip_which_changes_no_loss(caches, make_plan, tmp_path):
     """One shard order: in both caches the same clips."""
     specs = [load_spec(cache) for cache in caches]
@@ -81,9 +71,11 @@ def test_it_trains_warns_reports_its_traces_and_stops_when_memory_maps_run_out(
     assert dynamic.free_maps() is None or dynamic.free_maps() > 2000
     monkeypatch.setattr(DynamicValidation, "empty", True)
     monkeypatch.setattr(dynamic, "free_maps", iter([3000, 1900]).__next__)
+    plan = make_plan(tmp_path, *UNPADDED, "training.steps=9", "training.log_every=1", cache=caches[0])
+    console = Console(record=True, file=io.StringIO(), width=400)
     tf.config.run_functions_eagerly(True)
     try:
-        complete, screen = run(make_plan, tmp_path, caches[0], "training.steps=9", "training.checkpoint_every=9")
+        complete, screen = train(plan, console), console.export_text()
     finally:
         tf.config.run_functions_eagerly(False)
     assert not complete

@@ -101,7 +101,7 @@ def test_the_first_steps_give_the_stored_losses(run, monkeypatch):
     in_xla = tf.function(reference_encoder.choose_references, jit_compile=True)
     monkeypatch.setattr(reference_encoder, "choose_references", in_xla)
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))[run]
-    assert np.mean(golden["steps"][-3:], axis=0)[0] < 0.75 * golden["steps"][0][0], "it learns"
+    assert np.mean(golden["steps"][-3:], axis=0)[0] < 0.8 * golden["steps"][0][0], "it learns"
     found, _ = golden_steps(*RUNS[run], count=3, compiled=False)
     np.testing.assert_allclose(found, golden["steps"][:3], rtol=TOLERANCE, err_msg=f"{', '.join(COLUMNS)} by step")
 
