@@ -80,6 +80,9 @@ def _train(plan, left, logical_cpus):
         "update_traces": [one.steps.update.experimental_get_tracing_count() for one in replicas],
         "loop_traces": loop._run.experimental_get_tracing_count(), "best": made[0].best.as_json(),
     }  # fmt: skip
+    if logical_cpus:  # a stop that no call has passed on is not lost
+        loop.stop.assign(True)
+        figures["steps_after_stop"] = len(loop.run(3).metrics)
     (left / FIGURES).write_text(json.dumps(figures))
 
 

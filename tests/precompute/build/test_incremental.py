@@ -94,11 +94,12 @@ def test_one_added_and_one_removed_clip_rewrite_their_shards_alone(place):
 
 
 def test_touched_files_are_known_by_their_digest(place):
-    before = shards(place / "cache")
+    before, identity = shards(place / "cache"), load_spec(place / "cache").identity
     for path in (place / "corpus" / "wavs").iterdir():
         os.utime(path, ns=(10**18, 10**18))
     report, _ = update(place, config())
     assert report.written_shards == 0
+    assert report.spec.identity == identity  # runs go on with it
     assert shards(place / "cache") == before
     assert {row.file.source_mtime_ns for row in read_index(index_path(place / "cache"))} == {10**18}
     assert update(place, config())[1].stages == {"scan": 150, "features": 0}

@@ -18,7 +18,7 @@ from xtts.shared.cache.clip_index import Kept, read_index
 from xtts.shared.cache.quick_check import full_check
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
-from xtts.shared.system.folder_lock import ReadLock
+from xtts.shared.system.folder_lock import ReadLock, without_readers
 
 BUILD = [sys.executable, "-c", "from xtts.precompute.cli import main; main()", "build"]
 READER = """
@@ -90,6 +90,16 @@ def test_a_clip_is_read_from_the_cache_that_was_opened(place, blanks):
     for row in (row for row in clips.rows if isinstance(row, Kept)):
         assert clips.read(row).record.clip_id == row.clip.id
     assert clips.rows == read_index(place / "cache" / clips.spec.index_file)
+
+
+def test_what_is_verified_is_kept(place, monkeypatch):
+    def read(path):
+        with without_readers(place / "cache") as free:
+            assert not free
+        return read_index(path)
+
+    monkeypatch.setattr("xtts.precompute.check.verify.read_index", read)
+    assert verify_cache(place / "cache", threads=1) == []
 
 
 @pytest.mark.long

@@ -134,14 +134,14 @@ def test_a_manifest_with_relative_and_absolute_paths(tmp_path):
     write_files(tmp_path, {"corpus/deep/a.wav": b"", "corpus/b.flac": b"", "away.wav": b""})
     entries = [
         {"audio_filepath": "deep/a.wav", "text": "first", "duration": 1.0, "speaker": "ann", "lang": "en"},
-        {"audio_filepath": str(tmp_path / "corpus" / "b.flac"), "text": "second", "speaker": 7},
+        {"audio_filepath": str(tmp_path / "corpus" / "b.flac"), "text": "second", "speaker": 0},
         {"audio_filepath": str(tmp_path / "away.wav"), "text": "third", "id": 3, "speaker": "ann"},
         {"audio_filepath": "c/b.wav", "text": "fourth", "speaker": "ann"},
     ]
     write_files(tmp_path, {"corpus/train.jsonl": "\n".join(map(json.dumps, entries))})
     clips = read_corpus(tmp_path / "corpus/train.jsonl").clips
     assert [(clip.id, clip.source, clip.speaker, clip.duplicate) for clip in clips] == [
-        ("a", "deep/a.wav", "ann", False), ("b", "b.flac", "7", False),
+        ("a", "deep/a.wav", "ann", False), ("b", "b.flac", "0", False),
         ("3", str(tmp_path / "away.wav"), "ann", False), ("b", "c/b.wav", "ann", True),
     ]  # fmt: skip
 

@@ -6,6 +6,7 @@ Arrow's local file system stands for the store: tests/shared/storage and run/tes
 import hashlib
 import os
 from itertools import islice
+from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
@@ -16,7 +17,8 @@ from xtts.shared.cache.cache_spec import Shard
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import location
 from xtts.trainer.data.clip_order import BucketOrder
-from xtts.trainer.data.dataset import _order_stream
+from xtts.trainer.data.corpus_mixture import CorpusMixture, CorpusPart
+from xtts.trainer.data.dataset import _order_stream, clip_stream
 from xtts.trainer.data.shard_staging import ShardStaging
 
 SHARDS, RECORDS, RECORD_BYTES = 8, 4, 1000
@@ -126,3 +128,18 @@ def test_a_damaged_shard_ends_the_streams_with_an_error_that_names_it(stored, tm
     with pytest.raises(LockstepError, match=rf"^{URL}/{shards[4].file}: .* twice, expected .* of SHA-256 00000000"):
         read_all()
     assert not copy.path(shards[4]).exists()
+
+
+def test_a_mixture_ends_with_the_first_of_its_streams(stored):
+    """The others would go on in another order, without the clips that could not be copied."""
+    folder, buckets = stored
+    parts = tuple(
+        CorpusPart(order=order_of(bucket), shards=tuple(range(bucket * SHARDS, (bucket + 1) * SHARDS)), clips=30)
+        for bucket in (0, 1)
+    )
+    mixture = SimpleNamespace(
+        order=CorpusMixture(seed=3, parts=parts), parts=parts,
+        files=lambda split: [str(folder / shard.file) for shards in buckets for shard in shards],
+        gate=lambda part, position: (lambda group: tf.constant(False)) if part is parts[1] else None,
+    )  # fmt: skip
+    assert len(list(clip_stream(mixture, 0).take(10))) <= 1

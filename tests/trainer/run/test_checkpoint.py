@@ -89,6 +89,19 @@ def test_what_a_killed_save_left_is_no_checkpoint_and_is_swept_up(tmp_path):
     assert not partial.exists()
 
 
+def test_a_kill_while_an_old_one_is_removed_leaves_no_half_of_it(tmp_path, monkeypatch):
+    def killed(path):
+        (path / "state.npz").unlink()
+        raise KeyboardInterrupt
+
+    for step in (1, 2):
+        save(tmp_path, step)
+    monkeypatch.setattr("xtts.trainer.run.checkpoint.shutil.rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        prune_checkpoints(tmp_path, 1)
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-2"]
+
+
 @pytest.mark.parametrize("at", [0, 100, -1])
 def test_a_flipped_bit_is_noticed(tmp_path, at):
     path = save(tmp_path, 1)
