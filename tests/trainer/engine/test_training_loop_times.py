@@ -76,7 +76,7 @@ def rows_of(result, **options):
 def test_a_slow_pipeline_is_reported_with_its_share(loop_of):
     result = loop_of(waiting=SLOW, stepping=QUICK).run(STEPS)
     assert result.seconds.sum() == pytest.approx(result.wall, rel=0.05)
-    assert result.wait_seconds.sum() == pytest.approx(STEPS * SLOW, rel=0.15)
+    assert np.median(result.wait_seconds) == pytest.approx(SLOW, rel=0.3)
     share = result.wait_seconds.sum() / result.wall
     rows = rows_of(result)
     assert means(rows)["input_wait_share"] == pytest.approx(share, rel=0.1)
@@ -87,8 +87,8 @@ def test_a_slow_pipeline_is_reported_with_its_share(loop_of):
 
 def test_a_slow_step_is_a_step_and_no_wait_and_time_outside_the_loop_is_a_column(loop_of):
     result = loop_of(waiting=0.0, stepping=SLOW).run(STEPS)
-    assert result.seconds[:, 2].sum() == pytest.approx(STEPS * SLOW, rel=0.3)
-    assert result.wait_seconds.sum() < 0.1 * STEPS * SLOW
+    assert np.median(result.seconds[:, 2]) == pytest.approx(SLOW, rel=0.3)  # a busy machine makes single ones long
+    assert np.median(result.wait_seconds) < 0.1 * SLOW
     outside = rows_of(result, outside_seconds=3 * result.seconds.sum())
     assert means(outside)["outside_share"] == pytest.approx(0.75)
     assert np.allclose([row["outside_share"] for row in rows_of(result)], 0.0)
