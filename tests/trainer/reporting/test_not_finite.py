@@ -42,5 +42,3 @@ def test_the_clips_of_a_batch_are_named_without_the_whole_index_in_memory(tmp_pa
     assert peak < 2**23
 
 
-def test_no_clip_is_named_without_reading_an_index(tmp_path):
-    assert clip_names(tmp_path, SimpleNamespace(buckets=[]), "train", []) == []

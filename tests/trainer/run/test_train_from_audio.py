@@ -73,11 +73,6 @@ def assert_close(make_plan, tmp_path, corpus, steps):
 
 
 @pytest.mark.long
-def test_a_hundred_steps_have_the_losses_of_the_cache(make_plan, tiny_corpus, tmp_path):
-    assert_close(make_plan, tmp_path, tiny_corpus, 100)
-
-
-@pytest.mark.long
 def test_a_hundred_steps_on_real_clips_have_the_losses_of_the_cache(make_plan, real_clips, tmp_path):
     assert_close(make_plan, tmp_path, real_clips, 100)
 

@@ -22,14 +22,6 @@ def options(run):
     return argparse.Namespace(run=run, sentences=2, steps=[10], sways=[0.0, -1.0], guidances=[1.0], engine="tensorflow")
 
 
-def test_every_combination_is_measured_once_the_yardstick_and_the_exact_solution_first(sampling, finished_run):
-    found = sampling.combinations(options(finished_run[0]), open_source(finished_run[0]))
-    assert [(made.solver, made.steps, made.sway) for made in found] == [
-        ("euler", 10, 0.0), ("midpoint", 20, 0.0), ("euler", 10, -1.0),
-        ("midpoint", 10, 0.0), ("midpoint", 10, -1.0), ("heun", 10, 0.0), ("heun", 10, -1.0),
-    ]  # fmt: skip
-
-
 @pytest.mark.long
 def test_the_first_row_has_the_relative_mcd_of_evaluate_and_the_second_no_solver_error(sampling, finished_run):
     rows = sampling.measure(open_source(finished_run[0]), options(finished_run[0]))["table"]

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.voice_description import Shape, Voice
+from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.synth import speak_command
 from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.input_texts import Text
@@ -28,17 +28,6 @@ HIFIGAN = mel_profile("hifigan")
 
 
 # Shapes
-
-
-def test_the_ladder_has_one_shape_per_frame_count():
-    shapes = [Shape(tokens=30, frames=200), Shape(tokens=10, frames=100), Shape(tokens=20, frames=200)]
-    symbols = {"kind": "characters", "add_blank": False, "symbols": ["<pad>", "a"]}
-    voice = Voice.model_validate(
-        {"profile": "hifigan", "mel_mean": 0.0, "mel_deviation": 1.0, "tokenizer": symbols, "speakers": [],
-         "shapes": [shape.model_dump() for shape in shapes]}
-    )  # fmt: skip
-    assert [(shape.tokens, shape.frames) for shape in voice.ladder] == [(10, 100), (30, 200)]
-    assert voice.most_tokens == 30
 
 
 # A run that speaks

@@ -112,14 +112,6 @@ def test_outputs_of_another_type_are_refused(tmp_path):
         load(path)
 
 
-def test_a_model_of_two_inputs_is_refused(tmp_path):
-    nodes = [helper.make_node("Add", ["mel", "pitch"], ["audio"])]
-    inputs = [("mel", TensorProto.FLOAT, [1, 80, "T"]), ("pitch", TensorProto.FLOAT, [1, 1, "T"])]
-    path = save(tmp_path / "v.onnx", nodes, inputs, [("audio", TensorProto.FLOAT, [1, 80, "T"])], [])
-    with pytest.raises(LockstepError, match=r"pitch \[1, 1, 'T'\] tensor\(float\), expected one log-mel"):
-        load(path)
-
-
 # A spectrum: Vocos
 
 
