@@ -160,7 +160,7 @@ def test_out_with_resume_goes_on_with_the_runs_own_settings_and_cache(finished_r
     monkeypatch.chdir(tmp_path)
     code, out, err = call(main, "--out", folder, "--resume")
     assert code == 0, err
-    assert "is complete: step 12 of 12" in out
+    assert f"{folder} is complete: step 12 of 12. Train it further with: xtts-train --resume {folder} --steps 24" in out
 
 
 def test_a_resumed_run_does_not_take_over_the_folder_of_another(finished_run, run_train, tmp_path):

@@ -249,19 +249,15 @@ def not_finite(model):
     ("change", "message"),
     [
         (drop_optional, "a graph of .*, expected one that xtts-synth export --format onnx has written"),
-        (other_operator, "of 'com.example', expected operators of ONNX alone"),
         (not_finite, "expected finite float32"),
-        (b"junk", "no ONNX model"),
         (None, "gives audio"),
     ],
 )
 def test_other_graphs_are_refused(onnx_folder, tmp_path, change, message):
     folder = shutil.copytree(onnx_folder, tmp_path / "voice")
     model = onnx.load(hifigan(tmp_path / "v.onnx") if change is None else folder / "model.onnx")
-    if callable(change):
+    if change:
         change(model)
-    (folder / "model.onnx").write_bytes(change if isinstance(change, bytes) else model.SerializeToString())
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(LockstepError, match=message):
         make_speaker(open_source(folder), OPTIONS, None, print)
-
-

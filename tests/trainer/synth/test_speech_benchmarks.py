@@ -8,6 +8,7 @@ import forked_program
 import matplotlib.image
 import pytest
 
+pytestmark = pytest.mark.long
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 DEAF_RECOGNISER = """
 class Decoder:
@@ -20,7 +21,6 @@ class Decoder:
 """
 
 
-@pytest.mark.long
 def test_a_small_run_is_spoken_back_and_heard(finished_run, tiny_corpus, tmp_path):
     (tmp_path / "pocketsphinx.py").write_text(DEAF_RECOGNISER)
     arguments = [tiny_corpus, "--run", finished_run[0], "--out", tmp_path / "f.json", "--heard", tmp_path / "played"]
@@ -41,7 +41,6 @@ def test_a_small_run_is_spoken_back_and_heard(finished_run, tiny_corpus, tmp_pat
     assert "points beyond vocoded" in done.stdout
 
 
-@pytest.mark.long
 def test_the_held_out_sentences_become_a_table_and_a_picture(finished_run, tmp_path):
     picture, figures = tmp_path / "docs" / "held-out.png", tmp_path / "figures.json"
     command = [BENCHMARKS / "speech.py", finished_run[0], "--picture", picture, "--out", figures]

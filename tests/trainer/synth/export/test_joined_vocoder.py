@@ -84,5 +84,3 @@ def test_weights_among_the_inputs_stay_weights(tmp_path):
         model.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
     path.write_bytes(model.SerializeToString())
     assert [entry.name for entry in joined_to_nothing(path).graph.input] == ["given"]
-
-
