@@ -26,19 +26,14 @@ def config(micro):
     return load_config("tiny", assignments=micro)
 
 
-def export(folder, config, weights=None):
-    """An exported folder; as many values as the model needs in one weight."""
-    folder.mkdir()
-    count = least_parameters(config.model, VOICE)
-    weights = weights or {"a": np.arange(count, dtype=np.float32), "b": np.ones((2, 3), np.float32)}
-    write_model_folder(folder, config=config, voice=VOICE, weights=weights)
-    (folder / "tokenizer.json").write_text(json.dumps(VOICE.symbol_table.to_json()))
-    return folder
-
-
 @pytest.fixture
 def folder(tmp_path, config):
-    return export(tmp_path / "exported", config)
+    """An exported folder; as many values as the model needs in one weight."""
+    weight = np.arange(least_parameters(config.model, VOICE), dtype=np.float32)
+    weights = {"a": weight, "b": np.ones((2, 3), np.float32)}
+    write_model_folder(tmp_path, config=config, voice=VOICE, weights=weights)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(VOICE.symbol_table.to_json()))
+    return tmp_path
 
 
 def test_what_was_written_is_read(folder, config):
@@ -77,9 +72,9 @@ def test_files_that_are_cut_off_are_refused(folder):
             open_model(folder).averages()
 
 
-def test_weights_that_are_not_finite_are_refused(tmp_path, config):
-    count = least_parameters(config.model, VOICE)
-    folder = export(tmp_path / "nan", config, {"a": np.full(count, np.nan, np.float32)})
+def test_weights_that_are_not_finite_are_refused(folder, config):
+    weights = {"a": np.full(least_parameters(config.model, VOICE), np.nan, np.float32)}
+    write_model_folder(folder, config=config, voice=VOICE, weights=weights)
     with pytest.raises(LockstepError, match="weight a is not finite"):
         open_model(folder).averages()
 

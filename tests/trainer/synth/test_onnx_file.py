@@ -26,22 +26,13 @@ def custom_operator(model):
     model.opset_import.add(domain="com.example", version=1)
 
 
-def sparse(model):
-    values = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
-    indices = helper.make_tensor("i", TensorProto.INT64, [1], [0])
-    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2**40]))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (external_in_a_branch, "'hidden' is kept in another file, '../../etc/passwd'"),
-        (
-            lambda model: model.graph.initializer[0].dims.append(2**40),
-            r"'kernel' declares the shape .*1099511627776\], expected at most the 81",
-        ),
+        (lambda model: model.graph.initializer[0].dims.append(2**40), r"'kernel' declares .* expected at most the 81"),
         (custom_operator, "the operator 'Tanh' of 'com.example', expected operators of ONNX alone"),
-        (sparse, "sparse weights"),
+        (lambda model: model.graph.sparse_initializer.add(), "sparse weights"),
         (lambda model: model.graph.ClearField("node"), "an ONNX model without operators"),
     ],
 )

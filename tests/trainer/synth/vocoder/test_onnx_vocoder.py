@@ -52,8 +52,10 @@ def test_a_vocoder_of_samples_gets_the_mel_in_its_own_order(tmp_path, shape, kin
     assert not warnings
 
 
-def test_a_little_beyond_full_scale_is_clipped(tmp_path):
-    samples = load(hifigan(tmp_path / "v.onnx", gain=2.0))(ramp() * 2)
+def test_without_a_profile_there_is_a_warning_and_a_little_beyond_full_scale_is_clipped(tmp_path):
+    warnings = []
+    samples = load(hifigan(tmp_path / "v.onnx", gain=2.0), warn=warnings.append)(ramp() * 2)
+    assert "declares no mel_profile; it is given log-mels of profile hifigan" in warnings[0]
     assert samples.max() == 1.0
     assert samples.min() == -1.0
 
@@ -63,7 +65,6 @@ def test_a_little_beyond_full_scale_is_clipped(tmp_path):
     [
         ({"hop": 200}, r"shape \[1, 1, 8000\] for 40 frames, expected 10240 samples, give or take a hop of 256"),
         ({"gain": 3e4}, r"samples up to 2\.4.*e\+04, expected samples in -1 to 1, or int16"),
-        ({"gain": np.nan}, "10240 of 10240 samples not finite"),
         ({"channels": 100, "shape": (1, 100, "T")}, r"mel \[1, 100, 'T'\].*expected one log-mel \[1, 80, T\]"),
         ({"channels": 100, "shape": ("B", "C", "T")}, r"does not run on a log-mel \[1, 80, 40\] of profile hifigan \("),
         ({"metadata": {"mel_profile": "vocos24"}}, "a vocoder for mel profile vocos24, expected hifigan, the check"),
@@ -75,12 +76,6 @@ def test_what_is_no_vocoder_of_this_profile_is_refused_before_anything_is_spoken
     path = hifigan(tmp_path / "v.onnx", **options)
     with pytest.raises(LockstepError, match=message):
         load(path, warn=lambda _: None)
-
-
-def test_a_model_that_names_no_profile_is_used_with_a_warning(tmp_path):
-    warnings = []
-    load(hifigan(tmp_path / "v.onnx"), warn=warnings.append)
-    assert "declares no mel_profile; it is given log-mels of profile hifigan" in warnings[0]
 
 
 def test_every_output_is_checked_not_only_the_first(tmp_path):
@@ -117,7 +112,7 @@ def test_the_spectrum_of_vocos_becomes_the_signal(tmp_path, speech, pad, options
     path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=pad), **options)
     samples = load(path, VOCOS24)(log_mel(speech.astype(np.float32), VOCOS24)[:93])
     assert len(samples) == (92 if pad == 512 else 93) * 256
-    np.testing.assert_allclose(samples[:-256], speech[: len(samples) - 256], atol=1e-4)
+    np.testing.assert_allclose(samples[: 92 * 256], speech[: 92 * 256], atol=1e-4)
 
 
 @pytest.mark.parametrize(
