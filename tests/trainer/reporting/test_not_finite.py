@@ -40,7 +40,3 @@ def test_the_clips_of_a_batch_are_named_without_the_whole_index_in_memory(tmp_pa
     ]
     assert found == [[first, "1"], lost]  # the row of one is rejected, that of the other is of another split
     assert peak < 2**23
-
-
-def test_no_clip_is_named_without_reading_an_index(tmp_path):
-    assert clip_names(tmp_path, SimpleNamespace(buckets=[]), "train", []) == []

@@ -28,24 +28,24 @@ def build_other(corpus: Path, cache: Path, config: Config) -> None:
     build_cache(corpus, cache, blanks, workers=0, progress=NullProgress())
 
 
-def test_the_files_of_a_run_stay_until_it_ends(cache, tiny_corpus, tiny_config, tmp_path):
-    plan = make_plan(["tiny"], OF_THE_CACHE, {}, cache=cache, out=tmp_path / "run", resume=None, init_from=None)
-    build_other(tiny_corpus, cache, tiny_config)
-    assert load_spec(cache).identity != plan.spec.identity
-    full_check(cache, plan.spec)
-    with plan.lock:
-        pass
-    build_other(tiny_corpus, cache, tiny_config)
-    with pytest.raises(LockstepError, match="missing"):
-        full_check(cache, plan.spec)
+def run_of(cache, folder):
+    plan = make_plan(["tiny"], OF_THE_CACHE, {}, cache=cache, out=folder, resume=None, init_from=None)
+    return plan.lock, plan.spec
 
 
-def test_the_files_of_an_examination_stay_until_it_ends(cache, tiny_corpus, tiny_config):
+def examination_of(cache, _):
     subject = load_subject(["tiny"], OF_THE_CACHE, {}, cache)
+    return subject.lock, subject.spec
+
+
+@pytest.mark.parametrize("holder", [run_of, examination_of])
+def test_the_files_of_a_run_or_an_examination_stay_until_it_ends(cache, tiny_corpus, tiny_config, tmp_path, holder):
+    lock, spec = holder(cache, tmp_path / "run")
     build_other(tiny_corpus, cache, tiny_config)
-    full_check(cache, subject.spec)
-    spec = subject.spec
-    del subject
+    assert load_spec(cache).identity != spec.identity
+    full_check(cache, spec)
+    with lock:
+        pass
     build_other(tiny_corpus, cache, tiny_config)
     with pytest.raises(LockstepError, match="missing"):
         full_check(cache, spec)

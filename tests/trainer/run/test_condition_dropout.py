@@ -19,14 +19,14 @@ from xtts.trainer.run.checkpoint import (
 from xtts.trainer.synth.voice_source import Source
 
 KEY = "model.condition_dropout"
-CONDITIONED = ("model.voice_latents=4", "model.voice_width=16", "model.voice_frames=24", f"{KEY}=0.5")
 TWO_PARTS = (
-    *CONDITIONED, "shapes.buckets=1", "training.steps=4", "training.checkpoint_every=2", "training.validate_every=4",
+    "model.voice_latents=4", "model.voice_width=16", "model.voice_frames=24", f"{KEY}=0.5", "model.duration_model=flow",
+    "shapes.buckets=1", "training.steps=4", "training.checkpoint_every=2", "training.validate_every=4",
 )  # fmt: skip
 
 
 @pytest.mark.long
-def test_a_resumed_run_with_dropped_conditions_equals_the_uninterrupted_one(
+def test_a_resumed_run_with_dropped_conditions_and_drawn_durations_equals_the_uninterrupted_one(
     run_train, one_shape_cache, read_steps, tmp_path
 ):
     whole, part = tmp_path / "whole", tmp_path / "part"
@@ -39,6 +39,8 @@ def test_a_resumed_run_with_dropped_conditions_equals_the_uninterrupted_one(
     assert read_steps(part) == read_steps(whole)
     ours, theirs = (load_arrays(folder / "checkpoints" / "step-4") for folder in (part, whole))
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+    assert all(row["duration_flow"] > 0 for split in ("train", "validation") for row in read_steps(whole, split))
+    assert any("duration_flow" in name for name in theirs)
 
 
 @pytest.mark.parametrize("change", ["model.dropout=0.2", f"{KEY}=0.3", "model.voice_vtlp=0.0"])

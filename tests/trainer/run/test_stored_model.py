@@ -26,30 +26,14 @@ def config(micro):
     return load_config("tiny", assignments=micro)
 
 
-def export(folder, config, weights=None):
-    """An exported folder; as many values as the model needs in one weight."""
-    folder.mkdir()
-    count = least_parameters(config.model, VOICE)
-    weights = weights or {"a": np.arange(count, dtype=np.float32), "b": np.ones((2, 3), np.float32)}
-    write_model_folder(folder, config=config, voice=VOICE, weights=weights)
-    (folder / "tokenizer.json").write_text(json.dumps(VOICE.symbol_table.to_json()))
-    return folder
-
-
 @pytest.fixture
 def folder(tmp_path, config):
-    return export(tmp_path / "exported", config)
-
-
-def write_raw(folder, header, data=b"", length=None):
-    """A safetensors file as bytes: 8 bytes of header length, header, data."""
-    text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    packed = struct.pack("<Q", len(text) if length is None else length)
-    (folder / "model.safetensors").write_bytes(packed + text + data)
-
-
-def part(begin, end, shape=None, dtype="F32"):
-    return {"dtype": dtype, "shape": [(end - begin) // 4] if shape is None else shape, "data_offsets": [begin, end]}
+    """An exported folder; as many values as the model needs in one weight."""
+    weight = np.arange(least_parameters(config.model, VOICE), dtype=np.float32)
+    weights = {"a": weight, "b": np.ones((2, 3), np.float32)}
+    write_model_folder(tmp_path, config=config, voice=VOICE, weights=weights)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(VOICE.symbol_table.to_json()))
+    return tmp_path
 
 
 def test_what_was_written_is_read(folder, config):
@@ -63,59 +47,42 @@ def test_what_was_written_is_read(folder, config):
 
 
 @pytest.mark.parametrize(
-    ("header", "data", "length", "message"),
+    ("length", "dtype", "message"),
     [
-        ({}, b"", 2**63, "header too large"),
-        ({"a": part(0, 16)}, bytes(8), None, "file not fully covered"),
-        ({"a": part(0, 16, [2**40, 2**40])}, bytes(16), None, "overflow"),
-        ({"a": part(0, 16), "b": part(8, 24)}, bytes(24), None, "invalid offset for tensor `b`"),
-        ({"a": part(0, 16, [-4])}, bytes(16), None, "expected usize"),
-        ({"a": part(0, 16, dtype="F99")}, bytes(16), None, "unknown variant `F99`"),
-        ({"a": part(0, 16, [2], dtype="F64")}, bytes(16), None, "weight a of type F64, expected F32"),
-        (b"[" * 100_000, b"", None, "invalid JSON"),
-        (b"\x80\x04\x95", b"", None, "header"),
-        ({"a": part(0, 16)}, bytes(16), None, r"4 values, expected at least [\d,]+ for the model of config\.yaml"),
+        (2**63, "F32", "header too large"),
+        (None, "F64", "weight a of type F64, expected F32"),
+        (None, "F32", r"4 values, expected at least [\d,]+ for the model of config\.yaml"),
     ],
 )
-def test_hostile_weights_are_refused(folder, header, data, length, message):
-    write_raw(folder, header, data, length)
+def test_hostile_weights_are_refused(folder, length, dtype, message):
+    size = 4 * int(dtype[1:]) // 8
+    header = json.dumps({"a": {"dtype": dtype, "shape": [4], "data_offsets": [0, size]}}).encode()
+    packed = struct.pack("<Q", length or len(header))
+    (folder / "model.safetensors").write_bytes(packed + header + bytes(size))
     with pytest.raises(LockstepError, match=message):
         open_model(folder).averages()
 
 
-def test_files_that_are_cut_off_or_missing_are_refused(folder):
+def test_files_that_are_cut_off_are_refused(folder):
     path = folder / "model.safetensors"
     whole = path.read_bytes()
     for size in (0, 5, 40, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
         with pytest.raises(LockstepError, match=r"not a usable safetensors file .*; download it again"):
             open_model(folder).averages()
-    path.unlink()
-    with pytest.raises(LockstepError, match="not a usable safetensors file"):
-        open_model(folder).averages()
 
 
-def test_weights_that_are_not_finite_are_refused(tmp_path, config):
-    count = least_parameters(config.model, VOICE)
-    folder = export(tmp_path / "nan", config, {"a": np.full(count, np.nan, np.float32)})
+def test_weights_that_are_not_finite_are_refused(folder, config):
+    weights = {"a": np.full(least_parameters(config.model, VOICE), np.nan, np.float32)}
+    write_model_folder(folder, config=config, voice=VOICE, weights=weights)
     with pytest.raises(LockstepError, match="weight a is not finite"):
         open_model(folder).averages()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"text_width": 2**20}, "expected at least [0-9,]{15,} for the model"),
-        ({"voice_latents": 8, "voice_width": 2**20}, "expected at least"),
-    ],
-)
-def test_a_configuration_of_a_model_larger_than_its_weights_is_refused(folder, config, change, message):
-    """Before the model is made."""
+def test_a_configuration_of_a_model_larger_than_its_weights_is_refused_before_the_model_is_made(folder, config):
     text = (folder / "config.yaml").read_text()
-    for key, value in change.items():
-        text = text.replace(f"  {key}: {getattr(config.model, key)}\n", f"  {key}: {value}\n")
-    (folder / "config.yaml").write_text(text)
-    with pytest.raises(LockstepError, match=message):
+    (folder / "config.yaml").write_text(text.replace(f"text_width: {config.model.text_width}", "text_width: 1048576"))
+    with pytest.raises(LockstepError, match=r"expected at least [0-9,]{15,} for the model"):
         open_model(folder).averages()
 
 
@@ -123,9 +90,7 @@ def test_a_configuration_of_a_model_larger_than_its_weights_is_refused(folder, c
     ("text", "message"),
     [
         ("a: &a [x]\nb: *a\n", "nested values or aliases"),
-        ("[" * 30_000, "nested values or aliases|not readable as YAML"),
         ("a: " + "x" * 70_000, "70,003 bytes, expected at most 65,536"),
-        ("model: !!python/object/apply:os.system ['true']", "nested values|not readable|config.yaml"),
         ("model: {size: tiny", r"not readable as YAML \(line 1\)"),
         ("model: {text_width: wide}", "model.text_width"),
     ],
@@ -140,15 +105,12 @@ def test_hostile_configurations_are_refused(folder, text, message):
     ("file", "text", "message"),
     [
         ("voice.json", "{", "voice.json: cannot be read"),
-        ("voice.json", "[" * 100_000, "voice.json: cannot be read"),
         ("voice.json", "[]", "no JSON object"),
         ("voice.json", '{"format_version": 2}', "format version 2, expected 1"),
         ("voice.json", '{"format_version": 1}', "no `voice` entry"),
         ("voice.json", '{"format_version": 1, "voice": {"profile": "x"}}', "voice.json.mel_mean: field required"),
         ("tokenizer.json", '{"kind": "characters", "add_blank": false, "symbols": []}', "tokenizer.symbols"),
         ("tokenizer.json", None, "tokenizer.json: no such file, expected a folder written by xtts-synth export"),
-        ("voice.json", None, "voice.json: no such file"),
-        ("config.yaml", None, "config.yaml: no such file"),
     ],
 )
 def test_other_files_are_checked_too(folder, file, text, message):

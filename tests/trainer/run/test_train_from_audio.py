@@ -59,27 +59,18 @@ def run(make_plan, folder, cache, *assignments):
     return np.array(losses(folder))
 
 
-def assert_close(make_plan, tmp_path, corpus, steps):
-    more = [f"training.steps={steps}", "training.steps_per_call=25", "training.checkpoint_every=1000"]
+@pytest.mark.long
+def test_a_hundred_steps_on_real_clips_have_the_losses_of_the_cache(make_plan, real_clips, tmp_path):
+    more = ["training.steps=100", "training.steps_per_call=25", "training.checkpoint_every=1000"]
     more += ["split.validation_fraction=0"]  # three models are compiled: no more of each than is compared
     caches = ((tmp_path / "cached", False), (tmp_path / "audio", True))
-    cached, audio = (build(corpus, cache, held_out=0.0, index_only=kind) for cache, kind in caches)
+    cached, audio = (build(real_clips, cache, held_out=0.0, index_only=kind) for cache, kind in caches)
     expected = run(make_plan, tmp_path / "a", cached, *more)
-    assert len(expected) == steps
+    assert len(expected) == 100
     for folder, where in (("b", "host"), ("c", "device")):
         found = run(make_plan, tmp_path / folder, audio, *more, f"data.mel_on={where}")
         np.testing.assert_allclose(found, expected, rtol=1e-3)
         assert not np.array_equal(found, expected), "float32 mels of two FFTs are not the same to the bit"
-
-
-@pytest.mark.long
-def test_a_hundred_steps_have_the_losses_of_the_cache(make_plan, tiny_corpus, tmp_path):
-    assert_close(make_plan, tmp_path, tiny_corpus, 100)
-
-
-@pytest.mark.long
-def test_a_hundred_steps_on_real_clips_have_the_losses_of_the_cache(make_plan, real_clips, tmp_path):
-    assert_close(make_plan, tmp_path, real_clips, 100)
 
 
 def damage(wav, how):

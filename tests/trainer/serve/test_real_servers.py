@@ -62,14 +62,6 @@ def test_nothing_is_compiled_or_exported_twice(moved_run, tmp_path, engine):
 
 
 @pytest.mark.long
-def test_a_folder_of_weights_is_served_too(safetensors_folder, moved_run, spoken_by_command):
-    with running_server(safetensors_folder) as client:
-        assert client.get("/v1/models").json["data"][0]["id"] == "small-voice"
-        assert client.get("/voices").json["engine"] == "onnx"
-        assert client.post(FAST | {"input": HELLO}).body == spoken_by_command(HELLO, ckpt=moved_run)[0]
-
-
-@pytest.mark.long
 def test_the_official_client_speaks(server, tmp_path, spoken_by_command):
     openai = pytest.importorskip("openai")
     client = openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="none", max_retries=0)

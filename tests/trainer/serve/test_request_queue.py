@@ -65,35 +65,6 @@ async def test_a_place_is_free_when_the_work_is_done_though_nobody_has_read_it(q
     assert await everything(queue.submit(steps("c", 1, done))) == [b"c0"]
 
 
-@in_a_queue(1)
-async def test_a_dropped_job_does_no_further_step(queue):
-    done, go = [], threading.Event()
-    dropped = queue.submit(steps("a", 5, done, go))
-    await asyncio.sleep(0.1)
-    queue.drop(dropped)
-    assert len(queue) == 0
-    last = queue.submit(steps("b", 1, done))
-    go.set()
-    await everything(last)
-    assert done == ["a0", "b0"]
-
-
-@in_a_queue(4)
-async def test_a_closed_queue_ends_its_jobs_after_the_step_at_hand(queue):
-    done, go = [], threading.Event()
-    first, second = queue.submit(steps("a", 5, done, go)), queue.submit(steps("b", 5, done))
-    await asyncio.sleep(0.1)
-    queue.close()
-    go.set()
-    assert await first.next_bytes() == b"a0"
-    for job in (first, second):
-        with pytest.raises(RequestError, match="the server is stopping"):
-            await job.next_bytes()
-    with pytest.raises(RequestError, match="the server is stopping"):
-        queue.submit(steps("c", 1, done))
-    assert done == ["a0"]
-
-
 @in_a_queue(4)
 async def test_failures_are_told_to_their_own_client_only(queue):
     def broken(error):

@@ -238,10 +238,6 @@ def drop_optional(model):
     model.graph.initializer.extend(kept)
 
 
-def other_operator(model):
-    model.graph.node[3].domain = "com.example"
-
-
 def not_finite(model):
     for node in model.graph.node:
         node.output[:] = ["before" if name == "mel" else name for name in node.output]
@@ -253,24 +249,15 @@ def not_finite(model):
     ("change", "message"),
     [
         (drop_optional, "a graph of .*, expected one that xtts-synth export --format onnx has written"),
-        (other_operator, "of 'com.example', expected operators of ONNX alone"),
         (not_finite, "expected finite float32"),
-        (b"junk", "no ONNX model"),
         (None, "gives audio"),
     ],
 )
 def test_other_graphs_are_refused(onnx_folder, tmp_path, change, message):
     folder = shutil.copytree(onnx_folder, tmp_path / "voice")
     model = onnx.load(hifigan(tmp_path / "v.onnx") if change is None else folder / "model.onnx")
-    if callable(change):
+    if change:
         change(model)
-    (folder / "model.onnx").write_bytes(change if isinstance(change, bytes) else model.SerializeToString())
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(LockstepError, match=message):
         make_speaker(open_source(folder), OPTIONS, None, print)
-
-
-def test_a_folder_without_a_description_is_refused(onnx_folder, tmp_path):
-    folder = shutil.copytree(onnx_folder, tmp_path / "voice")
-    (folder / "voice.json").unlink()
-    with pytest.raises(LockstepError, match=r"voice\.json: no such file, expected a folder written by xtts-synth exp"):
-        open_source(folder)

@@ -13,44 +13,12 @@ from xtts.trainer.synth.onnx_file import read_onnx_file
 from xtts.trainer.synth.vocoder.vocoder import make_vocoder
 
 
-@pytest.fixture
-def changed(tmp_path, monkeypatch):
-    """`changed(function)`: a sound vocoder that the function changed; onnxruntime must not see it."""
-
-    def forbidden(*_, **__):
-        raise AssertionError("onnxruntime was given the file")
-
-    monkeypatch.setattr("onnxruntime.InferenceSession", forbidden)
-
-    def make(change):
-        path = hifigan(tmp_path / "v.onnx")
-        model = onnx.load(path)
-        change(model)
-        path.write_bytes(model.SerializeToString())
-        return path
-
-    return make
-
-
-def external(tensor):
-    tensor.data_location = TensorProto.EXTERNAL
-    tensor.external_data.add(key="location", value="../../etc/passwd")
-
-
 def external_in_a_branch(model):
-    """The tensor is a constant of a branch of a branch."""
     hidden = helper.make_tensor("hidden", TensorProto.FLOAT, [2], [0.0, 1.0])
-    external(hidden)
-    constant = helper.make_node("Constant", [], ["out"], value=hidden)
-    branch = helper.make_graph([constant], "inner", [], [])
-    outer = helper.make_graph(
-        [helper.make_node("If", ["c"], ["o"], then_branch=branch, else_branch=branch)], "o", [], []
-    )
-    model.graph.node.append(helper.make_node("If", ["c"], ["o"], then_branch=outer, else_branch=outer))
-
-
-def larger_than_its_bytes(model):
-    model.graph.initializer[0].dims[:] = [2**20, 2**20, 2**20]
+    hidden.data_location = TensorProto.EXTERNAL
+    hidden.external_data.add(key="location", value="../../etc/passwd")
+    branch = helper.make_graph([helper.make_node("Constant", [], ["out"], value=hidden)], "inner", [], [])
+    model.graph.node.append(helper.make_node("If", ["c"], ["o"], then_branch=branch, else_branch=branch))
 
 
 def custom_operator(model):
@@ -58,25 +26,22 @@ def custom_operator(model):
     model.opset_import.add(domain="com.example", version=1)
 
 
-def sparse(model):
-    values = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
-    indices = helper.make_tensor("i", TensorProto.INT64, [1], [0])
-    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2**40]))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda model: external(model.graph.initializer[0]), "'kernel' is kept in another file, '../../etc/passwd'"),
-        (external_in_a_branch, "'hidden' is kept in another file"),
-        (larger_than_its_bytes, r"'kernel' declares the shape \[1048576, 1048576, 1048576\], expected at most the 81"),
+        (external_in_a_branch, "'hidden' is kept in another file, '../../etc/passwd'"),
+        (lambda model: model.graph.initializer[0].dims.append(2**40), r"'kernel' declares .* expected at most the 81"),
         (custom_operator, "the operator 'Tanh' of 'com.example', expected operators of ONNX alone"),
-        (sparse, "sparse weights"),
+        (lambda model: model.graph.sparse_initializer.add(), "sparse weights"),
         (lambda model: model.graph.ClearField("node"), "an ONNX model without operators"),
     ],
 )
-def test_hostile_models_are_refused(changed, change, message):
-    path = changed(change)
+def test_hostile_models_are_refused(tmp_path, monkeypatch, change, message):
+    monkeypatch.setattr("onnxruntime.InferenceSession", lambda *_, **__: pytest.fail("onnxruntime was given the file"))
+    path = hifigan(tmp_path / "v.onnx")
+    model = onnx.load(path)
+    change(model)
+    path.write_bytes(model.SerializeToString())
     with pytest.raises(LockstepError, match=message):
         make_vocoder(f"onnx:{path}", mel_profile("hifigan"), print)
 
@@ -84,7 +49,7 @@ def test_hostile_models_are_refused(changed, change, message):
 def test_files_that_are_no_model_are_refused(tmp_path):
     path = hifigan(tmp_path / "v.onnx")
     whole = path.read_bytes()
-    for junk in (b"junk", b"", whole[: len(whole) // 2], b"\x80\x04\x95", b"PK\x03\x04"):
+    for junk in (b"junk", b"", whole[: len(whole) // 2]):
         path.write_bytes(junk)
         with pytest.raises(LockstepError, match=r"no ONNX model, or one that was cut off|without operators"):
             read_onnx_file(path, where="--vocoder")

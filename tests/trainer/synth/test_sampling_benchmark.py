@@ -9,31 +9,18 @@ from xtts.trainer.synth import evaluate_checkpoint
 from xtts.trainer.synth.voice_source import open_source
 
 
-@pytest.fixture
-def sampling(monkeypatch):
+@pytest.mark.long
+def test_the_first_row_has_the_relative_mcd_of_evaluate_and_the_second_no_solver_error(monkeypatch, finished_run):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
     import sampling
 
+    run = finished_run[0]
     monkeypatch.setattr(sampling, "EXACT", sampling.SynthesisOptions(steps=20, solver="midpoint", sway=0.0))
-    return sampling
-
-
-def options(run):
-    return argparse.Namespace(run=run, sentences=2, steps=[10], sways=[0.0, -1.0], guidances=[1.0], engine="tensorflow")
-
-
-def test_every_combination_is_measured_once_the_yardstick_and_the_exact_solution_first(sampling, finished_run):
-    found = sampling.combinations(options(finished_run[0]), open_source(finished_run[0]))
-    assert [(made.solver, made.steps, made.sway) for made in found] == [
-        ("euler", 10, 0.0), ("midpoint", 20, 0.0), ("euler", 10, -1.0),
-        ("midpoint", 10, 0.0), ("midpoint", 10, -1.0), ("heun", 10, 0.0), ("heun", 10, -1.0),
-    ]  # fmt: skip
-
-
-@pytest.mark.long
-def test_the_first_row_has_the_relative_mcd_of_evaluate_and_the_second_no_solver_error(sampling, finished_run):
-    rows = sampling.measure(open_source(finished_run[0]), options(finished_run[0]))["table"]
+    options = argparse.Namespace(
+        run=run, sentences=2, steps=[10], sways=[0.0, -1.0], guidances=[1.0], engine="tensorflow"
+    )
+    rows = sampling.measure(open_source(run), options)["table"]
     assert len(rows) == 7
-    figures = evaluate_checkpoint(finished_run[0], limit=2, steps=10, solver="euler", sway=0.0)
+    figures = evaluate_checkpoint(run, limit=2, steps=10, solver="euler", sway=0.0)
     assert rows[0]["relative_MCD"] == pytest.approx(figures["synthesised"].relative_mcd, abs=1e-4)
     assert rows[0]["difference"] == rows[1]["solver_error,_dB"] == 0.0

@@ -8,6 +8,7 @@ import forked_program
 import matplotlib.image
 import pytest
 
+pytestmark = pytest.mark.long
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 DEAF_RECOGNISER = """
 class Decoder:
@@ -20,41 +21,6 @@ class Decoder:
 """
 
 
-@pytest.fixture(autouse=True)
-def benchmarks(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-
-
-@pytest.fixture
-def overtrain(benchmarks):
-    import overtrain
-
-    return overtrain
-
-
-def test_the_ratios_of_serving_are_above_one_only_where_onnx_is_better():
-    from serving import ratios
-
-    slow = {"clients": 4, "p50_seconds": 3.0, "cpu_seconds": 1.0, "requests_per_second": 2.0}
-    fast = {"clients": 4, "p50_seconds": 1.5, "cpu_seconds": 2.0, "requests_per_second": 6.0}
-    assert ratios(slow, fast) == {"p50_seconds": 2.0, "cpu_seconds": 0.5, "requests_per_second": 3.0}
-    assert ratios(fast, slow) == {"p50_seconds": 0.5, "cpu_seconds": 2.0, "requests_per_second": 1 / 3}
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "edits"), [("", "", 0), ("", "ab", 2), ("kitten", "sitting", 3), ("ab c", "b cd", 2), ("abc", "cab", 2)]
-)
-def test_edit_distance_counts_insertions_deletions_and_exchanges(overtrain, a, b, edits):
-    assert overtrain.edit_distance(a, b) == overtrain.edit_distance(b, a) == edits
-
-
-def test_only_letters_digits_and_blanks_are_compared(overtrain):
-    assert overtrain.plain_text("It's  the \N{LEFT DOUBLE QUOTATION MARK}Man,\N{RIGHT DOUBLE QUOTATION MARK} in-1") == (
-        "its the man in 1"
-    )
-
-
-@pytest.mark.long
 def test_a_small_run_is_spoken_back_and_heard(finished_run, tiny_corpus, tmp_path):
     (tmp_path / "pocketsphinx.py").write_text(DEAF_RECOGNISER)
     arguments = [tiny_corpus, "--run", finished_run[0], "--out", tmp_path / "f.json", "--heard", tmp_path / "played"]
@@ -75,7 +41,6 @@ def test_a_small_run_is_spoken_back_and_heard(finished_run, tiny_corpus, tmp_pat
     assert "points beyond vocoded" in done.stdout
 
 
-@pytest.mark.long
 def test_the_held_out_sentences_become_a_table_and_a_picture(finished_run, tmp_path):
     picture, figures = tmp_path / "docs" / "held-out.png", tmp_path / "figures.json"
     command = [BENCHMARKS / "speech.py", finished_run[0], "--picture", picture, "--out", figures]

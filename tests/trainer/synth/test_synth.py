@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.voice_description import Shape, Voice
+from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.synth import speak_command
 from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.input_texts import Text
@@ -25,20 +25,6 @@ from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
 HIFIGAN = mel_profile("hifigan")
-
-
-# Shapes
-
-
-def test_the_ladder_has_one_shape_per_frame_count():
-    shapes = [Shape(tokens=30, frames=200), Shape(tokens=10, frames=100), Shape(tokens=20, frames=200)]
-    symbols = {"kind": "characters", "add_blank": False, "symbols": ["<pad>", "a"]}
-    voice = Voice.model_validate(
-        {"profile": "hifigan", "mel_mean": 0.0, "mel_deviation": 1.0, "tokenizer": symbols, "speakers": [],
-         "shapes": [shape.model_dump() for shape in shapes]}
-    )  # fmt: skip
-    assert [(shape.tokens, shape.frames) for shape in voice.ladder] == [(10, 100), (30, 200)]
-    assert voice.most_tokens == 30
 
 
 # A run that speaks
@@ -96,7 +82,8 @@ def test_shapes_are_locked_and_compiled_once(narrator, tensorflow_speaker):
      (5, 150, 150, [200]), (5, 999, 999, [400])],
 )  # fmt: skip
 def test_speech_takes_the_smallest_shape_that_holds_it(tensorflow_speaker, monkeypatch, tokens, needed, wanted, tried):
-    shapes, runs = [Shape(tokens=10 * size, frames=100 * size) for size in (1, 2, 4)], []
+    shapes, runs = [Shape(tokens=10 * size, frames=100 * size) for size in (4, 2, 1)], []
+    shapes.append(Shape(tokens=5, frames=200))  # of one number of frames only the one of most tokens counts
 
     def run(shape, arguments):
         runs.append(shape.frames)
@@ -124,14 +111,6 @@ def test_a_piece_longer_than_every_shape_is_split(narrator, monkeypatch):
     monkeypatch.setattr(narrator.speaker, "speak", lambda ids, **_: Utterance(mel=np.zeros((5, 80)), frames=99))
     with pytest.raises(LockstepError, match=r"TEXT: 'a': speaks for 99 frames, expected at most 5"):
         say(narrator, "ab")
-
-
-def test_a_language_that_the_model_does_not_speak_is_named(finished_run):
-    source = open_source(finished_run[0])
-    assert source.language(None) == source.language("en") == "en"
-    assert source.conditioning == []
-    with pytest.raises(LockstepError, match=r"--language: .* does not speak 'fa', expected en"):
-        source.language("fa")
 
 
 def test_the_command_speaks_a_file_of_lines(onnx_folder, call, tmp_path, monkeypatch):
@@ -215,9 +194,7 @@ def test_tensorflow_is_imported_once_everything_else_is_known_to_be_right(finish
         (["--file", "lines.txt"], "expected -o FOLDER"),
         (["--file", "lines.txt", "-o", "x"], "lines.txt: cannot be read (No such file or directory)"),
         (["--file", "/dev/null", "-o", "x"], "/dev/null: no lines of text"),
-        (["--file", "lines.txt", "-o", "no/x"], "no such folder: no"),
         (["日本", "-o", "a.wav"], "TEXT: nothing to speak (only unknown characters: 日 本)"),
-        (["  "], "TEXT: nothing to speak (no text)"),
         (["-"], "standard input: nothing to speak (no text)"),
         (["hello", "--speed", "0"], "0.25<=x<=4"),
     ],

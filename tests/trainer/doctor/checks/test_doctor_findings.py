@@ -1,7 +1,5 @@
 """Seeded faults, each found and named by the section that looks for it; none where there is none."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -11,7 +9,6 @@ from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.doctor import examination
 from xtts.trainer.doctor.checks import environment as environment_module
-from xtts.trainer.doctor.checks.cost import step_flops
 from xtts.trainer.doctor.checks.environment import environment, read_speed
 from xtts.trainer.doctor.checks.graph import data_set_check, function_check, graph_of
 from xtts.trainer.doctor.checks.pauses import pauses
@@ -47,7 +44,6 @@ def test_a_step_that_calls_tf_shape_on_a_none_dimension(only):
     finding = only(function_check({"my step": graph(None)}))
     assert finding.what.startswith("my step: tf.shape of mel (None, 80) at Shape")
     assert "input_signature" in finding.fix
-    assert not function_check({"loop": graph(None)}, static=False)[1]
     assert not function_check({"step": graph(4)})[1]
 
 
@@ -73,7 +69,6 @@ def test_steps_that_wait_for_their_batches(only):
             {"steps_per_call": 50, "validate_every": 2},
             [("training.validate_every", 20, "1.50 times the steps a second")],
         ),
-        ({"steps_per_call": 50, "log_every": 1}, []),
     ],
 )
 def test_python_entered_for_every_step(changes, advice):
@@ -90,40 +85,19 @@ def test_pauses_that_take_more_than_two_in_a_hundred(only):
     finding = only((facts, findings))
     assert finding.setting == "training.samples_every"
     assert finding.what == "9.6% of a run is spent outside its training loop"
-    fixed = training.model_copy(update={"samples_every": finding.value})
-    facts, findings = pauses(seconds, fixed, step_seconds=0.1)
-    assert not findings
-    assert facts[0].value["share"] > 0.015  # no longer an interval than it takes
-    assert not pauses(seconds, training.model_copy(update={"samples_every": None}), step_seconds=0.1)[1]
+    assert not pauses(seconds, training.model_copy(update={"samples_every": finding.value}), step_seconds=0.1)[1]
 
 
 @pytest.mark.parametrize(
     ("bfloat16", "used", "gpu", "advice"),
     [
         (3e10, "bfloat16", False, [("float32", "up to 3.3 times the speed of the matrix products")]),
-        (4e11, "float32", True, [("bfloat16", "up to 4.0 times the speed of the matrix products")]),
         (4e11, "float32", False, []),
-        (1.2e11, "float32", True, []),
     ],
 )
 def test_the_faster_precision_is_advised_where_it_is_measured(bfloat16, used, gpu, advice):
     measured = Arithmetic(reached=1e9, ceilings={"float32": 1e11, "bfloat16": bfloat16}, used=used, gpu=gpu)
     assert [(finding.value, finding.gain) for finding in arithmetic(measured)[1]] == advice
-
-
-@pytest.mark.parametrize(
-    ("body", "signature", "flops"),
-    [
-        (lambda x, y: x @ y, ([5, 7], [7, 3]), 2 * 5 * 7 * 3),
-        (lambda x, k: tf.nn.conv1d(x, k, 1, "SAME"), ([2, 10, 4], [3, 4, 6]), 2 * 2 * 6 * 4 * (3 * 10 - 2)),
-        (lambda x, k: tf.nn.depthwise_conv2d(x, k, [1] * 4, "SAME"), ([2, 1, 10, 4], [1, 3, 4, 1]), 2 * 2 * 4 * 28),
-        (lambda x, n: tf.while_loop(lambda i, _: i < 5, lambda i, y: (i + 1, y @ n), (0, x))[1], ([4, 4], [4, 4]),
-         5 * 2 * 4**3),
-    ],
-)  # fmt: skip
-def test_flops_are_counted_in_xlas_program(body, signature, flops):
-    specs = [tf.TensorSpec(shape) for shape in signature]
-    assert step_flops(tf.function(body, input_signature=specs, jit_compile=True, autograph=False), specs) == flops
 
 
 @pytest.fixture
@@ -140,23 +114,6 @@ def test_a_gpu_that_tensorflow_does_not_see(monkeypatch, tmp_path, read, only):
     assert finding.what == "TensorFlow sees no GPU, although H200 is present with driver 570.1"
     monkeypatch.setattr(environment_module, "driver", lambda: None)
     assert not environment(tmp_path, read)[1]
-
-
-@pytest.mark.parametrize(
-    ("variable", "chosen", "on"),
-    [(None, None, False), (None, True, True), ("true", None, True), ("TRUE", None, False), ("false", True, False)],
-)
-def test_memory_growth_is_reported_as_tensorflow_decides_it(monkeypatch, tmp_path, read, variable, chosen, on):
-    monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
-    if variable:
-        monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", variable)
-    gpu = SimpleNamespace(name="/physical_device:GPU:0")
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [gpu])
-    monkeypatch.setattr(tf.config.experimental, "get_memory_growth", lambda device: chosen)
-    monkeypatch.setattr(environment_module, "device_name", lambda: "a GPU")
-    fact = next(fact for fact in environment(tmp_path, read)[0] if fact.name == "memory growth")
-    assert fact.value == {gpu.name: on}
-    assert fact.text.startswith("on" if on else "off: TensorFlow takes all memory")
 
 
 def test_where_xla_does_not_compile_the_rest_is_examined(workload, monkeypatch):

@@ -1,4 +1,4 @@
-"""What a step needs against what there is: on memory made up for the test, and once on the micro model's own."""
+"""What a step needs against what there is: on memory made up for the test, and once on this machine's."""
 
 from copy import copy
 from dataclasses import replace
@@ -7,48 +7,14 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from xtts.shared.errors import LockstepError
-from xtts.trainer.data.batch import batch_signature, blank_batch
+from xtts.trainer.data.batch import batch_signature
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.doctor import examination
 from xtts.trainer.doctor.checks import memory as memory_module
-from xtts.trainer.doctor.checks.memory import available_bytes, device_bytes, free_host_bytes, largest_fitting, memory
-from xtts.trainer.doctor.subject import load_subject
+from xtts.trainer.doctor.checks.memory import available_bytes, free_host_bytes, memory
 
 KEPT, GRADIENTS, FRAME = 1600 << 20, 800 << 20, 1 << 16
 """Bytes: of weights, moments and averages, of what else a step takes before its first clip, and for every frame."""
-
-
-@pytest.mark.parametrize("needed", [lambda n: 100 + 7 * n, lambda n: 50 + 3 * n + 0.02 * n * n])
-def test_the_largest_batch_is_found_in_few_compilations(needed):
-    tried = []
-
-    def measure(size):
-        tried.append(size)
-        return needed(size)
-
-    def largest(limit, most, micro=1, now=8):
-        return largest_fitting(measure, limit, known={0: needed(0), now: needed(now)}, most=most, micro=micro)
-
-    found = largest(900, 10_000)
-    assert needed(found) <= 900
-    assert needed(1.1 * found + 1) > 900
-    assert len(tried) <= 5
-    assert largest(10**9, 40) == 40
-    assert largest(10, 40) == 0
-    assert largest(900, 10_000, micro=4) % 4 == 0
-    assert needed(largest(900, 500, now=500)) <= 900
-
-
-def test_a_batch_is_found_beyond_sizes_that_need_the_same():
-    tried = []
-
-    def measure(size):
-        tried.append(size)
-        return 1000 if size > 3 else 100 * size
-
-    assert largest_fitting(measure, 250, known={0: 0, 64: 1000}, most=64) in (1, 2)
-    assert len(tried) <= 5
 
 
 def bytes_of(clips, frames):
@@ -93,11 +59,7 @@ def test_the_batch_advised_fits_and_is_taken(workload_of, with_clips, advised_co
     size = advised_config(workload.subject.config, spec, [finding]).training.batch_size
     assert size == most == 20
     assert bytes_of(size, 872) <= 0.9 * free < bytes_of(size + 4, 872)
-    # One that fits shows how large it may grow.
-    (_, findings), most = memory(workload_of(spec, "training.batch_size=8"), 8 << 30, search=False)
-    assert not findings
-    assert 16 < most
-    assert bytes_of(most, 872) <= 0.9 * (8 << 30)
+    assert not memory(workload_of(spec, "training.batch_size=8"), 8 << 30, search=False)[0][1]
 
 
 def test_no_batch_setting_helps_one_clip_a_micro_batch(workload_of, with_clips, only):
@@ -107,21 +69,6 @@ def test_no_batch_setting_helps_one_clip_a_micro_batch(workload_of, with_clips, 
     assert finding.cause == "it is too large even with one clip per micro-batch, so no batch setting helps"
     assert (finding.setting, most) == ("", 0)
     assert "model.size" in finding.remedy
-
-
-def test_the_largest_step_need_not_be_the_longest(workload_of, with_clips, advised_config, only):
-    spec = with_clips({400: (500, 9), 872: (2, 1)})
-    workload = workload_of(spec, "training.batch_size=29")
-    (fact,), findings = memory(workload, 64 << 30, search=False)[0]
-    assert fact.value["step_bytes"] == bytes_of(63, 400)
-    assert "the largest step (63 clips x 400 frames)" in fact.text
-    assert not findings
-    result, _ = memory(workload, 4 << 30, search=True)
-    size = advised_config(workload.subject.config, spec, [only(result)]).training.batch_size
-    sizes = batch_sizes(spec, workload.subject.config.training.model_copy(update={"batch_size": size}))
-    assert bytes_of(sizes[0], 400) <= 0.9 * (4 << 30)
-    assert result[0][1].value == {"batch_size": size, "proved": False}
-    assert result[0][1].text == f"{size} (by memory); 29 now"
 
 
 def test_a_batch_is_proved_by_running_it(workload_of, with_clips, monkeypatch, only):
@@ -138,7 +85,6 @@ def test_a_batch_is_proved_by_running_it(workload_of, with_clips, monkeypatch, o
         "40 (all clips of every bucket, and its largest step ran); 4 now",
         [],
     )
-    assert found(runs_in=bytes_of(20, 872))[0] == {"batch_size": 20, "proved": True}
     value, text, (finding,) = found(runs_in=bytes_of(3, 872))
     assert (value, text) == ({"batch_size": 0, "proved": False}, "none fits")
     assert "no batch setting helps" in finding.cause
@@ -149,35 +95,18 @@ def test_memory_that_no_gpu_reports_gets_no_verdict(workload_of, with_clips, mon
     assert available_bytes() is None
     workload = workload_of(with_clips({872: (40, 4)}))
     (facts, findings), most = memory(workload, available_bytes(), search=True)
-    assert facts[0].value["available_bytes"] is None
     assert facts[0].text.endswith("TensorFlow does not report what is free")
     assert [fact.text for fact in facts[1:]] == ["not searched: the available memory is unknown"]
     assert (findings, most) == ([], None)
 
 
-def test_the_memory_of_a_device_is_what_tensorflow_gives_it(monkeypatch):
-    assert device_bytes("/CPU:0") == 256 << 20  # TensorFlow's figure for every CPU
-    assert 1 << 28 < available_bytes() == pytest.approx(free_host_bytes(), rel=0.2)
-    monkeypatch.setattr(memory_module, "accelerator", lambda: "/CPU:0")
-    assert available_bytes() == 256 << 20
-
-
-@pytest.mark.parametrize(
-    ("folder", "limit", "usage", "cached"),
-    [
-        (".", "memory.max", "memory.current", "inactive_file"),
-        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-    ],
-)
-def test_a_control_group_leaves_its_limit_less_its_use(folder, limit, usage, cached, tmp_path, monkeypatch):
+def test_a_control_group_leaves_its_limit_less_its_use(tmp_path, monkeypatch):
     monkeypatch.setattr(memory_module, "_CONTROL_GROUPS", tmp_path)
-    group = tmp_path / folder
-    group.mkdir(exist_ok=True)
-    (group / usage).write_text(f"{90 << 20}\n")
-    (group / "memory.stat").write_text(f"anon 5\n{cached} {30 << 20}\n")
-    (group / limit).write_text(f"{100 << 20}\n")
+    (tmp_path / "memory.current").write_text(f"{90 << 20}\n")
+    (tmp_path / "memory.stat").write_text(f"anon 5\ninactive_file {30 << 20}\n")
+    (tmp_path / "memory.max").write_text(f"{100 << 20}\n")
     assert free_host_bytes() == 40 << 20
-    (group / limit).write_text("max\n")
+    (tmp_path / "memory.max").write_text("max\n")
     assert free_host_bytes() > 1 << 28
 
 
@@ -199,41 +128,3 @@ def test_steps_that_do_not_fit_are_not_run(workload, configured, monkeypatch):
     # No batch of 3, which would be without blanks: it does not fit.
     advised = [finding.setting for finding in report.findings]
     assert advised == ["training.batch_size", "shapes.buckets", "training.validate_every"]
-
-
-@pytest.mark.long
-def test_the_largest_batch_of_the_micro_model(tiny_cache, micro, monkeypatch, advised_config):
-    """Made up are the memory of two clips, the memory that there is, and that this machine's CPU is a GPU."""
-    quick = ["training.batch_size=2", "training.validate_every=1", "model.dropout=0", "model.duration_layers=1"]
-    subject = load_subject(["tiny"], [*micro, *quick], {}, tiny_cache)
-    compiled, estimated, ran = memory_module.step_bytes, [], []
-
-    def step_bytes(steps, bucket, signature):
-        if signature.mel.shape[0] == 2:
-            return 8 << 30
-        estimated.append(compiled(steps, bucket, signature))
-        return estimated[-1]
-
-    def blank(signature):
-        ran.append(signature.mel.shape.as_list())
-        return blank_batch(signature)
-
-    monkeypatch.setattr(memory_module, "step_bytes", step_bytes)
-    monkeypatch.setattr(memory_module, "blank_batch", blank)
-    monkeypatch.setattr(memory_module, "accelerator", lambda: "/GPU:0")
-    monkeypatch.setattr(examination, "available_bytes", lambda: 4 << 30)
-    report = examination.examine(subject, count=1, search=True, progress=lambda _: None)
-    facts = {fact.name: fact for section in report.sections for fact in section.facts}
-    assert [1 << 18 < needed < 1 << 24 for needed in estimated] == [True]
-    assert facts["largest batch"].value == {"batch_size": 1, "proved": True}
-    assert ran == [[1, subject.spec.buckets[1].frames, 80]]
-    assert [finding.setting for finding in report.findings] == ["training.batch_size", "training.validate_every"]
-    assert advised_config(subject.config, subject.spec, report.findings).training.batch_size == 1
-
-
-def test_without_proc_and_sysconf_the_error_names_supported_systems(monkeypatch, tmp_path):
-    with monkeypatch.context() as patched:  # pytest itself needs os.sysconf at the end of the test
-        patched.setattr(memory_module, "Path", lambda _: tmp_path / "missing")
-        patched.delattr("os.sysconf")
-        with pytest.raises(LockstepError, match="expected Linux, macOS or WSL2"):
-            free_host_bytes()

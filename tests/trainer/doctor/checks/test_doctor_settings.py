@@ -7,16 +7,11 @@ import numpy as np
 import pytest
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.build.shard_plan import plan_cache
-from xtts.precompute.features.clip_columns import columns_of
-from xtts.precompute.features.scan import Scanned
 from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.cache.cache_spec import Bucket, Shard
 from xtts.shared.cache.stats import corpus_stats, lengths_of
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import batch_sizes
-from xtts.trainer.data.training_bucket import bucket_order
 from xtts.trainer.doctor.checks import settings
 from xtts.trainer.doctor.subject import load_subject
 
@@ -37,13 +32,6 @@ def test_a_cap_of_800_frames_on_ljspeechs_lengths(clips_of, configured, only):
     assert finding.remedy == "set shapes.max_mel_frames to 869; then run xtts-precompute build again"
     assert finding.gain == "30 more clips to train on, 0.1 hours"
     assert not settings.caps(clips, configured("shapes.max_mel_frames=869"))[1]
-
-
-@pytest.mark.parametrize(("above", "rejected"), [(1, []), (2, ["2 of 100 clips (2.0%)"])])
-def test_a_cap_may_keep_out_a_handful_and_no_more(clips_of, configured, above, rejected):
-    clips = clips_of([500] * (100 - above) + [900] * above)
-    findings = settings.caps(clips, configured("shapes.max_mel_frames=800"))[1]
-    assert [finding.what.partition("rejects ")[2] for finding in findings] == rejected
 
 
 def test_padding_names_the_bucket_count_that_fixes_it(clips_of, subject, only):
@@ -128,30 +116,6 @@ def test_blocks_are_shuffled_in_memory_as_far_as_there_are_clips(configured, wit
     assert finding.what == "shuffled blocks take 85% of the free memory"
     assert finding.remedy == "set data.shuffle_memory_mb to 150"
     assert not read(50)[1]
-
-
-def test_a_batch_of_ljspeech_draws_from_all_shards_of_its_bucket(subject, ljspeech_rows):
-    config = load_config("normal")
-    assert config.data.shuffle_memory_mb == 512
-    scanned = [Scanned(clip=row.clip, file=row.file, tokens=row.tokens, audio=row.audio) for row in ljspeech_rows]
-    plan, buckets = plan_cache(columns_of(scanned, config.split.seed), config, None), []
-    for number, shape in enumerate(plan.shapes):
-        parts = [part for part in plan.shards if (part.place.split, part.place.bucket) == ("train", number)]
-        shards = [
-            Shard(file=part.file, records=len(part.clips), bytes=plan.bytes_of(part, config), sha256="0" * 64)
-            for part in parts
-        ]
-        buckets.append(Bucket(tokens=shape.tokens, frames=shape.frames, train=shards, validation=[]))
-    spec = subject.spec.model_copy(update={"buckets": buckets})
-    for number, bucket in enumerate(buckets):
-        order = bucket_order(spec, number, seed=0, memory_mb=512)
-        assert order.groups == 1
-        assert order.one_shard_share() < 1.15 / len(bucket.train)
-    (fact,), _ = settings.reading(config, spec, batch_sizes(spec, config.training), free_memory=8 << 30, gpu=False)
-    assert fact.value["one_shard_share"] == pytest.approx(0.16, abs=0.01)
-    assert "16% of a batch from one shard" in fact.text
-    little = load_config("normal", flags={"data.shuffle_memory_mb": 64})
-    assert settings.one_shard_share(little, spec) < 1.1 * fact.value["one_shard_share"]
 
 
 def test_unpadded_clips_are_unusable(tiny_corpus, tmp_path, micro):

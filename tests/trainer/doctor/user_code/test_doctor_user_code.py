@@ -12,7 +12,6 @@ FOREIGN = """
 import tensorflow as tf
 
 step = tf.function(lambda x: x + 1)
-scaled = tf.function(lambda x, scale: x * scale)
 
 def train():
     print("a line of the user's own")
@@ -21,16 +20,7 @@ def train():
 def grow(number):
     step(tf.ones([2 + number]))
 
-def scale(number):
-    scaled(tf.ones([2]), 1.0 / (1 + number))
-
-def make(number):
-    tf.function(lambda x: x)(tf.ones([2]))
-
-data = tf.data.Dataset.range(8)
-called = data.map(lambda x: tf.numpy_function(lambda v: 2 * v, [x], tf.int64))
-sized = tf.function(lambda x: tf.zeros([tf.shape(x)[0]]), input_signature=[tf.TensorSpec([None, 4])])
-VALUE = 3
+called = tf.data.Dataset.range(8).map(lambda x: tf.numpy_function(lambda v: 2 * v, [x], tf.int64))
 """
 
 
@@ -48,43 +38,22 @@ def doctor(tmp_path, monkeypatch, call):
     return run
 
 
-@pytest.mark.parametrize(
-    ("command", "name", "messages"),
-    [
-        ("trace", "grow", ["traced again 2 times: x changed", "do pad to fixed shapes"]),
-        ("trace", "scale", ["scale was Python float 1.0, then Python float 0.5", "do pass tf.constant(scale)"]),
-        ("trace", "make", ["created again 2 times", "do create the tf.function, and the object whose method it is"]),
-        ("graph", "called", [":called: PyFunc "]),
-        ("graph", "sized", [":sized: tf.shape of x (None, 4) at Shape"]),
-    ],
-)
-def test_a_fault_is_found_and_named(doctor, command, name, messages):
-    code, out, _ = doctor(command, name, *(["--calls", 3] if command == "trace" else []))
+def test_faults_are_found_and_named(doctor):
+    code, out, _ = doctor("trace", "grow", "--calls", 3)
     assert code == 1
-    for message in messages:
-        assert message in out
+    assert "traced again 2 times: x changed" in out
+    code, out, _ = doctor("graph", "called")
+    assert code == 1
+    assert ":called: PyFunc " in out
 
 
-def test_what_is_healthy(doctor):
+def test_what_is_healthy_and_what_is_not_there(doctor):
     code, out, err = doctor("trace", "train", "--calls", "3", "--json")
     assert (code, json.loads(out)["healthy"]) == (0, True)
     assert err.count("a line of the user's own") == 3
-    code, out, _ = doctor("graph", "data")
-    assert code == 0
-    assert "advice none" in out
-
-
-@pytest.mark.parametrize(
-    ("command", "name", "message"),
-    [
-        ("trace", "missing", "has no missing"),
-        ("graph", "VALUE", "a int, expected a tf.data.Dataset, a tf.function or one of its traces"),
-    ],
-)
-def test_what_cannot_be_examined(doctor, command, name, message):
-    code, out, err = doctor(command, name)
+    code, out, err = doctor("trace", "missing")
     assert (code, out) == (2, "")
-    assert message in err
+    assert "has no missing" in err
 
 
 def test_the_steps_of_a_run_are_profiled(call, micro_options, compiled_steps, tmp_path):

@@ -41,9 +41,6 @@ def spectrum_of(samples, *, pad):
     return np.fft.rfft(frames, axis=1).T
 
 
-# Samples: HiFi-GAN, BigVGAN
-
-
 @pytest.mark.parametrize("shape", [(1, 80, "T"), ("B", "T", 80), ("B", "C", "T"), (None, None, None)])
 @pytest.mark.parametrize(("kind", "gain", "scale"), [("float", 1.0, 1.0), ("int16", 32_767.0, 32_767 / 32_768)])
 def test_a_vocoder_of_samples_gets_the_mel_in_its_own_order(tmp_path, shape, kind, gain, scale):
@@ -55,8 +52,10 @@ def test_a_vocoder_of_samples_gets_the_mel_in_its_own_order(tmp_path, shape, kin
     assert not warnings
 
 
-def test_a_little_beyond_full_scale_is_clipped(tmp_path):
-    samples = load(hifigan(tmp_path / "v.onnx", gain=2.0))(ramp() * 2)
+def test_without_a_profile_there_is_a_warning_and_a_little_beyond_full_scale_is_clipped(tmp_path):
+    warnings = []
+    samples = load(hifigan(tmp_path / "v.onnx", gain=2.0), warn=warnings.append)(ramp() * 2)
+    assert "declares no mel_profile; it is given log-mels of profile hifigan" in warnings[0]
     assert samples.max() == 1.0
     assert samples.min() == -1.0
 
@@ -66,16 +65,10 @@ def test_a_little_beyond_full_scale_is_clipped(tmp_path):
     [
         ({"hop": 200}, r"shape \[1, 1, 8000\] for 40 frames, expected 10240 samples, give or take a hop of 256"),
         ({"gain": 3e4}, r"samples up to 2\.4.*e\+04, expected samples in -1 to 1, or int16"),
-        ({"gain": np.nan}, "10240 of 10240 samples not finite"),
         ({"channels": 100, "shape": (1, 100, "T")}, r"mel \[1, 100, 'T'\].*expected one log-mel \[1, 80, T\]"),
-        ({"channels": 100, "shape": (1, 100, "T")}, "of profile hifigan"),
-        ({"shape": (1, 80, 200)}, r"inputs mel \[1, 80, 200\]"),
-        ({"shape": (4, 80, "T")}, r"inputs mel \[4, 80, 'T'\]"),
         ({"channels": 100, "shape": ("B", "C", "T")}, r"does not run on a log-mel \[1, 80, 40\] of profile hifigan \("),
         ({"metadata": {"mel_profile": "vocos24"}}, "a vocoder for mel profile vocos24, expected hifigan, the check"),
         ({"metadata": {"sample_rate": 24_000}}, "sample_rate 24000, expected 22050, as in mel profile hifigan"),
-        ({"metadata": {"n_mels": 100}}, "n_mels 100, expected 80, as in mel profile hifigan"),
-        ({"metadata": {"hop_length": 300}}, "hop_length 300, expected 256"),
         ({"metadata": {"sample_rate": "high"}}, "sample_rate 'high' in its metadata, expected a number"),
     ],
 )
@@ -83,12 +76,6 @@ def test_what_is_no_vocoder_of_this_profile_is_refused_before_anything_is_spoken
     path = hifigan(tmp_path / "v.onnx", **options)
     with pytest.raises(LockstepError, match=message):
         load(path, warn=lambda _: None)
-
-
-def test_a_model_that_names_no_profile_is_used_with_a_warning(tmp_path):
-    warnings = []
-    load(hifigan(tmp_path / "v.onnx"), warn=warnings.append)
-    assert "declares no mel_profile; it is given log-mels of profile hifigan" in warnings[0]
 
 
 def test_every_output_is_checked_not_only_the_first(tmp_path):
@@ -112,61 +99,37 @@ def test_outputs_of_another_type_are_refused(tmp_path):
         load(path)
 
 
-def test_a_model_of_two_inputs_is_refused(tmp_path):
-    nodes = [helper.make_node("Add", ["mel", "pitch"], ["audio"])]
-    inputs = [("mel", TensorProto.FLOAT, [1, 80, "T"]), ("pitch", TensorProto.FLOAT, [1, 1, "T"])]
-    path = save(tmp_path / "v.onnx", nodes, inputs, [("audio", TensorProto.FLOAT, [1, 80, "T"])], [])
-    with pytest.raises(LockstepError, match=r"pitch \[1, 1, 'T'\] tensor\(float\), expected one log-mel"):
-        load(path)
-
-
-# A spectrum: Vocos
-
-
-@pytest.mark.parametrize("named", [{}, {"names": ("101", "102", "103")}, {"metadata": {}}])
-def test_the_spectrum_of_vocos_becomes_the_signal(tmp_path, speech, named):
-    """Missing metadata are as in Vocos itself."""
-    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), **named)
-    samples = load(path, VOCOS24)(log_mel(speech.astype(np.float32), VOCOS24))
-    assert len(samples) == 93 * 256  # 94 centred frames
-    np.testing.assert_allclose(samples, speech[: len(samples)], atol=1e-4)
-
-
-def test_without_center_vocos_gives_a_hop_for_every_frame(tmp_path, speech):
-    metadata = {**VOCOS_METADATA, "sample_rate": 22_050, "center": 0}
-    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=384), channels=80, metadata=metadata)
-    samples = load(path)(log_mel(speech.astype(np.float32), HIFIGAN))
-    assert len(samples) == 93 * 256
-    np.testing.assert_allclose(samples[:-256], speech[: 92 * 256], atol=1e-4)
+@pytest.mark.parametrize(
+    ("pad", "options"),
+    [
+        (512, {}),
+        (512, {"names": ("101", "102", "103")}),
+        (512, {"metadata": {}}),  # as in Vocos itself
+        (384, {"metadata": {**VOCOS_METADATA, "center": 0}}),
+    ],
+)
+def test_the_spectrum_of_vocos_becomes_the_signal(tmp_path, speech, pad, options):
+    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=pad), **options)
+    samples = load(path, VOCOS24)(log_mel(speech.astype(np.float32), VOCOS24)[:93])
+    assert len(samples) == (92 if pad == 512 else 93) * 256
+    np.testing.assert_allclose(samples[: 92 * 256], speech[: 92 * 256], atol=1e-4)
 
 
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
-        ({"sample_rate": 22_050}, "sample_rate 22050, expected 24000, as in mel profile vocos24"),
-        ({"hop_length": 512}, "hop_length 512, expected 256"),
-        ({"hop_length": 0}, "hop_length 0, expected 256"),
         ({"n_fft": 2048}, r"output mag of shape \[1, 513, 40\], expected \[1, 1025, 40\] for 40 frames and n_fft 2048"),
         ({"n_fft": 512}, "n_fft 512, win_length 1024 and hop_length 256 in its metadata"),
-        ({"n_fft": 10**12}, "n_fft 1000000000000,"),
         ({"window_type": "povey"}, "window_type 'povey', expected hann or rectangular"),
-        ({"center": "yes"}, "center 'yes' in its metadata"),
+        ({"model_type": "other"}, r"outputs a \[1, 513, 'T'\].*the spectrum mag, x, y of Vocos"),
     ],
 )
 def test_metadata_of_vocos_that_do_not_fit_are_refused(tmp_path, speech, metadata, message):
-    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), metadata={**VOCOS_METADATA, **metadata})
+    names = ("a", "b", "c") if "model_type" in metadata else ("mag", "x", "y")
+    metadata = {**VOCOS_METADATA, **metadata}
+    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), names=names, metadata=metadata)
     with pytest.raises(LockstepError, match=message):
         load(path, VOCOS24)
-
-
-def test_three_outputs_of_something_else_are_refused(tmp_path, speech):
-    metadata = {**VOCOS_METADATA, "model_type": "other"}
-    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), names=("a", "b", "c"), metadata=metadata)
-    with pytest.raises(LockstepError, match=r"outputs a \[1, 513, 'T'\].*the spectrum mag, x, y of Vocos"):
-        load(path, VOCOS24)
-
-
-# What is not installed
 
 
 @pytest.mark.parametrize("missing", ["onnxruntime", "onnx"])
