@@ -1,5 +1,6 @@
 """What `make train` does first: the commands are stand-ins that write down how they were called."""
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -33,7 +34,8 @@ def make(tmp_path):
 
     def run(*arguments):
         (tmp_path / "calls").write_text("")
-        result = subprocess.run(["make", *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
+        own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "TEST"))}
+        result = subprocess.run(["make", *arguments], cwd=tmp_path, env=own, capture_output=True, text=True, check=True)
         return (tmp_path / "calls").read_text().splitlines(), result.stdout
 
     return run

@@ -171,7 +171,15 @@ def start_train(one_shape_cache, forkserver):
 
 
 @pytest.fixture(scope="session")
-def run_train(call, compiled_steps, one_shape_cache):
+def run_steps(compiled_steps, make_plan, one_shape_cache, tmp_path_factory):
+    """The steps of most runs of `run_train`, compiled."""
+    traced = compiled_steps(make_plan(tmp_path_factory.mktemp("steps"), *RUNS, cache=one_shape_cache))
+    traced.steps.compile()
+    return traced
+
+
+@pytest.fixture(scope="session")
+def run_train(call, compiled_steps, run_steps, one_shape_cache):
     """The same command in this process, with steps that earlier runs compiled: (exit code, stdout, stderr)."""
 
     def run(folder, *assignments, cache=one_shape_cache, more=()):
