@@ -19,13 +19,13 @@ from xtts.trainer.engine.compiler import Compiler
 from xtts.trainer.run.checkpoint import list_checkpoints
 from xtts.trainer.run.trainer import Trainer, train
 
-SHAPE = {"shapes.buckets": 1, "shards.mel_dtype": "float32"}
-ASSIGNED = ("shapes.buckets=1", "shards.mel_dtype=float32", "training.validate_every=1000")
+SHAPE = {"shapes.buckets": 1, "shards.mel_dtype": "float32", "split.validation_fraction": 0.0}
+ASSIGNED = ("shards.mel_dtype=float32", "split.validation_fraction=0", "training.checkpoint_every=1000")
 
 
-def build(corpus, cache, *, held_out=0.1, **options):
-    config = load_config("tiny", flags=SHAPE | {"split.validation_fraction": held_out})
-    build_cache(corpus, cache, config, workers=0, progress=NullProgress(), **options)
+def build(corpus, cache, *, index_only=True):
+    config = load_config("tiny", flags=SHAPE)
+    build_cache(corpus, cache, config, workers=0, progress=NullProgress(), index_only=index_only)
     return cache
 
 
@@ -37,8 +37,8 @@ def corpus(tmp_path_factory, tiny_corpus):
 
 @pytest.fixture(scope="session")
 def indexed(tmp_path_factory, corpus):
-    """Its cache without mels, one shape, a tenth held out."""
-    return build(corpus, tmp_path_factory.mktemp("indexed") / "features", index_only=True)
+    """Its cache without mels, one shape, nothing held out."""
+    return build(corpus, tmp_path_factory.mktemp("indexed") / "features")
 
 
 @pytest.fixture(scope="session")
@@ -61,10 +61,9 @@ def run(make_plan, folder, cache, *assignments):
 
 @pytest.mark.long
 def test_a_hundred_steps_on_real_clips_have_the_losses_of_the_cache(make_plan, real_clips, tmp_path):
-    more = ["training.steps=100", "training.steps_per_call=25", "training.checkpoint_every=1000"]
-    more += ["split.validation_fraction=0"]  # three models are compiled: no more of each than is compared
+    more = ["training.steps=100", "training.steps_per_call=25"]
     caches = ((tmp_path / "cached", False), (tmp_path / "audio", True))
-    cached, audio = (build(real_clips, cache, held_out=0.0, index_only=kind) for cache, kind in caches)
+    cached, audio = (build(real_clips, cache, index_only=kind) for cache, kind in caches)
     expected = run(make_plan, tmp_path / "a", cached, *more)
     assert len(expected) == 100
     for folder, where in (("b", "host"), ("c", "device")):
@@ -86,7 +85,7 @@ def damage(wav, how):
 @pytest.fixture
 def trainer(make_plan, indexed, tmp_path, steps_from_audio):
     """A run of one call a step before its first step; three clips in a batch."""
-    settings = (*ASSIGNED, "training.steps=20", "training.steps_per_call=1", "data.max_unreadable_fraction=0.1")
+    settings = (*ASSIGNED, "training.steps=32", "training.steps_per_call=1", "data.max_unreadable_fraction=0.1")
     screen = Console(file=(tmp_path / "screen.txt").open("w"), width=200)
     plan = make_plan(tmp_path / "run", *settings, cache=indexed)
     with plan.folder.exclusive(), Compiler() as compiler:
@@ -113,8 +112,8 @@ def test_a_wav_that_breaks_in_mid_run_is_blank_counted_and_named(trainer, corpus
         trainer.reporter.close()
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     counts = [row["unread_clips"] for row in rows if row["split"] == "train"]
-    assert len(counts) == 20
-    assert sum(counts[:6]) == 0 < sum(counts) <= 3 * 20 / clips + 2
+    assert len(counts) == 32
+    assert sum(counts[:6]) == 0 < sum(counts) <= 3 * 32 / clips + 2
     assert set(counts) == {0.0, 1.0}
     assert all(np.isfinite(row["loss"]) for row in rows)
     said = re.findall(r"step (\d+): the audio of (\S+) is missing, broken", (tmp_path / "screen.txt").read_text())
