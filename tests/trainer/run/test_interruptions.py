@@ -75,7 +75,8 @@ def test_a_signal_saves_and_says_how_to_continue(start, tmp_path, number, settin
     folder = tmp_path / "run"
     process = start(folder, "training.steps=100000", *settings)
     if settings:  # one call of minutes: nothing is saved or reported before its end
-        wait_until(lambda: "training begins" in folder.with_suffix(".screen").read_text(), process)
+        screen = folder.with_suffix(".screen")
+        wait_until(lambda: screen.exists() and "training begins" in screen.read_text(), process)
         time.sleep(2)
     else:
         wait_until(lambda: newest(folder) >= 2, process)
