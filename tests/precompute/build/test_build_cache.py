@@ -3,11 +3,12 @@ import math
 import multiprocessing
 import os
 import random
+import tempfile
 
 import numpy as np
 import pytest
 import soundfile
-from builds import build, records, rows_of, tree
+from builds import Listener, build, records, rows_of, tree
 from cache_files import index_path
 
 from xtts.precompute.build.index_rows import ExactSum
@@ -185,3 +186,20 @@ def test_a_sum_shows_no_order():
             total.add(values[start : start + size])
         assert total.value == whole
     assert sum(values) != whole
+
+
+def test_a_build_that_may_be_killed_has_no_file_in_the_temporary_folder(
+    tiny_corpus, tiny_config, tmp_path, monkeypatch
+):
+    """From the moment on at which its clips are listed."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    found = []
+
+    class Watcher(Listener):
+        def start(self, stage, clips, seconds):
+            found.append(list((tmp_path / "temporary").iterdir()))
+
+    build(tiny_corpus, tmp_path / "cache", tiny_config, progress=Watcher())
+    assert found
+    assert not any(found)
