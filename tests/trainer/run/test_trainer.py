@@ -205,7 +205,7 @@ def test_too_many_bad_numbers_in_a_row_stop_the_run(poisoned_cache, run_train, t
 
 
 def test_sigterm_ends_a_call_of_any_length_and_saves(run_train, read_steps, tmp_path):
-    """A real signal to this process, in the middle of a call that nothing else would end."""
+    """A real signal to this process, in the middle of one call for all steps."""
     folder, main, before = tmp_path / "run", threading.get_ident(), signal.getsignal(signal.SIGTERM)
 
     def send():
@@ -216,9 +216,9 @@ def test_sigterm_ends_a_call_of_any_length_and_saves(run_train, read_steps, tmp_
             signal.pthread_kill(main, signal.SIGTERM)
 
     threading.Thread(target=send, daemon=True).start()
-    endless = (f"training.{name}=1000000" for name in ("steps", "steps_per_call", "checkpoint_every", "validate_every"))
+    endless = (f"training.{name}=3000" for name in ("steps", "steps_per_call", "checkpoint_every", "validate_every"))
     code, out, err = run_train(folder, *endless)
     assert code == 0, err
     (saved,) = list_checkpoints(folder / "checkpoints")
     assert f"SIGTERM: saved {saved.name.replace('-', ' ')}; continue with: xtts-train --resume {folder}" in out
-    assert len(read_steps(folder)) == int(saved.name[5:]) > 0
+    assert 0 < len(read_steps(folder)) == int(saved.name[5:]) < 3000
