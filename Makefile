@@ -6,6 +6,7 @@ CLIPS ?= 1250
 LANGUAGE ?=
 CACHE ?= features$(if $(LANGUAGE),-$(LANGUAGE))
 PYTHON ?= python3
+BUILD_ARGS ?=
 TRAIN_ARGS ?=
 TEST_ARGS ?=
 TESTS ?=
@@ -40,6 +41,7 @@ help:
 	@echo "make features [DATA=LJSpeech-1.1] [CONFIG=tiny]     build or update the cache in $(CACHE)/"
 	@echo "                DATA=corpora.yaml: several corpora in one cache, see docs/cache-format.md"
 	@echo "                LANGUAGE=fa (de, ru, ...): for a corpus in that language, in features-fa/"
+	@echo "                BUILD_ARGS='--columns id=0,text=1': further options of xtts-precompute build"
 	@echo "make synth TEXT='...' [CKPT=runs/NAME]               speak into out.wav with the newest run"
 	@echo "make app [CKPT=runs/NAME]       a page to try the newest run, and a server as OpenAI's clients expect it"
 	@echo "make verify     check the cache"
@@ -71,7 +73,7 @@ $(SAMPLE_READY): $(READY)
 features: $(READY) $(if $(DATA),,$(SAMPLE_READY))
 	@if [ -e '$(CORPUS)' ]; then printf '%s\n' '$(CORPUS)' > '$(ORIGIN)'; fi
 	$(BIN)/xtts-precompute build --data '$(CORPUS)' --cache '$(CACHE)' --config $(CONFIG) \
-		$(if $(LANGUAGE),--set text.language=$(LANGUAGE))
+		$(if $(LANGUAGE),--set text.language=$(LANGUAGE)) $(BUILD_ARGS)
 	@cksum < '$(CACHE)/cache.json' >> '$(ORIGIN)'
 
 # What `train` does first. Without DATA a cache is brought up to date from the corpus it was built of; one that make did

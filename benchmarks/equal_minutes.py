@@ -6,7 +6,8 @@
 Each variant is first timed, in turns with the others, in two short runs; minutes over the time of a step are its steps,
 so that the schedule of the learning rate ends with the minutes. Then every seed of every variant trains and is
 evaluated as by `xtts-synth evaluate`. Nothing else should run meanwhile. Steps and runs that are in --work already are
-taken from there: an interrupted benchmark goes on, and a variant can be added later.
+taken from there: an interrupted benchmark goes on, and a variant can be added later. A setting `init-from=DIR` is the
+command's --init-from. With --steps every variant trains for so many steps, and nothing is timed.
 
 The table has the mean over the seeds and, with several, the standard deviation after ±.
 """
@@ -15,19 +16,20 @@ import argparse
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from reporting.report import machine, section_lines, write_json
 from setup.amounts import fill_defaults
 from setup.commands import command
 
+from xtts.trainer.evaluation.figures import Figures
 from xtts.trainer.run.stored_model import open_model
+from xtts.trainer.synth.evaluate import SYNTHESISED, VOCODED
 
 FULL = {"minutes": 5.0, "seeds": [0], "timed_steps": 200, "limit": 1000}
 QUICK = {"minutes": 0.02, "seeds": [0], "timed_steps": 10, "limit": 4}
 ROUNDS = 2
-SYSTEM = "synthesised"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +38,17 @@ class Variant:
 
     name: str
     settings: tuple[str, ...]
-    """`section.key=value`."""
+    """`section.key=value`, or `init-from=DIR`."""
 
     @property
     def flags(self) -> list[str]:
         """For the command line of xtts-train."""
-        return [word for setting in self.settings for word in ("--set", setting)]
+        return [word for setting in self.settings for word in _option(setting)]
+
+
+def _option(setting: str) -> tuple[str, str]:
+    key, _, value = setting.partition("=")
+    return ("--init-from", value) if key == "init-from" else ("--set", setting)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,24 +58,29 @@ class Outcome:
     minutes: float
     """That its steps really took."""
     parameters: int
-    validation_loss: float
-    relative_mcd: float
-    duration_error: float
-    retrieval_at_1: float
+    flow_loss: float
+    """Of held-out clips."""
+    figures: Mapping[str, float]
+    """By field of `Figures`."""
+    floor: Mapping[str, float]
+    """Those of the recordings, vocoded."""
+    halves: float | None
+    """Fréchet distance between the halves of the recordings."""
 
 
 def main() -> None:
     options = parse_arguments()
     variants = [parse_variant(text) for text in options.variants]
-    seconds = time_variants(variants, options)
+    seconds = {} if options.steps else time_variants(variants, options)
     rows = []
     for variant in variants:
-        steps = max(1, round(60 * options.minutes / seconds[variant.name]))
+        steps = options.steps or max(1, round(60 * options.minutes / seconds[variant.name]))
         outcomes = [train(variant, seed, steps, options) for seed in options.seeds]
-        rows.append(row(variant, steps, seconds[variant.name], outcomes))
-    title = f"held-out sentences after {options.minutes:g} minutes of training each"
+        rows.append(row(variant, steps, outcomes))
+    rows.append(dict.fromkeys(rows[0]) | {"variant": "recordings, vocoded"} | rounded(outcomes[-1].floor))
+    title = f"held-out sentences after {length(options)} of training each"
     figures = {"title": title, "config": options.config, "seeds": len(options.seeds), **machine(["tensorflow"])}
-    figures |= {"table": rows}
+    figures |= {"frechet_distance_of_recordings_in_halves": outcomes[-1].halves, "table": rows}
     print("\n".join(section_lines("equal minutes", figures)))
     if options.out:
         write_json(options.out, figures)
@@ -79,6 +91,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("variants", nargs="+", metavar="NAME[:KEY=VALUE;...]")
     parser.add_argument("--quick", action="store_true", help=f"a second of training: {QUICK}")
     parser.add_argument("--minutes", type=float)
+    parser.add_argument("--steps", type=int, help="of every variant, instead of minutes")
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--timed-steps", type=int, help="length of a run that times a variant")
     parser.add_argument("--limit", type=int, help="most held-out sentences to speak")
@@ -110,21 +123,27 @@ def time_variants(variants: Sequence[Variant], options: argparse.Namespace) -> d
 
 def train(variant: Variant, seed: int, steps: int, options: argparse.Namespace) -> Outcome:
     """Train one seed and evaluate it."""
-    run = options.work / f"{variant.name}-{options.minutes:g}-minutes-seed-{seed}"
+    run = options.work / f"{variant.name}-{length(options).replace(' ', '-')}-seed-{seed}"
     report = run / "evaluation.json"
     if not report.is_file():
         run_training(variant, run, seed, steps, options)
         command("synth", "evaluate", "--ckpt", run, "--limit", options.limit, "--json", report, shown=True)
-    figures = json.loads(report.read_text())["systems"][SYSTEM]
-    validation = [line["loss"] for line in metrics(run) if line["split"] == "validation"]
+    evaluation = json.loads(report.read_text())
+    synthesised, vocoded = ({field.name: evaluation["systems"][name][field.name] for field in fields(Figures)}
+                            for name in (SYNTHESISED, VOCODED))  # fmt: skip
+    validation = [line["flow"] for line in metrics(run) if line["split"] == "validation"]
     return Outcome(
         minutes=sum(step_seconds(run)) / 60,
         parameters=sum(weight.size for weight in open_model(run).averages().values()),
-        validation_loss=validation[-1],
-        relative_mcd=figures["relative_mcd"],
-        duration_error=figures["duration_error"],
-        retrieval_at_1=figures["retrieval_at_1"],
+        flow_loss=validation[-1],
+        figures=synthesised,
+        floor=vocoded,
+        halves=evaluation["frechet_floor"],
     )
+
+
+def length(options: argparse.Namespace) -> str:
+    return f"{options.steps} steps" if options.steps else f"{options.minutes:g} minutes"
 
 
 def run_training(variant: Variant, run: Path, seed: int, steps: int, options: argparse.Namespace) -> None:
@@ -147,20 +166,21 @@ def step_seconds(run: Path) -> list[float]:
     return [line["step_seconds"] for line in metrics(run) if line["split"] == "train"]
 
 
-def row(variant: Variant, steps: int, seconds: float, outcomes: Sequence[Outcome]) -> Mapping[str, object]:
+def row(variant: Variant, steps: int, outcomes: Sequence[Outcome]) -> Mapping[str, object]:
     """A line of the table."""
     return {
         "variant": variant.name,
         "parameters": outcomes[0].parameters,
         "steps": steps,
-        "step_ms": round(1000 * seconds, 1),
         "minutes": shown([outcome.minutes for outcome in outcomes]),
-        "relative_mcd": shown([outcome.relative_mcd for outcome in outcomes]),
-        "duration_error": shown([outcome.duration_error for outcome in outcomes]),
-        "retrieval_at_1": shown([outcome.retrieval_at_1 for outcome in outcomes]),
-        "validation_loss": shown([outcome.validation_loss for outcome in outcomes]),
+        "flow_loss": shown([outcome.flow_loss for outcome in outcomes]),
+        **{name: shown([outcome.figures[name] for outcome in outcomes]) for name in outcomes[0].figures},
         "settings": " ".join(variant.settings),
     }
+
+
+def rounded(figures: Mapping[str, float]) -> dict[str, str]:
+    return {name: f"{value:.3f}" for name, value in figures.items()}
 
 
 def shown(values: Sequence[float]) -> str:

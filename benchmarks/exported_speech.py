@@ -67,7 +67,7 @@ def compare(options: argparse.Namespace) -> None:
         shutil.rmtree(options.work / kind, ignore_errors=True)
         options.work.mkdir(parents=True, exist_ok=True)
         synthesis = SynthesisOptions(steps=options.steps)
-        export(ExportRequest(checkpoint=options.run, out=options.work / kind, synthesis=synthesis, format=kind))
+        export(ExportRequest(checkpoint=options.run, out=options.work / kind, synthesis=synthesis, formats=[kind]))
     rows = []
     for way in WAYS:
         given = ("--rounds", options.rounds, "--steps", options.steps, "--work", options.work, "--way", way)
@@ -129,7 +129,7 @@ def saved_model(source: Source, options: argparse.Namespace) -> Speak:
             tokens = np.zeros([1, shape.tokens], np.int32)
             tokens[0, : len(ids)] = ids
             spoken = loaded.signatures[signature_name(shape)](
-                tokens=tf.constant(tokens), token_length=tf.constant([len(ids)]), temperature=tf.constant(0.667),
+                tokens=tf.constant(tokens), token_length=tf.constant([len(ids)]), temperature=tf.constant(0.8),
                 speed=tf.constant(1.0), seed=tf.constant([0, 0]), wanted_frames=tf.constant([0]),
             )  # fmt: skip
             frames = int(spoken["mel_length"][0])

@@ -16,7 +16,6 @@ Synthesis cannot be better than the vocoded clips: the target is at most 15 poin
 """
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -26,21 +25,19 @@ from pathlib import Path
 import numpy as np
 import soxr
 from reporting.report import machine, write_json
-from rich.console import Console
 from setup.amounts import fill_defaults
 from setup.commands import command
 
 from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.audio.decode import decode
 from xtts.shared.audio.griffin_lim import reconstruct
-from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import Kept, read_index
 from xtts.shared.errors import LockstepError, reported
-from xtts.trainer.evaluation.figures import Sentence, mean_figures
+from xtts.trainer.evaluation.figures import Figures
 from xtts.trainer.evaluation.held_out_clips import Clip
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.synth.evaluate import SYNTHESISED, VOCODED, compare, competing_clips, figures_table, speak_clips
+from xtts.trainer.synth.evaluate import SYNTHESISED, VOCODED, competing_clips, recordings_of, speak_clips
 from xtts.trainer.synth.output_files import write_wav
 from xtts.trainer.synth.voice_source import open_source
 
@@ -95,7 +92,7 @@ def train(options: argparse.Namespace) -> Path:
 
 
 def score(options: argparse.Namespace) -> None:
-    recogniser, console = make_recogniser(), Console(width=None if os.isatty(1) else 120)
+    recogniser = make_recogniser()
     source, began = open_source(options.run or train(options)), time.perf_counter()
     cache = source.cache
     if cache is None:
@@ -108,9 +105,9 @@ def score(options: argparse.Namespace) -> None:
         VOCODED: [reconstruct(clip.mel, profile) for clip in clips],
         RECORDED: recordings,
     }
-    vocoded = [log_mel(samples, profile) for samples in sounds[VOCODED]]
-    systems = compare(clips, range(len(clips)), spoken, vocoded)
-    console.print(figures_table(systems, "training sentences"))
+    judged = recordings_of(clips, range(len(clips)), source)
+    said, _ = judged.compare([one.mel for one in spoken], [one.frames for one in spoken])
+    systems = {SYNTHESISED: said, VOCODED: judged.vocoded()[0]}
     texts = {
         row.clip.id: row.clip.text for row in read_index(cache / load_spec(cache).index_file) if isinstance(row, Kept)
     }
@@ -205,7 +202,7 @@ def edit_distance(wanted: str, found: str) -> int:
     return int(row[-1])
 
 
-def summarise(systems: dict[str, list[Sentence]], heard: dict[str, list[Transcript]]) -> dict[str, object]:
+def summarise(systems: dict[str, Figures], heard: dict[str, list[Transcript]]) -> dict[str, object]:
     rates = {
         system: 100 * sum(one.errors for one in clips) / sum(len(one.text) for one in clips)
         for system, clips in heard.items()
@@ -216,7 +213,7 @@ def summarise(systems: dict[str, list[Sentence]], heard: dict[str, list[Transcri
         "character_error_percent": rates,
         "points_beyond_vocoded": beyond,
         "within_target": beyond <= TARGET_POINTS,
-        "figures": {system: asdict(mean_figures(sentences)) for system, sentences in systems.items()},
+        "figures": {system: asdict(figures) for system, figures in systems.items()},
         **machine(("lockstep-tts", "tensorflow", "pocketsphinx")),
     }
 

@@ -141,7 +141,8 @@ def columns(rows: int) -> ClipColumns:
     """Clips with random digests and LJSpeech's lengths, as the command holds them."""
     random = np.random.default_rng(0)
     clips = ClipColumns(
-        high=np.empty(rows, np.uint64), low=np.empty(rows, np.uint64), tokens=np.empty(rows, np.uint32),
+        high=np.empty(rows, np.uint64), low=np.empty(rows, np.uint64), text=np.empty(rows, np.uint32),
+        tokens=np.empty(rows, np.uint32),
         frames=np.empty(rows, np.uint32), speaker=np.full(rows, NOBODY, np.int32), corpus=np.zeros(rows, np.uint16),
         reason=np.full(rows, KEPT_REASON, np.uint8), speakers=[], corpora=[""],
     )  # fmt: skip
@@ -150,6 +151,7 @@ def columns(rows: int) -> ClipColumns:
         count = part.stop - part.start
         clips.high[part] = random.integers(0, 2**64, count, np.uint64)
         clips.low[part] = random.integers(0, 2**64, count, np.uint64)
+        clips.text[part] = random.integers(0, 2**32, count, np.uint32)
         clips.frames[part] = random.integers(90, 870, count, np.uint32)
         clips.tokens[part] = clips.frames[part] // 6 + random.integers(0, 20, count, np.uint32)
     return clips

@@ -1,71 +1,69 @@
-"""What a run on LJSpeech is at every size and GPU overlay: batches, steps, learning rate, frames. Trains nothing.
+"""The schedule of every size and GPU overlay on corpora of 0.4 to 500 hours: batches, steps, rates. Trains nothing.
 
-    python benchmarks/schedules.py [--sizes normal big] [--lengths FILE.csv] [--frames-per-second F]
+    python benchmarks/schedules.py [--sizes normal big] [--gpus none h200] [--hours 1.8 24]
 
-The lengths are those of every fiftieth clip of LJSpeech-1.1, fifty times; `--lengths` takes a file with the columns
-characters and mel_frames instead, one line a clip. Rates of GPUs are not known here: the last column is the rate that
-ends the run in 24 hours, and with `--frames-per-second` there are hours.
+The lengths are those of LJSpeech-1.1, as many clips of them as the hours take.
 """
 
 import argparse
 import csv
-from pathlib import Path
 
 import numpy as np
 from setup.ljspeech_corpus import LENGTHS
 
+from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import choose_shapes, fitting_buckets
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Shard
 from xtts.shared.cache.clip_index import Place
 from xtts.shared.cache.file_names import shard_file
 from xtts.shared.config_files import OVERLAYS, load_config, packaged_configs
-from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
-from xtts.trainer.engine.schedule import peak_learning_rate
+from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
+from xtts.trainer.engine.schedule import peak_learning_rate, warmup_steps
 
-SAMPLED = 50
-"""Clips of the corpus for each line of the lengths in this repository."""
-HOUR = 3600
+SIZES = ("tiny", "small", "normal", "big")
+HOURS = (0.4, 1.8, 24.0, 500.0)
+NO_GPU = "none"
 
 
 def main() -> None:
+    gpus = [NO_GPU, *(name.removeprefix(OVERLAYS) for name in packaged_configs(OVERLAYS))]
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--sizes", nargs="+", default=["normal", "big"], metavar="SIZE")
-    parser.add_argument("--lengths", type=Path, help="characters and mel_frames of every clip")
-    parser.add_argument("--frames-per-second", type=float, metavar="F", help="useful frames/s of your machine")
+    parser.add_argument("--sizes", nargs="+", default=SIZES, choices=SIZES)
+    parser.add_argument("--gpus", nargs="+", default=gpus, choices=gpus, help="overlays of configs/gpu/")
+    parser.add_argument("--hours", nargs="+", type=float, default=HOURS)
     options = parser.parse_args()
-    clips = read_clips(options.lengths)
-    head = ["size", "GPU", "batch_size", "clips a step", "steps an epoch", "epochs", "steps", "peak rate"]
-    head += ["frames/s for 24 h"]
-    head += ["hours"] if options.frames_per_second else []
-    print(f"{len(clips):,} clips, {sum(frames for _, frames in clips):,} frames", end="\n\n")
-    print("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
-    for size in options.sizes:
-        for overlay in ["", *packaged_configs(OVERLAYS)]:
-            print("| " + " | ".join(row(size, overlay, clips, options.frames_per_second)) + " |")
+    rows = [row(size, gpu, hours) for size in options.sizes for gpu in options.gpus for hours in options.hours]
+    print("| " + " | ".join(rows[0]) + " |\n" + "|---" * len(rows[0]) + "|")
+    for cells in rows:
+        print("| " + " | ".join(cells.values()) + " |")
 
 
-def read_clips(path: Path | None) -> list[tuple[int, int]]:
-    """(tokens, frames) of every clip; a character is a token."""
-    with (path or LENGTHS).open(encoding="utf-8", newline="") as file:
-        rows = [(int(row["characters"]), int(row["mel_frames"])) for row in csv.DictReader(file)]
-    return rows if path else rows * SAMPLED
-
-
-def row(size: str, overlay: str, clips: list[tuple[int, int]], rate: float | None) -> list[str]:
-    """A line of the table."""
-    config = load_config(size, overlays=[overlay] if overlay else [])
+def row(size: str, gpu: str, hours: float) -> dict[str, str]:
+    """A line of the table, by column."""
+    config = load_config(size, overlays=[OVERLAYS + gpu] if gpu != NO_GPU else [])
+    clips = corpus(hours)
     spec = spec_of(clips, config.shapes.buckets)
-    sizes = batch_sizes(spec, config.training)
-    training = with_steps(config, spec, sizes).training
-    epochs = training.steps * mean_batch(spec, sizes) / len(clips)
-    frames = epochs * sum(frames for _, frames in clips)
-    cells = [
-        size, overlay.removeprefix(OVERLAYS) or "-", f"{training.batch_size}", f"{mean_batch(spec, sizes):.1f}",
-        f"{training.steps / epochs:,.0f}", f"{epochs:,.0f}", f"{training.steps:,}",
-        f"{peak_learning_rate(training):.1e}",
-        f"{frames / (24 * HOUR):,.0f}",
-    ]  # fmt: skip
-    return [*cells, *([f"{frames / rate / HOUR:.1f}"] if rate else [])]
+    training = for_corpus(config, spec).training
+    mean = mean_batch(spec, batch_sizes(spec, training))
+    return {
+        "size": size, "GPU": gpu, "hours": f"{hours:g}", "batch_size": f"{training.batch_size}",
+        "clips a step": f"{mean:.1f}", "steps": f"{training.steps:,}",
+        "epochs": f"{training.steps * mean / len(clips):,.0f}",
+        "warm-up": f"{warmup_steps(training) / training.steps:.1%}",
+        "validations": f"{training.steps // training.validate_every:,}",
+        "samples": f"{training.steps // (training.samples_every or training.steps + 1):,}",
+        "peak rate": f"{peak_learning_rate(training):.1e}",
+    }  # fmt: skip
+
+
+def corpus(hours: float) -> list[tuple[int, int]]:
+    """(tokens, frames) of as many clips of LJSpeech as last so long; a character is a token."""
+    with LENGTHS.open(encoding="utf-8", newline="") as file:
+        rows = [(int(row["characters"]), int(row["mel_frames"])) for row in csv.DictReader(file)]
+    profile = mel_profile("hifigan")
+    seconds = sum(frames for _, frames in rows) * profile.hop_samples / profile.sample_rate
+    count = round(len(rows) * hours * 3600 / seconds)
+    return [rows[(i * 7919) % len(rows)] for i in range(count)]  # 7919 is prime: each as often as any other
 
 
 def spec_of(clips: list[tuple[int, int]], count: int) -> CacheSpec:

@@ -21,7 +21,6 @@ from xtts.shared.audio.mel_pictures import png_bytes
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import Kept, read_index
 from xtts.shared.errors import LockstepError, reported
-from xtts.trainer.evaluation.figures import mean_figures
 from xtts.trainer.evaluation.pictures import draw_pair
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.evaluate import SYNTHESISED, Evaluation, EvaluationRequest, evaluate
@@ -79,10 +78,7 @@ def train(work: Path, *, quick: bool) -> Path:
 
 
 def summarise(done: Evaluation) -> dict[str, object]:
-    systems = {
-        name: asdict(mean_figures(sentences)) | {"retrieved": sum(sentence.retrieved for sentence in sentences)}
-        for name, sentences in done.systems.items()
-    }
+    systems = {name: asdict(figures) for name, (figures, _) in done.systems.items()}
     return {
         "title": "held-out sentences",
         "size": done.source.model.size,
@@ -91,6 +87,7 @@ def summarise(done: Evaluation) -> dict[str, object]:
         "recordings": len(done.clips),
         **training_seconds(done),
         "systems": systems,
+        "frechet_floor": done.frechet_floor,
         **machine(("lockstep-tts", "tensorflow", "espeakng-loader")),
     }
 
@@ -111,7 +108,7 @@ def training_seconds(done: Evaluation) -> dict[str, float]:
 
 def median_clip(done: Evaluation) -> str:
     """The sentence with the median relative MCD."""
-    ranked = sorted(done.systems[SYNTHESISED], key=lambda sentence: sentence.relative_mcd)
+    ranked = sorted(done.systems[SYNTHESISED][1], key=lambda sentence: sentence.relative_mcd)
     return ranked[len(ranked) // 2].clip_id
 
 

@@ -21,7 +21,7 @@ def train_and_speak(corpus: Path, out: Path, text: str, settings: Mapping[str, o
     result = train(cache, config="tiny", settings=settings, out=out / "run", resume=True)
     print(f"{result.run}: step {result.step}")
     for system, figures in evaluate_checkpoint(result.run, limit=10).items():
-        print(f"{system}: MCD {figures.mcd_db:.2f} dB, retrieval@1 {figures.retrieval_at_1:.0%}")
+        print(f"{system}: relative MCD {figures.relative_mcd:.2f}, Fréchet distance {figures.frechet_distance:.1f}")
     voice = load_voice(result.run)
     speech = voice.speak(text)
     wav = out / "speech.wav"

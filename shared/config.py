@@ -47,8 +47,6 @@ class DataConfig(Section):
     """The run stops when more than this share of such a cache's training clips could not be read."""
     stage: str | None = None
     """Folder for the local copies of a cache in an object store; null: one in the user's cache folder."""
-    stage_gb: PositiveInt = 100
-    """Most bytes of those copies together, GB; shards that are needed later make room for those needed next."""
     filters: FilterConfig = FilterConfig()
 
 
@@ -114,7 +112,8 @@ class SplitConfig(Section):
     """Which clips are held out."""
 
     validation_fraction: Fraction = 0.05
-    """Share of the clips held out; chosen by a digest of the clip id, at least one clip when above 0."""
+    """Share of the clips held out, at least one when above 0; chosen by a digest of the text, so that the clips of a
+    text are all on one side."""
     seed: int = 0
     """Salt of every digest: the split, the shard of a clip, and its place in the shard."""
 
@@ -124,6 +123,8 @@ class TrainingConfig(Section):
 
     batch_size: PositiveInt = 16
     """B: clips per step in the bucket of the most frames."""
+    max_batch_share: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    """Most of an epoch that one step may take; a larger batch_size is lowered to it, and the run says so."""
     constant_frames_per_batch: bool = True
     """Give buckets of fewer frames more clips per step, so that every step sees about as many frames."""
     gradient_accumulation_steps: PositiveInt = 1
@@ -135,23 +136,24 @@ class TrainingConfig(Section):
     """Type of activations; weights, losses and the optimizer stay float32."""
     steps: PositiveInt = 1000
     """Updates in the whole run, the resumed ones included; the schedule ends here."""
-    epochs: PositiveInt | None = None
-    """Passes over the training clips; when set, it decides `steps`."""
+    epochs: PositiveInt | Literal["auto"] | None = None
+    """Passes over the training clips; when set, it decides `steps`. `auto`: 500 passes, but at least 20,000 steps and
+    at most 500,000."""
     patience: PositiveInt | None = None
-    """Validations in a row without a new best loss after which the run stops early."""
+    """Validations in a row without a new best loss after which the final decay begins, and the run ends with it."""
     learning_rate: PositiveFloat = 1e-3
     """Peak, reached after warm-up."""
     learning_rate_batch_size: PositiveInt | None = None
     """The batch_size that learning_rate is meant for; at another one the peak is multiplied by the square root of the
     ratio (Malladi et al., 2205.10287). null: it is not."""
-    warmup_steps: int = Field(default=100, ge=0)
-    """Linear warm-up from 0."""
+    warmup_fraction: Fraction = 0.03
+    """Share of the steps, the first ones, in which the rate rises linearly from 0."""
     decay_fraction: Fraction = 0.2
     """Share of the steps after warm-up, the last ones, in which the rate decays by a cosine. Before them it is
     constant, so that a run that is made longer shows no trace of its first end. 1 decays all the way."""
     final_learning_rate_share: Fraction = 0.05
     """The decay ends at this share of the peak."""
-    optimizer: Literal["adamw", "muon"] = "adamw"
+    optimizer: Literal["adamw", "muon"] = "muon"
     """`muon` orthogonalises the momentum of the matrices inside the networks; all other weights are AdamW's."""
     weight_decay: NonNegativeFloat = 0.01
     """Decoupled; biases, norms and embeddings are left out."""

@@ -7,7 +7,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import click
 import yaml
 from pydantic import BaseModel, ValidationError
 
@@ -18,14 +17,6 @@ Tree = dict[str, Any]
 Layer = tuple[str, Tree]
 """Where settings come from, and their sections; `data.filters` may be named as a section, too."""
 
-RENAMED_KEYS = {"training.level_batches": "constant_frames_per_batch"}
-"""Old `section.key` to the field's name of today."""
-ADDED_MODEL_KEYS: Tree = {
-    "condition_dropout": 0.0, "decoder_levels": [], "decoder_noisy_skip": False, "voice_vtlp": 0.0,
-}  # fmt: skip
-"""Fields of `model` that runs of earlier versions lack in their complete configuration, and what those runs did."""
-_COMPLETE = {"size", "text_width", "duration_width", "decoder_width", "dropout"}
-"""A `model` section with these was written by `dump_config`: it has every field of its version."""
 OVERLAYS = "gpu/"
 """Folder in configs/ of what to lay over a size for one kind of GPU."""
 
@@ -116,21 +107,14 @@ def known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
     return keys
 
 
-def _with_current_keys(layer: Layer) -> Layer:
-    """A layer with every key in its place and under its name of today; one that had another name is a warning."""
+def _nested(layer: Layer) -> Layer:
+    """A layer with the keys of a section that is named `data.filters` inside `data`."""
     where, sections = layer
-    current: Tree = {}
+    nested: Tree = {}
     for path, values in sections.items():
         section, _, inner = path.partition(".")
-        if inner:
-            current.setdefault(section, {})[inner] = values
-            continue
-        renamed = {field: RENAMED_KEYS.get(f"{section}.{field}", field) for field in values}
-        for old, new in renamed.items():
-            if old != new:
-                click.echo(f"warning: {where}: {section}.{old} is now called {section}.{new}", err=True)
-        current.setdefault(section, {}).update({renamed[field]: value for field, value in values.items()})
-    return where, current
+        nested.setdefault(section, {}).update({inner: values} if inner else values)
+    return where, nested
 
 
 _COMMAND_LINE = ("flag for ", "--set ")
@@ -151,7 +135,6 @@ def _merge(layers: Sequence[Layer]) -> Tree:
             target = merged.setdefault(section, {})
             if section == "model" and "size" in values:
                 target.update(_model_fields(values["size"], where))
-                target.update(ADDED_MODEL_KEYS if values.keys() >= _COMPLETE else {})
             if section == "training" and "steps" in values and not epochs_asked:
                 target.pop("epochs", None)
             for field, value in values.items():  # a section in a section is merged by its own keys
@@ -199,7 +182,7 @@ def load_config(
 
 def validate_config(layers: list[Layer]) -> Config:
     """A `Config` of (where, sections) layers; a `LockstepError` explains the first thing wrong with them."""
-    layers = [_with_current_keys(layer) for layer in layers]
+    layers = [_nested(layer) for layer in layers]
     try:
         return Config.model_validate(_merge(layers))
     except ValidationError as error:

@@ -64,10 +64,7 @@ class ModelConfig(Section):
     """Hidden width of a decoder block as a multiple of decoder_width."""
     decoder_levels: Annotated[list[DecoderLevel], Field(max_length=4)]
     """Levels of lower frame rates in the middle of the decoder, each inside the one before; []: all blocks work at the
-    full frame rate, as in models of the first generation."""
-    decoder_noisy_skip: bool
-    """Skip connection around the decoder: a share of the noisy mel, by mel channel and time, is added to its result.
-    The first generation had none."""
+    full frame rate."""
     dropout: Fraction
     """Share of activations dropped in training, in all parts but the decoder."""
     condition_dropout: Decay

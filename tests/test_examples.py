@@ -65,4 +65,4 @@ def test_train_and_speak_trains_and_speaks(capsys, tiny_corpus, tmp_path):
     train_and_speak = runpy.run_path(str(EXAMPLES / "train_and_speak.py"))["train_and_speak"]
     samples, rate = soundfile.read(train_and_speak(tiny_corpus, tmp_path, "ab cd", MICRO))
     assert (rate, np.isfinite(samples).all()) == (22_050, True)
-    assert "synthesised: MCD" in capsys.readouterr().out
+    assert "synthesised: relative MCD" in capsys.readouterr().out

@@ -55,10 +55,11 @@ def _rebuild(rebuild: Figures) -> tuple[str, ...]:
 
 
 def _speech(speech: Figures) -> tuple[str, ...]:
-    spoken, vocoded = (speech["systems"][name]["relative_mcd"] for name in ("synthesised", "vocoded recording"))
+    spoken, vocoded = (speech["systems"][name] for name in ("synthesised", "vocoded recording"))
     what = f"a voice after {speech['step_seconds'] / 60:.1f} min of training"
-    nearest = f"{speech['systems']['synthesised']['retrieved']} of {speech['sentences']} retrieved"
-    return what, f"relative MCD {spoken:.2f}", f"{vocoded:.2f}, vocoded recordings", nearest, ESPEAK
+    frechet = f"Fréchet distance {spoken['frechet_distance']:.1f} ({vocoded['frechet_distance']:.1f})"
+    own, floor = (f"{found['relative_mcd']:.2f}" for found in (spoken, vocoded))
+    return what, f"relative MCD {own}", f"{floor}, vocoded recordings", frechet, ESPEAK
 
 
 READERS: tuple[tuple[str, Callable[[Figures], tuple[str, ...]]], ...] = (

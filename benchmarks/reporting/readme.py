@@ -94,15 +94,17 @@ def rebuild_lines(rebuild: Figures) -> list[str]:
 
 
 def speech_lines(speech: Figures) -> list[str]:
-    """Figures of held-out sentences, compared with vocoded recordings and the nearest wrong sentence."""
+    """Figures of held-out sentences, compared with vocoded recordings and with recordings in halves."""
     sentences, minutes = speech["sentences"], speech["step_seconds"] / 60
     rows = [
         {
             "": name,
-            "MCD-DTW": f"{row['mcd_db']:.2f} dB",
             "relative MCD": f"{row['relative_mcd']:.3f}",
+            "Fréchet distance": f"{row['frechet_distance']:.2f}",
+            "log-F0 error": f"{row['log_f0_error']:.3f}",
+            "voicing error": f"{row['voicing_error']:.1%}",
+            "pause error": f"{row['pause_error']:.2f} s",
             "duration error": f"{row['duration_error']:.1%}",
-            "retrieval@1": f"{row['retrieved']} of {sentences}",
         }
         for name, row in speech["systems"].items()
     ]
@@ -110,6 +112,8 @@ def speech_lines(speech: Figures) -> list[str]:
         f"{sentences} held-out sentences; {speech['size']}, {speech['step']:,} steps in {minutes:.1f} minutes:",
         "",
         *table_lines(rows),
+        "",
+        f"Fréchet distance between the recordings in halves: {speech['frechet_floor']:.2f}.",
     ]
 
 

@@ -64,6 +64,7 @@ def build_step(config: Config, *, clips: int, shape: tuple[int, int] = LONGEST, 
     )
     signature = make_signature(tokens, frames, clips, mel=config.shards.mel_dtype, channels=channels)
     step = tf.Variable(0, dtype=tf.int64, trainable=False)
-    steps = Steps(model, optimizer, training, step)
+    typical = float(batch.mel_length.sum()), float(batch.token_length.sum())
+    steps = Steps(model, optimizer, training, step, typical=typical)
     steps.trace({0: signature})
     return LockedStep(steps=steps, signature=signature, batch=batch)

@@ -10,6 +10,7 @@ from setup.ljspeech_corpus import build, configure
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config import Config
+from xtts.trainer.data.batch_sizes import batch_sizes, typical_update
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.dynamic_baseline import loop_kinds
 from xtts.trainer.engine.metrics import TRAIN_METRICS
@@ -28,7 +29,8 @@ class Runner:
         self.spec = load_spec(cache)
         buckets = training_buckets(cache, self.spec, config)
         state = TrainState(config, self.spec)
-        self.steps = Steps(state.model, state.optimizer, config.training, state.step)
+        typical = typical_update(self.spec, batch_sizes(self.spec, config.training))
+        self.steps = Steps(state.model, state.optimizer, config.training, state.step, typical=typical)
         began = time.perf_counter()
         self.steps.trace({bucket.number: bucket.signature for bucket in buckets if bucket.trains})
         loop, _ = loop_kinds(buckets)

@@ -105,7 +105,7 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
                 progress.say(line)
             finished, rows = _write_missing(request, found, staging, pool, progress)
             rows |= _gather_kept(found, staging, request.engine_for_rows(pool))
-            found.ledger.check_rejects(config, request.corpora.name)
+            found.ledger.check_rejects(config, request.corpora.name, request.corpora.roots)
             sample = None
             if found.front_end.index_only:
                 sample = measure_sample(found.plan, found.ledger, found.front_end, pool, progress)

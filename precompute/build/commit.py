@@ -20,6 +20,7 @@ from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.workers.versions import installed_versions
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.cache_spec import (
+    FORMAT_VERSION,
     INDEX_FILE,
     SPEC_FILE,
     SPLITS,
@@ -51,7 +52,7 @@ def describe(
     tokenizer_sha256 = hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest()
     index_sha256 = file_sha256(index)
     return CacheSpec(
-        format_version=1,
+        format_version=FORMAT_VERSION,
         fingerprint=digest_of(features),
         features=features,
         profile=asdict(profile),
@@ -120,6 +121,7 @@ def _statistics(figures: Figures, plan: Plan, *, fixed: bool, channels: int) -> 
         rejected=figures.rows - figures.clips,
         seconds=figures.seconds.value,
         frames=frames,
+        tokens=figures.tokens,
         mel_mean=mean,
         mel_deviation=math.sqrt(max(0.0, variance)),
         fill=frames / stored,

@@ -53,6 +53,8 @@ class Figures:
     """Of the index."""
     clips: int = 0
     """Kept ones."""
+    tokens: int = 0
+    """Theirs."""
     seconds: ExactSum = field(default_factory=ExactSum)
     mel_frames: int = 0
     """Of the training clips that have mel sums."""
@@ -62,6 +64,7 @@ class Figures:
     def add(self, table: Any, split: str) -> None:  # noqa: ANN401 - pyarrow ships no types
         """Add kept clips of a split."""
         self.clips += len(table)
+        self.tokens += sum(table["token_length"].to_pylist())
         self.seconds.add(table["seconds"].to_pylist())
         if split == "train":
             known = table.filter([bool(digest) for digest in table["audio_sha256"].to_pylist()])

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import numpy as np
 
+from xtts.precompute.corpus.corpus_files import described_files
 from xtts.precompute.features.clip_columns import KEPT_REASON, ClipColumns
 from xtts.precompute.features.row_parts import SCANNED_PARTS, Spots, take_rows
-from xtts.shared.cache.clip_index import REASONS
+from xtts.shared.cache.clip_index import MISSING_AUDIO, REASONS
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 
@@ -51,18 +52,28 @@ class Ledger:
         order = sorted(found, key=lambda code: (-counts[code], found[code][0]))
         return {REASONS[code - 1]: (int(counts[code]), found[code]) for code in order}
 
-    def check_rejects(self, config: Config, data: str) -> None:
-        """Stop when too many clips, or all, are rejected."""
+    def check_rejects(self, config: Config, data: str, roots: Mapping[str, Path]) -> None:
+        """Stop when too many clips, or all, are rejected; roots: each corpus to its folder."""
         clips, reasons = len(self.columns), self._rejected()
         rejected, share = sum(count for count, _ in reasons.values()), config.shapes.max_reject_fraction
         if rejected < clips and rejected <= share * clips:
             return
         found = "; ".join(f"{count} {reason} ({self._examples(some)})" for reason, (count, some) in reasons.items())
+        if MISSING_AUDIO in reasons:
+            found += self._looked_for(int(reasons[MISSING_AUDIO][1][0]), roots)
         if rejected == clips:
             raise LockstepError(data, found=f"all {clips} clips are rejected: {found}", exit_code=1)
         fix = "fix the corpus, or allow it with --set shapes.max_reject_fraction=..."
         found = f"{rejected} of {clips} clips are rejected: {found}"
         raise LockstepError(data, found=found, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
+
+    def _looked_for(self, number: int, roots: Mapping[str, Path]) -> str:
+        """Where the missing file of a clip was looked for, and what is there instead; nothing of a row or member."""
+        (row,) = take_rows(self.folder, SCANNED_PARTS, self.spots(np.array([number])))
+        if row.clip.member:
+            return ""
+        folders = dict.fromkeys((PurePath(row.clip.source).parent.as_posix(), "."))
+        return f"; {row.clip.source} is not there, but {described_files(roots[row.clip.corpus], folders)}"
 
     def _examples(self, numbers: np.ndarray) -> str:
         return ", ".join(self.ids(numbers[:_EXAMPLES])) + (", ..." if len(numbers) > _EXAMPLES else "")

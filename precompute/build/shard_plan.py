@@ -1,4 +1,4 @@
-"""Where every clip goes: split, bucket, shard and place, as a pure function of clip ids, lengths and the seed."""
+"""Where every clip goes: split, bucket, shard and place, as a pure function of ids, texts, lengths and the seed."""
 
 import math
 from collections import Counter
@@ -136,23 +136,23 @@ def _held_out(columns: ClipColumns, kept: np.ndarray, fraction: float) -> np.nda
     held = np.zeros(len(kept), bool)
     for corpus in range(len(columns.corpora)):
         members = np.flatnonzero(columns.corpus[kept] == corpus)
-        held[members] = held_out(columns.high[kept[members]], fraction)
+        held[members] = held_out(columns.text[kept[members]], fraction)
     return held
 
 
-def held_out(high: np.ndarray, fraction: float) -> np.ndarray:
-    """bool[N], of clips by the first 8 bytes of their digests: the smallest, about `fraction`, one at least, never all.
+def held_out(texts: np.ndarray, fraction: float) -> np.ndarray:
+    """bool[N], of clips by the digests of their texts, uint32[N]: the smallest, about `fraction`, never none or all.
 
-    A threshold and not a count, so that one clip more or less moves no other clip.
+    So a text that several speakers read, or one reads twice, is on one side of the split. A threshold and not a count,
+    so that one clip more or less moves no other clip.
     """
-    if not fraction or len(high) < 2:
-        return np.zeros(len(high), bool)
-    threshold = math.ceil(fraction * 2**64)
-    held = high < np.uint64(threshold) if threshold < 2**64 else np.ones(len(high), bool)
+    if not fraction or len(texts) < 2 or texts.min() == texts.max():
+        return np.zeros(len(texts), bool)
+    held: np.ndarray = texts < np.uint64(math.ceil(fraction * 2**32))
     if not held.any():
-        held[np.argmin(high)] = True
+        held = texts == texts.min()
     elif held.all():
-        held[np.argmax(high)] = False
+        held = texts != texts.max()
     return held
 
 

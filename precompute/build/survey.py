@@ -131,7 +131,7 @@ def _scan(request: Request, existing: Existing, staging: StagingArea, pool: Engi
     for counts in scan.letters:
         check_letters(counts, config.text.max_unknown_share, kind=config.text.tokenizer)
     measure(scan, scanner, pool, progress)
-    scan.ledger.check_rejects(config, request.corpora.name)
+    scan.ledger.check_rejects(config, request.corpora.name, request.corpora.roots)
     return scan
 
 

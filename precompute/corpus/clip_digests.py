@@ -1,13 +1,13 @@
-"""Digests of clip ids, which decide the places of clips in a cache, and by which earlier builds' rows are found."""
+"""Digests of clip ids and texts: they decide the places of clips in a cache, and find earlier builds' rows."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 
 def clip_digest(seed: int, clip_id: str) -> bytes:
-    """32 bytes that decide everything about a clip's place: 8 for the split, 8 for the shard, all for the order."""
+    """32 bytes that decide a clip's shard, the second 8, and its place there, all."""
     return hashlib.sha256(f"{seed}:{clip_id}".encode()).digest()
 
 
@@ -18,7 +18,7 @@ def digest_columns(seed: int, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarra
     return pairs[:, 0].astype(np.uint64), pairs[:, 1].astype(np.uint64)
 
 
-def text_digests(texts: Sequence[tuple[str, str]]) -> np.ndarray:
-    """uint64[N]: of (language, text) each, to tell known texts from new ones."""
-    joined = b"".join(hashlib.sha256(f"{code}:{text}".encode()).digest()[:8] for code, text in texts)
+def text_digests(texts: Iterable[tuple[object, str]]) -> np.ndarray:
+    """uint64[N]: of (salt, text) each. The salt is a language, to tell known texts from new ones, or a seed."""
+    joined = b"".join(hashlib.sha256(f"{salt}:{text}".encode()).digest()[:8] for salt, text in texts)
     return np.frombuffer(joined, np.uint64)

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 from xtts.shared.errors import LockstepError
 
-SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
-"""Formats that are looked for, the first first."""
+SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".opus", ".aiff", ".aif", ".au", ".caf", ".w64")
+"""Formats of libsndfile that are looked for, the first first."""
 _LINK_FIX = "copy it into the corpus, or list it in a JSON-lines manifest by its absolute path"
 
 
@@ -91,6 +91,20 @@ def clip_ids(paths: Iterable[str]) -> dict[str, str]:
 def _clip_id(path: str, *, unique: bool) -> str:
     name = PurePosixPath(path).name
     return name if unique else "_".join(part for part in PurePosixPath(path).parts if part != "/")
+
+
+def described_files(root: Path, folders: Iterable[str]) -> str:
+    """What lies in those of some folders that there are: `24 .m4a in wavs, 1 .csv in .`."""
+    said = []
+    for folder in folders:
+        try:
+            entries = [entry for entry in os.scandir(root / folder) if not entry.name.startswith(".")]
+        except OSError:
+            continue
+        kinds = Counter(_suffix(one.name) or "without a suffix" for one in entries if _is_regular(one)).most_common(3)
+        counts = " and ".join(f"{count} {kind}" for kind, count in kinds) or "nothing"
+        said.append(f"{counts} in {folder}")
+    return ", ".join(said) or "nothing"
 
 
 def source_of(root: Path, named: str, folders: tuple[str, ...], where: str) -> str:

@@ -123,6 +123,9 @@ def _choose_for_file(data: Path) -> Layout:
     for archive in (Parquet(), WebDataset()):
         if archive.matches(data):
             return archive
+    if data.suffix.lower() == ".zip":
+        fix = f"unpack it: unzip {data}"
+        raise LockstepError(str(data), found="an archive", expected="an unpacked corpus", fix=fix)
     first = first_line(data) if table_of(data) else ""
     if not first or first.lstrip().startswith("{"):
         return NEMO

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from xtts.precompute.corpus.clip_digests import digest_columns
+from xtts.precompute.corpus.clip_digests import digest_columns, text_digests
 from xtts.precompute.features.scan import ScannedRow
 from xtts.shared.cache.clip_index import REASONS, Rejected
 
@@ -20,9 +20,11 @@ class ClipColumns:
     """Columns of N clips; a clip's number is its place in them."""
 
     high: np.ndarray
-    """uint64[N]: the first 8 bytes of `clip_digest`, which decide the split and, with `low`, the order."""
+    """uint64[N]: the first 8 bytes of `clip_digest`, which with `low` decide the order."""
     low: np.ndarray
     """uint64[N]: the next 8, which decide the shard."""
+    text: np.ndarray
+    """uint32[N]: the upper half of `text_digests`, which decides the split."""
     tokens: np.ndarray
     """uint32[N], 0 where unknown."""
     frames: np.ndarray
@@ -48,6 +50,7 @@ def reason_number(reason: str) -> int:
 def columns_of(rows: Sequence[ScannedRow], seed: int) -> ClipColumns:
     """The columns of scanned clips."""
     high, low = digest_columns(seed, [row.clip.id for row in rows])
+    text = text_digests((seed, row.clip.text) for row in rows) >> np.uint64(32)
     speakers = sorted({row.clip.speaker for row in rows if row.clip.speaker})
     corpora = sorted({row.clip.corpus for row in rows})
     of_speaker = {"": NOBODY, **{name: number for number, name in enumerate(speakers)}}
@@ -57,7 +60,7 @@ def columns_of(rows: Sequence[ScannedRow], seed: int) -> ClipColumns:
         return np.fromiter(map(value, rows), kind, len(rows))
 
     return ClipColumns(
-        high=high, low=low,
+        high=high, low=low, text=text.astype(np.uint32),
         tokens=column(np.uint32, lambda row: row.tokens.token_length if row.tokens else 0),
         frames=column(np.uint32, lambda row: row.audio.mel_length if row.audio else 0),
         speaker=column(np.int32, lambda row: of_speaker[row.clip.speaker]),

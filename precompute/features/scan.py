@@ -9,6 +9,7 @@ from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.clip_index import (
     DUPLICATE,
+    MISSING_AUDIO,
     NO_LETTERS,
     Audio,
     AudioFile,
@@ -50,7 +51,7 @@ class Scanned:
         )
 
 
-_MISSING = Rejection("missing audio", "no such file, or not a regular one")
+_MISSING = Rejection(MISSING_AUDIO, "no such file, or not a regular one")
 ScannedRow = Scanned | Rejected
 
 

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from xtts.precompute.corpus.layouts.ljspeech import AUDIO_FOLDER
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.plain_names import check_name, name_problem
 from xtts.precompute.sample.espeak import PITCH, SAMPLE_RATE_HZ, WORDS_PER_MINUTE, check_voice
@@ -29,7 +28,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import exclusive
 
-ARGUMENTS_FILE = "sample-corpus.json"
+ARGUMENTS_FILE, AUDIO_FOLDER = "sample-corpus.json", "wavs"
 LONGEST_SECONDS = 10.1  # LJSpeech's longest clip
 
 _WAV_HEADER_BYTES = 44

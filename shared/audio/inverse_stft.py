@@ -46,8 +46,8 @@ def inverse_stft(spectrum: np.ndarray, settings: StftSettings) -> np.ndarray:
     frames = scipy.fft.irfft(spectrum.T.astype(np.complex64), n=size, axis=1)
     if settings.normalized:
         frames *= np.sqrt(np.float32(size))
-    samples = _overlap_add(frames * window, hop)
-    weights = _overlap_add(np.broadcast_to(window**2, frames.shape), hop)
+    samples = overlap_add(frames * window, hop)
+    weights = overlap_add(np.broadcast_to(window**2, frames.shape), hop)
     samples /= np.maximum(weights, _SMALLEST_WEIGHT)
     start = size // 2 if settings.centered else (size - hop) // 2
     length = hop * (count - 1 if settings.centered else count)
@@ -63,7 +63,7 @@ def _window(settings: StftSettings) -> np.ndarray:
     return np.pad(shape, (before, settings.fft_size - length - before)).astype(np.float32)
 
 
-def _overlap_add(frames: np.ndarray, hop: int) -> np.ndarray:
+def overlap_add(frames: np.ndarray, hop: int) -> np.ndarray:
     """The sum of frames float32[T, n_fft], each a hop after the one before: float32[S], S at least n_fft + (T-1)*hop.
 
     Every frame is split into blocks of a hop, so that block i of all frames is added at once.

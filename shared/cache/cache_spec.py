@@ -30,7 +30,7 @@ from xtts.shared.cache.file_names import (
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import check_features
 
-FORMAT_VERSION = 1
+FORMAT_VERSION: Literal[2] = 2
 ENGLISH = "en"
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
 """The last two are the names in a cache of an earlier version; now they carry a digest, and `cache.json` lists them."""
@@ -111,6 +111,7 @@ class Statistics(_Part):
     rejected: Count
     seconds: float
     frames: Count
+    tokens: Count
     mel_mean: float
     mel_deviation: float
     fill: float
@@ -120,7 +121,7 @@ class Statistics(_Part):
 class CacheSpec(_Part):
     """What `cache.json` holds, less its own digest."""
 
-    format_version: Literal[1]
+    format_version: Literal[2]
     fingerprint: Digest
     """Digest of `features`: equal fingerprints mean equal settings."""
     features: dict[str, dict[str, Any]]

@@ -16,8 +16,9 @@ from xtts.shared.cache.index_file import readable_index
 KEPT, REJECTED, UNDECIDED = "kept", "rejected", "undecided"
 """What `status` may be; the last one of a row that a build is at work on, never in an index."""
 DUPLICATE, NO_LETTERS, UNNORMALISED = "duplicate id", "no known letters", "no normalised column"
+MISSING_AUDIO = "missing audio"
 REASONS = (
-    "missing audio", "unreadable audio", "empty audio", "empty text", NO_LETTERS, "too long text", "too long audio",
+    MISSING_AUDIO, "unreadable audio", "empty audio", "empty text", NO_LETTERS, "too long text", "too long audio",
     "too short audio", DUPLICATE, "non-finite mel", "too low sample rate", "too slow speech", "too fast speech",
     "too quiet", "too noisy", "clipped", "too much silence",
 )  # fmt: skip
@@ -157,7 +158,7 @@ class Kept:
     place: Place
     written: Written
     quality: SignalQuality | None = None
-    """None in caches of earlier versions."""
+    """None where the clip was not decoded: in a cache without mels."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

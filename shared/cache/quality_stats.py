@@ -112,7 +112,7 @@ class QualityStats:
     sample_rate: int
     """Hz of the mel profile."""
     unmeasured: int
-    """Kept clips of which only text and header are known: the cache is of an earlier version."""
+    """Kept clips of which only text and header are known, as in a cache without mels."""
 
     def by_measure(self) -> list[tuple[Measure, list[Outlier]]]:
         """The outliers of each measure that has any, worst first."""

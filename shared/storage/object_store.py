@@ -131,28 +131,25 @@ class ObjectStore:
 
         return attempted(self.url.child(name), copy)
 
-    def checked_copy_to(self, name: str, out: IO[bytes], *, sha256: str | None, size: int | None = None) -> None:
-        """`copy_to`, once more where the bytes are not those expected; a `LockstepError` where they never are."""
-        for _ in range(2):
-            found, digest = self.copy_to(name, out)
-            if sha256 in (None, digest) and size in (None, found):
-                return
-        expected = f"{f'{size} bytes' if size is not None else 'an object'} of SHA-256 {str(sha256)[:12]}"
-        raise LockstepError(
-            str(self.url.child(name)), found=f"{found} bytes of SHA-256 {digest[:12]}, twice", expected=expected,
-            fix="it was damaged or replaced: build the cache again, which stores it once more", exit_code=1,
-        )  # fmt: skip
-
     def download(self, name: str, target: Path, *, sha256: str | None = None) -> None:
-        """Put an object in its place on this machine, whole or not at all.
+        """Put an object in its place on this machine, whole or not at all; once more where its digest is not `sha256`.
 
-        Raises FileNotFoundError where there is none, `LockstepError` where its digest is not `sha256`.
+        Raises FileNotFoundError where there is none, `LockstepError` where its digest never is.
         """
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(target.name + ".part")
         try:
             with part.open("wb") as out:
-                self.checked_copy_to(name, out, sha256=sha256)
+                for _ in range(2):
+                    size, digest = self.copy_to(name, out)
+                    if sha256 in (None, digest):
+                        break
+                else:
+                    raise LockstepError(
+                        str(self.url.child(name)), found=f"{size} bytes of SHA-256 {digest[:12]}, twice",
+                        expected=f"an object of SHA-256 {str(sha256)[:12]}", exit_code=1,
+                        fix="it was damaged or replaced: build the cache again, which stores it once more",
+                    )  # fmt: skip
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)

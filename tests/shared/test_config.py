@@ -84,7 +84,7 @@ def test_later_layers_win_key_by_key_and_a_size_brings_its_fields(tmp_path):
 
 
 def test_steps_that_are_asked_for_take_back_the_epochs_of_a_size(tmp_path):
-    assert load_config("normal").training.epochs == 500
+    assert load_config("normal").training.epochs == "auto"
     overlay = tmp_path / "overlay.yaml"
     overlay.write_text("training:\n  steps: 300\n")
     for asked in ({"overlays": [str(overlay)]}, {"assignments": ["training.steps=300"]}):
@@ -93,7 +93,7 @@ def test_steps_that_are_asked_for_take_back_the_epochs_of_a_size(tmp_path):
     both = load_config("normal", assignments=["training.steps=300", "training.epochs=2"]).training
     assert (both.steps, both.epochs) == (300, 2)
     (tmp_path / "run.yaml").write_text(dump_config(load_config("normal")))
-    assert load_config(str(tmp_path / "run.yaml")).training.epochs == 500  # a run names both
+    assert load_config(str(tmp_path / "run.yaml")).training.epochs == "auto"  # a run names both
 
 
 def test_a_tokenizer_that_is_left_open_is_the_one_of_the_cache():

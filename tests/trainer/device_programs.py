@@ -15,6 +15,7 @@ STEPS = 8
 LEAST = (
     "model.text_expansion=1", "model.duration_layers=1", "model.decoder_expansion=1", "training.batch_size=4",
     "training.gradient_accumulation_steps=4", f"training.steps={STEPS}", "training.decay_fraction=0",
+    "training.warmup_fraction=0",
 )  # fmt: skip
 """The least model, few steps."""
 TOLERANCE = 1e-5

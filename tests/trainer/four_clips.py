@@ -14,7 +14,7 @@ from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.model.sampling_schedule import sampling_schedule
 
 VOCABULARY, CHANNELS = 20, 16
-EULER = Sampling(tf.constant(sampling_schedule(3, "euler", 0.0)))
+EULER = Sampling(tf.constant(sampling_schedule(3, "euler")))
 KEYS = ("prior", "flow", "duration")
 LEVEL = DecoderLevel(rate=3, width=24, blocks=1, heads=2, expansion=2)
 """Not every length is a multiple of its rate."""
@@ -62,7 +62,7 @@ def losses(model, ids, mel, token_length, mel_length, noise, time, dropout_seed=
         ids, mel, token_length, mel_length, random=RandomInputs(noise, time, dropout_seed, token_noise),
         conditioning=Conditioning(speaker=speaker, language=language),
     )  # fmt: skip
-    counts = model.loss_counts(token_length, mel_length, speaker, micro_batches=None if dropout_seed is None else 1)
+    counts = model.loss_counts(token_length, mel_length, speaker)
     return sums, sum(tf.reduce_sum(sums[key]) / counts[key] for key in KEYS)
 
 

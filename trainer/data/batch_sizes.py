@@ -1,9 +1,14 @@
 """B of every bucket, from the cache and the configuration; runs before TensorFlow is imported."""
 
+from collections.abc import Mapping
+
 from xtts.shared.cache.cache_spec import CacheSpec, Split
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.validation_clips import validation_records
+
+_EPOCHS, _FEWEST_STEPS, _MOST_STEPS = 500, 20_000, 500_000
+"""What `training.epochs: auto` means."""
 
 
 def bucket_numbers(spec: CacheSpec, split: Split) -> list[int]:
@@ -49,10 +54,37 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
     return sizes
 
 
-def with_steps(config: Config, spec: CacheSpec, sizes: dict[int, int]) -> Config:
-    """The configuration with `training.steps` computed from `training.epochs`, where that is set."""
-    epochs = config.training.epochs
-    if epochs is None:
-        return config
-    steps = sum(epochs * spec.epoch_clips(spec.buckets[number]) // size for number, size in sizes.items())
-    return config.model_copy(update={"training": config.training.model_copy(update={"steps": steps})})
+def typical_update(spec: CacheSpec, sizes: Mapping[int, int]) -> tuple[float, float]:
+    """(useful frames, useful tokens) of an average update, over an epoch of batches of these sizes."""
+    clips = {number: spec.epoch_clips(spec.buckets[number]) for number in bucket_numbers(spec, "train")}
+    updates = sum(count / sizes[number] for number, count in clips.items())
+    statistics = spec.statistics
+    clips_of_an_update = sum(clips.values()) / updates / statistics.clips
+    return clips_of_an_update * statistics.frames, clips_of_an_update * statistics.tokens
+
+
+def for_corpus(config: Config, spec: CacheSpec) -> Config:
+    """The configuration with the `training.batch_size` and the `training.steps` that suit the corpus.
+
+    The batch is lowered to `training.max_batch_share`; `training.epochs`, where that is set, decides the steps.
+    """
+    training = config.training
+    training = training.model_copy(update={"batch_size": _largest_batch(spec, training)})
+    if training.epochs is not None:
+        epochs = _EPOCHS if training.epochs == "auto" else training.epochs
+        sizes = batch_sizes(spec, training)
+        steps = sum(epochs * spec.epoch_clips(spec.buckets[number]) // size for number, size in sizes.items())
+        if training.epochs == "auto":
+            steps = min(max(steps, _FEWEST_STEPS), _MOST_STEPS)
+        training = training.model_copy(update={"steps": steps})
+    return config.model_copy(update={"training": training})
+
+
+def _largest_batch(spec: CacheSpec, training: TrainingConfig) -> int:
+    """`batch_size`, or as much of it as `max_batch_share` allows: a multiple of the micro-batches."""
+    buckets = [spec.buckets[number] for number in bucket_numbers(spec, "train")]
+    most_frames = max((bucket.frames for bucket in buckets), default=1)
+    stored = sum(spec.epoch_clips(bucket) * bucket.frames for bucket in buckets)
+    micro, share = training.gradient_accumulation_steps, training.max_batch_share
+    allowed = int(share * stored / most_frames) // micro * micro
+    return min(training.batch_size, max(allowed, micro)) if share < 1.0 else training.batch_size

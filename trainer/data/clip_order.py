@@ -130,12 +130,6 @@ class BucketOrder:
         group = epoch * self.groups + number
         return Place(group=group, shards=shards, begins=begins, block=block, start=rest - visited, visited=visited)
 
-    def group_at(self, number: int) -> tuple[tuple[int, ...], int]:
-        """(shards of a group in reading order, where in the stream it begins); numbers count over all epochs."""
-        epoch, own = divmod(number, self.groups)
-        drawn = self._epoch(epoch)
-        return drawn.groups[own][0], epoch * self.clips + drawn.starts[own]
-
     def turns(self, place: Place) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What to read for the block of a place.
 

@@ -11,7 +11,6 @@ from xtts.trainer.data.audio_source import clip_reader
 from xtts.trainer.data.batch import Batch, blank_batch
 from xtts.trainer.data.clip_order import BucketOrder, part_size
 from xtts.trainer.data.corpus_mixture import CorpusMixture
-from xtts.trainer.data.shard_staging import Gate
 from xtts.trainer.data.training_bucket import TrainingBucket
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -92,22 +91,21 @@ def clip_stream(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
     order, files, parts = bucket.order, bucket.files("train"), bucket.parts
     positions = order.positions(consumed) if isinstance(order, CorpusMixture) else [consumed]
     streams = [
-        _order_stream(part.order, [files[shard] for shard in part.shards], position, bucket.gate(part, position))
+        _order_stream(part.order, [files[shard] for shard in part.shards], position)
         for part, position in zip(parts, positions, strict=True)
     ]
     if len(streams) == 1 or isinstance(order, BucketOrder):
         return streams[0]
     turns = tf.data.Dataset.from_tensor_slices(order.turns).repeat().skip(consumed % order.clips)
-    # A stream ends only where shards could not be copied: the others must not go on without it.
-    return tf.data.Dataset.choose_from_datasets(streams, turns, stop_on_empty_dataset=True)
+    return tf.data.Dataset.choose_from_datasets(streams, turns)
 
 
-def _order_stream(order: BucketOrder, paths: list[str], consumed: int, gate: Gate | None) -> tf.data.Dataset:
+def _order_stream(order: BucketOrder, paths: list[str], consumed: int) -> tf.data.Dataset:
     """`clip_stream` of one order over its shards.
 
     To get there it skips the records of at most one group, reading only their lengths, then reads one block and drops
     the clips already consumed. Memory holds the block in use, the next one and the record being read: shards are read
-    without buffers. gate: what to ask before the shards of a group are opened.
+    without buffers.
     """
     files = tf.constant(paths)
     records = tf.constant(order.shard_records, tf.int64)
@@ -137,11 +135,7 @@ def _order_stream(order: BucketOrder, paths: list[str], consumed: int, gate: Gat
         return order.shuffled(tf.data.Dataset.from_tensor_slices(clips), tf.size(clips), group, block).skip(visited)
 
     turns = tuple(tf.constant(part, tf.int64) for part in (first.group, *order.turns(first)))
-    opening, numbers = blocks(*turns), tf.data.Dataset.counter(first.group + 1)
-    if gate is not None:
-        begin = tf.data.Dataset.from_tensors(turns[0]).take_while(gate)
-        opening, numbers = begin.flat_map(without_autograph(lambda _: blocks(*turns))), numbers.take_while(gate)
-    groups = opening.concatenate(numbers.flat_map(whole))
+    groups = blocks(*turns).concatenate(tf.data.Dataset.counter(first.group + 1).flat_map(whole))
     return groups.prefetch(1).flat_map(visit)  # read one block ahead
 
 
@@ -180,7 +174,6 @@ def validation_batches(bucket: TrainingBucket) -> tf.data.Dataset:
 
     Where clips are stored unpadded the last batch may be smaller instead.
     """
-    bucket.wait_for_validation()
     records = bucket.validation_records
     shards = tf.data.Dataset.from_tensor_slices((bucket.files("validation"), tf.constant(records, tf.int64)))
     clips = shards.flat_map(without_autograph(lambda file, count: tf.data.TFRecordDataset(file).take(count)))

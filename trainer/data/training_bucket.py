@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Shard, Split
+from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Split
 from xtts.shared.config import Config
 from xtts.trainer.data.audio_mel import reflected_samples
 from xtts.trainer.data.batch import Batch, batch_signature
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.data.clip_order import BucketOrder
 from xtts.trainer.data.corpus_mixture import CorpusMixture, CorpusPart
-from xtts.trainer.data.shard_staging import Gate, ShardStaging
 from xtts.trainer.data.validation_clips import validation_records
 
 _MOST_TURNS = 16
@@ -36,8 +35,6 @@ class TrainingBucket:
     """Most validation clips read of all buckets together; None for all."""
     mel_on_device: bool = False
     """Batches hold samples, and the step computes their mels; only where the records name audio."""
-    staging: ShardStaging | None = None
-    """What copies the shards here, where the cache lies in an object store."""
 
     @property
     def stored(self) -> Bucket:
@@ -82,51 +79,20 @@ class TrainingBucket:
             return order.parts
         return (CorpusPart(order=order, shards=tuple(range(len(self.stored.train))), clips=order.clips),)
 
-    def shards_of(self, part: CorpusPart) -> list[Shard]:
-        """The training shards of a stream."""
-        return [self.stored.train[place] for place in part.shards]
 
-    def gate(self, part: CorpusPart, consumed: int) -> Gate | None:
-        """What a stream from its position `consumed` on asks before it opens shards; None if all are here."""
-        if self.staging is None:
-            return None
-        return self.staging.gate(part.order, self.shards_of(part), consumed, part.clips)
-
-    def wait_for_validation(self) -> None:
-        """Return when the shards that validation reads are here."""
-        if self.staging is not None:
-            self.staging.wait_for_validation()
-
-    @property
-    def validation_shards(self) -> list[Shard]:
-        """Those that validation reads."""
-        pairs = zip(self.stored.validation, self.validation_records, strict=True)
-        return [shard for shard, records in pairs if records]
-
-
-def training_buckets(
-    cache: Path, spec: CacheSpec, config: Config, staging: ShardStaging | None = None
-) -> list[TrainingBucket]:
-    """Every bucket with a batch size, by number: the closed set of shapes, if clips are stored padded.
-
-    staging: what copies the shards here, where the cache is a remote one; it begins.
-    """
+def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[TrainingBucket]:
+    """Every bucket with a batch size, by number: the closed set of shapes, if clips are stored padded."""
     sizes = batch_sizes(spec, config.training)
     seed, memory_mb = config.training.seed, config.data.shuffle_memory_mb
-    buckets = [
+    return [
         TrainingBucket(
             cache=cache, spec=spec, number=number, batch_size=size,
             order=bucket_order(spec, number, seed=seed, memory_mb=memory_mb),
             validation_clips=config.training.validation_clips,
             mel_on_device=spec.names_audio and config.data.mel_on == "device",
-            staging=staging,
         )
         for number, size in sizes.items()
     ]  # fmt: skip
-    if staging is not None:
-        streams = [(part.order, bucket.shards_of(part)) for bucket in buckets for part in bucket.parts if bucket.trains]
-        staging.start([shard for bucket in buckets for shard in bucket.validation_shards], streams)
-    return buckets
 
 
 def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> BucketOrder | CorpusMixture:

@@ -45,10 +45,11 @@ def main() -> None:
 @_json_option
 @click.option("--apply", "overlay", type=_PATH, metavar="FILE", help="Write the advised settings as an overlay.")
 @click.option("--find-batch-size", "search", is_flag=True, help="Find the largest batch that fits into memory.")
+@click.option("--run", type=_PATH, metavar="DIR", help="A run on this cache: do its held-out losses rise?")
 @click.pass_obj
 def examine(
     steps_of: StepsOf | None, config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object],
-    cache: str, steps: int, as_json: bool, overlay: Path | None, search: bool,
+    cache: str, steps: int, as_json: bool, overlay: Path | None, search: bool, run: Path | None,
 ) -> None:  # fmt: skip
     """Examine machine, cache and configuration; this command needs no name."""
     with _usable():
@@ -63,7 +64,7 @@ def examine(
 
             with explained(f"examining {cache}", repair_command(cache)):
                 traced = steps_of(subject) if steps_of else None
-                report = run_examination(subject, count=steps, search=search, progress=progress, traced=traced)
+                report = run_examination(subject, count=steps, search=search, progress=progress, run=run, traced=traced)
         _show(report, as_json)
         if overlay is not None:
             written = write_overlay(overlay, report.findings)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.doctor.checks import settings
@@ -11,6 +12,7 @@ from xtts.trainer.doctor.checks.graph import data_set_check, function_check, gra
 from xtts.trainer.doctor.checks.loading import data, disk_demand, load_times
 from xtts.trainer.doctor.checks.memory import available_bytes, free_host_bytes, memory
 from xtts.trainer.doctor.checks.pauses import measure_pauses, pauses
+from xtts.trainer.doctor.checks.run import overfitting
 from xtts.trainer.doctor.checks.shapes import shapes
 from xtts.trainer.doctor.checks.steps import (
     Arithmetic,
@@ -36,12 +38,15 @@ Progress = Callable[[str], None]
 
 
 def examine(
-    subject: Subject, *, count: int, search: bool, progress: Progress, traced: TracedSteps | None = None
-) -> Report:
+    subject: Subject, *, count: int, search: bool, progress: Progress, run: Path | None = None,
+    traced: TracedSteps | None = None,
+) -> Report:  # fmt: skip
     """Measure everything.
 
-    count: steps to run, 0 compiles none; search: find the largest batch; traced: as for `Workload`.
+    count: steps to run, 0 compiles none; search: find the largest batch; run: a folder to look at, too; traced: as for
+    `Workload`.
     """
+    history = [overfitting(run)] if run else []
     asked, free = count > 0, free_host_bytes()
     progress("reading shards from the disk")  # before the workload, whose pipelines start reading at once
     speed = read_speed(
@@ -79,6 +84,8 @@ def examine(
         why = "they do not fit into memory" if count else "XLA does not compile here"
         report.add("steps", ([Fact(name="not run", value=True, text=why)], []))
     report.add("graph", data_set_check(datasets), *_graphs(workload))
+    if history:
+        report.add("run", *history)
     return report
 
 

@@ -14,7 +14,7 @@ from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import follow_text
 from xtts.shared.storage.urls import Location, location
 from xtts.shared.system.folder_lock import ReadLock
-from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers
+from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers, for_corpus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Subject:
 def _local(given: Location, data: DataConfig) -> Path:
     if isinstance(given, Path):
         return given
-    copy = CacheCopy(given, stage=data.stage, stage_gb=data.stage_gb)
+    copy = CacheCopy(given, stage=data.stage)
     copy.fetch(copy.open().shards(*SPLITS))
     return copy.folder
 
@@ -52,7 +52,7 @@ def load_subject(
     cache = _local(location(given), resolved.data)
     lock = ReadLock(cache)
     spec = load_spec(cache)
-    resolved = follow_text(resolved, spec.features)
+    resolved = for_corpus(follow_text(resolved, spec.features), spec)
     if not spec.fixed_length:
         raise LockstepError(
             str(cache), found="unpadded clips: every new shape is traced and compiled, nothing is locked",

@@ -53,6 +53,10 @@ class DeviceLoop(TrainingLoop):
         """Keep `stop`: a call too short to pass it on must not lose it."""
         self._stopped.assign(False)
 
+    @property
+    def _all_steps(self) -> Sequence[DeviceSteps]:
+        return [replica.steps for replica in self._replicas]
+
     def _rows(self, bucket: TrainingBucket) -> int:
         """Clips of a batch for each device."""
         return bucket.batch_size // self._devices.count

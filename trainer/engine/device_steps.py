@@ -23,9 +23,9 @@ class DeviceSteps(Steps):
 
     def __init__(
         self, model: AcousticModel, optimizer: AdamW, training: TrainingConfig, step: tf.Variable, *,
-        device: int, devices: int,
+        typical: tuple[float, float], device: int, devices: int,
     ) -> None:  # fmt: skip
-        super().__init__(model, optimizer, training, step)
+        super().__init__(model, optimizer, training, step, typical=typical)
         self._device, self._devices = device, devices
         self._parts = training.gradient_accumulation_steps // devices
         self._sizes = [weight.shape.num_elements() for weight in optimizer.weights]
@@ -58,7 +58,7 @@ class DeviceSteps(Steps):
     def gradients(self, bucket: int, batch: Batch, counts: tf.Tensor, present: tf.Tensor) -> tf.Tensor:
         """Gradients of this device's rows, one after another, then its losses: float32[N].
 
-        Of the whole batch: counts, float32[len(LOSSES)], by which both are divided, present: `present_clips`.
+        Of the whole batch: counts, float32[len(LOSSES)], by which the losses are divided, present: `present_clips`.
         """
         return cast(tf.Tensor, self.gradient_steps[bucket](*batch, counts, present)[0])
 

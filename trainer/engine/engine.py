@@ -8,9 +8,9 @@ from typing import cast
 
 import tensorflow as tf
 
-from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.trainer.data.audio_mel import mel_in_step
+from xtts.trainer.data.batch_sizes import typical_update
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.compiler import Compiler
 from xtts.trainer.engine.device_loop import DeviceLoop, DeviceValidation, Replica
@@ -32,12 +32,13 @@ class TracedSteps:
     exchange_averages: Callable[[], object]
     """Swaps the weights and their averages."""
 
-    def begin_again(self, config: Config, spec: CacheSpec) -> None:
+    def begin_again(self, config: Config, buckets: Sequence[TrainingBucket]) -> None:
         """Make every variable what a new run of `config` begins with; what is compiled stays.
 
         config: of the same model and batches, with any seed and schedule. A `LockstepError` for another model.
         """
-        self.state.restore(TrainState(config, spec).arrays())
+        self.state.restore(TrainState(config, buckets[0].spec).arrays())
+        self.steps.typical.assign(self.steps.typical_counts(_typical(buckets)))
         self.steps.training = config.training
         self.steps.seed.assign(config.training.seed)
         self.steps.rate.assign(0.0)
@@ -61,7 +62,7 @@ def trace_steps(
 ) -> TracedSteps:  # fmt: skip
     """Trace the steps of a run on one device; `traced` is called as by `Steps.trace`."""
     state = TrainState(config, buckets[0].spec)
-    steps = Steps(state.model, state.optimizer, config.training, state.step)
+    steps = Steps(state.model, state.optimizer, config.training, state.step, typical=_typical(buckets))
     steps.with_mel = mel_in_step(buckets[0].spec)
     steps.trace(
         {bucket.number: bucket.signature for bucket in buckets if bucket.trains},
@@ -91,7 +92,7 @@ def build_engine(
         traced = trace_steps(buckets, config, submit)
     else:
         traced = steps
-        traced.begin_again(config, buckets[0].spec)
+        traced.begin_again(config, buckets)
         for name, call in traced.steps.compile_calls.items():
             if name != UPDATE:
                 submit(name, call)
@@ -104,6 +105,10 @@ def build_engine(
         state=traced.state, steps=traced.steps, loop=loop, validation=validation(buckets, traced.steps, loop.stop),
         exchange_averages=traced.exchange_averages,
     )  # fmt: skip
+
+
+def _typical(buckets: Sequence[TrainingBucket]) -> tuple[float, float]:
+    return typical_update(buckets[0].spec, {bucket.number: bucket.batch_size for bucket in buckets})
 
 
 def _exchange(state: TrainState) -> Callable[[], object]:
@@ -145,8 +150,9 @@ def _replica(buckets: Sequence[TrainingBucket], config: Config, devices: Devices
     """The model and the traced steps of one device; number: the device in this process."""
     state = TrainState(config, buckets[0].spec)
     steps = DeviceSteps(
-        state.model, state.optimizer, config.training, state.step, device=devices.first + number, devices=devices.count
-    )
+        state.model, state.optimizer, config.training, state.step, typical=_typical(buckets),
+        device=devices.first + number, devices=devices.count,
+    )  # fmt: skip
     steps.with_mel = mel_in_step(buckets[0].spec)
     steps.trace(
         {b.number: replace(b, batch_size=b.batch_size // devices.count).signature for b in buckets if b.trains},

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from xtts.shared.config import TrainingConfig
-from xtts.trainer.engine.schedule import decay_start, peak_learning_rate
+from xtts.trainer.engine.schedule import decay_start, peak_learning_rate, warmup_steps
 
 
 def learning_rate(training: TrainingConfig, step: tf.Tensor) -> tf.Tensor:
@@ -19,7 +19,7 @@ def learning_rate(training: TrainingConfig, step: tf.Tensor) -> tf.Tensor:
     Warm-up, stable, decay (WSD, arXiv 2404.06395): before the decay the rate does not depend on `steps`.
     """
     done = tf.cast(step, tf.float32)
-    warmup = tf.minimum(1.0, (done + 1.0) / max(training.warmup_steps, 1))
+    warmup = tf.minimum(1.0, (done + 1.0) / max(warmup_steps(training), 1))
     start = decay_start(training)
     progress = tf.clip_by_value((done - start) / max(training.steps - start, 1), 0.0, 1.0)
     floor = training.final_learning_rate_share

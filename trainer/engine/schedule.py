@@ -1,11 +1,25 @@
 """The learning rate's peak and the step where it decays; at which steps the host takes over from the graph."""
 
+from bisect import bisect_left
+
 from xtts.shared.config import TrainingConfig
+
+
+def warmup_steps(training: TrainingConfig) -> int:
+    """Steps in which the learning rate rises."""
+    return round(training.warmup_fraction * training.steps)
 
 
 def decay_start(training: TrainingConfig) -> int:
     """Step after which the learning rate decays."""
-    return training.steps - round(training.decay_fraction * max(training.steps - training.warmup_steps, 0))
+    return training.steps - round(training.decay_fraction * (training.steps - warmup_steps(training)))
+
+
+def decaying_from(training: TrainingConfig, step: int) -> TrainingConfig:
+    """The same with as many steps as make the learning rate decay after `step`, whatever epochs it had."""
+    counts = range(step, training.steps + 1)
+    found = bisect_left(counts, step, key=lambda steps: decay_start(training.model_copy(update={"steps": steps})))
+    return training.model_copy(update={"steps": counts[min(found, len(counts) - 1)], "epochs": None})
 
 
 def peak_learning_rate(training: TrainingConfig) -> float:

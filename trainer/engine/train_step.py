@@ -21,7 +21,14 @@ from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.optimizer import AdamW, clip_by_group
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
-from xtts.trainer.model.random_numbers import RandomInputs, fold_seed, random_normal, random_uniform, spread_times
+from xtts.trainer.model.random_numbers import (
+    RandomInputs,
+    fold_seed,
+    logit_normal,
+    random_normal,
+    random_uniform,
+    spread_times,
+)
 from xtts.trainer.model.weight_groups import clip_group
 
 VALIDATION_TIMES = 4
@@ -92,11 +99,12 @@ def random_inputs(
     key, first = _seed_of(fold(seed, _STEP, step)), device * size
     rows = tf.range(first, first + size)
     noise = random_normal(fold_seed(key, _NOISE), rows, *shape)
-    # Stratified times: one in each of n equal parts of [0, 1) for n non-blank clips, so that they cover the path.
+    # Stratified times: one in each of n equal parts of [0, 1) for n non-blank clips, so that they cover the path. Then
+    # more of them in its middle, where the field is hardest to know (Esser et al., 2403.03206, section 3.1).
     present = present_clips(batch) if present is None else present
     before = tf.cumsum(present, exclusive=True)[first : first + size]
     part = before + random_uniform(fold_seed(key, _TIME), rows)
-    time = present[first : first + size] * part / tf.maximum(tf.reduce_sum(present), 1.0)
+    time = logit_normal(present[first : first + size] * part / tf.maximum(tf.reduce_sum(present), 1.0))
     token_noise = random_normal(fold_seed(key, _TOKEN_NOISE), rows, batch.tokens.shape[1], 2)
     return RandomInputs(noise, time, fold_seed(key, _DROPOUT), token_noise)
 
@@ -104,11 +112,19 @@ def random_inputs(
 class Steps:
     """The model's training and validation steps, by bucket.
 
-    Seed and learning rate are variables, so that another schedule finds the same compiled step in XLA's cache.
+    Seed, learning rate and typical counts are variables, so that another schedule or corpus of the same shapes finds
+    the same compiled step in XLA's cache.
     """
 
-    def __init__(self, model: AcousticModel, optimizer: AdamW, training: TrainingConfig, step: tf.Variable) -> None:
+    def __init__(
+        self, model: AcousticModel, optimizer: AdamW, training: TrainingConfig, step: tf.Variable, *,
+        typical: tuple[float, float],
+    ) -> None:  # fmt: skip
+        """typical: (useful frames, tokens) of an average update, see `typical_update`."""
         self.model, self.optimizer, self.training, self.step = model, optimizer, training, step
+        self.typical = tf.Variable(self.typical_counts(typical), trainable=False)
+        """Counts of `LOSSES` in an average update, float32[len(LOSSES)], by which gradients are divided: a frame weighs
+        the same in a batch of few as in a batch of many."""
         self.with_mel: Callable[[Batch], Batch] = lambda batch: batch
         """Computes the mel of a batch that holds samples, inside the step; set it before `trace`."""
         self.seed = tf.Variable(training.seed, dtype=tf.int64, trainable=False)
@@ -121,6 +137,11 @@ class Steps:
         """`Batch`, number int32[] of its first clip in the split -> float32[len(LOSSES), 2], sums and counts."""
         self.compile_calls: dict[str, Callable[[], None]] = {}
         """Calls that compile a locked step and change no state, by step name."""
+
+    def typical_counts(self, typical: tuple[float, float]) -> tf.Tensor:
+        """(frames, tokens) of an average update as counts of `LOSSES`: float32[len(LOSSES)]."""
+        counts = self.model.counts_of(*typical)
+        return tf.constant([counts[name] for name in LOSSES], tf.float32)
 
     def trace(
         self, training: Mapping[int, Batch], validation: Mapping[int, Batch] = MappingProxyType({}), *,
@@ -184,7 +205,7 @@ class Steps:
             self.guard.note(validation_step(bucket), batch)
             batch = self.with_mel(batch)
             sums = self._validation_sums(bucket, batch, first)
-            counts = self.model.loss_counts(*batch[2:5], micro_batches=None, least=0.0)
+            counts = self.model.loss_counts(*batch[2:5], least=0.0)
             return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name]]) for name in LOSSES])
 
         number = tf.TensorSpec([], tf.int32, "first")
@@ -214,12 +235,16 @@ class Steps:
     def _gradients(
         self, batch: Batch, random: RandomInputs, counts: dict[str, tf.Tensor]
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """(losses float32[len(LOSSES)], gradients) of a micro-batch, divided by the counts of the whole batch."""
+        """(losses float32[len(LOSSES)], gradients) of a micro-batch.
+
+        The losses are divided by the counts of the whole batch, the gradients are of sums divided by `typical`.
+        """
         with tf.GradientTape() as tape:
             conditioning = Conditioning(speaker=batch.speaker, language=batch.language)
             sums = self.model.loss_sums(*batch[:4], random=random, conditioning=conditioning)
-            losses = tf.stack([tf.reduce_sum(sums[name]) / counts[name] for name in LOSSES])
-            total = tf.reduce_sum(losses * loss_weights(self.training))
+            summed = tf.stack([tf.reduce_sum(sums[name]) for name in LOSSES])
+            total = tf.reduce_sum(summed / self.typical * loss_weights(self.training))
+        losses = summed / tf.stack([counts[name] for name in LOSSES])
         gradients = tape.gradient(total, self.optimizer.weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return losses, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
@@ -232,7 +257,7 @@ class Steps:
     def _add_parts(
         self, batch: Batch, random: RandomInputs, counts: dict[str, tf.Tensor], parts: int
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """(losses, gradients) of the batch, computed in `parts` equal micro-batches and divided by `counts`."""
+        """(losses, gradients) of the batch, computed in `parts` equal micro-batches, as `_gradients` divides them."""
         if parts == 1:
             return self._gradients(batch, random, counts)
         first, second = tf.unstack(random.dropout)

@@ -72,9 +72,8 @@ class Position:
 class LoopSteps(Protocol):
     """The interface of the steps that the loop runs; `Steps` implements it for the acoustic model."""
 
-    @property
-    def training(self) -> TrainingConfig:
-        """The section `training`, which sets the learning-rate schedule."""
+    training: TrainingConfig
+    """The section `training`, which sets the learning-rate schedule."""
 
     @property
     def step(self) -> tf.Variable:
@@ -127,6 +126,18 @@ class TrainingLoop:
     def closed_set(self) -> list[TrainingBucket]:
         """The buckets whose shape is known, and compiled, before the first batch."""
         return self.buckets
+
+    def follow(self, training: TrainingConfig) -> None:
+        """Take the learning rates of another schedule from here on: the loop is traced again, no step is."""
+        for steps in self._all_steps:
+            steps.training = training
+        self._run = tf.function(self._run_batches, input_signature=[tf.TensorSpec([], tf.int32)])
+        if self.closed_set:
+            self.prepare()
+
+    @property
+    def _all_steps(self) -> Sequence[LoopSteps]:
+        return [self._steps]
 
     def prepare(self) -> None:
         """Trace the loop by a call for no batches."""

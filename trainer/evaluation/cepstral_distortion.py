@@ -43,6 +43,24 @@ def warped_distances(query: np.ndarray, references: Sequence[np.ndarray]) -> np.
     return DECIBELS * found
 
 
+def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """The path of `warped_distances` between two clips, cepstra float32[T, 13] each: int[P, 2], pairs of frames."""
+    (grid,) = _grids(query, [reference])
+    rows, columns = len(query), len(reference)
+    total = np.full((rows + 1, columns + 1), np.inf)
+    total[0, 0] = 0.0
+    for diagonal in range(rows + columns - 1):
+        i = np.arange(max(0, diagonal - columns + 1), min(diagonal, rows - 1) + 1)
+        j = diagonal - i
+        total[i + 1, j + 1] = grid[i, j] + np.minimum(total[i, j], np.minimum(total[i, j + 1], total[i + 1, j]))
+    row, column, path = rows, columns, [(rows - 1, columns - 1)]
+    while (row, column) != (1, 1):
+        before = ((row - 1, column - 1), (row - 1, column), (row, column - 1))
+        row, column = min(before, key=lambda cell: float(total[cell]))
+        path.append((row - 1, column - 1))
+    return np.array(path[::-1])
+
+
 def _grids(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
     """Euclidean distances, float32[R, T, T'], T' of the longest reference, at least 2; padding is arbitrary."""
     width = max(2, *(len(reference) for reference in references))

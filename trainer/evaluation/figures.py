@@ -1,4 +1,4 @@
-"""How close speech is to its own recording, and whether any other recording is closer; needs only numpy.
+"""How close speech is to its own recording, by several figures: none of them sees everything. Needs no TensorFlow.
 
 N spoken sentences, R recordings. Distances are MCD-DTW in dB, see `warped_distances`.
 """
@@ -8,7 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xtts.trainer.evaluation.cepstral_distortion import cepstra, warped_distances
+from xtts.shared.audio.griffin_lim import reconstruct
+from xtts.shared.audio.mel import log_mel
+from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.audio.pitch import pitch_track
+from xtts.trainer.evaluation.cepstral_distortion import cepstra, warped_distances, warping_path
+from xtts.trainer.evaluation.frechet_distance import FrechetDistance, distance_of_halves
+from xtts.trainer.evaluation.prosody import pause_seconds, pitch_errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +29,12 @@ class Sentence:
     sentence of the same voice."""
     duration_error: float
     """|length - its recording's length| / its recording's length."""
+    log_f0_error: float
+    """`PitchErrors.log_f0` to its recording."""
+    voicing_error: float
+    """`PitchErrors.voicing` to its recording."""
+    pause_error: float
+    """|seconds of its pauses - those of its recording's|."""
     nearest: str
     """Clip with the nearest recording of all."""
 
@@ -34,13 +46,75 @@ class Sentence:
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """Means over sentences."""
+    """Of sentences together; but for the second, means."""
 
-    mcd_db: float
     relative_mcd: float
+    frechet_distance: float
+    """`FrechetDistance` of all sentences to their recordings."""
+    log_f0_error: float
+    voicing_error: float
+    pause_error: float
     duration_error: float
+    mcd_db: float
     retrieval_at_1: float
     """Share of the sentences whose own recording is the nearest of all recordings."""
+
+
+class Recordings:
+    """Recordings with which speech of their sentences is compared."""
+
+    def __init__(
+        self, mels: Sequence[np.ndarray], clip_ids: Sequence[str], own: Sequence[int], profile: MelProfile
+    ) -> None:  # fmt: skip
+        """mels: R log-mels [T, M], at least two, own: the N of them whose sentences are spoken."""
+        self._mels, self._ids, self._own, self._profile = mels, clip_ids, own, profile
+        self._cepstra = [cepstra(mel) for mel in mels]
+        recorded = np.array([warped_distances(self._cepstra[i], self._cepstra) for i in own])
+        recorded[np.arange(len(own)), own] = np.inf
+        # Two recordings may be identical: then nothing is nearer than the wrong one.
+        self._nearest_wrong = np.maximum(recorded.min(axis=1), 1e-6)
+        self._frechet = FrechetDistance([mels[i] for i in own])
+        self._vocoded = [reconstruct(mels[i], profile) for i in own]
+        self._tracks = [self._pitch(samples, mels[i]) for samples, i in zip(self._vocoded, own, strict=True)]
+
+    def _pitch(self, samples: np.ndarray, mel: np.ndarray) -> np.ndarray:
+        return pitch_track(samples, self._profile, len(mel))
+
+    def compare(self, spoken: Sequence[np.ndarray], frames: Sequence[int]) -> tuple[Figures, list[Sentence]]:
+        """Of N sentences, log-mels [T, M], together and one by one; frames: their lengths, had none been cut off.
+
+        Both sides of a figure passed the same: pitch is that of vocoded mels, all else that of mels.
+        """
+        sentences = []
+        for row, (mel, length, place) in enumerate(zip(spoken, frames, self._own, strict=True)):
+            recording, query = self._mels[place], cepstra(mel)
+            distances = warped_distances(query, self._cepstra)
+            track = self._pitch(reconstruct(mel, self._profile), mel)
+            pitch = pitch_errors(track, self._tracks[row], warping_path(query, self._cepstra[place]))
+            pauses = [pause_seconds(either, self._profile) for either in (mel, recording)]
+            sentences.append(
+                Sentence(
+                    clip_id=self._ids[place],
+                    mcd_db=float(distances[place]),
+                    relative_mcd=float(distances[place] / self._nearest_wrong[row]),
+                    duration_error=abs(length - len(recording)) / len(recording),
+                    log_f0_error=pitch.log_f0,
+                    voicing_error=pitch.voicing,
+                    pause_error=abs(pauses[0] - pauses[1]),
+                    nearest=self._ids[int(np.argmin(distances))],
+                )
+            )
+        return mean_figures(sentences, self._frechet(spoken)), sentences
+
+    def vocoded(self) -> tuple[Figures, list[Sentence]]:
+        """`compare` of the recordings themselves after the vocoder: what it costs."""
+        mels = [log_mel(samples, self._profile) for samples in self._vocoded]
+        return self.compare(mels, [len(mel) for mel in mels])
+
+    @property
+    def frechet_floor(self) -> float | None:
+        """`distance_of_halves` of the N recordings; None of a single one."""
+        return None if len(self._own) < 2 else distance_of_halves([self._mels[i] for i in self._own])
 
 
 def distance_table(spoken: Sequence[np.ndarray], recordings: Sequence[np.ndarray]) -> np.ndarray:
@@ -50,58 +124,19 @@ def distance_table(spoken: Sequence[np.ndarray], recordings: Sequence[np.ndarray
     return np.array([warped_distances(cepstra(mel), wanted) for mel in spoken])
 
 
-def score_sentences(
-    distances: np.ndarray, frames: Sequence[int], own: Sequence[int], recorded: np.ndarray, lengths: Sequence[int],
-    clip_ids: Sequence[str],
-) -> list[Sentence]:  # fmt: skip
-    """The figures of N sentences.
+def mean_figures(sentences: Sequence[Sentence], frechet_distance: float) -> Figures:
+    """Means over at least one sentence, beside the Fréchet distance of all."""
 
-    distances: float64[N, R], dB, speech to recordings, frames: N lengths of the speech, own: N indices of the own
-    recording among the R, recorded: float64[N, R], dB, own recordings to all, lengths: R lengths, clip_ids: R.
-    """
-    sentences = []
-    for row, place in enumerate(own):
-        wrong = np.delete(recorded[row], place)
-        sentences.append(
-            Sentence(
-                clip_id=clip_ids[place],
-                mcd_db=float(distances[row, place]),
-                # Two recordings may be identical: then nothing is nearer than the wrong one.
-                relative_mcd=float(distances[row, place] / max(wrong.min(), 1e-6)),
-                duration_error=abs(frames[row] - lengths[place]) / lengths[place],
-                nearest=clip_ids[int(np.argmin(distances[row]))],
-            )
-        )
-    return sentences
-
-
-def best_wrong(
-    own: Sequence[int], recorded: np.ndarray, lengths: Sequence[int], clip_ids: Sequence[str]
-) -> list[Sentence]:
-    """Figures of a system that speaks the most similar wrong sentence instead of each sentence."""
-    others = recorded.copy()
-    others[np.arange(len(own)), list(own)] = np.inf
-    return [
-        Sentence(
-            clip_id=clip_ids[place],
-            mcd_db=float(others[row].min()),
-            relative_mcd=1.0,
-            duration_error=abs(lengths[wrong] - lengths[place]) / lengths[place],
-            nearest=clip_ids[wrong],
-        )
-        for row, (place, wrong) in enumerate(zip(own, others.argmin(axis=1).tolist(), strict=True))
-    ]
-
-
-def mean_figures(sentences: Sequence[Sentence]) -> Figures:
-    """Means over at least one sentence."""
-
-    def mean(values: Sequence[float]) -> float:
-        return float(np.mean(values))
+    def mean(name: str) -> float:
+        return float(np.mean([getattr(sentence, name) for sentence in sentences]))
 
     return Figures(
-        mcd_db=mean([sentence.mcd_db for sentence in sentences]),
-        relative_mcd=mean([sentence.relative_mcd for sentence in sentences]),
-        duration_error=mean([sentence.duration_error for sentence in sentences]),
-        retrieval_at_1=mean([float(sentence.retrieved) for sentence in sentences]),
+        relative_mcd=mean("relative_mcd"),
+        frechet_distance=frechet_distance,
+        log_f0_error=mean("log_f0_error"),
+        voicing_error=mean("voicing_error"),
+        pause_error=mean("pause_error"),
+        duration_error=mean("duration_error"),
+        mcd_db=mean("mcd_db"),
+        retrieval_at_1=mean("retrieved"),
     )

@@ -21,14 +21,12 @@ class SynthesisOptions:
     """
 
     steps: int = 4
-    """Evaluations of the vector field from noise to mel (NFE): one for a step of euler, two of midpoint or heun."""
+    """Evaluations of the vector field from noise to mel (NFE): one for a step of euler, two of midpoint."""
     solver: Solver = "midpoint"
     """Of the differential equation from noise to mel."""
-    sway: float = 0.0
-    """Strength of the warped times, see `warp_times`: below 0 for more steps near the noise, 0 for equal ones."""
     guidance: float = 0.0
     """Strength of classifier-free guidance by speaker, voice and language; above 0 an evaluation costs double."""
-    temperature: float = 0.667
+    temperature: float = 0.8
     """Standard deviation of the noise; 0 gives the same speech for every seed."""
     speed: float = 1.0
     """2.0 speaks twice as fast."""
@@ -61,7 +59,7 @@ class SynthesisOptions:
     @property
     def schedule(self) -> np.ndarray:
         """The evaluations in order: float32[steps, 3], see `sampling_schedule`."""
-        return sampling_schedule(self.steps, self.solver, self.sway)
+        return sampling_schedule(self.steps, self.solver)
 
     @property
     def guided(self) -> bool:

@@ -27,7 +27,7 @@ class Symbols(_Part):
     add_blank: bool
     symbols: Annotated[list[str], Field(min_length=1, max_length=2**20)]
     languages: Annotated[list[str], Field(min_length=1, max_length=1000)] = [ENGLISH]
-    """ISO codes in index order; runs of earlier versions are English."""
+    """ISO codes in index order."""
     merges: list[list[str]] = []
     """Merges of byte-pair encoding."""
 
@@ -59,9 +59,9 @@ class Voice(_Part):
     mel_deviation: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
     tokenizer: Symbols
     expand_numbers: bool = False
-    """Whether numbers and abbreviations are expanded first; missing in runs of earlier versions."""
+    """Whether numbers and abbreviations are expanded first."""
     trim_silence_db: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
-    """Trimming and loudness of the recordings, which a reference needs too; missing in runs of earlier versions."""
+    """Trimming and loudness of the recordings, which a reference needs too."""
     loudness_lufs: Annotated[float, Field(ge=-70.0, le=0.0)] | None = None
     speakers: list[str]
     shapes: Annotated[list[Shape], Field(min_length=1, max_length=100)]

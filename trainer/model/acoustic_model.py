@@ -142,19 +142,22 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
 
     def loss_counts(
         self, token_length: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None = None, *,
-        micro_batches: int | None = 1, least: float = 1.0,
+        micro_batches: int = 1, least: float = 1.0,
     ) -> dict[str, tf.Tensor]:  # fmt: skip
         """Number of values in each sum of `loss_sums` over a batch: float32[] each.
 
         token_length, mel_length and speaker: int32[B], micro_batches: how many equal parts `loss_sums` gets the batch
-        in, None if it gets no dropout seed, least: 1 to divide by, 0 to add up those of several batches.
+        in, least: 1 to divide by, 0 to add up those of several batches.
         """
         frames = tf.reduce_sum(mel_length)
         if self.reference is not None:
             frames -= leaked_frame_count(mel_length, speaker, self.reference.most_frames, micro_batches)
-        values = tf.cast(frames * self.mel_channels, tf.float32)
         tokens = tf.cast(tf.reduce_sum(token_length), tf.float32)
-        values, tokens = tf.maximum(values, least), tf.maximum(tokens, least)
+        return self.counts_of(tf.maximum(tf.cast(frames, tf.float32), least), tf.maximum(tokens, least))
+
+    def counts_of(self, frames: tf.Tensor | float, tokens: tf.Tensor | float) -> dict[str, tf.Tensor]:
+        """Number of values in each sum of `loss_sums` over so many frames and tokens."""
+        values = frames * self.mel_channels
         return {"prior": values, "flow": values, "duration": tokens, "duration_flow": tokens}
 
     def loss_sums(
@@ -196,9 +199,9 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         tokens: int32[B, L], mel: [B, T, M] as stored, natural-log magnitude, token_length and mel_length: int32[B],
         dropout_seed: int32[2] | None.
         The dropout seed also draws which clips get the null condition, which crop gives a clip its voice, and where it
-        is cut; without a seed it is the middle of the clip itself. Frames inside a clip's own crop leak through the
-        latents, so prior and flow, which train the latents, exclude them. Durations count for all tokens: their
-        gradient never reaches the latents.
+        is cut; without a seed it is the middle of the speaker's next clip in the batch. Frames inside a clip's own crop
+        leak through the latents, so prior and flow, which train the latents, exclude them. Durations count for all
+        tokens: their gradient never reaches the latents.
         """
         valid = length_mask(token_length, tokens.shape[1])
         frame_mask = length_mask(mel_length, mel.shape[1])

@@ -64,13 +64,12 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
             )
             for i in range(config.decoder_blocks)
         ]
-        self.coarse, self.noisy_skip, self.condition_width = None, None, condition
+        self.coarse, self.condition_width = None, condition
         if config.decoder_levels:
             self.coarse = CoarseLevel(config, 0, width, condition, seeds, dtype=dtype)
-        if config.decoder_noisy_skip:
-            self.noisy_skip = keras.layers.Dense(
-                mel_channels, kernel_initializer="zeros", dtype="float32", name="noisy_skip"
-            )
+        self.noisy_skip = keras.layers.Dense(
+            mel_channels, kernel_initializer="zeros", dtype="float32", name="noisy_skip"
+        )
         self.norm = AdaptiveNorm(width, condition, gated=False, dtype=dtype, name="norm")
         self.output_projection = keras.layers.Dense(
             mel_channels, kernel_initializer="zeros", dtype="float32", name="output_projection"
@@ -91,8 +90,7 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
             block.build()
         if self.coarse is not None:
             self.coarse.build()
-        if self.noisy_skip is not None:
-            self.noisy_skip.build((None, self.condition_width))
+        self.noisy_skip.build((None, self.condition_width))
         self.norm.build()
         self.output_projection.build((None, self.width))
 
@@ -129,11 +127,9 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         x = self.noisy_projection(noisy) + fine
         x = apply_around(self.coarse, self.blocks, x, valid, condition, coarse)
         field = self.output_projection(self.norm(x, condition)[0])
-        if self.noisy_skip is not None:
-            # The field subtracts the noise, channel by channel: more than narrow blocks can carry. A share of the input
-            # that depends on the time relieves them of it (c_skip of Karras et al., 2206.00364, section 5).
-            field += self.noisy_skip(condition)[:, tf.newaxis] * tf.cast(noisy, tf.float32)
-        return field
+        # The field subtracts the noise, channel by channel: more than narrow blocks can carry. A share of the input
+        # that depends on the time relieves them of it (c_skip of Karras et al., 2206.00364, section 5).
+        return field + self.noisy_skip(condition)[:, tf.newaxis] * tf.cast(noisy, tf.float32)
 
     def solve(
         self, start: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, conditioning: Conditioning, sampling: Sampling

@@ -23,7 +23,7 @@ class RandomInputs(NamedTuple):
     noise: tf.Tensor
     """float32[B, T, M], standard normal."""
     time: tf.Tensor
-    """float32[B] in [0, 1)."""
+    """float32[B] in [0, 1]."""
     dropout: tf.Tensor | None
     """int32[2], a seed; None: nothing is dropped."""
     token_noise: tf.Tensor | None = None
@@ -70,8 +70,16 @@ def _open_unit(bits: tf.Tensor) -> tf.Tensor:
 
 def random_normal(seed: tf.Tensor, clips: tf.Tensor, length: int, channels: int) -> tf.Tensor:
     """Standard normal numbers: float32[B, N, D], arguments as in `random_bits`."""
-    uniform = _open_unit(random_bits(seed, clips, length, channels))
+    return _normal_quantile(_open_unit(random_bits(seed, clips, length, channels)))
+
+
+def _normal_quantile(uniform: tf.Tensor) -> tf.Tensor:
     return math.sqrt(2.0) * tf.math.erfinv(2.0 * uniform - 1.0)
+
+
+def logit_normal(uniform: tf.Tensor) -> tf.Tensor:
+    """Numbers in [0, 1] whose logits are standard normal, from uniform ones in [0, 1], in the same order."""
+    return tf.sigmoid(_normal_quantile(uniform))
 
 
 def random_uniform(seed: tf.Tensor, clips: tf.Tensor) -> tf.Tensor:

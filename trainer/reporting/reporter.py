@@ -74,6 +74,12 @@ class Reporter:
         self._pending: list[dict[str, float]] = []
         self._panel = Panel(console, total_steps=total_steps, buckets=buckets) if console.is_terminal else None
 
+    def end_at(self, step: int) -> None:
+        """Expect the run to end at another step."""
+        self.total_steps = step
+        if self._panel:
+            self._panel.total_steps = step
+
     def steps(self, rows: StepRows) -> None:
         """Record the steps of one call; log every `log_every` steps."""
         lines = rows.rows()
@@ -193,6 +199,8 @@ class Reporter:
 def in_words(figures: Figures, sentences: int) -> str:
     """Mean figures over some sentences, in one line."""
     return (
-        f"retrieval@1 {figures.retrieval_at_1:.0%} of {sentences}  relative MCD {figures.relative_mcd:.3f}  "
-        f"MCD-DTW {figures.mcd_db:.2f} dB  duration error {figures.duration_error:.1%}"
+        f"{sentences} sentences: relative MCD {figures.relative_mcd:.3f}  "
+        f"Fréchet distance {figures.frechet_distance:.1f}  log-F0 error {figures.log_f0_error:.3f}  "
+        f"voicing error {figures.voicing_error:.1%}  pause error {figures.pause_error:.2f} s  "
+        f"duration error {figures.duration_error:.1%}  retrieved {figures.retrieval_at_1:.0%}"
     )

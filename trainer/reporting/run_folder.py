@@ -69,8 +69,8 @@ class RunFolder:
         if described is None:
             raise LockstepError(
                 str(self.run_file),
-                found="no `synthesis` entry, as runs of earlier versions have it",
-                fix=f"a few more steps write it: xtts-train --resume {self.path} --steps N",
+                found="no `synthesis` entry",
+                expected="a run of xtts-train",
             )
         return check_voice(described, f"{self.run_file} synthesis")
 
@@ -94,7 +94,7 @@ class RunFolder:
         """Drop the metrics of steps after `step`: the resumed run writes them again."""
         if not self.metrics_file.is_file():
             return
-        kept = [line + "\n" for line, row in self._metrics() if row["step"] <= step]
+        kept = [line + "\n" for line, row in self._metrics_lines() if row["step"] <= step]
         try:
             atomic_files.write(self.metrics_file, "".join(kept).encode())
         except OSError as error:
@@ -102,9 +102,13 @@ class RunFolder:
 
     def has_metrics(self, split: str, step: int) -> bool:
         """True when `metrics.jsonl` has a line of that split and step."""
-        return any(row["split"] == split and row["step"] == step for _, row in self._metrics())
+        return any(row["split"] == split and row["step"] == step for row in self.metrics())
 
-    def _metrics(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def metrics(self) -> Iterator[dict[str, Any]]:
+        """The lines of `metrics.jsonl`, parsed; none where there is no such file."""
+        return (row for _, row in self._metrics_lines())
+
+    def _metrics_lines(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """(line, parsed line) of `metrics.jsonl`, without a last line truncated when the run was killed."""
         if not self.metrics_file.is_file():
             return

@@ -4,6 +4,7 @@ This does not affect training: the sentences are held in memory, and the noise h
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from xtts.shared.config import TrainingConfig
 from xtts.shared.text.tokenizer import load_tokenizer
 from xtts.trainer.data.batch import Batch, padded_signature
 from xtts.trainer.data.validation_clips import validation_records
-from xtts.trainer.evaluation.figures import Figures, distance_table, mean_figures, score_sentences
+from xtts.trainer.evaluation.figures import Figures, Recordings
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, shard_clips
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
@@ -63,7 +64,6 @@ class Samples:
         self.shown = min(training.samples_heard, len(self.clips))
         """How many sentences, from the first, go to TensorBoard as audio and pictures."""
         self._tokenizer = load_tokenizer(cache / spec.tokenizer_file)
-        self._recorded: np.ndarray | None = None
         if not self.clips:
             return
         bucket = spec.buckets[number]
@@ -97,16 +97,16 @@ class Samples:
         ]  # fmt: skip
 
     def figures(self, samples: list[Sample]) -> Figures | None:
-        """Mean figures, with the sentences' recordings as candidates; None for a single sentence."""
-        recordings = [clip.mel for clip in self.clips]
-        if len(recordings) < 2:
+        """Figures against their recordings; None for a single sentence, or where the speech is not finite."""
+        if len(self.clips) < 2 or not all(np.isfinite(one.mel).all() for one in samples):
             return None
-        if self._recorded is None:
-            self._recorded = distance_table(recordings, recordings)
-        said = distance_table([sample.mel for sample in samples], recordings)
-        lengths, ids = [len(mel) for mel in recordings], [clip.clip_id for clip in self.clips]
-        frames = [sample.frames for sample in samples]
-        return mean_figures(score_sentences(said, frames, range(len(ids)), self._recorded, lengths, ids))
+        figures, _ = self._recordings.compare([one.mel for one in samples], [one.frames for one in samples])
+        return figures
+
+    @cached_property
+    def _recordings(self) -> Recordings:
+        mels, ids = [clip.mel for clip in self.clips], [clip.clip_id for clip in self.clips]
+        return Recordings(mels, ids, range(len(mels)), self.profile)
 
     def _generate(self, *parts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(mel float32[B, T, M], mel_length int32[B], durations int32[B, L] of the recordings)."""

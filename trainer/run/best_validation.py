@@ -1,7 +1,17 @@
-"""Keeps track of the best validation."""
+"""Keeps track of the validations: which was the best, and which losses rise while those of the training fall."""
 
 import math
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from xtts.trainer.engine.metrics import LOSSES
+
+RISING_VALIDATIONS, RISE = 3, 1.02
+"""A held-out loss rises once its lowest value is so many validations old, and it has grown by this factor since."""
+REMEDY = (
+    "more recordings help most, then a higher model.dropout, fewer steps (training.patience=4 finds how many), or "
+    "xtts-synth --best"
+)
 
 
 class Best:
@@ -26,3 +36,59 @@ class Best:
     def from_json(cls, saved: dict[str, Any]) -> "Best":
         """The record stored in a checkpoint."""
         return cls(saved["step"], math.inf if saved["loss"] is None else saved["loss"], saved["since"])
+
+
+class _Lowest(NamedTuple):
+    step: int
+    held_out: float
+    trained: float
+    age: int
+
+
+class Overfitting:
+    """Losses that rise on held-out clips while they fall in training, each of them named once."""
+
+    def __init__(self) -> None:
+        self._lowest: dict[str, _Lowest] = {}
+        self._named: set[str] = set()
+
+    def note(self, step: int, held_out: Mapping[str, float], trained: Mapping[str, float]) -> Iterator[str]:
+        """Record a validation, and the mean losses of the steps before it; yields a line for each loss that rises.
+
+        Losses that are no numbers say nothing.
+        """
+        for name, loss in held_out.items():
+            if not math.isfinite(loss + trained[name]):
+                continue
+            lowest = self._lowest.get(name)
+            if lowest is None or loss < lowest.held_out:
+                self._lowest[name] = _Lowest(step, loss, trained[name], 0)
+                continue
+            lowest = self._lowest[name] = lowest._replace(age=lowest.age + 1)
+            rises = lowest.age >= RISING_VALIDATIONS and loss > RISE * lowest.held_out
+            if rises and trained[name] < lowest.trained and name not in self._named:
+                self._named.add(name)
+                yield (
+                    f"the held-out {name} loss rises ({lowest.held_out:.3f} at step {lowest.step}, {loss:.3f} at step "
+                    f"{step}) while the training loss falls"
+                )
+
+    def replay(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+        """`note` of every validation in the lines of `metrics.jsonl`."""
+        trained: list[list[float]] = []
+        for row in rows:
+            if row["split"] not in ("train", "validation"):
+                continue
+            losses = [math.nan if row[name] is None else row[name] for name in LOSSES]
+            if row["split"] == "train":
+                trained.append(losses)
+            elif trained:
+                yield from self.note(row["step"], dict(zip(LOSSES, losses, strict=True)), mean_losses(trained))
+                trained = []
+
+
+def mean_losses(steps: Sequence[Sequence[float]]) -> dict[str, float]:
+    """Means of `LOSSES` over the steps in which all of them were numbers; NaN without any."""
+    finite = [losses for losses in steps if all(map(math.isfinite, losses))]
+    return {name: sum(losses[i] for losses in finite) / len(finite) if finite else math.nan
+            for i, name in enumerate(LOSSES)}  # fmt: skip

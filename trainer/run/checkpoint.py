@@ -12,18 +12,12 @@ import numpy as np
 
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
-from xtts.shared.config_files import ADDED_MODEL_KEYS
 from xtts.shared.errors import LockstepError
 from xtts.shared.model_config import ModelConfig
 from xtts.shared.system.atomic_files import move, sync_file
 from xtts.trainer.engine.schedule import decay_start
 
-FORMAT_VERSION = 1
-_RENAMED = (
-    ("/attention/inward/", "/attention/qkv/"), ("/inward/", "/input_projection/"), ("/outward/", "/output_projection/"),
-    ("/widen_norm/", "/ffn_norm/"), ("/widen/", "/ffn_in/"), ("/narrow/", "/ffn_out/"),
-)  # fmt: skip
-"""Layers of version 0.1 by their current names, in this order."""
+FORMAT_VERSION = 2
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
 _META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progress")
@@ -32,10 +26,6 @@ _TRAINING_ONLY = ("model.dropout", "model.condition_dropout", "model.voice_vtlp"
 """Settings of a model that its weights fit with any value."""
 _OPTIMIZER_KEY = "training.optimizer"
 """Another optimizer has other moments."""
-_BEFORE = {f"model.{key}": value for key, value in ADDED_MODEL_KEYS.items()} | {
-    _VOICE: 0, "model.voice_speaker_table": False, "model.duration_model": "mean", _OPTIMIZER_KEY: "adamw",
-}  # fmt: skip
-"""Settings that older checkpoints do not have, as they were."""
 PROFILE_SETTING = "cache.profile"
 ORDER_KEYS = ("training.seed", "data.shuffle_memory_mb")
 """Settings besides the model's that a resumed run must share, since they decide the order of the clips."""
@@ -138,8 +128,8 @@ def before_decay(checkpoint: Path, training: TrainingConfig) -> Path | None:
     for path in reversed(list_checkpoints(checkpoint.parent)):
         if step_of(path) > step_of(checkpoint):
             continue
-        schedule = read_meta(path)["progress"].get("schedule", {})
-        constant_until = min(schedule.get("decay_start", -1), decay_start(training))
+        schedule = read_meta(path)["progress"]["schedule"]
+        constant_until = min(schedule["decay_start"], decay_start(training))
         if schedule == schedule_of(training) or step_of(path) <= constant_until:
             return path
     return None
@@ -164,6 +154,20 @@ def find_checkpoint(path: Path) -> Path:
     return found[-1]
 
 
+def best_checkpoint(path: Path) -> Path:
+    """The checkpoint of a run with the lowest validation loss, beside the newest; that one if it is the best itself.
+
+    `LockstepError` for a run that has not been validated, or no run.
+    """
+    newest = find_checkpoint(path)
+    step = read_meta(newest)["progress"]["best_validation"]["step"]
+    best = newest.with_name(f"step-{step}")
+    if newest == path or not (best / META_FILE).is_file():
+        found = "one checkpoint" if newest == path else "no validation yet"
+        raise LockstepError(str(path), found=found, expected="a run folder with a best checkpoint", fix="omit --best")
+    return best
+
+
 def read_meta(checkpoint: Path) -> dict[str, Any]:
     """`checkpoint.json`; `LockstepError` if it is not from this version."""
     try:
@@ -176,7 +180,6 @@ def read_meta(checkpoint: Path) -> dict[str, Any]:
     missing = [key for key in _META_KEYS if key not in meta]
     if missing:
         raise LockstepError(str(checkpoint / META_FILE), found=f"no {missing[0]!r}", expected="a complete description")
-    meta["settings"] = _BEFORE | meta["settings"]
     return meta
 
 
@@ -189,16 +192,9 @@ def load_arrays(checkpoint: Path) -> dict[str, np.ndarray]:
             if hashlib.file_digest(state, "sha256").hexdigest() != meta.get("sha256"):
                 raise LockstepError(str(checkpoint / STATE_FILE), found="damaged (digest differs)", fix=fix)
         with np.load(checkpoint / STATE_FILE, allow_pickle=False) as arrays:
-            return {_current_name(name): arrays[name] for name in arrays.files}
+            return {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise LockstepError(str(checkpoint / STATE_FILE), found=f"cannot be read ({error})", fix=fix) from None
-
-
-def _current_name(name: str) -> str:
-    """The current name of an array of an older checkpoint."""
-    for old, new in _RENAMED:
-        name = name.replace(old, new)
-    return name
 
 
 def _differences(saved: Mapping[str, Any], identity: Mapping[str, Any]) -> list[tuple[str, object, object]]:

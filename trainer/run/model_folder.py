@@ -22,7 +22,7 @@ WEIGHTS_FILE, GRAPH_FILE = "model.safetensors", "model.onnx"
 CONFIG_FILE, VOICE_FILE = "config.yaml", "voice.json"
 FORMAT_VERSION = 1
 
-_TYPE = "F32"
+_TYPES = ("F32", "F16")
 _LARGEST_CONFIG_BYTES = 2**16
 _LARGEST_JSON_BYTES = 2**26
 _DEEPEST_CONFIG = 4
@@ -35,11 +35,12 @@ def is_model_folder(path: Path) -> bool:
 
 
 def write_model_folder(folder: Path, *, config: Config, voice: Voice, weights: Mapping[str, np.ndarray]) -> None:
-    """Write weights, configuration and voice into a folder that gets `tokenizer.json` too; weights: float32 by path."""
+    """Write weights, configuration and voice into a folder that gets `tokenizer.json` too; weights: by path."""
     from safetensors.numpy import save
 
     (folder / WEIGHTS_FILE).write_bytes(save(dict(weights)))
-    write_description(folder, config=config, voice=voice)
+    if not (folder / VOICE_FILE).is_file():  # a graph beside it may be fixed to a language
+        write_description(folder, config=config, voice=voice)
 
 
 def write_description(folder: Path, *, config: Config, voice: Voice, language: str | None = None) -> None:
@@ -131,15 +132,16 @@ def read_weights(folder: Path, model: ModelConfig, voice: Voice) -> dict[str, np
             names, held = list(stored.keys()), 0
             for name in names:
                 part = stored.get_slice(name)
-                if part.get_dtype() != _TYPE:
-                    raise LockstepError(str(path), found=f"weight {name} of type {part.get_dtype()}", expected=_TYPE)
+                if part.get_dtype() not in _TYPES:
+                    expected = " or ".join(_TYPES)
+                    raise LockstepError(str(path), found=f"weight {name} of type {part.get_dtype()}", expected=expected)
                 held += int(np.prod(part.get_shape(), dtype=np.float64))
             if held < least_parameters(model, voice):
                 raise LockstepError(
                     str(path), found=f"{held:,} values",
                     expected=f"at least {least_parameters(model, voice):,} for the model of {CONFIG_FILE}",
                 )  # fmt: skip
-            weights = {name: stored.get_tensor(name) for name in names}
+            weights = {name: stored.get_tensor(name).astype(np.float32) for name in names}
     except (OSError, SafetensorError) as error:
         raise LockstepError(
             str(path), found=f"not a usable safetensors file ({str(error).splitlines()[0]})", fix="download it again"

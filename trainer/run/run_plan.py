@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from xtts.shared.cache.cache_copy import CacheCopy
-from xtts.shared.cache.cache_spec import CacheSpec, load_spec
+from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, load_spec
 from xtts.shared.cache.quick_check import full_check, quick_check
 from xtts.shared.config import Config, DataConfig, TrainingConfig
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
@@ -16,7 +16,7 @@ from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import feature_config, feature_differences, follow_text
 from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.system.folder_lock import ReadLock
-from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
+from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.checkpoint import (
     before_decay,
@@ -32,6 +32,7 @@ from xtts.trainer.run.stored_model import open_model
 from xtts.trainer.system.cluster import Cluster, find_cluster
 
 RUNS = Path("runs")
+_HOURS_FOR_BIG = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,8 @@ class RunPlan:
     """Checkpoint or exported folder whose averaged weights to start from."""
     lock: ReadLock
     """Keeps the files of the cache until the run ends, whatever is built there."""
+    asked_steps: int | None = None
+    """Where patience ends the run before: the steps that were asked for."""
 
     @property
     def steps_done(self) -> int:
@@ -86,8 +89,6 @@ def make_plan(
     copy, cache, lock, spec = _open(given, resolved.data)
     resolved = follow_text(resolved, spec.features)
     check_features(resolved, spec, copy.url if copy else cache)
-    if copy is None:  # shards of another are checked as they come
-        check_files(resolved, cache, spec)
     folder = RunFolder(out) if out else source or RunFolder(RUNS / f"{resolved.model.size}-{spec.identity[:8]}")
     named = checkpoint is not None and Path(str(resume)).resolve() == checkpoint.resolve()
     if resume == "":
@@ -97,26 +98,60 @@ def make_plan(
             str(folder.path), found="already holds a run", fix="continue it with --resume, or give another --out"
         )
     find_cluster(resolved.training.strategy)  # a malformed one is refused here
-    sizes = batch_sizes(spec, resolved.training)
+    resolved = _suited(resolved, spec)
+    asked = resolved.training.steps
     weights = open_model(init_from) if init_from else None
     if checkpoint:
         check_resumable(checkpoint, describe(resolved, spec))
+        resolved, asked = _as_it_ends(checkpoint, resolved)
     elif weights:
         check_weights(weights.checkpoint, weights.settings(), describe(resolved, spec))
-    resolved = with_steps(resolved, spec, sizes)
     if checkpoint and not named:
         checkpoint = longer_run(checkpoint, resolved.training)
+    if copy:
+        click.echo(f"{copy.url}: copying the shards that are not yet in {copy.folder}")
+        copy.fetch(spec.shards(*SPLITS))
+    check_files(resolved, cache, spec)
     return RunPlan(
         config=resolved, cache=cache, copy=copy, spec=spec, folder=folder, resume=checkpoint,
-        init_from=weights.checkpoint if weights else None, lock=lock,
+        init_from=weights.checkpoint if weights else None, lock=lock, asked_steps=asked,
     )  # fmt: skip
+
+
+def _as_it_ends(checkpoint: Path, config: Config) -> tuple[Config, int]:
+    """(the configuration with the steps at which patience ends the run, steps that were asked for).
+
+    Nothing changes where more steps are asked for than before.
+    """
+    progress, steps = read_meta(checkpoint)["progress"], config.training.steps
+    if not progress["schedule"]["steps"] < steps <= progress["asked_steps"]:
+        return config, steps
+    training = config.training.model_copy(update={"steps": progress["schedule"]["steps"], "epochs": None})
+    return config.model_copy(update={"training": training}), progress["asked_steps"]
+
+
+def _suited(config: Config, spec: CacheSpec) -> Config:
+    """`for_corpus`; says what it changed, and when the corpus is too small for the size."""
+    suited, hours = for_corpus(config, spec), spec.statistics.seconds / 3600
+    batch_sizes(spec, suited.training)  # refuses what no batch can be made of
+    if suited.training.batch_size < config.training.batch_size:
+        click.echo(
+            f"training.batch_size: {suited.training.batch_size} instead of {config.training.batch_size}: a step takes "
+            f"about {config.training.max_batch_share:.1%} of an epoch (training.max_batch_share)"
+        )
+    if config.model.size == "big" and hours < _HOURS_FOR_BIG:
+        fix = "--config normal learns as much from it in less time"
+        click.echo(
+            f"model.size big is meant for {_HOURS_FOR_BIG} hours of speech and more, here are {hours:.1f}: {fix}"
+        )
+    return suited
 
 
 def _open(given: Location, data: DataConfig) -> tuple[CacheCopy | None, Path, ReadLock, CacheSpec]:
     """(copy of a remote cache, folder, lock from before the first look at it, what `cache.json` says)."""
     if isinstance(given, Path):
         return None, given, ReadLock(given), load_spec(given)
-    copy = CacheCopy(given, stage=data.stage, stage_gb=data.stage_gb)
+    copy = CacheCopy(given, stage=data.stage)
     spec = copy.open()
     return copy, copy.folder, ReadLock(copy.folder), spec
 
@@ -128,8 +163,8 @@ def longer_run(checkpoint: Path, training: TrainingConfig) -> Path:
         return checkpoint
     if start is None:
         click.echo(
-            f"{checkpoint}: made with another learning-rate schedule, or by a version that did not store it, and no "
-            "checkpoint from before its decay is left: the learning rate may rise here"
+            f"{checkpoint}: made with another learning-rate schedule, and no checkpoint from before its decay is left: "
+            "the learning rate may rise here"
         )
         return checkpoint
     click.echo(

@@ -36,9 +36,14 @@ class StoredModel:
 
     @property
     def graph(self) -> Path | None:
-        """The ONNX graph of an exported folder without weights."""
+        """The ONNX graph of an exported folder."""
         path = self.checkpoint / GRAPH_FILE
-        return path if self.run is None and path.is_file() and not (self.checkpoint / WEIGHTS_FILE).is_file() else None
+        return path if self.run is None and path.is_file() else None
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether TensorFlow can speak with it, and a training begin with it."""
+        return self.graph is None or (self.checkpoint / WEIGHTS_FILE).is_file()
 
     @property
     def languages(self) -> list[str]:
@@ -69,7 +74,7 @@ class StoredModel:
 
     def averages(self) -> dict[str, np.ndarray]:
         """Averaged weights by weight path; `LockstepError` if they are damaged, or there is an ONNX graph instead."""
-        if self.graph is not None:
+        if not self.has_weights:
             raise LockstepError(
                 str(self.checkpoint), found="an ONNX graph, which only speaks",
                 expected="a run folder, one checkpoint or a folder of safetensors",

@@ -98,6 +98,9 @@ class SilentReporter(Reporter):
     def __init__(self) -> None:
         pass
 
+    def end_at(self, step: int) -> None:
+        """Nothing."""
+
     def steps(self, rows: object) -> None:
         """Nothing."""
 

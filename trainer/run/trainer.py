@@ -2,20 +2,21 @@
 
 import math
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 
+import numpy as np
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.shard_staging import ShardStaging, open_staging
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.compiler import Compiled, Compiler
 from xtts.trainer.engine.devices import Devices, open_devices
 from xtts.trainer.engine.dynamic_baseline import WARNING as DYNAMIC_WARNING
 from xtts.trainer.engine.engine import TracedSteps, build_engine
 from xtts.trainer.engine.failures import compile_fix, explained
-from xtts.trainer.engine.metrics import LOSSES
-from xtts.trainer.engine.schedule import decay_start, next_mark
+from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
+from xtts.trainer.engine.schedule import decay_start, decaying_from, next_mark
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.train_step import UPDATE, loss_weights, training_step, validation_step
 from xtts.trainer.evaluation.voice_description import voice_of
@@ -23,7 +24,7 @@ from xtts.trainer.reporting.not_finite import SkippedUpdates, clip_names
 from xtts.trainer.reporting.reporter import StepRows
 from xtts.trainer.reporting.spoken_samples import Samples
 from xtts.trainer.reporting.unread_clips import UnreadClips
-from xtts.trainer.run.best_validation import Best
+from xtts.trainer.run.best_validation import REMEDY, Best, Overfitting, mean_losses
 from xtts.trainer.run.checkpoint import (
     describe,
     load_arrays,
@@ -50,12 +51,12 @@ class Trainer:
 
     def __init__(
         self, plan: RunPlan, console: Console, compiler: Compiler, devices: Devices | None = None,
-        staging: ShardStaging | None = None, steps: TracedSteps | None = None,
+        steps: TracedSteps | None = None,
     ) -> None:  # fmt: skip
         self.plan, self.training, self._compiler = plan, plan.config.training, compiler
         self.team = Team(plan, devices)
         self._shared_names = ""
-        buckets = training_buckets(plan.cache, plan.spec, plan.config, staging)
+        buckets = training_buckets(plan.cache, plan.spec, plan.config)
         self.shapes = len(buckets)
         engine = build_engine(
             buckets, plan.config, restore=self._restore, compiler=compiler, devices=devices, steps=steps
@@ -64,9 +65,14 @@ class Trainer:
         self.state, self.steps, self.loop, self.validation = engine.state, engine.steps, engine.loop, engine.validation
         self._exchange = engine.exchange_averages
         self.identity = describe(plan.config, plan.spec)
-        self.best = Best()
+        self.best, self._overfitting = Best(), Overfitting()
+        self._trained: list[np.ndarray] = []
+        """Metrics of the steps since the last validation."""
         if plan.resume:
-            self.best = Best.from_json(read_meta(plan.resume)["progress"]["best_validation"])
+            progress = read_meta(plan.resume)["progress"]
+            self.best = Best.from_json(progress["best_validation"])
+            if progress["schedule"] != schedule_of(self.training):
+                self.best.since = 0  # patience begins anew where more steps are asked for
         self.samples = Samples(self.state.model, plan.cache, plan.spec, self.team.sampling(self.training))
         self.step = int(self.state.step.numpy())
         if self.team.chief:
@@ -97,6 +103,8 @@ class Trainer:
         folder = self.plan.folder
         folder.describe(self.plan.config, self.plan.cache, self.plan.spec, recorded=self.plan.recorded_cache)
         folder.forget_after(self.step if self.plan.resume else -1)
+        for _ in self._overfitting.replay(folder.metrics()):
+            pass  # said before the run was stopped
         if self._shared_names:
             console.print(f"{self.plan.init_from}: reused embeddings of {self._shared_names}", highlight=False)
         for path in set_aside_newer(folder.checkpoints, self.step) if self.plan.resume else []:
@@ -184,8 +192,18 @@ class Trainer:
         total = sum(weight * losses[name] for name, weight in zip(LOSSES, loss_weights(self.training), strict=True))
         if record:
             self.reporter.validation(self.step, losses, total, skipped=len(bad))
+            for line in self._rising(losses):
+                self.reporter.say(f"overfitting: {line}; {REMEDY}")
             if self.best.note(self.step, total) and self.step:
                 self.save()
+
+    def _rising(self, held_out: Mapping[str, float]) -> Iterator[str]:
+        """`Overfitting.note` of the losses of this model, once it has trained."""
+        rows, self._trained = self._trained, []
+        if rows:
+            columns = [TRAIN_METRICS.index(name) for name in LOSSES]
+            means = mean_losses(np.concatenate(rows)[:, columns].tolist())
+            yield from self._overfitting.note(self.step, {name: held_out[name] for name in LOSSES}, means)
 
     def speak_samples(self) -> None:
         """Speak the fixed sentences with the averaged weights and report them; nothing after a signal."""
@@ -219,6 +237,7 @@ class Trainer:
         if self.team.stopped(self.loop):
             self._note_stop()
         self._unreported = rows
+        self._trained.append(result.metrics)
         self._watch_numbers(rows)
 
     def report(self) -> None:
@@ -237,12 +256,15 @@ class Trainer:
             raise
 
     def run(self) -> list[str]:
-        """Train to the last step, a signal, `patience` or the last memory map; returns why, except for patience."""
-        training = self.training
+        """Train to the last step, a signal or the last memory map; returns why, if not the first."""
         with self._graph, stop_requests() as self._signals:
             self.stop = [] if self.team.several else self._signals
             self.compile()
-            while self.step < training.steps and not (self.stop or self.stale or self.loop.exhausted):
+            while self.step < self.training.steps and not (self.stop or self.loop.exhausted):
+                if self.stale:
+                    self.begin_decay()
+                    continue
+                training = self.training
                 self.advance()
                 if self._due(training.samples_every or training.steps):
                     self.speak_samples()
@@ -264,8 +286,24 @@ class Trainer:
 
     @property
     def stale(self) -> bool:
-        """True if the last `training.patience` validations brought no improvement."""
-        return self.training.patience is not None and self.best.since >= self.training.patience
+        """True if the last `training.patience` validations brought no improvement, and the decay is still to come."""
+        patience = self.training.patience
+        return patience is not None and self.best.since >= patience and self.step < decay_start(self.training)
+
+    def begin_decay(self) -> None:
+        """Let the learning rate decay from here: the run ends earlier, and with what a decay gives."""
+        self.report()
+        self.training = decaying_from(self.training, self.step)
+        config = self.plan.config.model_copy(update={"training": self.training})
+        self.reporter.say(
+            f"no better validation since step {self.best.step} (training.patience = {self.training.patience}): the "
+            f"learning rate decays from here, and the run ends at step {self.training.steps}"
+        )
+        if self.team.chief:
+            self.plan.folder.describe(config, self.plan.cache, self.plan.spec, recorded=self.plan.recorded_cache)
+        self.reporter.end_at(self.training.steps)
+        self._graph.run(self.loop.follow, self.training)
+        self.save()
 
     def save(self) -> None:
         """Save a checkpoint of this step, unless there is one."""
@@ -274,6 +312,7 @@ class Trainer:
             return
         folder, training = self.plan.folder.checkpoints, self.training
         progress = {"best_validation": self.best.as_json(), "schedule": schedule_of(training)}
+        progress["asked_steps"] = self.plan.asked_steps or self.plan.config.training.steps
         save_checkpoint(folder, self.state.arrays(), step=self.step, identity=self.identity, progress=progress)
         beside = {decay_start(training), self.best.step or 0}  # a longer run continues from before the decay
         prune_checkpoints(folder, training.keep_checkpoints, beside=beside)
@@ -287,8 +326,9 @@ def train(plan: RunPlan, console: Console, steps: TracedSteps | None = None) -> 
     """
     devices = open_devices(plan.config.training)
     folder = plan.folder.exclusive() if devices is None or devices.chief else nullcontext()
-    with plan.lock, folder, Compiler() as compiler, open_staging(plan.copy) as staging:
-        return _train(Trainer(plan, console, compiler, devices, staging, steps))
+    named = plan.copy.named() if plan.copy else nullcontext()
+    with plan.lock, folder, named, Compiler() as compiler:
+        return _train(Trainer(plan, console, compiler, devices, steps))
 
 
 def _train(trainer: Trainer) -> bool:
@@ -304,11 +344,6 @@ def _train(trainer: Trainer) -> bool:
         stop = trainer.run()
     finally:
         trainer.reporter.close()
-    if trainer.stale:
-        trainer.reporter.say(
-            f"stopped at step {trainer.step}: no better validation since step {trainer.best.step} "
-            f"(training.patience = {training.patience}); to continue: --resume with --set training.patience=null"
-        )
     if stop:
         trainer.reporter.say(f"{stop[0]}: saved step {trainer.step}; continue with: xtts-train --resume {folder}")
     return not stop

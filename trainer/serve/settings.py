@@ -42,8 +42,7 @@ class ServerSettings:
     steps: tuple[int, ...] = (4, 10, 20)
     """Numbers of evaluations that a request may ask for, the default first."""
     solver: Solver = SynthesisOptions.solver
-    sway: float = SynthesisOptions.sway
-    """Solver and sway of requests that name none."""
+    """Of requests that name none."""
     guidance: float = 0.0
     """Strength of guidance of every request."""
     engine: Engine | Literal["auto"] = "auto"
@@ -55,7 +54,7 @@ class ServerSettings:
 
     def synthesis(self, steps: int) -> SynthesisOptions:
         """Options for a number of evaluations; `LockstepError` if they do not go together."""
-        return SynthesisOptions(steps=steps, solver=self.solver, sway=self.sway, guidance=self.guidance)
+        return SynthesisOptions(steps=steps, solver=self.solver, guidance=self.guidance)
 
 
 def is_loopback(host: str) -> bool:

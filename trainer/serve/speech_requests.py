@@ -61,7 +61,6 @@ class SpeechRequest(BaseModel):
     language: str | None = None
     steps: int | None = None
     solver: Solver | None = None
-    sway: float | None = None
     temperature: float = SynthesisOptions.temperature
     seed: int = SynthesisOptions.seed
     duration_noise: float = SynthesisOptions.duration_noise
@@ -73,7 +72,6 @@ class SpeechRequest(BaseModel):
         default = offer.synthesis
         return replace(
             default, steps=self.steps or default.steps, solver=self.solver or default.solver,
-            sway=default.sway if self.sway is None else self.sway,
             temperature=self.temperature, speed=self.speed, seed=self.seed,
             duration_noise=self.duration_noise, seconds=self.seconds,
         )  # fmt: skip

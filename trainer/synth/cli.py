@@ -24,21 +24,40 @@ class _Synth(DefaultCommandGroup):
     usages = ("--ckpt DIR [OPTIONS] [TEXT]", "COMMAND --ckpt DIR ...")
 
 
-checkpoint_option = click.option(
-    "--ckpt",
-    "checkpoint",
-    type=_PATH,
-    required=True,
-    metavar="DIR",
-    help="A run folder, one checkpoint, or an exported folder.",
-)
+_BEST = "best"
+
+
+def _note_best(context: click.Context, _: click.Parameter, best: bool) -> None:
+    context.meta[_BEST] = best
+
+
+def _chosen(context: click.Context, _: click.Parameter, path: Path) -> Path:
+    """The best checkpoint of a run folder, if it is asked for; commands name the one that they take."""
+    if not context.meta[_BEST]:
+        return path
+    with reported():
+        from xtts.trainer.run.checkpoint import best_checkpoint
+
+        return best_checkpoint(path)
+
+
+def checkpoint_option(command: _Command) -> _Command:
+    """Adds --ckpt, and --best beside it."""
+    best = click.option(
+        "--best", is_flag=True, is_eager=True, expose_value=False, callback=_note_best,
+        help="Of a run folder the checkpoint with the lowest validation loss, not the newest.",
+    )  # fmt: skip
+    path = click.option(
+        "--ckpt", "checkpoint", type=_PATH, required=True, metavar="DIR", callback=_chosen,
+        help="A run folder, one checkpoint, or an exported folder.",
+    )  # fmt: skip
+    return path(best(command))
+
+
 solver_option = click.option(
-    "--solver", type=click.Choice(["euler", "midpoint", "heun"]), default="midpoint",
-    help="From noise to mel; a step of midpoint or heun is two evaluations.",
+    "--solver", type=click.Choice(["euler", "midpoint"]), default="midpoint",
+    help="From noise to mel; a step of midpoint is two evaluations.",
 )  # fmt: skip
-sway_option = click.option(
-    "--sway", type=click.FloatRange(*NUMBERS["sway"]), default=0.0, help="Below 0: more of the steps near the noise."
-)
 guidance_option = click.option(
     "--guidance", type=click.FloatRange(*NUMBERS["guidance"]), default=0.0,
     help="Emphasis on speaker, voice and language; above 0 an evaluation costs double.",
@@ -51,7 +70,6 @@ _SAMPLING = (
         help="Evaluations of the decoder, from noise to mel.",
     ),
     solver_option,
-    sway_option,
     guidance_option,
 )
 _NOISE = (
@@ -64,7 +82,7 @@ _NOISE = (
     click.option(
         "--temperature",
         type=click.FloatRange(*NUMBERS["temperature"]),
-        default=0.667,
+        default=0.8,
         help="Deviation of the mel's noise.",
     ),
     click.option("--seed", type=click.IntRange(*WHOLE_NUMBERS["seed"]), default=0, help="Key of the noise."),
@@ -147,9 +165,9 @@ def evaluate(checkpoint: Path, cache: str | None, split: "Split", limit: int, js
 
 
 _FORMAT_OPTIONS = {
-    "saved-model": ("steps", "solver", "sway", "guidance"),
-    "safetensors": ("license_name", "evaluation"),
-    "onnx": ("steps", "solver", "sway", "guidance", "vocoder", "language", "speaker_wav"),
+    "saved-model": ("steps", "solver", "guidance"),
+    "safetensors": ("license_name", "evaluation", "about", "float16"),
+    "onnx": ("steps", "solver", "guidance", "vocoder", "language", "speaker_wav", "float16"),
 }
 """The options of `export` that belong to each format."""
 
@@ -158,42 +176,48 @@ _FORMAT_OPTIONS = {
 @checkpoint_option
 @click.argument("out", type=_PATH)
 @click.option(
-    "--format", "kind", type=click.Choice(list(_FORMAT_OPTIONS)), default="saved-model",
-    help="For stock TensorFlow; for --ckpt and --init-from elsewhere, with a model card; for onnxruntime.",
+    "--format", "formats", type=click.Choice(list(_FORMAT_OPTIONS)), multiple=True, default=["saved-model"],
+    help="For stock TensorFlow; for --ckpt and --init-from elsewhere, with a model card; for onnxruntime. "
+    "Repeat it for several in one folder.",
 )  # fmt: skip
 @_with_options(*_SAMPLING)
 @click.option("--license", "license_name", metavar="ID", help="safetensors: for the card.  [default: not stated]")
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="safetensors: of evaluate --json.")
+@click.option("--about", type=_PATH, metavar="FILE.md", help="safetensors: text for the card, such as who speaks.")
+@click.option("--float16", is_flag=True, help="safetensors, onnx: weights of 16 bits, half of the size.")
 @click.option("--vocoder", type=_PATH, metavar="FILE.onnx", help="onnx: to join, so that the graph gives samples.")
 @click.option("--language", metavar="CODE", help="onnx: the one that is spoken, of a model of several.")
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="onnx: its voice, of a model with voice latents; repeat it for the mean of several.")  # fmt: skip
-def export(checkpoint: Path, out: Path, kind: str, license_name: str | None, evaluation: Path | None,
-           vocoder: Path | None, language: str | None, speaker_wav: tuple[Path, ...],
+def export(checkpoint: Path, out: Path, formats: tuple[str, ...], license_name: str | None,
+           evaluation: Path | None, about: Path | None, float16: bool, vocoder: Path | None,
+           language: str | None, speaker_wav: tuple[Path, ...],
            **synthesis: Any) -> None:  # fmt: skip  # noqa: ANN401
     """Write the model as a SavedModel, as a folder to pass on, or as an ONNX graph."""
     with reported():
-        _refuse_options_of_other_formats(kind)
+        _refuse_options_of_other_formats(formats)
         from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
         from xtts.trainer.synth.export.export_command import ExportRequest
         from xtts.trainer.synth.export.export_command import export as run_export
         from xtts.trainer.synth.export.model_card import CardOptions
         from xtts.trainer.synth.export.onnx_model import OnnxOptions
 
-        card = CardOptions(license=license_name, evaluation=evaluation)
-        onnx = OnnxOptions(vocoder=vocoder, language=language, speaker_wav=speaker_wav)
+        card = CardOptions(license=license_name, evaluation=evaluation, about=about, float16=float16)
+        onnx = OnnxOptions(vocoder=vocoder, language=language, speaker_wav=speaker_wav, float16=float16)
         options = SynthesisOptions(**synthesis)
-        run_export(ExportRequest(checkpoint=checkpoint, out=out, format=kind, synthesis=options, card=card, onnx=onnx))
+        run_export(
+            ExportRequest(checkpoint=checkpoint, out=out, formats=formats, synthesis=options, card=card, onnx=onnx)
+        )
 
 
-def _refuse_options_of_other_formats(kind: str) -> None:
+def _refuse_options_of_other_formats(chosen: tuple[str, ...]) -> None:
     context = click.get_current_context()
     for parameter in context.command.params:
-        formats = [name for name, options in _FORMAT_OPTIONS.items() if parameter.name in options]
+        fitting = [name for name, options in _FORMAT_OPTIONS.items() if parameter.name in options]
         given = context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
-        if given and formats and kind not in formats:
-            expected = f"--format {' or '.join(formats)}"
-            raise LockstepError(parameter.opts[0], found=f"together with --format {kind}", expected=expected)
+        if given and fitting and not set(chosen) & set(fitting):
+            found, expected = f"together with --format {' and '.join(chosen)}", f"--format {' or '.join(fitting)}"
+            raise LockstepError(parameter.opts[0], found=found, expected=expected)
 
 
 if __name__ == "__main__":

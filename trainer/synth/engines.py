@@ -18,47 +18,52 @@ _GPUS = Path("/proc/driver/nvidia/gpus")
 def make_speaker(
     source: Source, options: SynthesisOptions, engine: Engine | None, tell: Callable[[str], None]
 ) -> Speaker:
-    """A speaker of an engine, by default of the folder's own: TensorFlow, or ONNX where there is only a graph.
+    """A speaker of an engine; by default TensorFlow, or ONNX for an exported folder that has a graph.
 
     tell: gets a line before work that takes long.
 
     Raises:
         LockstepError: The source cannot speak with this engine.
     """
-    if source.graph is not None:
-        if engine == "tensorflow":
-            raise LockstepError(
-                "--engine tensorflow", found=f"{source.checkpoint} has an ONNX graph and no weights",
-                expected="--engine onnx",
-            )  # fmt: skip
-        from xtts.trainer.synth.onnx_speaker import OnnxSpeaker
-
-        where = str(source.graph)
-        data = read_onnx_file(source.graph, where=where, kind="an acoustic model").data
-        return OnnxSpeaker(source, options, graph=data, where=where)
-    return _onnx(source, options, tell) if engine == "onnx" else _tensorflow(source, options)
+    if engine is None:
+        has_graph = source.graph is not None and _obstacle(source) is None
+        engine = "onnx" if has_graph or not source.has_weights else "tensorflow"
+    if engine == "onnx":
+        return _onnx(source, options, tell)
+    if not source.has_weights:
+        raise LockstepError(
+            "--engine tensorflow", found=f"{source.checkpoint} has an ONNX graph and no weights",
+            expected="--engine onnx",
+        )  # fmt: skip
+    return _tensorflow(source, options)
 
 
 def make_fastest_speaker(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Speaker:
     """A speaker of ONNX, or of TensorFlow where that is not possible or there is a GPU; `tell` gets the reason."""
-    if source.graph is None:
-        if (reason := _obstacle(source) or _gpu()) is None:
-            try:
-                return _onnx(source, options, tell)
-            except LockstepError as error:
-                reason = str(error)
-        tell(f"{source.checkpoint}: engine tensorflow, since {reason}")
-    return make_speaker(source, options, None, tell)
+    if not source.has_weights:
+        return _onnx(source, options, tell)
+    if (reason := _obstacle(source) or _gpu()) is None:
+        try:
+            return _onnx(source, options, tell)
+        except LockstepError as error:
+            reason = str(error)
+    tell(f"{source.checkpoint}: engine tensorflow, since {reason}")
+    return _tensorflow(source, options)
 
 
 def _onnx(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Speaker:
-    if (reason := _obstacle(source)) is not None:
+    if source.has_weights and (reason := _obstacle(source)) is not None:
         raise LockstepError("--engine onnx", found=reason, expected="--engine tensorflow")
-    from xtts.trainer.synth.export.kept_graph import kept_graph
     from xtts.trainer.synth.onnx_speaker import OnnxSpeaker
 
-    graph = kept_graph(source, tell)
-    return OnnxSpeaker(source, options, graph=graph, where=f"the ONNX graph of {source.checkpoint}")
+    if source.graph is not None:
+        where = str(source.graph)
+        graph = read_onnx_file(source.graph, where=where, kind="an acoustic model").data
+    else:
+        from xtts.trainer.synth.export.kept_graph import kept_graph
+
+        where, graph = f"the ONNX graph of {source.checkpoint}", kept_graph(source, tell)
+    return OnnxSpeaker(source, options, graph=graph, where=where)
 
 
 def _tensorflow(source: Source, options: SynthesisOptions) -> Speaker:
@@ -69,10 +74,11 @@ def _tensorflow(source: Source, options: SynthesisOptions) -> Speaker:
 
 
 def _obstacle(source: Source) -> str | None:
-    """Why the exported graph cannot speak for a checkpoint, if it cannot."""
+    """Why no graph can speak for a source that has weights, if none can."""
     if source.takes_recording:
         return "an ONNX graph takes no reference recording"
-    missing = [name for name in ("onnx", "onnxruntime", "tf2onnx") if find_spec(name) is None]
+    needed = ("onnx", "onnxruntime", *(() if source.graph else ("tf2onnx",)))
+    missing = [name for name in needed if find_spec(name) is None]
     return f"{' and '.join(missing)} not installed (pip install 'lockstep-tts[onnx]')" if missing else None
 
 

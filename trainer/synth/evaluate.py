@@ -12,15 +12,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from xtts.shared.audio.griffin_lim import reconstruct
-from xtts.shared.audio.mel import log_mel
-from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_copy import local_cache
 from xtts.shared.cache.cache_spec import Split
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import Location
-from xtts.trainer.evaluation.figures import Sentence, best_wrong, distance_table, mean_figures, score_sentences
+from xtts.trainer.evaluation.figures import Figures, Recordings, Sentence
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, read_clips
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Voice
@@ -31,7 +28,18 @@ from xtts.trainer.system.tensorflow_import import tensorflow_import
 if TYPE_CHECKING:
     from xtts.trainer.synth.speaker import Utterance
 
-SYNTHESISED, VOCODED, WRONG = "synthesised", "vocoded recording", "best wrong sentence"
+SYNTHESISED, VOCODED = "synthesised", "vocoded recording"
+ROWS = {
+    "relative MCD": ("relative_mcd", "{:.3f}"),
+    "Fréchet distance of mel patches": ("frechet_distance", "{:.2f}"),
+    "log-F0 error": ("log_f0_error", "{:.3f}"),
+    "voicing error": ("voicing_error", "{:.1%}"),
+    "pause error": ("pause_error", "{:.2f} s"),
+    "duration error": ("duration_error", "{:.1%}"),
+    "MCD-DTW": ("mcd_db", "{:.2f} dB"),
+    "retrieval@1": ("retrieval_at_1", "{:.1%}"),
+}
+"""Rows of the table: the field of `Figures` and how it is shown."""
 _KINDS: dict[Split, str] = {"validation": "held-out sentences", "train": "training sentences"}
 
 
@@ -59,8 +67,10 @@ class Evaluation:
     """Indices of the N spoken clips."""
     spoken: "list[Utterance]"
     """N spoken sentences."""
-    systems: dict[str, list[Sentence]]
-    """N figures by system."""
+    systems: dict[str, tuple[Figures, list[Sentence]]]
+    """Figures by system, together and of N sentences."""
+    frechet_floor: float | None
+    """`Recordings.frechet_floor`."""
 
 
 def evaluate(request: EvaluationRequest, console: Console | None = None) -> Evaluation:
@@ -76,17 +86,24 @@ def evaluate(request: EvaluationRequest, console: Console | None = None) -> Eval
     own = spread(len(clips), request.limit)
     console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[request.split]}", highlight=False)
     spoken = speak_clips(source, clips, own, request.options)
-    console.print("vocoding their recordings", highlight=False)
-    profile = source.voice.mel_profile
-    vocoded = [_vocode(clips[i].mel, profile) for i in own]
     console.print(f"comparing them with {len(clips)} recordings", highlight=False)
-    systems = compare(clips, own, spoken, vocoded)
-    done = Evaluation(source=source, cache=cache, clips=clips, own=own, spoken=spoken, systems=systems)
-    console.print(figures_table(systems, _KINDS[request.split]))
+    recordings = recordings_of(clips, own, source)
+    said = recordings.compare([one.mel for one in spoken], [one.frames for one in spoken])
+    systems = {SYNTHESISED: said, VOCODED: recordings.vocoded()}
+    done = Evaluation(
+        source=source, cache=cache, clips=clips, own=own, spoken=spoken, systems=systems,
+        frechet_floor=recordings.frechet_floor,
+    )  # fmt: skip
+    console.print(figures_table(done, _KINDS[request.split]))
     if request.json_file is not None:
         write_whole(request.json_file, (json.dumps(_report(request, done), indent=1) + "\n").encode())
     console.print(f"{time.perf_counter() - began:.0f} s", highlight=False)
     return done
+
+
+def recordings_of(clips: Sequence[Clip], own: Sequence[int], source: Source) -> Recordings:
+    """The recordings of a split, of which the sentences `own` are spoken."""
+    return Recordings([clip.mel for clip in clips], [clip.clip_id for clip in clips], own, source.voice.mel_profile)
 
 
 def spread(clips: int, limit: int) -> list[int]:
@@ -127,38 +144,16 @@ def speak_clips(
     return spoken
 
 
-def _vocode(mel: np.ndarray, profile: MelProfile) -> np.ndarray:
-    """The log-mel of the vocoded log-mel: [T, M] -> float32[T, M]."""
-    return log_mel(reconstruct(mel, profile), profile)
-
-
-def compare(
-    clips: Sequence[Clip], own: Sequence[int], spoken: "Sequence[Utterance]", vocoded: Sequence[np.ndarray]
-) -> dict[str, list[Sentence]]:
-    """The figures of each sentence by system; vocoded: N log-mels [T, M], as in `spoken`."""
-    recordings, ids = [clip.mel for clip in clips], [clip.clip_id for clip in clips]
-    lengths = [len(mel) for mel in recordings]
-    recorded = distance_table([recordings[i] for i in own], recordings)
-    said = distance_table([utterance.mel for utterance in spoken], recordings)
-    again = distance_table(vocoded, recordings)
-    return {
-        SYNTHESISED: score_sentences(said, [utterance.frames for utterance in spoken], own, recorded, lengths, ids),
-        VOCODED: score_sentences(again, [len(mel) for mel in vocoded], own, recorded, lengths, ids),
-        WRONG: best_wrong(own, recorded, lengths, ids),
-    }
-
-
-def figures_table(systems: dict[str, list[Sentence]], kind: str) -> Table:
-    """A table of mean figures by system, headed by the kind of sentences."""
-    table = Table(kind, title_justify="left")
-    for name in ("MCD-DTW, dB", "relative MCD", "duration error", "retrieval@1"):
+def figures_table(done: Evaluation, kind: str) -> Table:
+    """A table of the figures by system, headed by the kind of sentences."""
+    table = Table("of " + kind, title_justify="left")
+    for name in done.systems:
         table.add_column(name, justify="right")
-    for name, sentences in systems.items():
-        mean, found = mean_figures(sentences), sum(sentence.retrieved for sentence in sentences)
-        table.add_row(
-            name, f"{mean.mcd_db:.2f}", f"{mean.relative_mcd:.3f}", f"{100 * mean.duration_error:.1f}%",
-            f"{100 * mean.retrieval_at_1:.1f}% ({found} of {len(sentences)})",
-        )  # fmt: skip
+    table.add_column("recordings in halves", justify="right")
+    figures = [figures for figures, _ in done.systems.values()]
+    for name, (field, shown) in ROWS.items():
+        floor = shown.format(done.frechet_floor) if field == "frechet_distance" and done.frechet_floor else ""
+        table.add_row(name, *(shown.format(getattr(found, field)) for found in figures), floor)
     return table
 
 
@@ -170,8 +165,9 @@ def _report(request: EvaluationRequest, done: Evaluation) -> dict[str, Any]:
         "options": asdict(request.options),
         "spoken": len(done.own),
         "recordings": len(done.clips),
+        "frechet_floor": done.frechet_floor,
         "systems": {
-            name: asdict(mean_figures(sentences)) | {"sentences": [asdict(sentence) for sentence in sentences]}
-            for name, sentences in done.systems.items()
+            name: asdict(figures) | {"sentences": [asdict(sentence) for sentence in sentences]}
+            for name, (figures, sentences) in done.systems.items()
         },
     }

@@ -10,7 +10,7 @@ from rich.console import Console
 from xtts.shared.cache.cache_spec import Split
 from xtts.shared.storage.urls import location
 from xtts.shared.text.text_normalization import expand
-from xtts.trainer.evaluation.figures import Figures, mean_figures
+from xtts.trainer.evaluation.figures import Figures
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.sampling_schedule import Solver
 from xtts.trainer.synth.engines import make_speaker
@@ -64,9 +64,8 @@ def load_voice(
     vocoder: str = GRIFFIN_LIM,
     steps: int = SynthesisOptions.steps,
     solver: Solver = SynthesisOptions.solver,
-    sway: float = SynthesisOptions.sway,
     guidance: float = 0.0,
-    temperature: float = 0.667,
+    temperature: float = 0.8,
     speed: float = 1.0,
     seconds: float | None = None,
     duration_noise: float = 0.0,
@@ -84,9 +83,8 @@ def load_voice(
         speaker_wav: Recording of the voice to imitate, or several, whose mean is taken; required for a model with voice
             latents. At least two seconds of one speaker, as wav, flac, ogg or mp3.
         vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples.
-        steps: Evaluations of the decoder's vector field (NFE): one a step of "euler", two of "midpoint" or "heun".
-        solver: "euler", "midpoint" or "heun".
-        sway: -1 to 1.75; below 0 for more of the steps near the noise.
+        steps: Evaluations of the decoder's vector field (NFE): one a step of "euler", two of "midpoint".
+        solver: "euler" or "midpoint".
         guidance: Emphasis on speaker, voice and language, 0 to 20; above 0 an evaluation costs double. For a model of
             several, trained with `model.condition_dropout`.
         temperature: Standard deviation of the decoder's noise, 0 to 2.
@@ -103,7 +101,7 @@ def load_voice(
             do not fit it.
     """
     options = SynthesisOptions(
-        steps=steps, solver=solver, sway=sway, guidance=guidance, temperature=temperature, speed=speed, seed=seed,
+        steps=steps, solver=solver, guidance=guidance, temperature=temperature, speed=speed, seed=seed,
         duration_noise=duration_noise, seconds=seconds,
     )  # fmt: skip
     check_vocoder(vocoder)
@@ -127,9 +125,8 @@ def evaluate_checkpoint(
     limit: int = 100,
     steps: int = SynthesisOptions.steps,
     solver: Solver = SynthesisOptions.solver,
-    sway: float = SynthesisOptions.sway,
     guidance: float = 0.0,
-    temperature: float = 0.667,
+    temperature: float = 0.8,
     seed: int = 0,
     quiet: bool = True,
 ) -> dict[str, Figures]:
@@ -140,9 +137,8 @@ def evaluate_checkpoint(
         cache: Folder or URL of the cache with the sentences (default: the cache of the run).
         split: Split of the cache.
         limit: Most sentences to speak; they are compared with all recordings.
-        steps: Evaluations of the decoder's vector field (NFE): one a step of "euler", two of "midpoint" or "heun".
-        solver: "euler", "midpoint" or "heun".
-        sway: -1 to 1.75; below 0 for more of the steps near the noise.
+        steps: Evaluations of the decoder's vector field (NFE): one a step of "euler", two of "midpoint".
+        solver: "euler" or "midpoint".
         guidance: Emphasis on speaker, voice and language, 0 to 20; above 0 an evaluation costs double. For a model of
             several, trained with `model.condition_dropout`.
         temperature: Standard deviation of the decoder's noise, 0 to 2.
@@ -150,18 +146,15 @@ def evaluate_checkpoint(
         quiet: Print no table.
 
     Returns:
-        Means over the sentences: `mcd_db` (dB, lower is better), `relative_mcd`, `duration_error` (share) and
-        `retrieval_at_1` (share), for "synthesised" and, for comparison, "vocoded recording" and "best wrong sentence".
+        The `Figures` of "synthesised" and, for comparison, of "vocoded recording".
 
     Raises:
         LockstepError: The checkpoint or the cache cannot be used, or the split has fewer than two sentences.
     """
-    options = SynthesisOptions(
-        steps=steps, solver=solver, sway=sway, guidance=guidance, temperature=temperature, seed=seed
-    )
+    options = SynthesisOptions(steps=steps, solver=solver, guidance=guidance, temperature=temperature, seed=seed)
     request = EvaluationRequest(
         checkpoint=Path(checkpoint), cache=None if cache is None else location(cache), split=split, limit=limit,
         json_file=None, options=options,
     )  # fmt: skip
     done = evaluate(request, Console(quiet=True) if quiet else None)
-    return {name: mean_figures(sentences) for name, sentences in done.systems.items()}
+    return {name: figures for name, (figures, _) in done.systems.items()}

@@ -22,7 +22,7 @@ def read_recordings(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
     """The log-mel float32[T, M] of each reference recording; none for a model without a reference encoder."""
     if not source.takes_recording:
         if paths:
-            if source.graph:
+            if not source.has_weights:
                 raise LockstepError(_OPTION, found=f"the graph of {source.checkpoint} has its voice inside")
             raise LockstepError(
                 _OPTION, found=f"{source.checkpoint} was trained without voice latents and takes no recording",

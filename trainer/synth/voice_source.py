@@ -18,8 +18,8 @@ class Source(StoredModel):
 
     @property
     def takes_recording(self) -> bool:
-        """Whether the voice is that of a reference recording; a graph has its voice inside."""
-        return bool(self.model.voice_latents) and self.graph is None
+        """Whether the voice is that of a reference recording; a graph alone has its voice inside."""
+        return bool(self.model.voice_latents) and self.has_weights
 
     @property
     def speakers(self) -> list[str]:

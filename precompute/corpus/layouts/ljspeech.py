@@ -1,18 +1,26 @@
-"""The LJSpeech layout: `metadata.csv` of `id|text|normalised text|speaker|language`, audio in `wavs/`."""
+"""The LJSpeech layout: `metadata.csv` of `id|text|normalised text|speaker|language`, audio in `wavs/` or the like."""
 
 import os
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from xtts.precompute.corpus.corpus_files import audio_by_name, clip_ids, files_below, is_audio, without_suffix
+from xtts.precompute.corpus.corpus_files import (
+    SUFFIXES,
+    audio_by_name,
+    clip_ids,
+    files_below,
+    is_audio,
+    without_suffix,
+)
 from xtts.precompute.corpus.layouts.layout import ClipList, folder_of
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, reading_of, table_of
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
-AUDIO_FOLDER = "wavs"
+_FOLDERS = ("wavs", "", "wav", "clips", "audio")
+"""Where audio is looked for, from the list's folder on: the first with a file of the list is taken."""
 _LINES = "lines of id|text|normalised text"
 
 
@@ -27,7 +35,7 @@ class LJSpeech:
         return path is not None and reading_of(path) == self.name
 
     def read(self, data: Path, limit: int | None) -> list[Clip]:
-        """The clips in the order of their lines; audio lies in `wavs/`, or in a folder of that."""
+        """The clips in the order of their lines; their audio lies in the first of `_FOLDERS` that has some."""
         root, path = folder_of(data), data if data.is_file() else data / METADATA_FILE
         clips, lines = ClipList(limit), list(filled_lines(path))
         audio = _Audio(root, (line.partition("|")[0].strip() for _, line in lines))
@@ -49,21 +57,21 @@ class LJSpeech:
 
 
 class _Audio:
-    """The files in `wavs/` and its folders, by what the first column calls them."""
+    """The audio files of a folder and its folders, by what the first column calls them."""
 
     def __init__(self, root: Path, names: Iterable[str]) -> None:
         self._root, self._names = root, list(names)
-        try:
-            there = os.listdir(root / AUDIO_FOLDER)
-        except OSError:
-            there = []
-        self._files = audio_by_name(there)
-        others = (root / AUDIO_FOLDER / name for name in there if not is_audio(name))
-        self._has_folders = any(other.is_dir() for other in others)
+        for self._folder in (*_FOLDERS, _FOLDERS[0]):
+            there = _listed(root / self._folder)
+            self._files = audio_by_name(there)
+            others = (root / self._folder / name for name in there if not is_audio(name))
+            self._has_folders = self._folder != "" and any(other.is_dir() for other in others)
+            if self._has_folders or any(without_suffix(name) in self._files for name in self._names):
+                break
 
     @cached_property
     def _nested(self) -> dict[str, str]:
-        return audio_by_name(files_below(self._root, AUDIO_FOLDER)) if self._has_folders else {}
+        return audio_by_name(files_below(self._root, self._folder)) if self._has_folders else {}
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
@@ -78,21 +86,35 @@ class _Audio:
         return clip_ids(without_suffix(name) for name in self._names)
 
     def find(self, named: str, where: str) -> tuple[str, str]:
-        """(id, source) of a clip; an id whose file is missing is said to lie in `wavs/`.
+        """(id, source) of a clip; an id whose file is missing is said to lie in the folder of the others.
 
         Raises:
             LockstepError: Several folders hold a file of this name.
         """
+        clip_id, file = self._file(named, where)
+        path = file or f"{without_suffix(named)}{SUFFIXES[0]}"
+        return clip_id, f"{self._folder}/{path}" if self._folder else path
+
+    def _file(self, named: str, where: str) -> tuple[str, str | None]:
+        """(id, path in the folder, None where there is no such file)."""
         file = self._files.get(named)
         if file is None and is_audio(named) and without_suffix(named) in self._files:
-            return without_suffix(named), f"{AUDIO_FOLDER}/{self._files[without_suffix(named)]}"
+            return without_suffix(named), self._files[without_suffix(named)]
         if file is None and self._nested:
             path = self._nested.get(without_suffix(named))
             if path:
-                return self._ids[without_suffix(named)], f"{AUDIO_FOLDER}/{path}"
+                return self._ids[without_suffix(named)], path
             several = self._by_name.get(named, [])
             if len(several) > 1:
                 found = f"{len(several)} files called {named!r}, the first are {several[0]} and {several[1]}"
                 raise LockstepError(where, found=found, fix="write the folder before the id, as in p225/p225_001")
             file = several[0] if several else None
-        return named, f"{AUDIO_FOLDER}/{file or named + '.wav'}"
+        return named, file
+
+
+def _listed(folder: Path) -> list[str]:
+    """Names in a folder; none in one that cannot be listed."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

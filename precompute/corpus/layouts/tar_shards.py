@@ -93,7 +93,7 @@ def _tars(data: Path) -> list[str]:
     names = [data.name] if data.is_file() else files_below(data)
     packed = [name for name in names if name.lower().endswith(COMPRESSED)]
     if packed:
-        expected, fix = "tar files that are not compressed", "unpack them, for example with gunzip"
+        expected, fix = "an unpacked corpus, or tar files that are not compressed", f"unpack it: tar -xf {packed[0]}"
         raise LockstepError(str(folder_of(data) / packed[0]), found="compressed", expected=expected, fix=fix)
     return [name for name in names if is_tar(name)]
 

@@ -23,7 +23,7 @@ from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
 COMMAND = "from xtts.precompute.cli import main; main()"
-SETTINGS = {"shapes.buckets": 6, "split.validation_fraction": 0.2}
+SETTINGS = {"shapes.buckets": 6, "split.validation_fraction": 0.2, "text.tokenizer": "characters"}
 CONFIG, OTHER = load_config("tiny", flags=SETTINGS), load_config("tiny", flags={"text.add_blank": True})
 HALTED = f"""
 import time

@@ -67,7 +67,7 @@ def test_one_changed_clip_rewrites_one_shard_and_is_decoded_where_it_sounds_othe
         samples, rate = soundfile.read(path)
         soundfile.write(path, samples[::-1], rate)
     else:
-        replace_line(place / "corpus", 7, "tone-0007|other words")
+        replace_line(place / "corpus", 7, "tone-0007|these words")  # held out, as the text before
     report, progress = update(place, config())
     assert len(changed_shards(before, place / "cache")) == report.written_shards == 1
     assert f"1 clip with {part} (tone-0007)" in progress.lines

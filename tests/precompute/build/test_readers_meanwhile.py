@@ -108,6 +108,7 @@ def test_a_reader_in_a_loop_while_builders_are_killed(place, tiny_config, blanks
     read = [sys.executable, "-c", READER, str(cache), str(place / "stop")]
     watching, kills = subprocess.Popen(read, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), 0
     settings = ["--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.1", "--workers", "1"]
+    settings += ["--set", "text.tokenizer=characters"]
     command = [*BUILD, "--data", str(place / "corpus"), "--cache", str(cache), *settings]
     for number in range(24):
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

@@ -48,7 +48,7 @@ def members(plan: Plan, clips: Sequence[Scanned]) -> dict[str, list[str]]:
 
 
 def digests(count: int) -> np.ndarray:
-    return digest_columns(0, [f"c{i}" for i in range(count)])[0]
+    return (digest_columns(0, [f"c{i}" for i in range(count)])[0] >> np.uint64(32)).astype(np.uint32)
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
@@ -57,17 +57,19 @@ def test_at_least_one_and_never_all_are_held_out(count):
     assert held_out(digests(count), 1.0).sum() == count - 1
     assert not held_out(digests(count), 0.0).any()
     assert not held_out(digests(1), 0.5).any()
+    assert held_out(np.repeat(digests(count), 2), 1e-9).sum() == 2, "both readings of a text"
+    assert not held_out(np.repeat(digests(1), count), 0.5).any(), "one text cannot be on both sides"
 
 
 @pytest.mark.parametrize(
     ("flags", "golden"),
     [
-        ({"shards.shard_mb": 4, "split.validation_fraction": 0.03}, "a7d05bfe527a578a"),
+        ({"shards.shard_mb": 4, "split.validation_fraction": 0.03}, "05963fb351a4db4b"),
         (
             {"shards.shard_mb": 1, "split.seed": 7, "shapes.buckets": 9, "shards.mel_dtype": "float32"},
-            "0892c41a59662a56",
+            "9bf4af4343661697",
         ),
-        ({"shapes.pad_to_fixed_length": False}, "d51fbc510e58fdd4"),
+        ({"shapes.pad_to_fixed_length": False}, "ebaa5cfe39e32e5c"),
     ],
 )
 def test_plans_stay_what_they_are_in_whatever_order_the_clips_come(flags, golden):
@@ -91,11 +93,23 @@ def test_plans_stay_what_they_are_in_whatever_order_the_clips_come(flags, golden
 def random_row(number: int, draw: random.Random) -> Scanned | Rejected:
     frames = draw.randint(60, 900)
     corpus = draw.choice(["", "b", "a"])
-    clip = Clip(f"{corpus}-{number}", draw.choice(["", "zoe", "ann"]) if corpus else "", "t", "x.wav", corpus=corpus)
+    speaker, text = draw.choice(["", "zoe", "ann"]) if corpus else "", f"text {draw.randrange(1500)}"
+    clip = Clip(f"{corpus}-{number}", speaker, text, "x.wav", corpus=corpus)
     if draw.random() < 0.02:
         return Rejected(clip=clip, rejection=Rejection("missing audio"))
     audio = Audio(frames, 1.0, "")
     return Scanned(clip=clip, file=AudioFile(1, 1), tokens=TokenCount(draw.randint(5, 60), ""), audio=audio)
+
+
+def test_a_text_is_on_one_side_of_the_split_whoever_reads_it():
+    draw = random.Random(2)
+    clips = [row for row in (random_row(number, draw) for number in range(3000)) if isinstance(row, Scanned)]
+    plan = plan_cache(clips, load_config("tiny", flags={"split.validation_fraction": 0.2}), None)
+    sides = dict[str, set[str]](train=set(), validation=set())
+    for shard in plan.shards:
+        sides[shard.place.split].update(clips[i].clip.text for i in shard.clips)
+    assert len(sides["validation"]) == pytest.approx(0.2 * len(set.union(*sides.values())), rel=0.15)
+    assert not set.intersection(*sides.values())
 
 
 def test_padded_lengths_that_waste_much_are_chosen_again():

@@ -18,6 +18,9 @@ from xtts.shared.errors import LockstepError
 def test_what_cannot_be_used_of_a_file_is_a_row_of_the_ledger(tmp_path):
     values = [sound(), None, b"", b"no audio", sound(rate=48_000), sound()]
     data = write_rows(tmp_path / "x.parquet", values, row_group_size=4)
+    with pytest.raises(LockstepError, match=r"1 missing audio \(1\)") as caught:
+        build(data, tmp_path / "cache")
+    assert "is not there" not in str(caught.value), "a row is no file"
     build(data, tmp_path / "cache", "shapes.max_reject_fraction=0.95")
     rows = rows_of(tmp_path / "cache")
     assert {name: (row.rejection.reason, row.rejection.detail) for name, row in rows.items()

@@ -131,6 +131,16 @@ def test_an_odd_folder_names_what_could_lie_there(tmp_path):
         read_corpus(tmp_path, layout="piper", columns="id=0,text=1")
 
 
+def test_the_audio_of_ljspeechs_list_may_lie_beside_it(tmp_path):
+    """As public corpora come; the first folder that has audio is the one."""
+    data = write_files(tmp_path / "lj", {"clips/a.opus": b"", "metadata.csv": "a|1\nb|2\nc|3"})
+    assert [clip.source for clip in read_corpus(data).clips] == ["clips/a.opus", "clips/b.wav", "clips/c.wav"]
+    write_files(data, {"a.flac": b"", "b.wav": b""})
+    assert [clip.source for clip in read_corpus(data).clips] == ["a.flac", "b.wav", "c.wav"]
+    write_files(data, {"wavs/a.wav": b""})
+    assert [clip.source for clip in read_corpus(data).clips] == ["wavs/a.wav", "wavs/b.wav", "wavs/c.wav"]
+
+
 def test_the_same_file_name_in_two_folders_gives_ids_of_paths(tmp_path):
     files = {f"{who}/{name}": b"" for who in ("p1", "p2") for name in ("a.wav", "a.txt")}
     write_files(tmp_path / "plain", {**files, "p2/b.wav": b"", "p2/b.txt": b""})

@@ -158,8 +158,11 @@ def test_unusable_members_are_refused(tmp_path, members, message):
 def test_compressed_tar_files_are_refused_with_the_way_out(tmp_path):
     with tarfile.open(tmp_path / "a.tar.gz", "w:gz"):
         pass
-    with pytest.raises(LockstepError, match=r"a\.tar\.gz: compressed, expected tar files that are not.*gunzip"):
+    with pytest.raises(LockstepError, match=r"a\.tar\.gz: compressed, expected an unpacked corpus, .*tar -xf a"):
         read_corpus(tmp_path)
+    (tmp_path / "LJSpeech.zip").write_bytes(b"PK")
+    with pytest.raises(LockstepError, match=r"LJSpeech\.zip: an archive, expected an unpacked corpus; unpack it: u"):
+        read_corpus(tmp_path / "LJSpeech.zip")
 
 
 @pytest.mark.parametrize("archive", ["x.tar", "x.tar.gz"])

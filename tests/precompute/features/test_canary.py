@@ -72,6 +72,7 @@ def test_a_worker_with_another_canary_computes_nothing():
 @pytest.mark.parametrize("kernels", ["Prescott", pytest.param("SkylakeX", marks=pytest.mark.long)])
 def test_the_shell_does_not_choose_the_bytes(tiny_corpus, tiny_cache, tmp_path, kernels):
     settings = ["--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.1", "--workers", "2"]
+    settings += ["--set", "text.tokenizer=characters"]
     command = [*BUILD, "--data", str(tiny_corpus), "--cache", str(tmp_path / "cache"), *settings]
     environment = {**os.environ, "OPENBLAS_CORETYPE": kernels, "OPENBLAS_NUM_THREADS": "2"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

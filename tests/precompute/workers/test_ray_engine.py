@@ -28,7 +28,7 @@ ray = pytest.importorskip("ray")
 cluster_utils = pytest.importorskip("ray.cluster_utils")
 
 CLIPS = int(os.environ.get("LOCKSTEP_RAY_CLIPS", "120"))
-SETTINGS = {"shapes.buckets": 4, "split.validation_fraction": 0.2}
+SETTINGS = {"shapes.buckets": 4, "split.validation_fraction": 0.2, "text.tokenizer": "characters"}
 NODE = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 2**20}
 COMMAND = [sys.executable, "-c", "from xtts.precompute.cli import main; main()"]
 SET = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]

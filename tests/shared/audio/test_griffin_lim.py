@@ -44,4 +44,4 @@ def test_a_real_clip_keeps_its_mel(real_clips):
     profile = mel_profile("hifigan")
     mel = log_mel(samples, profile)
     again = log_mel(reconstruct(mel, profile), profile)
-    assert np.abs(again - mel).mean() < 0.13
+    assert np.abs(again - mel).mean() < 0.05, "0.10 with a magnitude that does not move"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.data.batch_sizes import batch_sizes, with_steps
+from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus, typical_update
 from xtts.trainer.data.training_bucket import bucket_order
 
 
@@ -86,6 +86,21 @@ def test_the_share_of_one_shard_is_what_the_drawn_clips_show(made):
     assert order.one_shard_share() == pytest.approx(float((drawn / 240 @ drawn) / 240))
 
 
+def test_a_batch_is_at_most_its_share_of_an_epoch(made):
+    spec = made({"a": (100,), "b": (60,)})
+    for share, micro, expected in ((1.0, 1, 64), (0.1, 1, 16), (0.1, 3, 15), (0.001, 2, 2)):
+        flags = {"batch_size": 66 if micro == 3 else 64, "max_batch_share": share, "gradient_accumulation_steps": micro}
+        config = load_config("tiny", flags={f"training.{name}": value for name, value in flags.items()})
+        assert for_corpus(config, spec).training.batch_size == expected
+
+
+def test_an_average_update_has_the_frames_and_tokens_of_an_epoch_over_its_updates(made):
+    spec = made({"a": (100,), "b": (60,)})
+    frames, tokens = typical_update(spec, {0: 16})
+    assert frames == pytest.approx(16 * spec.statistics.frames / spec.statistics.clips)
+    assert tokens == pytest.approx(16 * spec.statistics.tokens / spec.statistics.clips)
+
+
 def test_batch_sizes_and_epochs_count_the_clips_that_are_drawn(made):
     config = load_config("tiny", flags={"training.batch_size": 8, "training.epochs": 4})
     for weight, clips in ((1.0, 32), (0.5, 24), (2.0, 48), (0.001, 17)):
@@ -93,4 +108,4 @@ def test_batch_sizes_and_epochs_count_the_clips_that_are_drawn(made):
         assert spec.epoch_clips(spec.buckets[0]) == clips
         sizes = batch_sizes(spec, config.training)
         assert sizes == {0: 8}
-        assert with_steps(config, spec, sizes).training.steps == 4 * clips // 8
+        assert for_corpus(config, spec).training.steps == 4 * clips // 8

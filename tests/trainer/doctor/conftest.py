@@ -35,8 +35,8 @@ def micro_options(workload, micro):
 
 @pytest.fixture(scope="session")
 def configured(micro):
-    """`configured("a.b=c")`: the micro configuration with changes."""
-    return lambda *assignments: load_config("tiny", assignments=[*micro, *assignments])
+    """`configured("a.b=c")`: the micro configuration with changes, and the tokenizer of the shared caches."""
+    return lambda *assignments: load_config("tiny", assignments=[*micro, "text.tokenizer=characters", *assignments])
 
 
 @pytest.fixture(scope="session")

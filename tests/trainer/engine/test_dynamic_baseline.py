@@ -22,7 +22,6 @@ from xtts.trainer.run.trainer import train
 
 UNPADDED = (
     "shapes.pad_to_fixed_length=false", "shapes.buckets=1", "model.duration_layers=1", "model.decoder_levels=[]",
-    "model.decoder_noisy_skip=false",
 )  # fmt: skip
 
 

@@ -30,8 +30,8 @@ COLUMNS = ("loss", "prior", "flow", "duration", "gradient_norm", "duration_gradi
 SETTINGS = [
     "model.text_width=16", "model.text_blocks=1", "model.text_heads=2", "model.prenet_layers=1",
     "model.duration_width=16", "model.decoder_width=16", "model.decoder_blocks=1", "model.decoder_levels=[]",
-    "model.decoder_noisy_skip=false",
-    f"training.steps={STEPS}", "training.warmup_steps=5", "training.learning_rate=5.0e-3", "training.seed=3",
+    f"training.steps={STEPS}", "training.warmup_fraction=0.25", "training.learning_rate=5.0e-3", "training.seed=3",
+    "training.optimizer=adamw",
 ]  # fmt: skip
 RUNS: dict[str, list[str]] = {
     "plain": [],
@@ -41,7 +41,6 @@ RUNS: dict[str, list[str]] = {
     ],
     "levels": [
         "model.decoder_levels=[{rate: 4, width: 24, blocks: 1, heads: 2, expansion: 2}]",
-        "model.decoder_noisy_skip=true",
     ],
     "muon": ["training.optimizer=muon"],
 }  # fmt: skip
@@ -77,8 +76,9 @@ def golden_steps(*assignments, count=STEPS, compiled=True):
     )  # fmt: skip
     optimizer = make_optimizer(model.trainable_variables, config.training)
     step = tf.Variable(0, dtype=tf.int64, trainable=False)
-    steps = Steps(model, optimizer, config.training, step)
     clips = Batch(*map(tf.constant, batch()))
+    typical = int(tf.reduce_sum(clips.mel_length)), int(tf.reduce_sum(clips.token_length))
+    steps = Steps(model, optimizer, config.training, step, typical=typical)
     if compiled:
         steps.trace({0: Batch(*(tf.TensorSpec(part.shape, part.dtype) for part in clips))})
     rows = []

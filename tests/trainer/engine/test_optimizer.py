@@ -8,11 +8,16 @@ from four_clips import small_model
 
 from xtts.shared.config import TrainingConfig
 from xtts.trainer.engine.optimizer import AdamW, clip_by_group, learning_rate
-from xtts.trainer.engine.schedule import peak_learning_rate
+from xtts.trainer.engine.schedule import decay_start, decaying_from, peak_learning_rate
 from xtts.trainer.model.weight_groups import clip_group
 
 TRAINING = TrainingConfig(
-    learning_rate=0.01, weight_decay=0.1, adam_beta2=0.99, warmup_steps=10, steps=110, final_learning_rate_share=0.1
+    learning_rate=0.01,
+    weight_decay=0.1,
+    adam_beta2=0.99,
+    warmup_fraction=1 / 11,
+    steps=110,
+    final_learning_rate_share=0.1,
 )
 
 
@@ -100,3 +105,13 @@ def test_groups_are_clipped_separately():
     np.testing.assert_allclose(clipped[2], [0.0, 6.0])
     groups = {str(weight.path): clip_group(weight) for weight in small_model().trainable_variables}
     assert all(group == ("duration_predictor" in path) for path, group in groups.items())
+
+
+@pytest.mark.parametrize("epochs", [None, 7, "auto"])
+def test_a_decay_that_begins_early_begins_there_and_is_what_a_resumed_run_reads(epochs):
+    training = TrainingConfig(steps=1000, epochs=epochs, warmup_fraction=0.05, decay_fraction=0.2)
+    for step in (100, 333, 640):
+        shorter = decaying_from(training, step)
+        assert decay_start(shorter) == step
+        assert step < shorter.steps < 1000
+        assert shorter.epochs is None, "epochs would decide the steps again"

@@ -82,8 +82,11 @@ def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank():
     chosen = training(f"training.gradient_accumulation_steps={devices}", "training.batch_size=2")
     optimizer = AdamW(model.trainable_variables, chosen, lambda _: True)
     batch = Batch(*(tf.constant(part[1:3]) for part in (*clips()[:4], *np.zeros([2, 4], np.int32))))
-    losses, gradients = Steps(model, optimizer, chosen, step)._accumulate(batch)
-    steps = [DeviceSteps(model, optimizer, chosen, step, device=i, devices=devices) for i in range(devices)]
+    typical = (40.0, 9.0)
+    losses, gradients = Steps(model, optimizer, chosen, step, typical=typical)._accumulate(batch)
+    steps = [
+        DeviceSteps(model, optimizer, chosen, step, typical=typical, device=i, devices=devices) for i in range(devices)
+    ]
     shares = [Batch(*rows) for rows in zip(*(tf.split(part, devices) for part in batch), strict=True)]
     sums = sum(one.counts(share, most) for one, share in zip(steps, shares, strict=True))
     counts, frames, present = tf.split(sums, [len(LOSSES), 1, most])

@@ -15,6 +15,7 @@ from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.engine.training_loop import check_specs
 from xtts.trainer.engine.validation_loop import ValidationLoop
+from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.reporting.not_finite import clip_names
 from xtts.trainer.run.best_validation import Best
 
@@ -124,8 +125,45 @@ def test_accumulated_gradients_equal_those_of_the_large_batch():
     for micro in (1, 4):
         training = load_config("tiny").training.model_copy(update={"gradient_accumulation_steps": micro})
         optimizer = AdamW(model.trainable_variables, training, lambda _: True)
-        outcomes.append(Steps(model, optimizer, training, tf.Variable(3, dtype=tf.int64))._accumulate(batch))
+        steps = Steps(model, optimizer, training, tf.Variable(3, dtype=tf.int64), typical=(94.0, 21.0))
+        outcomes.append(steps._accumulate(batch))
     (losses, gradients), (expected, whole) = outcomes
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
     for value, other in zip(gradients, whole, strict=True):
         np.testing.assert_allclose(value, other, rtol=2e-3, atol=2e-5)
+
+
+def test_the_gradient_of_an_epoch_points_the_same_way_for_one_shape_as_for_several():
+    """A frame weighs the same in every batch: two long clips move the weights less than two times eight short ones."""
+    random, model = np.random.default_rng(5), small_model(dropout=0.0)
+    training = load_config("tiny").training
+    steps = Steps(
+        model, AdamW(model.trainable_variables, training, lambda _: True), training, tf.Variable(0, dtype=tf.int64),
+        typical=(50.0, 10.0),
+    )  # fmt: skip
+    lengths = [(2, 6)] * 8 + [(3, 9)] * 8 + [(10, 40)] * 2
+    stored = [
+        (random.integers(1, 20, n), random.normal(-5.0, 2.0, [m, 16]), random.normal(size=[m, 16]), random.uniform())
+        for n, m in lengths
+    ]
+
+    def gradient(rows, tokens, frames):
+        """Summed over all weights of the rows' batch in a shape, with random numbers of each clip's own."""
+
+        def padded(part, size):
+            return np.pad(part, [(0, size - len(part))] + [(0, 0)] * (part.ndim - 1))
+
+        ids, mel, noise = (
+            tf.constant(np.stack([padded(stored[row][i], size) for row in rows]).astype(kind))
+            for i, size, kind in ((0, tokens, "i4"), (1, frames, "f4"), (2, frames, "f4"))
+        )
+        sizes = (tf.constant([lengths[row][i] for row in rows]) for i in (0, 1))
+        batch = Batch(ids, mel, *sizes, *np.zeros([2, len(rows)], np.int32))
+        times = tf.constant([stored[row][3] for row in rows], tf.float32)
+        counts = model.loss_counts(*batch[2:5])
+        _, gradients = steps._add_parts(batch, RandomInputs(noise, times, None), counts, 1)
+        return np.concatenate([part.numpy().ravel() for part in gradients])
+
+    one = gradient(range(18), 10, 40)
+    several = gradient(range(8), 2, 8) + gradient(range(8, 16), 4, 12) + gradient([16, 17], 10, 40)
+    assert one @ several / np.linalg.norm(one) / np.linalg.norm(several) > 0.9999

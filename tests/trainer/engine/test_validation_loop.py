@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from one_bucket import one_bucket
+from scipy.special import logit
+from scipy.stats import norm
 
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.engine import train_step
@@ -22,7 +24,7 @@ def test_the_loss_is_the_same_for_every_batch_size(trainer, monkeypatch):
     size = max(clips.values()) + 3  # filled up with blank clips
     assert size != trainer.training.batch_size
     buckets = [one_bucket(plan.cache, n, batch_size=size) for n in clips if clips[n]]
-    steps = Steps(state.model, state.optimizer, trainer.training, state.step)
+    steps = Steps(state.model, state.optimizer, trainer.training, state.step, typical=(1.0, 1.0))
     steps.trace({}, {bucket.number: bucket.signature for bucket in buckets})
     steps.guard.locked = False
     loop = ValidationLoop(buckets, steps, trainer.loop.stop)
@@ -47,4 +49,5 @@ def test_training_times_are_stratified_over_the_clips_that_are_there(present):
     for step in range(20):
         batch = Batch(tf.zeros([4, 4]), tf.zeros([4, 8, 2], tf.float16), None, lengths, None, None)
         time = random_inputs(batch, 5, tf.constant(step, tf.int64)).time.numpy()[np.array(present) > 0]
-        assert sorted(np.floor(time * count)) == list(range(count))
+        quantiles = norm.cdf(logit(time))  # logit-normal: more times in the middle of the path
+        assert sorted(np.floor(quantiles * count)) == list(range(count))

@@ -1,9 +1,30 @@
-"""Retrieval and relative distortion, on made-up distances."""
+"""Every figure comes out bad where what it measures is broken, on real recordings."""
 
 import numpy as np
 import pytest
+import soundfile
+from scipy.ndimage import gaussian_filter1d
 
-from xtts.trainer.evaluation.figures import best_wrong, distance_table, mean_figures, score_sentences
+from xtts.shared.audio.mel import log_mel
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.trainer.evaluation.figures import Recordings, distance_table
+from xtts.trainer.evaluation.frechet_distance import FrechetDistance, distance_of_halves
+from xtts.trainer.evaluation.prosody import pause_seconds, pitch_errors
+
+PROFILE = mel_profile("hifigan")
+NAMES = ("LJ001-0002", "LJ001-0008", "LJ001-0010", "LJ001-0017")
+
+
+@pytest.fixture(scope="module")
+def mels(real_clips):
+    """Of the first two seconds of each."""
+    samples = [soundfile.read(real_clips / "wavs" / f"{name}.wav", dtype="float32")[0][:44_100] for name in NAMES]
+    return [log_mel(clip, PROFILE) for clip in samples]
+
+
+@pytest.fixture(scope="module")
+def recordings(mels):
+    return Recordings(mels, NAMES, [0, 2], PROFILE)
 
 
 def test_a_clip_is_at_no_distance_from_itself_however_slowly_it_is_said():
@@ -13,25 +34,77 @@ def test_a_clip_is_at_no_distance_from_itself_however_slowly_it_is_said():
     assert (table[:, 1] > 1).all()
 
 
-def test_retrieval_and_relative_distortion():
-    ids, lengths = ["a", "b", "c"], [100, 80, 120]
-    recorded = np.array([[0, 4, 8], [4, 0, 2], [8, 2, 0]], float)
-    distances = np.array([[1, 5, 9], [3, 1.5, 1], [9, 9, 1]], float)
-    first, second, third = score_sentences(distances, [110, 80, 90], [0, 1, 2], recorded, lengths, ids)
-    assert (first.nearest, second.nearest, third.nearest) == ("a", "c", "c")
-    assert [s.retrieved for s in (first, second, third)] == [True, False, True]
-    assert [s.relative_mcd for s in (first, second, third)] == [1 / 4, 1.5 / 2, 1 / 2]
-    assert [s.duration_error for s in (first, second, third)] == [0.1, 0.0, 0.25]
-    mean = mean_figures([first, second, third])
-    assert mean.retrieval_at_1 == pytest.approx(2 / 3)
-    assert mean.relative_mcd == pytest.approx(0.5)
-    wrong = best_wrong([0, 1, 2], recorded, lengths, ids)
-    assert [(s.nearest, s.mcd_db, s.relative_mcd) for s in wrong] == [("b", 4, 1), ("c", 2, 1), ("b", 2, 1)]
-    assert wrong[0].duration_error == pytest.approx(0.2)
+def test_a_recording_is_perfect_speech_and_a_wrong_one_is_none(recordings, mels):
+    own, sentences = recordings.compare([mels[0], mels[2]], [len(mels[0]), len(mels[2])])
+    assert own.retrieval_at_1 == 1.0
+    assert own.relative_mcd < 1e-3
+    assert (own.duration_error, own.log_f0_error, own.voicing_error, own.pause_error) == (0, 0, 0, 0)
+    assert own.frechet_distance == pytest.approx(0.0, abs=1e-3)
+    assert [sentence.clip_id for sentence in sentences] == [NAMES[0], NAMES[2]]
+    wrong, sentences = recordings.compare([mels[1], mels[1]], [len(mels[1])] * 2)
+    assert wrong.retrieval_at_1 == 0.0
+    assert {sentence.nearest for sentence in sentences} == {NAMES[1]}
+    assert wrong.relative_mcd >= 1.0
+    assert wrong.duration_error == pytest.approx(np.mean([abs(len(mels[1]) / len(mels[i]) - 1) for i in (0, 2)]))
+    assert wrong.log_f0_error > 0.1
+    assert wrong.voicing_error > 0.2
 
 
-def test_sentences_compete_with_recordings_that_are_not_spoken():
-    distances = np.array([[5, 1, 9], [3, 2, 4]], float)
-    recorded = np.array([[2, 0, 4], [8, 6, 0]], float)
-    sentences = score_sentences(distances, [80, 100], [1, 2], recorded, [50, 80, 100], ["u", "v", "w"])
-    assert [(s.nearest, s.retrieved, s.relative_mcd) for s in sentences] == [("v", True, 1 / 2), ("v", False, 4 / 6)]
+def test_the_vocoder_costs_little(recordings):
+    vocoded, _ = recordings.vocoded()
+    assert vocoded.relative_mcd < 0.1
+    assert vocoded.log_f0_error < 0.03
+    assert vocoded.voicing_error < 0.05
+
+
+def noisy(mel, amount):
+    return mel + amount * np.random.default_rng(0).normal(size=mel.shape)
+
+
+DEFECTS = {
+    "blur over time": lambda mel, amount: gaussian_filter1d(mel, 2 * amount, axis=0),
+    "blur over frequency": lambda mel, amount: gaussian_filter1d(mel, 2 * amount, axis=1),
+    "noise": noisy,
+}
+
+
+@pytest.mark.parametrize("break_mel", DEFECTS.values(), ids=DEFECTS)
+def test_the_frechet_distance_sees(mels, break_mel):
+    distance = FrechetDistance(mels)
+    hardly, little, much = (distance([break_mel(mel, amount) for mel in mels]) for amount in (0.05, 0.3, 0.8))
+    assert hardly < 0.5 < 1.0 < little < much / 2
+    assert distance([mel + 1.0 for mel in mels]) == pytest.approx(0.0, abs=1e-3), "louder is not worse"
+
+
+def test_the_frechet_distance_of_gaussians_is_the_formula():
+    random = np.random.default_rng(3)
+    one, two = (random.normal(size=[4000, 8]) * scale for scale in (0.1, 0.2))
+    # 5 frames of 8 channels: means alike, each deviation 0.1 against 0.2, 0.1^2 in each of 40 dimensions.
+    assert FrechetDistance([one])([two]) == pytest.approx(0.4, rel=0.05)
+    tilted = np.linspace(-1, 1, 8)
+    assert FrechetDistance([one])([one + tilted]) == pytest.approx(5 * np.square(tilted).sum(), rel=1e-6)
+    assert distance_of_halves([one[:2000], one[2000:]]) < 0.01
+
+
+def test_shifted_pitch_and_swapped_voicing_are_seen():
+    track = np.array([0, 100, 110, 120, 0, 0, 90, 95], np.float32)
+    path = np.stack([np.arange(8)] * 2, axis=1)
+    assert pitch_errors(track, track, path) == (0.0, 0.0)
+    higher = pitch_errors(track * 2 ** (2 / 12), track, path)  # by two semitones
+    assert higher.log_f0 == pytest.approx(2 / 12 * np.log(2), rel=1e-5)
+    assert higher.voicing == 0.0
+    whispered = pitch_errors(np.where(np.arange(8) < 4, 0, track), track, path)
+    assert whispered.voicing == 3 / 8
+    assert pitch_errors(np.zeros(8), track, path).log_f0 == 0.0, "no pair is voiced in both"
+
+
+def test_removed_pauses_are_missed(mels):
+    speech = mels[0][20:80]
+    silence = np.full((40, 80), np.log(1e-5), np.float32)
+    frame = PROFILE.hop_samples / PROFILE.sample_rate
+    spoken = pause_seconds(speech, PROFILE)
+    paused = np.concatenate([silence, speech, silence, speech, silence])
+    assert pause_seconds(paused, PROFILE) == pytest.approx(2 * spoken + 40 * frame, abs=0.1)
+    recordings = Recordings([paused, mels[1]], ["a", "b"], [0], PROFILE)
+    figures, _ = recordings.compare([np.concatenate([speech, speech])], [120])
+    assert figures.pause_error == pytest.approx(40 * frame, abs=0.1)

@@ -34,7 +34,7 @@ SEED = [np.array([5, 6], np.int32)]
 def case(request, voice_model):
     if request.param == "voice":
         return Case(voice_model, more=SEED)
-    changes = {} if request.param == "plain" else {"decoder_levels": (), "decoder_noisy_skip": False}
+    changes = {} if request.param == "plain" else {"decoder_levels": ()}
     return Case(moved(small_model(seed=3, **changes)))
 
 
@@ -81,7 +81,7 @@ def test_blank_clips_weigh_nothing(case):
     assert loss == 0
     assert all((gradient == 0).all() for gradient in gradients)
     counts = functools.partial(case.model.loss_counts, *arguments[2:4])
-    assert all(counts()[key] == 1 and counts(least=0.0)[key] == 0 for key in KEYS)
+    assert all(counts()[key] > 0 and counts(least=0.0)[key] == 0 for key in KEYS)
 
 
 def test_more_tokens_than_frames_stays_finite(compiled_step):

@@ -8,6 +8,7 @@ from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.run.checkpoint import (
     before_decay,
+    best_checkpoint,
     check_resumable,
     find_checkpoint,
     list_checkpoints,
@@ -45,6 +46,18 @@ def test_the_newest_is_found_by_number_in_a_run_folder_and_by_name(tmp_path):
         find_checkpoint(tmp_path / "absent")
 
 
+def test_the_best_is_the_one_that_the_newest_remembers(tmp_path):
+    for step, best in ((5, 5), (90, 5)):
+        progress = {"best_validation": {"step": best, "loss": 1.0, "since": 0}}
+        save_checkpoint(tmp_path / "checkpoints", {}, step=step, identity=IDENTITY, progress=progress)
+    assert best_checkpoint(tmp_path).name == "step-5"
+    with pytest.raises(LockstepError, match="one checkpoint, expected a run folder with a best checkpoint"):
+        best_checkpoint(tmp_path / "checkpoints" / "step-90")
+    shutil.rmtree(tmp_path / "checkpoints" / "step-5")
+    with pytest.raises(LockstepError, match=r"no validation yet, .*; omit --best"):
+        best_checkpoint(tmp_path)
+
+
 def test_only_the_newest_are_kept(tmp_path):
     for step in (1, 2, 3, 4):
         save(tmp_path, step)
@@ -56,7 +69,7 @@ def test_only_the_newest_are_kept(tmp_path):
 
 def test_a_longer_run_goes_on_before_the_decay_of_the_shorter_one(tmp_path):
     def training(steps):
-        return TrainingConfig(steps=steps, warmup_steps=0, decay_fraction=0.2)
+        return TrainingConfig(steps=steps, warmup_fraction=0.0, decay_fraction=0.2)
 
     def saved(step, steps):
         progress = {"schedule": schedule_of(training(steps))}

@@ -61,7 +61,8 @@ def run(make_plan, folder, cache, *assignments):
 
 @pytest.mark.long
 def test_a_hundred_steps_on_real_clips_have_the_losses_of_the_cache(make_plan, real_clips, tmp_path):
-    more = ["training.steps=100", "training.steps_per_call=25"]
+    # At a high rate AdamW's first steps make 1e-6 of difference between two FFTs into 1e-2 after twenty.
+    more = ["training.steps=100", "training.steps_per_call=25", "training.learning_rate=5e-4"]
     caches = ((tmp_path / "cached", False), (tmp_path / "audio", True))
     cached, audio = (build(real_clips, cache, index_only=kind) for cache, kind in caches)
     expected = run(make_plan, tmp_path / "a", cached, *more)

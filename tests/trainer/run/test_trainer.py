@@ -1,5 +1,8 @@
 """Whole runs on the shared cache: resume, patience, epochs, bad numbers."""
 
+import inspect
+import itertools
+import re
 import shutil
 import signal
 import threading
@@ -13,7 +16,9 @@ from xtts.trainer.cli import main
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.engine import build_engine
+from xtts.trainer.run import trainer as trainer_module
 from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
+from xtts.trainer.run.team import SilentReporter
 
 
 def test_a_run_leaves_what_the_design_names(finished_run, read_steps):
@@ -70,7 +75,7 @@ def test_the_rhythm_of_host_calls_does_not_change_the_numbers(finished_run, run_
 def test_the_loss_falls(run_train, read_steps, tmp_path):
     run_train(
         tmp_path / "run", "training.steps=60", "training.steps_per_call=60", "training.log_every=60",
-        "training.validate_every=60", "training.checkpoint_every=60", "training.warmup_steps=10",
+        "training.validate_every=60", "training.checkpoint_every=60", "training.warmup_fraction=0.1",
     )  # fmt: skip
     losses = [line["loss"] for line in read_steps(tmp_path / "run")]
     first, last = read_steps(tmp_path / "run", "validation")
@@ -92,22 +97,50 @@ def test_init_from_takes_only_the_averaged_weights(finished_run, run_train, tmp_
     assert "weights of model.decoder_width = 16, expected 18" in err
 
 
-def test_patience_stops_a_run_that_no_longer_improves_and_the_best_is_kept(run_train, read_steps, tmp_path):
+def test_the_reporter_of_other_processes_takes_what_a_run_says_and_does_nothing():
+    said = set(re.findall(r"self\.reporter\.(\w+)\(", inspect.getsource(trainer_module)))
+    assert {"say", "end_at"} <= said
+    assert said - {"samples", "recordings"} <= vars(SilentReporter).keys(), "samples are the chief's"
+
+
+PATIENT = (
+    "training.learning_rate=1e-12", "training.patience=2", "training.validate_every=2",
+    "training.keep_checkpoints=1", "training.decay_fraction=0.5", "training.warmup_fraction=0",
+)  # fmt: skip
+
+
+def test_a_run_that_no_longer_improves_decays_early_and_keeps_its_best(run_train, read_steps, tmp_path):
     folder = tmp_path / "run"
-    code, out, _ = run_train(
-        folder, "training.learning_rate=1e-12", "training.patience=2", "training.validate_every=2",
-        "training.steps=100", "training.keep_checkpoints=1",
-    )  # fmt: skip
+    code, out, _ = run_train(folder, *PATIENT, "training.steps=100")
     assert code == 0
     losses = {line["step"]: line["loss"] for line in read_steps(folder, "validation")}
-    best = min(losses, key=losses.get)
     last = max(losses)
-    assert last < 100
-    assert list(losses)[-3:] == [best, best + 2, best + 4]
-    assert f"stopped at step {last}: no better validation since step {best} (training.patience = 2)" in out
-    assert "--set training.patience=null" in out
+    begun = last // 2
+    before = [step for step in losses if step <= begun]
+    best = min(before, key=losses.get)
+    assert before[-3:] == [best, best + 2, best + 4]
+    assert f"no better validation since step {best} (training.patience = 2): the learning rate decays from here" in out
+    assert f"the run ends at step {last}" in out
+    rates = [line["learning_rate"] for line in read_steps(folder)]
+    assert len(set(rates[:begun])) == 1
+    assert all(one > two for one, two in itertools.pairwise(rates[begun:]))
+    assert rates[-1] < 0.2 * rates[0]
     kept = {path.name for path in list_checkpoints(folder / "checkpoints")}
-    assert kept == {f"step-{last}"} | ({f"step-{best}"} if best else set())
+    assert f"step-{last}" in kept
+    assert f"  steps: {last}\n" in (folder / "config.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+def test_a_run_that_patience_ended_is_complete_and_goes_on_where_more_is_asked_for(run_train, read_steps, tmp_path):
+    folder = tmp_path / "run"
+    run_train(folder, *PATIENT, "training.steps=24")
+    last = read_steps(folder)[-1]["step"]
+    assert last < 24
+    code, out, _ = run_train(folder, *PATIENT, "training.steps=24", more=["--resume"])
+    assert (code, f"is complete: step {last} of {last}" in out) == (0, True)
+    code, out, _ = run_train(folder, *PATIENT, "training.steps=25", "training.patience=null", more=["--resume"])
+    assert (code, f"continuing from step {last // 2}, before the learning rate" in out) == (0, True)
+    assert read_steps(folder)[-1]["step"] == 25
 
 
 def test_epochs_decide_the_steps(make_plan, run_train, read_steps, one_shape_cache, tmp_path):
@@ -133,17 +166,17 @@ def test_a_finished_run_given_more_steps_goes_on_before_its_decay(finished_run, 
 
 @pytest.mark.long
 def test_a_finished_run_given_more_steps_equals_a_longer_run(run_train, read_steps, tmp_path):
-    schedule = ("training.warmup_steps=2", "training.decay_fraction=0.5", "training.keep_checkpoints=1")
+    schedule = ("training.warmup_fraction=0", "training.decay_fraction=0.5", "training.keep_checkpoints=1")
     for folder, steps in (("short", 12), ("long", 20)):
         run_train(tmp_path / folder, *schedule, f"training.steps={steps}")
     short, longer = tmp_path / "short", tmp_path / "long"
     rates = [line["learning_rate"] for line in read_steps(short)]
-    assert rates[1:8] == [rates[1]] * 7
-    assert rates[-1] < 0.2 * rates[1]
+    assert rates[:6] == [rates[0]] * 6
+    assert rates[-1] < 0.2 * rates[0]
     code, out, _ = run_train(short, *schedule, "training.steps=20", more=["--resume", short])
     assert code == 0
-    assert f"{short}: continuing from step 7, before the learning rate was decayed" in out
-    assert "steps 8 to 12 are trained again" in out
+    assert f"{short}: continuing from step 6, before the learning rate was decayed" in out
+    assert "steps 7 to 12 are trained again" in out
     assert read_steps(short) == read_steps(longer)
     ours, theirs = (load_arrays(folder / "checkpoints" / "step-20") for folder in (short, longer))
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)

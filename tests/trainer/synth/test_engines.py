@@ -113,6 +113,46 @@ def test_speech_beyond_the_longest_shape_is_cut_there_and_said(onnx_folder):
 # Which engine speaks
 
 
+@pytest.fixture(scope="session")
+def folder_of_both(call, moved_run, tmp_path_factory):
+    """Weights and graph in one folder, of 16 bits, with a card."""
+    place = tmp_path_factory.mktemp("both")
+    (place / "about.md").write_text("Spoken by ours truly.\n")
+    kinds = ("--format", "safetensors", "--format", "onnx", "--float16", "--steps", 22, "--about", place / "about.md")
+    code, said, err = call(main, "export", "--ckpt", moved_run, place / "voice", *kinds)
+    assert code == 0, err
+    assert "as an ONNX graph" in said
+    assert "as safetensors; its card" in said
+    return place / "voice"
+
+
+def test_a_folder_of_weights_and_graph_speaks_with_either_in_half_the_bytes(
+    folder_of_both, onnx_folder, safetensors_folder, tensorflow_speaker, monkeypatch
+):
+    for whole, name, share in ((onnx_folder, "model.onnx", 0.9), (safetensors_folder, "model.safetensors", 0.7)):
+        assert (folder_of_both / name).stat().st_size < share * (whole / name).stat().st_size
+    source, whole = open_source(folder_of_both), open_source(safetensors_folder).averages()
+    weights = source.averages()
+    assert all(np.array_equal(weights[path], whole[path].astype(np.float16)) for path in whole)
+    speakers = {engine: make_speaker(source, OPTIONS, engine, print) for engine in (None, "tensorflow")}
+    assert [type(each).__name__ for each in speakers.values()] == ["OnnxSpeaker", "TensorFlowSpeaker"]
+    found, expected = (each.speak([5, 9, 20, 14], speaker=0, number=0).mel for each in (
+        speakers["tensorflow"], tensorflow_speaker
+    ))  # fmt: skip
+    assert 1e-6 < np.abs(found - expected).max() < 0.05
+    graph = make_speaker(open_source(onnx_folder), OPTIONS, None, print)
+    found, expected = (each.speak([5, 9, 20, 14], speaker=0, number=0).mel for each in (speakers[None], graph))
+    assert 1e-6 < np.abs(found - expected).max() < 0.05
+    monkeypatch.setattr(engines, "find_spec", lambda name: None if name == "onnxruntime" else True)
+    assert type(make_speaker(source, OPTIONS, None, print)).__name__ == "TensorFlowSpeaker"
+
+
+def test_the_card_of_both_has_the_users_words_and_names_the_graph(folder_of_both):
+    text = (folder_of_both / "README.md").read_text()
+    assert "\n\nSpoken by ours truly.\n\n## Use" in text
+    assert "`model.safetensors`: averaged weights, float16\n- `model.onnx`, `tokens.txt`: the same model" in text
+
+
 def test_the_graph_is_exported_once_and_made_again_when_it_is_damaged(source, exports, tmp_path):
     told = []
     assert kept.kept_graph(source, told.append) == kept.kept_graph(source, told.append) == b"graph 1"

@@ -10,17 +10,17 @@ from xtts.trainer.synth.voice_source import open_source
 
 
 @pytest.mark.long
-def test_the_first_row_has_the_relative_mcd_of_evaluate_and_the_second_no_solver_error(monkeypatch, finished_run):
+def test_rows_have_the_figures_of_evaluate_and_the_exact_solution_no_solver_error(monkeypatch, finished_run):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
     import sampling
 
     run = finished_run[0]
-    monkeypatch.setattr(sampling, "EXACT", sampling.SynthesisOptions(steps=20, solver="midpoint", sway=0.0))
+    monkeypatch.setattr(sampling, "EXACT_STEPS", 20)
     options = argparse.Namespace(
-        run=run, sentences=2, steps=[10], sways=[0.0, -1.0], guidances=[1.0], engine="tensorflow"
+        run=run, sentences=2, steps=[10], solvers=["euler"], temperatures=[0.5], guidances=[1.0], engine="tensorflow"
     )
-    rows = sampling.measure(open_source(run), options)["table"]
-    assert len(rows) == 7
-    figures = evaluate_checkpoint(run, limit=2, steps=10, solver="euler", sway=0.0)
-    assert rows[0]["relative_MCD"] == pytest.approx(figures["synthesised"].relative_mcd, abs=1e-4)
-    assert rows[0]["difference"] == rows[1]["solver_error,_dB"] == 0.0
+    exact, euler = sampling.measure(open_source(run), options)["table"]
+    figures = evaluate_checkpoint(run, limit=2, steps=10, solver="euler", temperature=0.5)["synthesised"]
+    assert euler["relative_mcd"] == pytest.approx(figures.relative_mcd, abs=1e-4)
+    assert euler["frechet_distance"] == pytest.approx(figures.frechet_distance, abs=1e-4)
+    assert exact["solver_error,_dB"] == 0.0 < euler["solver_error,_dB"]

@@ -29,7 +29,6 @@ def test_errors_are_those_of_the_command(finished_run):
 
 def test_the_figures_are_the_means_of_every_system(finished_run, capsys):
     figures = evaluate_checkpoint(finished_run[0], limit=1, steps=2)
-    assert set(figures) == {"synthesised", "vocoded recording", "best wrong sentence"}
-    assert figures["vocoded recording"].mcd_db < figures["best wrong sentence"].mcd_db
-    assert figures["best wrong sentence"].retrieval_at_1 == 0
+    assert set(figures) == {"synthesised", "vocoded recording"}
+    assert figures["vocoded recording"].mcd_db < figures["synthesised"].mcd_db
     assert capsys.readouterr().out == ""

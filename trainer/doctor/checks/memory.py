@@ -10,7 +10,7 @@ import tensorflow as tf
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch, blank_batch
-from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers
+from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers, typical_update
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 from xtts.trainer.doctor.workload import Workload
 from xtts.trainer.engine.train_step import Steps
@@ -224,7 +224,8 @@ def _largest_of(workload: Workload, batch_size: int) -> tuple[Steps, int, Batch]
     number = largest_step(spec, sizes)
     locked = workload.buckets[number].signature
     signature = Batch(*(tf.TensorSpec([sizes[number], *part.shape[1:]], part.dtype, part.name) for part in locked))
-    alone = Steps(steps.model, steps.optimizer, steps.training, steps.step)
+    typical = typical_update(spec, sizes)
+    alone = Steps(steps.model, steps.optimizer, steps.training, steps.step, typical=typical)
     alone.with_mel = steps.with_mel
     alone.trace({number: signature})
     return alone, number, signature

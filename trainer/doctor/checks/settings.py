@@ -134,7 +134,7 @@ def batches(
     findings = []
     longest = max(bucket_numbers(spec, "train"), key=lambda number: spec.buckets[number].frames)
     better = min(_USUAL_BATCH, spec.epoch_clips(spec.buckets[longest]), _USUAL_BATCH if most is None else most)
-    if config.training.batch_size == 1 < better:
+    if config.training.batch_size == 1 < better and config.training.max_batch_share == 1.0:
         findings.append(_batch_of_one(better, ceiling_share))
     if blank > _TOLERATED_BLANKS:
         findings.append(_blank_clips(config, spec, blank, most))

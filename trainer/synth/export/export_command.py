@@ -1,8 +1,9 @@
-"""`xtts-synth export`: the model as a SavedModel, as a folder to pass on and train on, or as an ONNX graph."""
+"""`xtts-synth export`: a SavedModel, weights to pass on and train on, an ONNX graph, or several in one folder."""
 
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from xtts.trainer.synth.voice_source import Source, open_source
 
 PROFILE_FILE = "profile.json"
 SAVED_MODEL, SAFETENSORS, ONNX = "saved-model", "safetensors", "onnx"
+_IN_ORDER = (SAVED_MODEL, ONNX, SAFETENSORS)
+"""The card comes last: it names the other files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,14 +29,14 @@ class ExportRequest:
     checkpoint: Path
     out: Path
     synthesis: SynthesisOptions
-    """Steps, solver, sway and guidance of a SavedModel, and of an ONNX graph where those inputs are left out."""
-    format: str = SAVED_MODEL
+    """Steps, solver and guidance of a SavedModel, and of an ONNX graph where those inputs are left out."""
+    formats: Sequence[str] = (SAVED_MODEL,)
     card: CardOptions = field(default_factory=CardOptions)
     onnx: OnnxOptions = field(default_factory=OnnxOptions)
 
 
 def export(request: ExportRequest) -> None:
-    """Write `out/` atomically: what the format writes, `tokenizer.json` and `profile.json`.
+    """Write `out/` atomically: what the formats write, `tokenizer.json` and `profile.json`.
 
     Raises:
         LockstepError: OUT is already there or cannot be written, or the model cannot be exported so.
@@ -41,11 +44,14 @@ def export(request: ExportRequest) -> None:
     check_folder(request.out, "OUT")
     if request.out.exists():
         raise LockstepError("OUT", found=f"{request.out} already exists", expected="a new folder")
+    if request.onnx.vocoder and SAFETENSORS in request.formats:
+        found = f"together with --format {SAFETENSORS}: Lockstep does not speak with a graph that gives samples"
+        raise LockstepError("--vocoder", found=found, expected=f"--format {ONNX} alone")
     source = open_source(request.checkpoint)
     partial = request.out.with_name(f".{request.out.name}.{os.getpid()}.partial")
     try:
         partial.mkdir()
-        described = _save(source, partial, request)
+        described = [_save(source, partial, request, kind) for kind in _IN_ORDER if kind in request.formats]
         tokenizer = json.dumps(source.voice.symbol_table.to_json(), indent=1, ensure_ascii=False) + "\n"
         (partial / TOKENIZER_FILE).write_text(tokenizer, encoding="utf-8")
         profile = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
@@ -55,14 +61,15 @@ def export(request: ExportRequest) -> None:
         raise LockstepError(str(request.out), found=f"cannot be written ({error.strerror})") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    print(f"{request.out}: {source.checkpoint} as {described}")
+    for each in described:
+        print(f"{request.out}: {source.checkpoint} as {each}")
 
 
-def _save(source: Source, folder: Path, request: ExportRequest) -> str:
-    """Write what the format holds into a folder; a line that says what it is."""
-    if request.format == SAFETENSORS:
+def _save(source: Source, folder: Path, request: ExportRequest, kind: str) -> str:
+    """Write what a format holds into a folder; a line that says what it is."""
+    if kind == SAFETENSORS:
         card = write_card_folder(source, folder, name=request.out.resolve().name, options=request.card)
         return f"safetensors; its card is {request.out / card}"
-    if request.format == ONNX:
+    if kind == ONNX:
         return save_onnx(source, folder, synthesis=request.synthesis, options=request.onnx)
     return save_model(source, folder, options=request.synthesis)

@@ -8,6 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from xtts.shared.cache.cache_copy import CacheCopy
@@ -15,7 +16,8 @@ from xtts.shared.cache.cache_spec import CacheSpec, load_spec
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import Location
 from xtts.trainer.run.checkpoint import read_meta
-from xtts.trainer.run.model_folder import CONFIG_FILE, VOICE_FILE, WEIGHTS_FILE, write_model_folder
+from xtts.trainer.run.model_folder import CONFIG_FILE, GRAPH_FILE, VOICE_FILE, WEIGHTS_FILE, write_model_folder
+from xtts.trainer.synth.export.onnx_tokens import TOKENS_FILE
 from xtts.trainer.synth.voice_source import Source
 
 CARD_FILE, FACTS_FILE = "README.md", "facts.json"
@@ -31,7 +33,7 @@ _CARD = """\
 
 A text-to-speech voice: {tokens} to log-mel of profile `{profile}` ({rate:,} Hz, {channels} channels). Trained with
 Lockstep, a two-stage trainer in TensorFlow; this folder was written by its version {version}.
-
+{about}
 ## Use
 
 With Lockstep installed:
@@ -57,8 +59,8 @@ With Lockstep installed:
 
 ## Files
 
-- `{weights}`: averaged weights, float32
-- `{config}`: configuration of the training
+- `{weights}`: averaged weights, {type}
+{graph}- `{config}`: configuration of the training
 - `tokenizer.json`: symbols of the texts
 - `{voice}`: mel statistics, speakers and shapes
 - `profile.json`: the numbers of the mel profile
@@ -73,6 +75,10 @@ class CardOptions:
     license: str | None = None
     evaluation: Path | None = None
     """JSON of `xtts-synth evaluate`."""
+    float16: bool = False
+    """The type of the weights, which is float32 otherwise."""
+    about: Path | None = None
+    """Markdown that the card has after its first lines: who speaks, where the recordings are from, how it was made."""
 
 
 def write_card_folder(source: Source, folder: Path, *, name: str, options: CardOptions) -> str:
@@ -83,12 +89,18 @@ def write_card_folder(source: Source, folder: Path, *, name: str, options: CardO
     """
     if source.run is None:
         raise LockstepError("--ckpt", found=f"{source.checkpoint} is exported already", fix="copy the folder")
-    weights = source.averages()
+    kind = np.dtype(np.float16 if options.float16 else np.float32)
+    weights = {path: values.astype(kind) for path, values in source.averages().items()}
     parameters = sum(values.size for values in weights.values())
     facts = collect_facts(source, parameters=parameters, options=options)
     write_model_folder(folder, config=source.config(), voice=source.voice, weights=weights)
     (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    (folder / CARD_FILE).write_text(model_card(source, facts, name), encoding="utf-8")
+    graph = f"- `{GRAPH_FILE}`, `{TOKENS_FILE}`: the same model for onnxruntime and sherpa-onnx\n"
+    card = model_card(
+        source, facts, name, about=_about(options.about), type=kind.name,
+        graph=graph if (folder / GRAPH_FILE).is_file() else "",
+    )  # fmt: skip
+    (folder / CARD_FILE).write_text(card, encoding="utf-8")
     return CARD_FILE
 
 
@@ -159,8 +171,20 @@ def _evaluation(path: Path, checkpoint: Path) -> Facts:
     return {**counts, "systems": figures}
 
 
-def model_card(source: Source, facts: Facts, name: str) -> str:
-    """The card as Markdown with YAML front matter; name: that of the folder."""
+def _about(path: Path | None) -> str:
+    """A text of the user's as a paragraph of the card."""
+    if path is None:
+        return ""
+    try:
+        return f"\n{path.read_text(encoding='utf-8').strip()}\n"
+    except OSError as error:
+        raise LockstepError("--about", found=f"{path} cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise LockstepError("--about", found=f"{path} is not UTF-8 text", expected="Markdown") from None
+
+
+def model_card(source: Source, facts: Facts, name: str, **texts: str) -> str:
+    """The card as Markdown with YAML front matter; name: that of the folder, texts: about, type and graph."""
     profile, model, evaluated = source.voice.mel_profile, facts["model"], facts["evaluation"]
     front = {
         "library_name": LIBRARY,
@@ -178,7 +202,7 @@ def model_card(source: Source, facts: Facts, name: str) -> str:
         version=facts["version"], license=facts["license"] or "Not stated.",
         model=_table({**model, "languages": ", ".join(model["languages"])}), corpus=corpus,
         figures=_figures(evaluated) if evaluated else "Not computed.",
-        weights=WEIGHTS_FILE, config=CONFIG_FILE, voice=VOICE_FILE, facts=FACTS_FILE,
+        weights=WEIGHTS_FILE, config=CONFIG_FILE, voice=VOICE_FILE, facts=FACTS_FILE, **texts,
     )  # fmt: skip
 
 

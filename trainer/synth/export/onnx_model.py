@@ -1,5 +1,6 @@
 """`xtts-synth export --format onnx`: a folder that onnxruntime and sherpa-onnx speak with, without TensorFlow."""
 
+import math
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +12,7 @@ from xtts.shared.errors import LockstepError, warn
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.run.model_folder import GRAPH_FILE, write_description
 from xtts.trainer.synth.export.joined_vocoder import join, load_joinable
-from xtts.trainer.synth.export.onnx_tokens import metadata, tokens_file
+from xtts.trainer.synth.export.onnx_tokens import TOKENS_FILE, metadata, tokens_file
 from xtts.trainer.synth.onnx_names import GUIDANCE, MEL, NOISE, SCHEDULE, START, WANTED_FRAMES
 from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
 from xtts.trainer.synth.reference_recording import read_recordings
@@ -21,9 +22,10 @@ from xtts.trainer.system.tensorflow_import import tensorflow_import
 if TYPE_CHECKING:
     import onnx
 
-TOKENS_FILE = "tokens.txt"
 _OPTIONAL = (SCHEDULE, GUIDANCE, NOISE, WANTED_FRAMES, START)
 _TRIED_TOKENS = 12
+_FEWEST_HALVED = 64
+"""Values of the smallest weight that is stored as float16."""
 _MOST_BYTES = 2**31 - 1
 """The largest message of protobuf, and so the largest graph in one file."""
 
@@ -38,6 +40,8 @@ class OnnxOptions:
     """Fixed in the graph of a model of several."""
     speaker_wav: tuple[Path, ...] = ()
     """References of a model with voice latents: their mean is fixed in the graph."""
+    float16: bool = False
+    """Store the weights with 16 bits; a runtime makes float32 of them when it loads the graph."""
 
 
 def save_onnx(source: Source, folder: Path, *, synthesis: SynthesisOptions, options: OnnxOptions) -> str:
@@ -77,6 +81,8 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
         from xtts.trainer.synth.export.onnx_graph import convert_model
         from xtts.trainer.synth.tensorflow_speaker import load_model
     graph = convert_model(load_model(source), source, options=synthesis, language=fixed, references=references)
+    if options.float16:
+        _halve(graph)
     if vocoder is not None:
         graph = join(graph, MEL, vocoder, profile.mel_channels)
     import onnx
@@ -86,6 +92,25 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     inputs = ", ".join(entry.name for entry in graph.graph.input if entry.name not in _OPTIONAL)
     described = f"an ONNX graph from {inputs} to {graph.graph.output[0].name}, {synthesis.steps} steps"
     return Graph(_tried(graph), described)
+
+
+def _halve(graph: "onnx.ModelProto") -> None:
+    """Store the weights of the model as float16, each behind a cast to float32."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    large = [
+        tensor for tensor in graph.graph.initializer
+        if tensor.data_type == TensorProto.FLOAT and tensor.name not in _OPTIONAL
+        and math.prod(tensor.dims) >= _FEWEST_HALVED
+    ]  # fmt: skip
+    casts = []
+    for tensor in large:
+        casts.append(helper.make_node("Cast", [f"{tensor.name}/float16"], [tensor.name], to=TensorProto.FLOAT))
+        half = numpy_helper.to_array(tensor).astype(np.float16)
+        tensor.CopyFrom(numpy_helper.from_array(half, f"{tensor.name}/float16"))
+    nodes = [*casts, *graph.graph.node]
+    del graph.graph.node[:]
+    graph.graph.node.extend(nodes)
 
 
 def _check_packages() -> None:

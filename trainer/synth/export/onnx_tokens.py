@@ -7,6 +7,7 @@ from xtts.shared.text.tokenizer import BLANK, PAD, Tokenizer
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.synth.vocoder.onnx_vocoder import PROFILE_KEY
 
+TOKENS_FILE = "tokens.txt"
 SPACE_IN_PIECE = "\u2581"
 """Stands for a space inside a piece of byte-pair encoding: a line of tokens.txt ends its symbol at a space."""
 _SENTENCE_MARKS = ("^", "$")

@@ -25,7 +25,7 @@ def signature_name(shape: Shape) -> str:
 def save_model(source: Source, folder: Path, *, options: SynthesisOptions) -> str:
     """One signature for each shape; `serving_default` is the largest. Returns a line that says what it is.
 
-    options: only steps, solver, sway and guidance, all fixed in the program.
+    options: only steps, solver and guidance, all fixed in the program.
 
     tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2],
     wanted_frames: int32[1], 0 for as many as the durations have (, duration_noise: float32[]) (, speaker: int32[1])

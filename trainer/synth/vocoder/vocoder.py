@@ -34,6 +34,4 @@ def make_vocoder(name: str, profile: MelProfile, warn: Callable[[str], None]) ->
         return OnnxVocoder(read_onnx_file(Path(name.removeprefix(_ONNX)), where=f"--vocoder {name}"), profile, warn)
     from xtts.shared.audio.griffin_lim import reconstruct
 
-    # The first use imports librosa and compiles parts of it.
-    reconstruct(np.full((profile.shortest_frames, profile.mel_channels), profile.silence, np.float32), profile)
     return lambda mel: reconstruct(mel, profile)

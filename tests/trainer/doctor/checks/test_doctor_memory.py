@@ -35,7 +35,7 @@ def workload_of(monkeypatch, subject, configured):
             return tf.zeros([8])
 
         alone = SimpleNamespace(train=train, trace=lambda *_, **__: None)
-        monkeypatch.setattr(memory_module, "Steps", lambda *_: alone)
+        monkeypatch.setattr(memory_module, "Steps", lambda *_, **__: alone)
         return SimpleNamespace(
             subject=SimpleNamespace(spec=spec, config=config, sizes=sizes),
             steps=SimpleNamespace(training=config.training, model=None, optimizer=None, step=None, with_mel=None),

@@ -100,10 +100,10 @@ def test_buckets_that_disagree_with_the_cache(subject, configured, only):
         (["data.prefetch_to_device=false"], {}, []),
     ],
 )
-def test_settings_of_the_input_pipeline(subject, configured, changes, where, found):
-    config = configured(*changes)
-    sizes = batch_sizes(subject.spec, config.training)
-    findings = settings.reading(config, subject.spec, sizes, **{"free_memory": 8 << 30, "gpu": False, **where})[1]
+def test_settings_of_the_input_pipeline(with_clips, configured, changes, where, found):
+    config, spec = configured(*changes), with_clips({100: (40, 2), 400: (40, 2)})
+    sizes = batch_sizes(spec, config.training)
+    findings = settings.reading(config, spec, sizes, **{"free_memory": 8 << 30, "gpu": False, **where})[1]
     assert [finding.setting for finding in findings] == found
 
 

@@ -63,7 +63,7 @@ def test_speaker_and_language_are_inputs(drawing, session):
 
 @pytest.mark.parametrize(("solver", "guidance"), [*((solver, 0.0) for solver in SOLVERS), ("midpoint", 1.5)])
 def test_schedule_and_guidance_are_inputs(drawing, session, solver, guidance):
-    schedule = SynthesisOptions(steps=4, solver=solver, sway=-0.8).schedule
+    schedule = SynthesisOptions(steps=6, solver=solver).schedule
     mel = spoken(session, sid=[2], language=[1], schedule=schedule, guidance=np.array([guidance], np.float32))
     sampling = Sampling(tf.constant(schedule), *((tf.constant(guidance), 2) if guidance else ()))
     np.testing.assert_allclose(mel, expected(drawing[0], sampling, speaker=2, language=1), atol=1e-3)

@@ -1,0 +1,45 @@
+"""The voice of this repository speaks, as a reader of the README would have it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from xtts.shared.audio.mel import log_mel
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.audio.pitch import pitch_track
+
+VOICE = Path(__file__).parents[1] / "voices" / "kerstin-de"
+MOST_BYTES = 8 * 2**20
+SENTENCE = "Guten Morgen, heute scheint die Sonne."
+
+
+@pytest.fixture(scope="session")
+def spoken(tmp_path_factory):
+    """float[S] of the sentence, spoken by the command in a process of its own."""
+    wav = tmp_path_factory.mktemp("voice") / "out.wav"
+    line = [Path(sys.executable).with_name("xtts-synth"), "--ckpt", VOICE, SENTENCE, "-o", wav]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    samples, rate = soundfile.read(wav)
+    assert rate == 22_050
+    return samples
+
+
+def test_a_sentence_has_the_length_and_the_pitch_of_a_woman_who_says_it(spoken):
+    profile = mel_profile("hifigan")
+    assert 1.5 < len(spoken) / profile.sample_rate < 4.0
+    frames = len(log_mel(spoken.astype(np.float32), profile))
+    voiced = (track := pitch_track(spoken.astype(np.float32), profile, frames))[track > 0]
+    assert 0.3 < len(voiced) / frames < 0.9
+    assert 130 < np.median(voiced) < 260
+
+
+def test_the_folder_is_small_and_says_what_it_is():
+    assert sum(path.stat().st_size for path in VOICE.iterdir()) <= MOST_BYTES
+    card = (VOICE / "README.md").read_text(encoding="utf-8")
+    assert "license: cc0-1.0" in card
+    assert "xtts-train" in card

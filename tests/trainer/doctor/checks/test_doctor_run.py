@@ -1,0 +1,36 @@
+"""`--run`: the doctor reads the losses of a run that has ended."""
+
+import json
+
+import pytest
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.doctor.checks.run import overfitting
+from xtts.trainer.engine.metrics import LOSSES
+
+
+def write_run(folder, held_out):
+    """A run whose training losses fall, with these held-out duration losses every two steps."""
+    rows = []
+    for number, loss in enumerate(held_out, 1):
+        same = dict.fromkeys(LOSSES, 1.0 / number)
+        rows += [{"split": "train", "step": 2 * number - 1 + i, **same} for i in range(2)]
+        rows.append({"split": "validation", "step": 2 * number, **same, "duration": loss})
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_a_run_that_overfits_is_a_finding_and_one_that_learns_is_none(tmp_path, only):
+    result = overfitting(write_run(tmp_path, [0.9, 0.6, 0.7, 0.8, 0.9]))
+    finding = only(result)
+    assert finding.what == (
+        "the held-out duration loss rises (0.600 at step 4, 0.900 at step 10) while the training loss falls"
+    )
+    assert "training.patience=4" in finding.remedy
+    assert result[0][0].text == "5 to step 10"
+    assert overfitting(write_run(tmp_path, [0.9, 0.6, 0.5, 0.4, 0.3]))[1] == []
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    with pytest.raises(LockstepError, match=r"--run: .* has no validation, expected a run folder"):
+        overfitting(tmp_path)

@@ -1,0 +1,38 @@
+"""Held-out losses that rise while those of the training fall are named, once; nothing else is."""
+
+from xtts.trainer.engine.metrics import LOSSES
+from xtts.trainer.run.best_validation import Overfitting, mean_losses
+
+
+def lines(held_out, trained):
+    watch = Overfitting()
+    return [
+        line
+        for step, (one, other) in enumerate(zip(held_out, trained, strict=True))
+        for line in watch.note(
+            100 * step, {"flow": 1.0 - step / 100, "duration": one}, {"flow": 1.0, "duration": other}
+        )
+    ]
+
+
+def test_a_loss_that_rises_while_the_training_loss_falls_is_named_once():
+    (line,) = lines([0.9, 0.60, 0.61, 0.62, 0.63, 0.7, 0.8], [0.9, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
+    assert line.startswith(
+        "the held-out duration loss rises (0.600 at step 100, 0.630 at step 400) while the training loss falls"
+    )
+
+
+def test_losses_that_are_no_numbers_say_nothing_and_hide_nothing():
+    nan = float("nan")
+    assert lines([0.9, 0.60, nan, 0.62, 0.63, 0.7, 0.8], [0.9, 0.6, 0.5, nan, 0.3, 0.2, 0.1])
+    rows = [
+        {"split": "train", "step": 1, **dict.fromkeys(LOSSES)},
+        {"split": "train", "step": 2, **dict.fromkeys(LOSSES, 1.0)},
+    ]
+    assert not list(Overfitting().replay([*rows, {"split": "validation", "step": 2, **dict.fromkeys(LOSSES)}]))
+    assert mean_losses([[1.0] * 4, [nan] * 4, [3.0] * 4])["flow"] == 2.0
+
+
+def test_noise_is_not_named_nor_a_run_that_diverges():
+    assert not lines([0.9, 0.600, 0.605, 0.601, 0.606, 0.603, 0.61], [0.9, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
+    assert not lines([0.9, 0.60, 0.7, 0.8, 0.9, 1.0, 1.1], [0.9, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1])
