@@ -21,7 +21,6 @@ from xtts.precompute.build.staging import StagingArea
 from xtts.precompute.build.survey import Survey, survey
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.features.extract import ShardResult, ShardTask, write_shard
-from xtts.precompute.features.fetch import Fetch, FetchedAudio, fetched_audio, plan_fetch
 from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.gathered_rows import Gathered, GatherTask, gather_shard
 from xtts.precompute.workers.engine import Engine
@@ -181,28 +180,18 @@ def _write_missing(
     sizes = {shard.file: found.plan.bytes_of(shard, request.config) for shard in found.missing}
     plans = {shard.file: shard for shard in found.missing}
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
-    fetch = _plan_fetch(found, staging)
     stay = sizes.values() if staging.remote is None else sorted(sizes.values())[-_AT_ONCE * max(1, request.workers) :]
-    check_free_space(request.cache, sum(stay) + fetch.bytes)
+    check_free_space(request.cache, sum(stay))
     ledger, seconds = found.ledger, partial(seconds_of, profile=found.front_end.profile)
-    with fetched_audio(fetch, ledger.folder, ledger.spots, found.front_end, pool, progress) as fetched:
-        frames = [ledger.columns.frames[shard.clips] for shard in found.missing]
-        progress.start("features", sum(map(len, frames)), sum(map(seconds, frames)))
-        tasks = _tasks(ordered, found, fetched, staging, sync=pool.spans_machines)
-        for result in pool.run(partial(write_shard, found.front_end), tasks):
-            clips = plans[result.file].clips
-            finished[result.file] = staging.stage(result, from_elsewhere=pool.spans_machines)
-            rows[result.file] = _note(found, clips, result, staging.sidecar(result.file))
-            progress.advance(len(clips), seconds(ledger.columns.frames[clips]))
+    frames = [ledger.columns.frames[shard.clips] for shard in found.missing]
+    progress.start("features", sum(map(len, frames)), sum(map(seconds, frames)))
+    tasks = _tasks(ordered, found, staging, sync=pool.spans_machines)
+    for result in pool.run(partial(write_shard, found.front_end), tasks):
+        clips = plans[result.file].clips
+        finished[result.file] = staging.stage(result, from_elsewhere=pool.spans_machines)
+        rows[result.file] = _note(found, clips, result, staging.sidecar(result.file))
+        progress.advance(len(clips), seconds(ledger.columns.frames[clips]))
     return finished, rows
-
-
-def _plan_fetch(found: Survey, staging: StagingArea) -> Fetch:
-    """What has to be copied out of Parquet files for the missing shards."""
-    groups, folder = found.scan.groups, staging.parts / "audio"
-    new = [found.stored.without(shard.clips) for shard in found.missing] if len(groups) else []
-    numbers = np.concatenate([np.zeros(0, np.uint32), *new])
-    return plan_fetch(numbers, groups[numbers], found.scan.average_bytes, folder)
 
 
 def _note(found: Survey, clips: np.ndarray, result: ShardResult | Gathered, path: Path) -> ShardRows:
@@ -225,9 +214,7 @@ def _gather_kept(found: Survey, staging: StagingArea, pool: Engine) -> dict[str,
     return {one.file: _note(found, clips[one.file], one, one.path) for one in gathered}
 
 
-def _tasks(
-    missing: list[ShardPlan], found: Survey, fetched: FetchedAudio, staging: StagingArea, *, sync: bool
-) -> Iterator[ShardTask]:
+def _tasks(missing: list[ShardPlan], found: Survey, staging: StagingArea, *, sync: bool) -> Iterator[ShardTask]:
     for shard in missing:
         yield ShardTask(
             file=shard.file,
@@ -239,6 +226,5 @@ def _tasks(
             parts=staging.parts,
             speakers=found.plan.speakers_of(shard),
             stored=found.stored.of(shard),
-            fetched=fetched.of(shard.clips),
             sync=sync,
         )

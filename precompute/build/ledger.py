@@ -70,7 +70,7 @@ class Ledger:
     def _looked_for(self, number: int, roots: Mapping[str, Path]) -> str:
         """Where the missing file of a clip was looked for, and what is there instead; nothing of a row or member."""
         (row,) = take_rows(self.folder, SCANNED_PARTS, self.spots(np.array([number])))
-        if row.clip.member:
+        if row.clip.archive[0]:
             return ""
         folders = dict.fromkeys((PurePath(row.clip.source).parent.as_posix(), "."))
         return f"; {row.clip.source} is not there, but {described_files(roots[row.clip.corpus], folders)}"

@@ -40,10 +40,6 @@ class Scan:
     """Clips whose text is the raw one."""
     used: set[str] = field(default_factory=set)
     """Optional columns of the index in which a clip says something."""
-    groups: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
-    """int32[N]: row group of a Parquet file that holds the audio, -1 for none; empty where there is no such clip."""
-    average_bytes: list[int] = field(default_factory=list)
-    """Of a row's audio, for each of those."""
     to_measure: list[tuple[int, np.ndarray]] = field(default_factory=list)
     """Parts with the places of clips that a filter wants decoded."""
 
@@ -69,13 +65,12 @@ def scan_clips(
         ledger=Ledger(folder=scanner.folder, starts=starts, columns=columns.whole()),
     )  # fmt: skip
     progress.start("scan", len(clips), 0.0)
-    groups = dict[tuple[str, int], int]()
     for result in pool.run(partial(scan_part, scanner), _tasks(clips, scan, cached, staged)):
         if pool.spans_machines:
             _check_missing(result)
         start = int(starts[result.number])
         columns.fill(start, result.columns)
-        _note(scan, start, result, groups)
+        _note(scan, start, result)
         progress.advance(len(result.columns), 0.0)
     scan.ledger = Ledger(folder=scanner.folder, starts=starts, columns=columns.whole())
     return scan
@@ -108,8 +103,8 @@ def _known(rows: np.ndarray, earlier: EarlierColumns) -> tuple[np.ndarray, Spots
     return places, earlier.spots(rows[places])
 
 
-def _note(scan: Scan, start: int, result: ScanResult, groups: dict[tuple[str, int], int]) -> None:
-    """Add what a part found; `groups` are the row groups of all parts, by number."""
+def _note(scan: Scan, start: int, result: ScanResult) -> None:
+    """Add what a part found."""
     part = slice(start, start + len(result.columns))
     for rows, same, found in (
         (scan.cached, scan.cached_same, result.cached), (scan.staged, scan.staged_same, result.staged),
@@ -122,15 +117,6 @@ def _note(scan: Scan, start: int, result: ScanResult, groups: dict[tuple[str, in
     scan.used |= result.used
     if len(result.to_measure):
         scan.to_measure.append((result.number, result.to_measure))
-    if len(result.group):
-        if not len(scan.groups):
-            scan.groups = np.full(len(scan.ledger.columns), -1, np.int32)
-        for group, size in result.groups.items():
-            if group not in groups:
-                groups[group] = len(groups)
-                scan.average_bytes.append(size)
-        numbers = np.array([*(groups[group] for group in result.groups), -1], np.int32)
-        scan.groups[part] = numbers[result.group]
 
 
 def _check_missing(result: ScanResult) -> None:

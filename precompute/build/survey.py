@@ -92,6 +92,7 @@ class Survey:
 def survey(request: Request, staging: StagingArea, pool: Engine, progress: Progress) -> Survey:
     """Find out what there is to do; nothing is written but the parts of `staging`, which hold the rows."""
     features = {**feature_config(request.config), **filter_config(request.config)}
+    request = _with_room(request, staging)
     existing = look_back(request, staging, features, request.engine_for_rows(pool))
     scan = _scan(request, existing, staging, pool, progress)
     plan = plan_cache(scan.ledger.columns, request.config, _previous_plan(existing.prior, features))
@@ -115,8 +116,13 @@ def scan_and_plan(
     request: Request, previous: PreviousPlan, staging: StagingArea, pool: Engine, progress: Progress
 ) -> tuple[Scan, Plan]:
     """The ledger before extraction and the place of every clip that it keeps, from the corpus alone."""
-    scan = _scan(request, NOTHING, staging, pool, progress)
+    scan = _scan(_with_room(request, staging), NOTHING, staging, pool, progress)
     return scan, plan_cache(scan.ledger.columns, request.config, previous)
+
+
+def _with_room(request: Request, staging: StagingArea) -> Request:
+    """The request with a folder to unpack audio into."""
+    return replace(request, front_end=replace(request.front_end, unpacked=staging.parts))
 
 
 def _scan(request: Request, existing: Existing, staging: StagingArea, pool: Engine, progress: Progress) -> Scan:

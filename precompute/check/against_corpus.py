@@ -1,14 +1,15 @@
 """Checking a cache against the corpus it was made of, and its features against a second computation."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from xtts.precompute.archives.parquet_rows import reading_order
 from xtts.precompute.build.build_request import Request, make_request
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.clip_audio import read_audio
@@ -50,12 +51,19 @@ def check_corpus(cache: Path, request: Request) -> list[Finding]:
     rows = read_index(cache / load_spec(cache).index_file)
     known = {row.clip.id: row for row in rows if not row.clip.duplicate}
     findings: list[Finding] = []
-    for clip in request.clips:
-        if not clip.duplicate:
-            found = find_file(clip, request.front_end)
-            findings += _differences(found, known.pop(clip.id, None), request.front_end)
+    with _with_room(request) as front_end:
+        for clip in request.clips:
+            if not clip.duplicate:
+                findings += _differences(find_file(clip, front_end), known.pop(clip.id, None), front_end)
     findings += [_finding(row.clip, "in the cache", "removed from the corpus") for row in known.values()]
     return [replace(finding, fix=build_command(cache)) for finding in findings]
+
+
+@contextmanager
+def _with_room(request: Request) -> Iterator[FrontEnd]:
+    """The front end with a folder to unpack audio into, which every machine sees."""
+    with TemporaryDirectory(dir=None if request.ray_address is None else request.cache.absolute().parent) as folder:
+        yield replace(request.front_end, unpacked=Path(folder))
 
 
 def _differences(found: Found, known: IndexRow | None, front_end: FrontEnd) -> Iterator[Finding]:
@@ -94,11 +102,11 @@ def check_features(cache: Path, request: Request, *, clips: int | None) -> list[
     kept.sort(key=lambda row: row.written.record_sha256)
     jobs = [
         _Deep(row=row, stored=StoredMel(path=(cache / files[row.place]).absolute(), written=row.written))
-        for row in sorted(kept[:clips], key=lambda row: reading_order(row.clip))
+        for row in kept[:clips]
     ]
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
-    with request.open_engine() as engine:
-        found = [finding for part in engine.run(partial(_compare, request.front_end), chunks) for finding in part]
+    with _with_room(request) as front_end, request.open_engine() as engine:
+        found = [finding for part in engine.run(partial(_compare, front_end), chunks) for finding in part]
     return sorted(found, key=lambda finding: finding.where)
 
 

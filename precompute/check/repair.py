@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from xtts.precompute.archives.parquet_rows import reading_order
 from xtts.precompute.build.build_cache import run_build
 from xtts.precompute.build.build_request import Request
 from xtts.precompute.build.index_rows import ShardRows, write_index
@@ -64,7 +63,8 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
             _Shard(number=number, place=shard.place, file=shard.file, clips=scan.ledger.spots(shard.clips))
             for number, shard in enumerate(plan.shards)
         )
-        recover = partial(_recover_rows, staging.parts, cache.absolute(), spec, request.front_end)
+        front_end = replace(request.front_end, unpacked=staging.parts)
+        recover = partial(_recover_rows, staging.parts, cache.absolute(), spec, front_end)
         rows = dict(pool.run(recover, tasks))
         index = staging.parts / INDEX_FILE
         for measured in (True, False):  # one of a version that measured nothing?
@@ -104,7 +104,7 @@ def _outcomes(parts: Path, cache: Path, spec: CacheSpec, front_end: FrontEnd, sh
     place, clips, rows = shard.place, take_scanned(parts, shard.clips), list[IndexRow]()
     path = cache / shard_places(spec).get(place, shard.file)
     records = dict(_read_records(path, spec, place.bucket))
-    ordered = sorted((row for row in clips if row.clip.id in records), key=lambda row: reading_order(row.clip))
+    ordered = [row for row in clips if row.clip.id in records]
     digests = {row.clip.id: file_digest(row.clip, front_end) for row in ordered}
     measured = measure_clips(front_end, list(enumerate(ordered)))
     qualities = {ordered[number].clip.id: quality for number, quality in measured}

@@ -1,4 +1,4 @@
-"""The audio of a clip: a file of its own, a part of an archive (tar, Parquet), or a segment of a longer recording."""
+"""The audio of a clip: a file, or a segment of a longer recording."""
 
 import hashlib
 import os
@@ -6,8 +6,6 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from xtts.precompute.archives.parquet_rows import is_row, read_row
-from xtts.precompute.archives.tar_files import read_member
 from xtts.shared.audio.decode import AudioSource, Header, Recording, Segment, read_header, read_recording
 from xtts.shared.cache.clip_index import AudioFile, Clip
 
@@ -30,41 +28,26 @@ def find_audio(path: Path) -> AudioFile | None:
     return AudioFile(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
 
 
-def audio_header(path: Path, clip: Clip) -> Header:
+def audio_header(source: AudioSource, clip: Clip) -> Header:
     """Length, rate and channels of the clip alone; raises `AudioProblem` or `OSError`."""
-    return read_header(_source(path, clip), _segment(clip))
+    return read_header(source, _segment(clip))
 
 
-def read_audio(path: Path, clip: Clip) -> ClipAudio:
+def read_audio(source: AudioSource, clip: Clip) -> ClipAudio:
     """Decode a clip; raises `AudioProblem` or `OSError`."""
-    source, segment = _source(path, clip), _segment(clip)
+    segment = _segment(clip)
     if segment is not None:
         recording = read_recording(source, segment)
         return ClipAudio(recording=recording, sha256=recording.sha256)
-    return whole_audio(source.read_bytes() if isinstance(source, Path) else source)
-
-
-def whole_audio(data: bytes) -> ClipAudio:
-    """Decode the bytes of an audio file; raises `AudioProblem`."""
+    data = source if isinstance(source, bytes) else source.read_bytes()
     return ClipAudio(recording=read_recording(data), sha256=hashlib.sha256(data).hexdigest())
 
 
-def audio_digest(path: Path, clip: Clip) -> str:
+def audio_digest(source: AudioSource, clip: Clip) -> str:
     """What `read_audio` gives as digest, without decoding where that is not needed; raises as it does."""
     if _segment(clip) is not None:
-        return read_audio(path, clip).sha256
-    source = _source(path, clip)
-    if isinstance(source, bytes):
-        return hashlib.sha256(source).hexdigest()
-    with source.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _source(path: Path, clip: Clip) -> AudioSource:
-    """The file, or the bytes of its member."""
-    if is_row(clip):
-        return read_row(path, clip.member)
-    return read_member(path, clip.member) if clip.member else path
+        return read_audio(source, clip).sha256
+    return hashlib.sha256(source if isinstance(source, bytes) else source.read_bytes()).hexdigest()
 
 
 def _segment(clip: Clip) -> Segment | None:

@@ -1,14 +1,16 @@
 """The front end: from a recording to samples; light enough to be sent to a worker with every task."""
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from xtts.precompute.archives.parquet_files import SUFFIX, unpacked_row
+from xtts.precompute.archives.tar_files import read_member
 from xtts.precompute.corpus.fetched_objects import fetched
-from xtts.shared.audio.decode import Recording
+from xtts.shared.audio.decode import AudioSource, Recording
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.cache.clip_index import Clip
@@ -38,14 +40,36 @@ class FrontEnd:
     remote: Mapping[str, StoreUrl] = field(default_factory=dict)
     """Corpora in object stores; `roots` has the folders that stand for them."""
 
-    def audio(self, clip: Clip) -> AbstractContextManager[Path]:
-        """A file with a clip's audio, for as long as the block takes; a `LockstepError` where an object fails."""
-        url = self.remote.get(clip.corpus)
-        return fetched(url, self.roots[clip.corpus], clip.source) if url else nullcontext(self.path(clip))
+    unpacked: Path | None = None
+    """Folder for the audio that is embedded in Parquet files, while a command needs it."""
+
+    @contextmanager
+    def audio(self, clip: Clip) -> Iterator[AudioSource]:
+        """A clip's audio file, or its bytes, for as long as the block takes.
+
+        Raises:
+            AudioProblem: An archive does not hold it.
+            LockstepError: An object cannot be fetched, or there is no room to unpack.
+        """
+        path, (archive, member) = self.path(clip), clip.archive
+        if archive and path == self.roots[clip.corpus] / archive:
+            yield self._embedded(path, member)
+        elif clip.corpus in self.remote:
+            with fetched(self.remote[clip.corpus], self.roots[clip.corpus], clip.source) as copy:
+                yield copy
+        else:
+            yield path
+
+    def _embedded(self, path: Path, member: str) -> AudioSource:
+        if not path.name.endswith(SUFFIX):
+            return read_member(path, member)
+        assert self.unpacked is not None, "this command reads no audio"
+        return unpacked_row(path, member, self.unpacked)
 
     def path(self, clip: Clip) -> Path:
-        """Where a clip's audio file lies."""
-        return self.roots[clip.corpus] / clip.source
+        """Where a clip's audio file lies, or the archive that holds it."""
+        root, archive = self.roots[clip.corpus], clip.archive[0]
+        return root / archive if archive and (root / archive).is_file() else root / clip.source
 
     def language_id(self, code: str) -> int:
         """Number of a clip's language; without a code that of the main one."""

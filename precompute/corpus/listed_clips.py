@@ -3,14 +3,12 @@
 import os
 import pickle
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 
-from xtts.precompute.archives.parquet_rows import group_of, is_row
 from xtts.precompute.corpus.clip_digests import digest_columns
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import CorpusEntry
@@ -126,7 +124,7 @@ def write_listing(task: ListTask) -> Listing:
     size, starts = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_CHUNKS)), [0]
     offsets = [0]
     with task.path.open("wb") as out:
-        for chunk in _in_chunks(clips, corpora, size):
+        for chunk in (clips[start : start + size] for start in range(0, len(clips), size)):
             out.write(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL))
             starts.append(starts[-1] + len(chunk))
             offsets.append(out.tell())
@@ -135,24 +133,3 @@ def write_listing(task: ListTask) -> Listing:
         out.write(np.array([clip.duplicate for clip in clips], bool).tobytes())
     languages = dict.fromkeys(clip.language for clip in clips if clip.text and not clip.duplicate)
     return Listing(corpora=replace(corpora, clips=[]), starts=starts, offsets=offsets, languages=list(languages))
-
-
-def _in_chunks(clips: Iterable[Clip], corpora: Corpora, size: int) -> Iterator[list[Clip]]:
-    """About `size` each; those in a row group of a Parquet file together, since they have to be read one by one."""
-    chunk = list[Clip]()
-    for group, members in groupby(clips, key=lambda clip: row_group(clip, corpora.roots[clip.corpus] / clip.source)):
-        for clip in members:
-            chunk.append(clip)
-            if group is None and len(chunk) >= size:
-                yield chunk
-                chunk = []
-        if len(chunk) >= size:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
-
-
-def row_group(clip: Clip, path: Path) -> tuple[str, int] | None:
-    """(file, number) of the row group that holds a clip's audio; its file lies at `path`."""
-    return (str(path), group_of(path, clip)) if is_row(clip) else None

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from xtts.precompute.archives.parquet_rows import is_row, release_pages
 from xtts.precompute.corpus.clip_audio import ClipAudio, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.features.audio_names import audio_name
 from xtts.precompute.features.cached_mels import StoredClips, StoredMel, StoredMels
 from xtts.precompute.features.canary import prove_canary
 from xtts.precompute.features.clip_columns import reason_number
-from xtts.precompute.features.fetch import Fetched, FetchedClips
 from xtts.precompute.features.finished_shard import Finished, sidecar_of, write_sidecar, written_row
 from xtts.precompute.features.row_parts import Spots, take_scanned
 from xtts.precompute.features.scan import Scanned, check_unchanged
@@ -54,8 +52,6 @@ class ShardTask:
     """Named speakers of the clips, and their ids; a clip without one has id 0."""
     stored: StoredClips
     """Clips whose mel an earlier cache holds."""
-    fetched: FetchedClips
-    """Clips whose audio was copied before."""
     sync: bool
     """Sync what is written: nobody else can where workers are on other machines."""
 
@@ -85,12 +81,11 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
     if len(task.stored.places) < len(task.clips[0]) and not front_end.index_only:
         prove_canary(front_end)
     mels = StoredMels(mel_dtype=front_end.mel_dtype, mel_channels=front_end.profile.mel_channels)
-    clips, stored, fetched = take_scanned(task.parts, task.clips), task.stored.read(task.parts), task.fetched.by_place()
+    clips, stored = take_scanned(task.parts, task.clips), task.stored.read(task.parts)
     with path.open("wb") as out:
         for place, row in enumerate(clips):
             try:
-                known = stored.get(place), fetched.get(place)
-                record, audio_sha256, sums, quality = _features(row, task, mels, front_end, *known)
+                record, audio_sha256, sums, quality = _features(row, task, mels, front_end, stored.get(place))
             except AudioProblem as problem:
                 rows.append(row.rejected(Rejection(problem.reason, problem.detail), task.place))
                 continue
@@ -125,15 +120,14 @@ def outcomes(rows: Sequence[IndexRow]) -> dict[str, Any]:
 
 
 def _features(
-    row: Scanned, task: ShardTask, mels: StoredMels, front_end: FrontEnd, stored: StoredMel | None,
-    fetched: Fetched | None,
-) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:  # fmt: skip
+    row: Scanned, task: ShardTask, mels: StoredMels, front_end: FrontEnd, stored: StoredMel | None
+) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:
     """The record of a clip, and the rest of what `mel_of` gives; where records name audio, nothing is decoded."""
     if front_end.index_only:
         audio, none = audio_name(row, front_end), np.empty((0, front_end.profile.mel_channels), front_end.mel_dtype)
         record = _record(row.clip, none, task, front_end)
         return replace(record, mel=none, mel_length=row.audio.mel_length, audio=audio), "", (0.0, 0.0), None
-    mel, audio_sha256, sums, quality = mel_of(row, stored, mels, front_end, fetched)
+    mel, audio_sha256, sums, quality = mel_of(row, stored, mels, front_end)
     return _record(row.clip, mel, task, front_end), audio_sha256, sums, quality
 
 
@@ -142,22 +136,22 @@ def _mel_bytes(shape: Shape, front_end: FrontEnd) -> int:
 
 
 def mel_of(
-    row: Scanned, stored: StoredMel | None, mels: StoredMels, front_end: FrontEnd, fetched: Fetched | None = None
+    row: Scanned, stored: StoredMel | None, mels: StoredMels, front_end: FrontEnd
 ) -> tuple[np.ndarray, str, tuple[float, float], SignalQuality | None]:
     """The mel as it is stored, the digest of its audio, its sums, and what was measured if audio was decoded."""
     if stored is not None:
         was = stored.written
         return mels.read(stored, row.clip.id), was.audio_sha256, (was.mel_sum, was.mel_square_sum), None
-    mel, audio = read_mel(row, front_end, fetched)
+    mel, audio = read_mel(row, front_end)
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
         raise AudioProblem("non-finite mel", "the audio holds samples that are not numbers")
     return mel, audio.sha256, sums, audio.recording.quality
 
 
-def read_mel(row: Scanned, front_end: FrontEnd, fetched: Fetched | None = None) -> tuple[np.ndarray, ClipAudio]:
+def read_mel(row: Scanned, front_end: FrontEnd) -> tuple[np.ndarray, ClipAudio]:
     """The mel of a clip in the stored type, and the audio it is of; raises `AudioProblem`."""
-    audio = fetched.read() if fetched is not None else _read_source(row, front_end)
+    audio = _read_source(row, front_end)
     return extract_mel(front_end.samples(audio.recording), row.audio, front_end), audio
 
 
@@ -181,8 +175,6 @@ def measure_clips(front_end: FrontEnd, rows: list[tuple[int, Scanned]]) -> list[
             measured.append((number, _read_source(row, front_end).recording.quality))
         except AudioProblem:  # writing its shard says so
             measured.append((number, None))
-    if any(is_row(row.clip) for _, row in rows):
-        release_pages()
     return measured
 
 
@@ -202,8 +194,8 @@ def extract_mel(samples: np.ndarray, audio: Audio, front_end: FrontEnd) -> np.nd
 
 def _read_source(row: Scanned, front_end: FrontEnd) -> ClipAudio:
     try:
-        with front_end.audio(row.clip) as path:
-            return read_audio(path, row.clip)
+        with front_end.audio(row.clip) as source:
+            return read_audio(source, row.clip)
     finally:  # whatever came of it
         check_unchanged(row, front_end)
 

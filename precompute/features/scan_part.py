@@ -7,9 +7,8 @@ from socket import gethostname
 
 import numpy as np
 
-from xtts.precompute.archives.parquet_rows import average_bytes, is_row, release_pages
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.listed_clips import row_group, unpack
+from xtts.precompute.corpus.listed_clips import unpack
 from xtts.precompute.features.clip_columns import ClipColumns, columns_of
 from xtts.precompute.features.extract import measure_clips
 from xtts.precompute.features.filters import (
@@ -96,14 +95,10 @@ class ScanResult:
     """Clips whose text is the raw one."""
     used: set[str]
     """Optional columns of the index in which a clip says something."""
-    groups: dict[tuple[str, int], int]
-    """Row groups (file, number) that hold the audio of clips, and the average bytes of a row's audio."""
     missing: list[Path]
     """Files that are not there for the worker."""
     host: str
     """Name of its machine."""
-    group: np.ndarray
-    """int32[N]: place in `groups`, -1 for none; empty where there is no such clip."""
 
 
 def scan_part(scanner: Scanner, task: ScanTask) -> ScanResult:
@@ -126,16 +121,13 @@ def scan_part(scanner: Scanner, task: ScanTask) -> ScanResult:
         elif samples:
             rows[place] = filter_by_signal(rows[place], scanner.config.data.filters)
     write_part(part_path(scanner.folder, SCANNED_PARTS, task.number), rows)
-    groups, group = _row_groups(clips, front_end)
-    if len(group):
-        release_pages()
     return ScanResult(
         number=task.number,
         columns=columns_of(rows, scanner.config.split.seed),
         cached=_sameness(task.cached, rows, cached), staged=_sameness(task.staged, rows, staged),
         to_measure=np.array(to_measure, np.int32), letters=letters,
         unnormalised=sum(not clip.normalised for clip in clips),
-        used=columns_used(rows), groups=groups, group=group, host=gethostname(),
+        used=columns_used(rows), host=gethostname(),
         missing=[front_end.path(row.clip) for row in rows if row.file is None],
     )  # fmt: skip
 
@@ -166,18 +158,6 @@ def _same(row: ScannedRow, was: IndexRow) -> int:
         (SAME_FILE, is_kept and same_file(row, was)), (SAME_CLIP, same_clip(row, was)),
     )  # fmt: skip
     return sum(bit for bit, holds in facts if holds)
-
-
-def _row_groups(clips: Sequence[Clip], front_end: FrontEnd) -> tuple[dict[tuple[str, int], int], np.ndarray]:
-    if not any(map(is_row, clips)):
-        return {}, np.zeros(0, np.int32)
-    sizes, places = dict[tuple[str, int], int](), list[int]()
-    for clip in clips:
-        group = row_group(clip, front_end.path(clip))
-        if group is not None and group not in sizes:
-            sizes[group] = average_bytes(front_end.path(clip), clip)
-        places.append(-1 if group is None else list(sizes).index(group))
-    return sizes, np.array(places, np.int32)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import soundfile
 
-from xtts.precompute.archives.parquet_rows import is_row
 from xtts.precompute.view.cached_clips import CachedClip, CachedClips, file_name, plain
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
@@ -59,10 +58,8 @@ def rejection_text(row: Rejected) -> str:
 
 def audio_text(clip: Clip) -> str:
     """The file with a clip's audio, and which part of it."""
-    what = "row" if is_row(clip) else "first byte and size"
-    member = f", {what} {clip.member}" if clip.member else ""
     seconds = "" if clip.start is None else f", {clip.duration:g} s from {clip.start:g} s on"
-    return f"{clip.source}{member}{seconds}"
+    return f"{clip.source}{seconds}"
 
 
 def figures_text(clip: CachedClip, profile: MelProfile) -> str:

@@ -5,6 +5,7 @@ tokens, the audio, the place, the record. A later row refers to the earlier fact
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -23,6 +24,7 @@ REASONS = (
     "too quiet", "too noisy", "clipped", "too much silence",
 )  # fmt: skip
 """The closed list of why a clip is rejected."""
+_IN_ARCHIVE = re.compile(r"(.+?\.(?:parquet|[tT][aA][rR]))/(.+)")
 _READ_ROWS = 2**12  # the values of all columns of so many rows are held twice for a moment
 QUALITIES = tuple(fact.name for fact in fields(SignalQuality))
 """Columns of what was measured."""
@@ -30,14 +32,12 @@ _COLUMNS = (
     "id", "speaker", "text", "status", "reason", "notes", "detail", "left_out", "split", "bucket", "shard", "position",
     "token_length", "mel_length", "seconds", "source", "source_bytes", "source_mtime_ns", "audio_sha256",
     "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language", *QUALITIES,
-    "member", "start", "duration", "corpus",
+    "start", "duration", "corpus",
 )  # fmt: skip
-_WHERE_USED = ("language", "member", "start", "duration", "corpus")
+_WHERE_USED = ("language", "start", "duration", "corpus")
 OPTIONAL_COLUMNS = frozenset((*_WHERE_USED, *QUALITIES))
 """Columns that an index does not have if they would say nothing."""
-_OF_ANY_ROW = frozenset(
-    ("id", "speaker", "text", "status", "notes", "detail", "left_out", "language", "member", "corpus")
-)
+_OF_ANY_ROW = frozenset(("id", "speaker", "text", "status", "notes", "detail", "left_out", "language", "corpus"))
 """Columns that are never null."""
 
 
@@ -49,16 +49,14 @@ class Clip:
     speaker: str
     text: str
     source: str
-    """Audio file, relative to its corpus; absolute where it lies elsewhere."""
+    """Audio file, relative to its corpus; absolute where it lies elsewhere; in an archive with its place there:
+    `a.tar/512+44144` (first byte and size), `b.parquet/17` (the row)."""
     normalised: bool = False
     """The corpus gives the text in words, as the third column of LJSpeech does."""
     duplicate: bool = False
     """A line before has this id."""
     language: str = ""
     """ISO 639 code; empty for the language of the configuration."""
-    member: str = ""
-    """What of `source` holds the audio: first byte and size in a tar file, as in 512+44144, or a Parquet file's row;
-    empty if all of it does."""
     start: float | None = None
     """Where the clip begins in a longer recording, in seconds; None if it is all of it."""
     duration: float | None = None
@@ -67,14 +65,20 @@ class Clip:
     """Which of several corpora it is of; empty for the one without a name."""
 
     @property
-    def audio_place(self) -> tuple[str, str, str, float | None, float | None]:
+    def audio_place(self) -> tuple[str, str, float | None, float | None]:
         """Which file of which corpus, and which part of it."""
-        return self.corpus, self.source, self.member, self.start, self.duration
+        return self.corpus, self.source, self.start, self.duration
+
+    @property
+    def archive(self) -> tuple[str, str]:
+        """(archive, place in it) of `source`; empty where it is a file of its own, or a folder is called so."""
+        match = _IN_ARCHIVE.fullmatch(self.source)
+        return (match[1], match[2]) if match else ("", "")
 
     @property
     def is_part(self) -> bool:
-        """Whether `source` holds more than this clip: its size and time say nothing of the clip."""
-        return self.member != "" or self.start is not None
+        """Whether its file holds more than this clip: its size and time say nothing of the clip."""
+        return self.archive != ("", "") or self.start is not None
 
     @property
     def text_sha256(self) -> str:
@@ -90,7 +94,7 @@ class AudioFile:
     """Of the whole file, also where the clip is a part of it."""
     source_mtime_ns: int
     audio_sha256: str | None = field(default=None, compare=False)
-    """Digest of the file, the member or the row, of the samples of a segment; None where it was not read."""
+    """Digest of the audio's file, wherever that lies, or of the samples of a segment; None where it was not read."""
 
 
 @dataclass(frozen=True, slots=True)

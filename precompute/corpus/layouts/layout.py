@@ -49,7 +49,7 @@ class ClipList:
 
     def add(
         self, clip_id: str, text: str, source: str, *, where: str, speaker: str = "", normalised: bool = False,
-        language: str = "", segment: Segment | None = None, member: str = "",
+        language: str = "", segment: Segment | None = None,
     ) -> None:  # fmt: skip
         """Append a clip; a `LockstepError` where its id, speaker or language is no plain name."""
         check_name(clip_id, what="clip id", where=where)
@@ -60,7 +60,7 @@ class ClipList:
         clip = Clip(
             id=clip_id, speaker=speaker, text=text, source=source, normalised=normalised,
             duplicate=clip_id in self._seen, language=check_language(language, where),
-            start=segment.start if segment else None, duration=segment.duration if segment else None, member=member,
+            start=segment.start if segment else None, duration=segment.duration if segment else None,
         )  # fmt: skip
         self._seen.add(clip_id)
         self.clips.append(clip)

@@ -62,8 +62,8 @@ def parse_entry(line: str, where: str) -> dict[str, Any]:
     return entry
 
 
-def add_entry(clips: ClipList, entry: dict[str, Any], source: str, *, where: str, member: str = "") -> None:
-    """Append the clip of an entry, whose audio lies in `source`, or in a member of it."""
+def add_entry(clips: ClipList, entry: dict[str, Any], source: str, *, where: str) -> None:
+    """Append the clip of an entry, whose audio lies in `source`."""
     for key in ("audio_filepath", "text"):
         if not isinstance(entry.get(key), str):
             raise LockstepError(where, found=f"{key} is {entry.get(key)!r:.60}", expected="a string")
@@ -71,7 +71,7 @@ def add_entry(clips: ClipList, entry: dict[str, Any], source: str, *, where: str
     clip_id, speaker, language = (name_of(entry, (key,), where) for key in ("id", "speaker", "language"))
     clips.add(
         clip_id or _name(entry["audio_filepath"], segment), entry["text"].strip(), source,
-        speaker=speaker, language=language, where=where, segment=segment, member=member,
+        speaker=speaker, language=language, where=where, segment=segment,
     )  # fmt: skip
 
 

@@ -7,8 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from xtts.precompute.archives.parquet_pages import BrokenParquet
-from xtts.precompute.archives.parquet_rows import SUFFIX, Table, member_of, open_table, parquet_errors
+from xtts.precompute.archives.parquet_files import (
+    SUFFIX,
+    BrokenParquet,
+    holding_audio,
+    member_of,
+    open_parquet,
+    row_values,
+)
 from xtts.precompute.corpus.corpus_files import check_inside, clip_ids, source_of, without_suffix
 from xtts.precompute.corpus.layouts.layout import ClipList, folder_of
 from xtts.precompute.corpus.layouts.parquet_columns import Columns, find_columns, unread_columns
@@ -71,28 +77,27 @@ class Parquet:
                 yield without_suffix(row.said["file"])
 
     def _rows(self, root: Path, file: str, *, only_names: bool = False) -> Iterator[_Row]:
-        path, characters = root / file, 0
+        path, characters, first = root / file, 0, 0
         try:
-            table = open_table(path)
-            with parquet_errors():
-                columns = find_columns(str(path), table.schema, self.columns)
-            kinds = ["file"] if only_names else list(_KINDS)
-            if only_names and (columns.id or not columns.file):
-                return
-            for group in table.filled_groups():
-                for row in _rows_of_group(table, group, columns, kinds, file):
-                    characters += sum(map(len, row.said.values()))
-                    if characters > _MOST_CHARACTERS:
-                        raise BrokenParquet(f"more than {_MOST_CHARACTERS} characters of text")
-                    yield row
+            with open_parquet(path) as table:
+                columns = find_columns(str(path), table.schema_arrow, self.columns)
+                kinds = ["file"] if only_names else list(_KINDS)
+                if only_names and (columns.id or not columns.file):
+                    return
+                for group in range(table.num_row_groups):
+                    for row in _rows_of_group(table, group, columns, kinds, (str(path), file), first):
+                        characters += sum(map(len, row.said.values()))
+                        if characters > _MOST_CHARACTERS:
+                            raise BrokenParquet(f"more than {_MOST_CHARACTERS} characters of text")
+                        yield row
+                    first += table.metadata.row_group(group).num_rows
         except BrokenParquet as problem:
             raise LockstepError(str(path), found=f"cannot be read ({problem})", expected="a Parquet file") from None
 
     def _unread(self, path: Path) -> list[str]:
         try:
-            schema = open_table(path).schema
-            with parquet_errors():
-                return unread_columns(schema, find_columns(str(path), schema, self.columns))
+            with open_parquet(path) as table:
+                return unread_columns(table.schema_arrow, find_columns(str(path), table.schema_arrow, self.columns))
         except BrokenParquet:
             return []  # `read` says so
 
@@ -150,16 +155,17 @@ def _split(file: str) -> str:
     return (match[1] or match[2]) if match else ""
 
 
-def _rows_of_group(table: Table, group: int, columns: Columns, kinds: list[str], file: str) -> Iterator[_Row]:
+def _rows_of_group(
+    table: Any, group: int, columns: Columns, kinds: list[str], source: tuple[str, str], first: int  # noqa: ANN401
+) -> Iterator[_Row]:  # fmt: skip
+    """source: the file for messages, and relative to the corpus; first: number of the first row."""
     kinds = [kind for kind in kinds if getattr(columns, kind)]
     leaves = list(dict.fromkeys(getattr(columns, kind) for kind in kinds))
     places = [(kind, leaves.index(getattr(columns, kind))) for kind in kinds]
-    first = table.starts[group]
-    embedded = table.holding_audio(group, columns.audio) if columns.audio else []
-    for number, values in enumerate(table.values(group, leaves), start=first):
+    embedded = holding_audio(table, group, columns.audio) if columns.audio else []
+    for number, values in enumerate(row_values(table, group, leaves), start=first):
         said = {kind: _text(values[place]) for kind, place in places}
-        holds = embedded is None or (bool(embedded) and embedded[number - first])
-        yield _Row(f"{table.path} row {number}", file, number, holds, said)
+        yield _Row(f"{source[0]} row {number}", source[1], number, bool(embedded) and embedded[number - first], said)
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - a string, a whole number or None
@@ -168,13 +174,13 @@ def _text(value: Any) -> str:  # noqa: ANN401 - a string, a whole number or None
 
 def _add(clips: ClipList, row: _Row, root: Path, ids: Mapping[str, str], column: str) -> None:
     said = row.said
-    by_path = not row.embedded and bool(said.get("path"))
-    folders = (os.path.dirname(row.source), "")
+    folders, source = (os.path.dirname(row.source), ""), f"{row.source}/{member_of(row.number, column)}"
+    if not row.embedded and said.get("path"):
+        source = source_of(root, said["path"], folders, row.where)
     clips.add(
         _clip_id(row, ids), said.get("normalised") or said.get("text", ""),
-        source_of(root, said["path"], folders, row.where) if by_path else row.source,
-        where=row.where, speaker=said.get("speaker", ""), normalised=bool(said.get("normalised")),
-        language=said.get("language", ""), member="" if by_path else member_of(row.number, column),
+        source, where=row.where, speaker=said.get("speaker", ""), normalised=bool(said.get("normalised")),
+        language=said.get("language", ""),
     )  # fmt: skip
 
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from xtts.precompute.archives.parquet_pages import BrokenParquet
-from xtts.precompute.archives.parquet_rows import audio_leaf, split_leaf
+from xtts.precompute.archives.parquet_files import BrokenParquet, audio_leaf, split_leaf
 from xtts.precompute.corpus.usual_names import USUAL_NAMES
 from xtts.shared.errors import LockstepError
 

@@ -51,11 +51,10 @@ class WebDataset:
             if clips.is_full:
                 break
             where, said = f"{root / tar}:{key[:80]!r}", _said(root / tar, key, parts)
-            source, member = _place(tar, parts.get("audio"), f"{key}{SUFFIXES[0]}")
             clips.add(
-                said["id"] or ids[f"{tar.removesuffix('.tar')}/{key}"], said["normalised"] or said["text"], source,
-                where=where, speaker=said["speaker"], normalised=bool(said["normalised"]), language=said["language"],
-                member=member,
+                said["id"] or ids[f"{tar.removesuffix('.tar')}/{key}"], said["normalised"] or said["text"],
+                _source(tar, parts.get("audio"), f"{key}{SUFFIXES[0]}"), where=where, speaker=said["speaker"],
+                normalised=bool(said["normalised"]), language=said["language"],
             )  # fmt: skip
         return clips.checked(data, "KEY.wav with KEY.json or KEY.txt in tar files")
 
@@ -83,8 +82,7 @@ class NemoTarred:
                 found = f"shard_id is {number!r:.40}"
                 raise LockstepError(where, found=found, expected=f"the number of one of {len(tars)} tar files")
             file = PurePosixPath(str(entry.get("audio_filepath"))).as_posix()
-            source, member = _place(tars[number], members[number].get(file), file)
-            add_entry(clips, entry, source, where=where, member=member)
+            add_entry(clips, entry, _source(tars[number], members[number].get(file), file), where=where)
         return clips.checked(data, "lines of a manifest")
 
 
@@ -115,9 +113,9 @@ def _by_number(data: Path) -> dict[int, str]:
     return tars
 
 
-def _place(tar: str, member: TarMember | None, name: str) -> tuple[str, str]:
-    """Source and member of a clip; where there is none, the path that it would have, where no file can be."""
-    return (tar, member.place) if member is not None else (f"{tar}/{PurePosixPath(name).name}", "")
+def _source(tar: str, member: TarMember | None, name: str) -> str:
+    """Where a clip's audio lies; where there is none, the path that it would have."""
+    return f"{tar}/{member.place if member else PurePosixPath(name).name}"
 
 
 def _by_key(path: Path) -> dict[str, dict[str, TarMember]]:

@@ -39,7 +39,6 @@ def test_members_are_read_back_byte_for_byte(tmp_path, kind):
         (special("a.wav", tarfile.FIFOTYPE), "no regular file"),
         (("../a.wav", b"x"), "a name that leads out of the archive"),
         (("/a.wav", b"x"), "a name that leads out of the archive"),
-        ((f"{'x' * (2**21)}.wav", b"x"), r"cannot be read as a tar file \(a header of 2097\d+ bytes"),
     ],
 )
 def test_what_is_no_plain_file_is_refused(tmp_path, member, message):
@@ -72,7 +71,7 @@ def test_any_bytes_are_read_or_refused(tmp_path, fuzz):
         path.write_bytes(data[:keep])
         refusal = ""
         try:
-            for member in tar_members(path):
+            for member in list(tar_members(path)):
                 assert len(read_member(path, member.place)) == member.bytes
                 assert ".." not in member.name.split("/")
         except LockstepError as error:

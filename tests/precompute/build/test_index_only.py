@@ -128,7 +128,7 @@ def test_other_formats_are_refused_with_the_command_that_converts(
 
 def test_segments_and_archives_are_refused(tiny_corpus, tiny_config, tmp_path):
     clips = make_request(tiny_corpus, tmp_path / "x", tiny_config, workers=0).clips
-    for part, found in (({"start": 0.0, "duration": 1.0}, "segment"), ({"member": "0+10"}, "archive")):
+    for part, found in (({"start": 0.0, "duration": 1.0}, "segment"), ({"source": "a.tar/0+10"}, "archive")):
         with pytest.raises(LockstepError, match=found):
             audio_index.refuse_unsuited([*clips, replace(next(iter(clips)), **part)], tiny_config)
 

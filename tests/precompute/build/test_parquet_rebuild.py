@@ -11,11 +11,10 @@ import pytest
 from builds import build, problems, shards
 from cache_files import index_path
 
-from xtts.precompute.build import build_cache as build_module
+from xtts.precompute.archives import parquet_files
 from xtts.precompute.build.build_cache import BuildReport
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
-from xtts.shared.errors import LockstepError
 
 CONFIG = load_config("tiny", flags={"shapes.buckets": 3, "split.validation_fraction": 0.2, "shards.shard_mb": 1})
 CLIPS = 150
@@ -79,8 +78,8 @@ def test_rows_may_move(place, rows):
     write(place, rows[::-1])
     assert update(place).written_shards == 0
     assert shards(place / "cache") == before
-    members = {row.clip.id: row.clip.member for row in read_index(index_path(place / "cache"))}
-    assert members[rows[-1]["id"]] == "0"
+    sources = {row.clip.id: row.clip.source for row in read_index(index_path(place / "cache"))}
+    assert sources[rows[-1]["id"]] == "0.parquet/0"
 
 
 def test_the_same_bytes_for_any_workers_and_row_groups(place, rows):
@@ -103,16 +102,6 @@ def test_a_lost_shard_is_written_again_and_the_cache_is_verified_against_its_cor
     assert problems(place / "cache", place / "corpus", deep=20) == []
 
 
-def test_copies_of_audio_go_with_a_build_that_fails(rows, tmp_path, monkeypatch):
-    write(tmp_path, rows)
-    copied = []
-
-    def fail(*_: object) -> None:
-        copied.extend(path.name for path in (tmp_path / "cache" / ".building" / "parts").glob("*/audio/*"))
-        raise LockstepError("a disk", found="broken")
-
-    monkeypatch.setattr(build_module, "write_shard", fail)
-    with pytest.raises(LockstepError, match="a disk: broken"):
-        update(tmp_path)
-    assert sorted(name.partition("-")[2] for name in copied) == [f"audio-{number}" for number in range(8)]
-    assert not list((tmp_path / "cache").rglob("audio-*"))
+def test_nothing_is_unpacked_again_while_the_files_are_the_same(place, monkeypatch):
+    monkeypatch.setattr(parquet_files, "_audio", None)
+    assert not update(place).changed

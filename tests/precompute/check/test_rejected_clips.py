@@ -1,6 +1,7 @@
 """Rejected clips, of which no digest is stored, in files that were touched or rewritten."""
 
 import os
+import re
 from pathlib import Path
 
 from builds import Listener, build, problems, sound, write_files, write_tar
@@ -19,7 +20,8 @@ def members(**sounds: bytes) -> list[tuple[str, bytes]]:
 
 
 def findings(data: Path, cache: Path) -> list[tuple[str, str]]:
-    return [(finding.where, finding.found) for finding in problems(cache, data)]
+    """Without places in archives."""
+    return [(re.sub(r"/\d+\+\d+", "", finding.where), finding.found) for finding in problems(cache, data)]
 
 
 def test_a_rewritten_tar_file_does_not_make_its_rejected_clips_changed(tmp_path):

@@ -45,7 +45,7 @@ def told(data: Path, **options: str) -> list[tuple[str, str, str, str]]:
 def test_columns_by_their_usual_names(tmp_path, columns, row):
     data = put(tmp_path / "x.parquet", {"audio": audio("a.wav"), **columns})
     assert told(data) == [row]
-    assert read_corpus(data).clips[0].member == "0"
+    assert read_corpus(data).clips[0].source == "x.parquet/0"
     assert read_corpus(data).clips[0].normalised == bool({"normalized_text", "text_normalized"} & columns.keys())
 
 
@@ -57,8 +57,8 @@ def test_columns_by_name_or_number(tmp_path):
         read_corpus(data)
     assert told(data, columns="file=sound,text=said,speaker=3") == [("a", "1", "one", ""), ("b", "2", "two", "")]
     clips = read_corpus(data, columns="text=1,normalised=said,file=other").clips
-    assert [(clip.id, clip.text, clip.member, clip.normalised) for clip in clips] == [
-        ("c", "one", "0:other", True), ("d", "two", "1:other", True),
+    assert [(clip.id, clip.text, clip.source, clip.normalised) for clip in clips] == [
+        ("c", "one", "x.parquet/0:other", True), ("d", "two", "x.parquet/1:other", True),
     ]  # fmt: skip
     assert [clip.source for clip in read_corpus(data, columns="file=text,text=said").clips] == ["1.wav", "2.wav"]
 
@@ -136,9 +136,7 @@ def test_paths_without_bytes_are_files(tmp_path):
     for column in (audio(*names, data=None), untyped, pa.array(names)):
         put(tmp_path / "data" / "train.parquet", {"audio": column, "text": list("wxyz")})
         clips = read_corpus(tmp_path).clips
-        assert [(clip.source, clip.member) for clip in clips] == [
-            ("data/wavs/a.wav", ""), ("b.wav", ""), ("c.wav", ""), ("data/train.parquet", "3"),
-        ]  # fmt: skip
+        assert [clip.source for clip in clips] == ["data/wavs/a.wav", "b.wav", "c.wav", "data/train.parquet/3"]
     for wrong in ("../x.wav", "a\0.wav"):
         put(tmp_path / "data" / "train.parquet", {"audio": audio(wrong, data=None), "text": ["x"]})
         with pytest.raises(LockstepError, match=r"train\.parquet row 0: file '"):
@@ -152,7 +150,7 @@ def test_the_links_of_the_hubs_cache_are_followed(tmp_path):
     link.symlink_to(os.path.relpath(blob, link.parent))
     clips = [read_corpus(data).clips[0] for data in (link, link.parent, link.parents[1])]
     assert [(clip.id, clip.source) for clip in clips] == [
-        ("a", link.name), ("a", link.name), ("a", f"data/{link.name}"),
+        ("a", f"{link.name}/0"), ("a", f"{link.name}/0"), ("a", f"data/{link.name}/0"),
     ]  # fmt: skip
     link.unlink()
     link.symlink_to(put(tmp_path / "blobs2" / "0a1b", ONE))

@@ -92,7 +92,7 @@ def test_a_changed_member_rewrites_its_shard_alone(tmp_path, many_shards, monkey
     assert verify_cache(cache, threads=1) == []
     request = cache_request(cache, load_spec(cache), data, workers=0)
     assert check_corpus(cache, request) == check_features(cache, request, clips=None) == []
-    monkeypatch.setattr("xtts.precompute.corpus.clip_audio.read_member", None)
+    monkeypatch.setattr("xtts.precompute.corpus.front_end.read_member", None)
     assert not build(data, cache).changed, "nothing is read again while the tar file is the same"
 
 
@@ -106,7 +106,7 @@ def test_a_manifest_says_in_which_tar_file_each_member_is(tmp_path, manifests):
     for number, file in enumerate(manifests):
         write_nemo(tmp_path, *entries[number :: len(manifests)], file=file)
     found = [(clip.id, clip.source) for clip in read_corpus(tmp_path).clips]
-    assert found == [("a", "audio_0.tar"), ("b", "audio_1.tar")]
+    assert found == [("a", "audio_0.tar/512+10"), ("b", "audio_1.tar/512+10")]
 
 
 @pytest.mark.parametrize("number", ["0", None, 7])
@@ -128,13 +128,18 @@ def test_two_tar_files_of_one_number_are_refused(tmp_path):
 def test_a_leading_dot_does_not_hide_a_member(tmp_path, member, listed):
     tar_of(tmp_path / "audio_0.tar", member)
     (clip,) = read_corpus(write_nemo(tmp_path, {"audio_filepath": listed})).clips
-    assert (clip.id, clip.member) == ("a", "512+10")
+    assert (clip.id, clip.source) == ("a", "audio_0.tar/512+10")
 
 
 def test_a_segment_of_a_member_has_its_samples(tmp_path):
     write_tar(tmp_path / "data/audio_0.tar", ("a.wav", sound()))
     (clip,) = read_corpus(write_nemo(tmp_path / "data", {"offset": 0.25, "duration": 0.5})).clips
-    assert (clip.id, clip.start, clip.duration, clip.source) == ("a_250-750", 0.25, 0.5, "audio_0.tar")
+    assert (clip.id, clip.start, clip.duration, clip.source) == (
+        "a_250-750",
+        0.25,
+        0.5,
+        f"audio_0.tar/512+{len(sound())}",
+    )
     report = build(tmp_path / "data", tmp_path / "cache", "split.validation_fraction=0")
     assert report.spec.statistics.seconds == pytest.approx(0.5, abs=1e-4)
 

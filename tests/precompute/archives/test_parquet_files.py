@@ -1,0 +1,79 @@
+"""Embedded audio of Parquet files: unpacked byte for byte, once; of broken files only a message comes."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from builds import write_rows
+
+from xtts.precompute.archives import parquet_files
+from xtts.precompute.archives.parquet_files import BrokenParquet, open_parquet, unpacked_row
+from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.errors import LockstepError
+
+VALUES = [np.random.default_rng(number).bytes(50_000) for number in range(4)]
+
+
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
+@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_rows_are_read_back(tmp_path, compression, dictionary, version):
+    data = write_rows(tmp_path / "x.parquet", VALUES, row_group_size=3, compression=compression,
+               use_dictionary=dictionary, data_page_version=version)  # fmt: skip
+    for row in (0, 2, 3, 1, 1):
+        assert unpacked_row(data, str(row), tmp_path).read_bytes() == VALUES[row]
+
+
+def test_a_row_group_is_unpacked_once(tmp_path, monkeypatch):
+    data = write_rows(tmp_path / "x.parquet", [VALUES[0], None, VALUES[2]], row_group_size=2)
+    assert unpacked_row(data, "0", tmp_path).read_bytes() == VALUES[0]
+    read, audio = [], parquet_files._audio
+    monkeypatch.setattr(parquet_files, "_audio", lambda *place: read.append(place[1]) or audio(*place))
+    with pytest.raises(AudioProblem, match="the row holds none"):
+        unpacked_row(data, "1", tmp_path)
+    assert unpacked_row(data, "2", tmp_path).read_bytes() == VALUES[2]
+    assert read == [1]
+
+
+def test_another_worker_may_be_faster(tmp_path, monkeypatch):
+    data, audio = write_rows(tmp_path / "x.parquet", VALUES), parquet_files._audio
+
+    def slow(*place: object) -> object:
+        monkeypatch.setattr(parquet_files, "_audio", audio)
+        unpacked_row(data, "0", tmp_path)
+        return audio(*place)
+
+    monkeypatch.setattr(parquet_files, "_audio", slow)
+    assert unpacked_row(data, "3", tmp_path).read_bytes() == VALUES[3]
+    assert len(list(tmp_path.glob("audio-*/*"))) == 1
+
+
+def test_a_file_that_was_written_again_is_unpacked_again(tmp_path):
+    data = write_rows(tmp_path / "x.parquet", VALUES)
+    assert unpacked_row(data, "0", tmp_path).read_bytes() == VALUES[0]
+    write_rows(data, VALUES[::-1][:3])
+    assert unpacked_row(data, "0", tmp_path).read_bytes() == VALUES[3]
+
+
+def test_row_groups_without_rows_are_passed_over(tmp_path):
+    data = write_rows(tmp_path / "x.parquet", [VALUES[0], None])
+    with pq.ParquetWriter(tmp_path / "gaps.parquet", pq.read_schema(data)) as writer:
+        for rows in (0, 2, 0):
+            writer.write_table(pq.read_table(data).slice(0, rows))
+    assert unpacked_row(tmp_path / "gaps.parquet", "0", tmp_path).read_bytes() == VALUES[0]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    data = write_rows(tmp_path / "x.parquet", VALUES)
+    with pytest.raises(LockstepError, match="away: not seen from"):
+        unpacked_row(data, "0", tmp_path / "away")
+
+
+def test_a_file_that_claims_more_rows_than_bytes_is_refused(tmp_path):
+    nothing = pa.array([None] * 1_000_000, pa.binary())
+    pq.write_table(pa.table({"audio": nothing}), tmp_path / "x.parquet")
+    with (
+        pytest.raises(BrokenParquet, match=r"1000000 rows in a file of \d{4} bytes"),
+        open_parquet(tmp_path / "x.parquet"),
+    ):
+        pass
