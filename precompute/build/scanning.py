@@ -38,8 +38,6 @@ class Scan:
     """Letters of each language, by code."""
     unnormalised: int = 0
     """Clips whose text is the raw one."""
-    used: set[str] = field(default_factory=set)
-    """Optional columns of the index in which a clip says something."""
     groups: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
     """int32[N]: row group of a Parquet file that holds the audio, -1 for none; empty where there is no such clip."""
     average_bytes: list[int] = field(default_factory=list)
@@ -119,7 +117,6 @@ def _note(scan: Scan, start: int, result: ScanResult, groups: dict[tuple[str, in
     for one in result.letters:
         scan.counts.setdefault(one.language, LetterCounts(one.language)).merge(one)
     scan.unnormalised += result.unnormalised
-    scan.used |= result.used
     if len(result.to_measure):
         scan.to_measure.append((result.number, result.to_measure))
     if len(result.group):
