@@ -122,7 +122,7 @@ def _with_tokenizer(config: Config, cache: Path | None) -> tuple[Config, list[st
         text = load_spec(cache).features["text"] if cache is not None else {}
     except LockstepError:
         text = {}
-    if text.get("tokenizer") and text.get("language", ENGLISH) == config.text.language:
+    if text and text["language"] == config.text.language:
         chosen, reason = str(text["tokenizer"]), "as in the cache"
     elif can_phonemise(config.text.language):
         chosen, reason = "phonemes", "espeak-ng is installed"

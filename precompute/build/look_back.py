@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from xtts.shared.cache.cache_spec import SPEC_FILE, shard_places
 from xtts.shared.cache.clip_index import readable_index
 from xtts.shared.cache.file_names import shard_place
 from xtts.shared.errors import LockstepError
+from xtts.shared.feature_settings import Features
 
 NO_ROWS = join_earlier([])
 
@@ -72,7 +72,7 @@ NOTHING = Existing(
 )  # fmt: skip
 
 
-def look_back(request: Request, staging: StagingArea, features: Mapping[str, Any], pool: Engine) -> Existing:
+def look_back(request: Request, staging: StagingArea, features: Features, pool: Engine) -> Existing:
     """Collect what there is; rows of earlier builds are copied to the parts of this one."""
     cache, prior, lines, cached = request.cache, None, list[str](), NO_ROWS
     if request.fresh or not cache.is_dir():

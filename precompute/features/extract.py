@@ -103,7 +103,7 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
         size = out.tell()
     done = Finished(
         file=with_digest(task.file, digest.hexdigest()), settings=task.settings, records=records, bytes=size,
-        sha256=digest.hexdigest(), bytes_with_mels=with_mels,
+        sha256=digest.hexdigest(), bytes_with_mels=with_mels or size,
     )  # fmt: skip
     write_sidecar(path, done, rows)
     for file in (path, sidecar_of(path)) if task.sync else ():

@@ -26,7 +26,7 @@ class Finished:
     records: int
     bytes: int
     sha256: str
-    bytes_with_mels: int = 0
+    bytes_with_mels: int
     """As the cache spec has it."""
 
 
