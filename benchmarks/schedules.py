@@ -15,7 +15,7 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import choose_shapes, fitting_buckets
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Shard
 from xtts.shared.cache.clip_index import Place
-from xtts.shared.cache.file_names import shard_file
+from xtts.shared.cache.file_names import shard_file, with_digest
 from xtts.shared.config_files import OVERLAYS, load_config, packaged_configs
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.engine.schedule import peak_learning_rate, warmup_steps
@@ -80,7 +80,8 @@ def spec_of(clips: list[tuple[int, int]], count: int) -> CacheSpec:
 
 def shard(bucket: int, records: int) -> Shard:
     """One that holds a whole bucket."""
-    return Shard(file=shard_file(Place("train", bucket, 0), 1), records=records, bytes=1, sha256="0" * 64)
+    file, digest = shard_file(Place("train", bucket, 0), 1), "0" * 64
+    return Shard(file=with_digest(file, digest), records=records, bytes=1, bytes_with_mels=1, sha256=digest)
 
 
 def mean_batch(spec: CacheSpec, sizes: dict[int, int]) -> float:

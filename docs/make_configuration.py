@@ -7,11 +7,12 @@ import yaml
 
 from xtts.shared.config import Config
 from xtts.shared.config_files import OVERLAYS, load_config, packaged_configs
-from xtts.shared.feature_settings import FEATURE_SECTIONS
+from xtts.shared.feature_settings import feature_config
 
 ROOT = Path(__file__).parents[1]
 PAGE = Path(__file__).with_name("configuration.md")
 COMMAND = "python docs/make_configuration.py"
+FEATURES = ", ".join(f"`{name}`" for name in feature_config(load_config("tiny")))
 HEAD = f"""# Configuration
 
 <!-- Written by `{COMMAND}` from the settings in shared/ and configs/: change those, then run it again. -->
@@ -31,7 +32,7 @@ Later settings win over earlier ones:
 
 With make: `make train CONFIG=normal GPU=rtx4090 TRAIN_ARGS='--set training.seed=7'`.
 
-The sections {", ".join(f"`{name}`" for name in FEATURE_SECTIONS)} decide the bytes of a cache: changing one of their
+The sections {FEATURES} decide the bytes of a cache: changing one of their
 keys means building the cache again, which does only the work that the change asks for. `data.filters` decides which
 clips are in it; it is not part of the training settings.
 """

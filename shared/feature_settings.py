@@ -15,93 +15,71 @@ from xtts.shared.config import (
 )
 from xtts.shared.config_types import Section
 
+Features = Mapping[str, Mapping[str, object]]
+"""Section to its fields, as JSON-ready values."""
+FILTERS = "data.filters"
+"""The section that decides which clips are in a cache. Training need not agree with it."""
 _KINDS: dict[str, type[Section]] = {
     "audio": AudioConfig,
     "text": TextConfig,
     "shapes": ShapesConfig,
     "shards": ShardsConfig,
     "split": SplitConfig,
+    FILTERS: FilterConfig,
 }
-FEATURE_SECTIONS = tuple(_KINDS)
-"""Sections that decide the bytes of a cache."""
-FILTERS = "data.filters"
-"""The section that decides which clips are in a cache. Training need not agree with it; stored if a filter is set."""
 
 
-def check_features(features: Mapping[str, object]) -> None:
+def check_features(features: Features) -> None:
     """Raise a `ValueError` when the sections of a stored configuration are not what this version writes."""
-    for section in (*FEATURE_SECTIONS, FILTERS):
-        kind, stored = _KINDS.get(section, FilterConfig), features.get(section, {} if section == FILTERS else None)
+    for section, kind in _KINDS.items():
+        stored = features.get(section)
         try:
-            kind.model_validate(stored)
+            whole = kind.model_validate(stored).model_dump(mode="json")
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, (section, *first["loc"])))
             raise ValueError(f"features.{where}: {str(first['msg']).lower()}") from None
+        if whole != stored:
+            raise ValueError(f"features.{section}: other fields than this version writes")
 
 
-def setting_differences(
-    stored: Mapping[str, object], wanted: Mapping[str, Mapping[str, object]]
-) -> list[tuple[str, object, object]]:
+def setting_differences(stored: Features, wanted: Features) -> list[tuple[str, object, object]]:
     """(section.field, as stored, as wanted) of every feature setting that differs, by section as in `wanted`."""
-    before = with_defaults(stored)
     return [
-        (f"{section}.{field}", before[section][field], value)
+        (f"{section}.{field}", stored[section][field], value)
         for section, fields in wanted.items()
         for field, value in fields.items()
-        if before[section][field] != value
+        if stored[section][field] != value
     ]
 
 
 NO_FEATURES = ("text.max_unknown_share", "shapes.max_reject_fraction")
 """Keys of feature sections that decide whether a cache is built, but nothing of what is in it."""
-_LATER = ("text.language", "text.max_unknown_share")
-"""Keys of a later version: stored where they differ from their defaults, so that older caches keep their bytes."""
 
 
-def feature_differences(
-    stored: Mapping[str, object], wanted: Mapping[str, Mapping[str, object]]
-) -> list[tuple[str, object, object]]:
+def feature_differences(stored: Features, wanted: Features) -> list[tuple[str, object, object]]:
     """`setting_differences` without those of `NO_FEATURES`: what makes it another cache."""
     return [difference for difference in setting_differences(stored, wanted) if difference[0] not in NO_FEATURES]
 
 
 def stored_features(config: Config) -> dict[str, dict[str, object]]:
-    """`feature_config` as a cache stores it."""
-    features, usual = feature_config(config), with_defaults({name: {} for name in FEATURE_SECTIONS})
-    for section, field in (key.split(".") for key in _LATER):
-        if features[section][field] == usual[section][field]:
-            del features[section][field]
-    filters = {name: limit for name, limit in filter_config(config)[FILTERS].items() if limit is not None}
-    return {**features, FILTERS: filters} if filters else features
-
-
-def with_defaults(features: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    """Stored feature settings with the defaults of fields that did not exist when they were stored."""
-    stored = {name: kind.model_validate(features.get(name)) for name, kind in _KINDS.items()}
-    filters = FilterConfig.model_validate(features.get(FILTERS, {}))
-    return {name: section.model_dump(mode="json") for name, section in {**stored, FILTERS: filters}.items()}
-
-
-def filter_config(config: Config) -> dict[str, dict[str, object]]:
-    """The filters as JSON-ready values, null where they are off."""
-    return {FILTERS: config.data.filters.model_dump(mode="json")}
+    """The settings that a cache stores: `feature_config` and the filters, null where they are off."""
+    return {**feature_config(config), FILTERS: config.data.filters.model_dump(mode="json")}
 
 
 def feature_config(config: Config) -> dict[str, dict[str, object]]:
-    """The part of the configuration that decides the bytes of a cache, as JSON-ready values."""
-    return {section: getattr(config, section).model_dump(mode="json") for section in FEATURE_SECTIONS}
+    """The part of the configuration on which a cache and training on it must agree."""
+    return {name: getattr(config, name).model_dump(mode="json") for name in _KINDS if name != FILTERS}
 
 
-def follow_text(config: Config, stored: Mapping[str, object]) -> Config:
+def follow_text(config: Config, stored: Features) -> Config:
     """The configuration with a cache's text settings where its own are the defaults: training meets tokens alone.
 
     A tokenizer of `auto` is the cache's.
     """
     usual = TextConfig().model_dump(mode="json")
-    built = with_defaults(stored)["text"]
     taken = {
-        name: built[name]
+        name: stored["text"][name]
         for name, value in config.text.model_dump(mode="json").items()
         if value == usual[name] or (name, value) == ("tokenizer", "auto")
     }

@@ -110,7 +110,7 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
                 sample = measure_sample(found.plan, found.ledger, found.front_end, pool, progress)
             pool.finish()
             index = staging.parts / INDEX_FILE
-            figures = write_index(index, found.plan, found.ledger, rows, found.scan.used, sample)
+            figures = write_index(index, found.plan, found.ledger, rows, sample)
             weights = request.corpora.weights
             spec = describe(index, figures, found.plan, finished, config, found.front_end, weights=weights)
             changed = commit(cache, staging, spec, index, found.front_end.tokenizer)
@@ -197,7 +197,7 @@ def _write_missing(
 def _note(found: Survey, clips: np.ndarray, result: ShardResult | Gathered, path: Path) -> ShardRows:
     """Reject the clips that a shard does without; where the rows of all of them are."""
     found.ledger.columns.reason[clips[result.rejected]] = result.reasons
-    return ShardRows(path=path, rejected=len(result.rejected) > 0, measured=result.measured)
+    return ShardRows(path=path, rejected=len(result.rejected) > 0)
 
 
 def _gather_kept(found: Survey, staging: StagingArea, pool: Engine) -> dict[str, ShardRows]:

@@ -24,8 +24,7 @@ from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.this_process import ThisProcess
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import ENGLISH, load_spec
-from xtts.shared.cache.clip_index import index_schema
-from xtts.shared.cache.index_file import readable_index
+from xtts.shared.cache.clip_index import readable_index
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, feature_differences
@@ -123,7 +122,7 @@ def _with_tokenizer(config: Config, cache: Path | None) -> tuple[Config, list[st
         text = load_spec(cache).features["text"] if cache is not None else {}
     except LockstepError:
         text = {}
-    if text.get("tokenizer") and text.get("language", ENGLISH) == config.text.language:
+    if text and text["language"] == config.text.language:
         chosen, reason = str(text["tokenizer"]), "as in the cache"
     elif can_phonemise(config.text.language):
         chosen, reason = "phonemes", "espeak-ng is installed"
@@ -210,12 +209,10 @@ def _known_texts(cache: Path, language: str) -> np.ndarray:
     """Sorted `text_digests` of every clip that the stored tokenizer was learned from; none of a broken index."""
     found, path = [_NO_TEXTS], cache / load_spec(cache).index_file
     try:
-        with readable_index(path, index_schema) as file:
-            names = [name for name in ("text", "language") if name in file.schema_arrow.names]
-            for batch in file.iter_batches(_SLICE, columns=names):
-                texts = batch["text"].to_pylist()
-                codes = batch["language"].to_pylist() if "language" in names else [""] * len(texts)
-                found.append(text_digests([(c or language, text) for c, text in zip(codes, texts, strict=True)]))
+        with readable_index(path) as file:
+            for batch in file.iter_batches(_SLICE, columns=["language", "text"]):
+                said = zip(batch["language"].to_pylist(), batch["text"].to_pylist(), strict=True)
+                found.append(text_digests([(code or language, text) for code, text in said]))
     except LockstepError:
         return _NO_TEXTS  # the survey says so
     return np.unique(np.concatenate(found))

@@ -1,6 +1,6 @@
 """Saying what changed since the last build, and what will be done about it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from xtts.precompute.features.row_parts import EARLIER_PARTS, take_rows
 from xtts.precompute.features.scan_part import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.clip_index import DUPLICATE
-from xtts.shared.feature_settings import NO_FEATURES, setting_differences
+from xtts.shared.feature_settings import NO_FEATURES, Features, setting_differences
 
 _CONSEQUENCES = {
     "audio": "all mels are computed again",
@@ -34,10 +34,10 @@ _DIFFERENCES = {
 }
 
 
-def setting_changes(prior: Prior, new: Mapping[str, Mapping[str, object]]) -> list[str]:
+def setting_changes(prior: Prior, new: Features) -> list[str]:
     """One line for another version of the front end, and for each setting with another value."""
-    version = f"front end: version {prior.front_end} -> {FRONT_END}: {_CONSEQUENCES['audio']}"
-    return [version] * (prior.front_end != FRONT_END) + [
+    version = f"front end: version {prior.spec.front_end} -> {FRONT_END}: {_CONSEQUENCES['audio']}"
+    return [version] * (prior.spec.front_end != FRONT_END) + [
         f"{key}: {before} -> {now}: {_NO_CONSEQUENCE if key in NO_FEATURES else _CONSEQUENCES[key.split('.')[0]]}"
         for key, before, now in setting_differences(prior.spec.features, new)
     ]

@@ -71,7 +71,8 @@ def describe(
         audio_folders=_audio_folders(front_end),
         buckets=_buckets(plan, finished),
         statistics=_statistics(figures, plan, fixed=config.shapes.pad_to_fixed_length, channels=profile.mel_channels),
-        versions={"front_end": str(FRONT_END), **installed_versions()},
+        front_end=FRONT_END,
+        versions=installed_versions(),
         canary=front_end.canary,
     )
 

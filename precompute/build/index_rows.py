@@ -10,7 +10,7 @@ from xtts.precompute.build.ledger import Ledger
 from xtts.precompute.build.shard_plan import Plan, ShardPlan
 from xtts.precompute.features.extract import Sums
 from xtts.precompute.features.row_parts import SCANNED_PARTS, part_path, read_table
-from xtts.shared.cache.clip_index import KEPT, QUALITIES, REJECTED, optional_columns
+from xtts.shared.cache.clip_index import KEPT, QUALITIES, REJECTED
 from xtts.shared.cache.index_writer import IndexWriter
 
 
@@ -21,8 +21,6 @@ class ShardRows:
     path: Path
     rejected: bool
     """Some clips turned out to be of no use when it was written."""
-    measured: bool
-    """All others have their quality."""
 
 
 class ExactSum:
@@ -74,9 +72,8 @@ class Figures:
 
 
 def write_index(
-    path: Path, plan: Plan, ledger: Ledger, shards: Mapping[str, ShardRows], used: set[str],
-    sample: Mapping[str, Sums] | None,
-) -> Figures:  # fmt: skip
+    path: Path, plan: Plan, ledger: Ledger, shards: Mapping[str, ShardRows], sample: Mapping[str, Sums] | None
+) -> Figures:
     """Write the index to a file: shard by shard, a row group never in two buckets; then the rejected clips.
 
     Args:
@@ -84,12 +81,10 @@ def write_index(
         plan: The shards in order.
         ledger: Of which the rejected clips are taken.
         shards: By file without digest, all of the plan.
-        used: Optional columns in which a clip says something.
         sample: Of a cache without mels, the clips that have mel sums, by id: no other one has any, nor a quality.
     """
-    measured = sample is None and all(rows.measured for rows in shards.values())
     figures, before = Figures(), (plan.shards[0].place.split, plan.shards[0].place.bucket)
-    with IndexWriter(path, optional_columns(used, measured=measured)) as writer:
+    with IndexWriter(path) as writer:
         for shard in plan.shards:
             table = _with_status(read_table(shards[shard.file].path), KEPT)
             if sample is not None:

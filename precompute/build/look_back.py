@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,10 +19,10 @@ from xtts.precompute.features.earlier_rows import (
 from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.workers.engine import Engine
 from xtts.shared.cache.cache_spec import SPEC_FILE, shard_places
-from xtts.shared.cache.clip_index import index_schema
+from xtts.shared.cache.clip_index import readable_index
 from xtts.shared.cache.file_names import shard_place
-from xtts.shared.cache.index_file import readable_index
 from xtts.shared.errors import LockstepError
+from xtts.shared.feature_settings import Features
 
 NO_ROWS = join_earlier([])
 
@@ -73,7 +72,7 @@ NOTHING = Existing(
 )  # fmt: skip
 
 
-def look_back(request: Request, staging: StagingArea, features: Mapping[str, Any], pool: Engine) -> Existing:
+def look_back(request: Request, staging: StagingArea, features: Features, pool: Engine) -> Existing:
     """Collect what there is; rows of earlier builds are copied to the parts of this one."""
     cache, prior, lines, cached = request.cache, None, list[str](), NO_ROWS
     if request.fresh or not cache.is_dir():
@@ -105,7 +104,7 @@ def look_back(request: Request, staging: StagingArea, features: Mapping[str, Any
 
 def _groups_of(index: Path, first: int) -> Iterator[EarlierTask]:
     """A task for each row group of an index, numbered from `first` on."""
-    with readable_index(index, index_schema) as file:
+    with readable_index(index) as file:
         groups = file.num_row_groups
     return (EarlierTask(number=first + group, source=index.absolute(), row_group=group) for group in range(groups))
 

@@ -38,8 +38,6 @@ class Scan:
     """Letters of each language, by code."""
     unnormalised: int = 0
     """Clips whose text is the raw one."""
-    used: set[str] = field(default_factory=set)
-    """Optional columns of the index in which a clip says something."""
     to_measure: list[tuple[int, np.ndarray]] = field(default_factory=list)
     """Parts with the places of clips that a filter wants decoded."""
 
@@ -114,7 +112,6 @@ def _note(scan: Scan, start: int, result: ScanResult) -> None:
     for one in result.letters:
         scan.counts.setdefault(one.language, LetterCounts(one.language)).merge(one)
     scan.unnormalised += result.unnormalised
-    scan.used |= result.used
     if len(result.to_measure):
         scan.to_measure.append((result.number, result.to_measure))
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from xtts.precompute.build.remote_cache import RemoteCache
@@ -19,7 +18,7 @@ from xtts.shared.cache.bucket_shapes import Shape
 from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, digest_of, load_spec
 from xtts.shared.cache.file_names import without_digest
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import feature_differences, with_defaults
+from xtts.shared.feature_settings import Features, feature_differences
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import LOCK_FILES
 
@@ -27,13 +26,13 @@ WORK_FOLDER = ".building"
 
 
 def shard_settings(
-    features: Mapping[str, Mapping[str, Any]],
+    features: Features,
     *,
     shape: Shape,
     speakers: Mapping[str, int],
     tokenizer: str,
-    front_end: str,
-    canary: str | None,
+    front_end: int,
+    canary: str,
     index_only: bool,
 ) -> str:
     """Digest of everything but the clips that decides a shard's bytes."""
@@ -70,15 +69,10 @@ class Prior:
     def _speaker_ids(self) -> dict[str, int]:
         return {name: number for number, name in enumerate(self.spec.speakers)}
 
-    @property
-    def front_end(self) -> int:
-        """The version of the front end that wrote it."""
-        return int(self.spec.versions.get("front_end", 0))
-
-    def same_settings(self, features: Mapping[str, Mapping[str, Any]], *sections: str) -> bool:
+    def same_settings(self, features: Features, *sections: str) -> bool:
         """Whether it was built with the same settings in these sections, by the same front end."""
         wanted = {name: features[name] for name in sections}
-        return self.front_end == FRONT_END and not feature_differences(self.spec.features, wanted)
+        return self.spec.front_end == FRONT_END and not feature_differences(self.spec.features, wanted)
 
     def settings_of(self, bucket: int, speakers: Iterable[str]) -> str:
         """`shard_settings` of a shard of this bucket whose clips have these speakers."""
@@ -88,7 +82,7 @@ class Prior:
             shape=Shape(tokens=shape.tokens, frames=shape.frames),
             speakers={name: ids[name] for name in speakers if name in ids},
             tokenizer=spec.tokenizer_sha256,
-            front_end=spec.versions.get("front_end", ""),
+            front_end=spec.front_end,
             canary=spec.canary,
             index_only=spec.names_audio,
         )
@@ -97,7 +91,6 @@ class Prior:
 def load_prior(cache: Path) -> Prior:
     """Read what a finished cache is, but its index; a `LockstepError` when it cannot be continued."""
     spec = load_spec(cache)
-    spec = spec.model_copy(update={"features": with_defaults(spec.features)})
     path = cache / spec.index_file
     if file_sha256(path) != spec.index_sha256:
         raise LockstepError(str(path), found="other content than when it was written", exit_code=1)

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.clip_index import Place
 from xtts.shared.cache.file_names import shard_place
-from xtts.shared.feature_settings import FILTERS, feature_config, filter_config
+from xtts.shared.feature_settings import FILTERS, Features, stored_features
 from xtts.shared.text.letter_counts import check_letters
 
 
@@ -91,7 +90,7 @@ class Survey:
 
 def survey(request: Request, staging: StagingArea, pool: Engine, progress: Progress) -> Survey:
     """Find out what there is to do; nothing is written but the parts of `staging`, which hold the rows."""
-    features = {**feature_config(request.config), **filter_config(request.config)}
+    features = stored_features(request.config)
     request = _with_room(request, staging)
     existing = look_back(request, staging, features, request.engine_for_rows(pool))
     scan = _scan(request, existing, staging, pool, progress)
@@ -141,12 +140,12 @@ def _scan(request: Request, existing: Existing, staging: StagingArea, pool: Engi
     return scan
 
 
-def _previous_plan(prior: Prior | None, features: Mapping[str, Any]) -> PreviousPlan | None:
+def _previous_plan(prior: Prior | None, features: Features) -> PreviousPlan | None:
     same = prior is not None and prior.same_settings(features, "audio", "text", "shapes", "shards", "split", FILTERS)
     return previous_plan(prior.spec) if prior is not None and same else None
 
 
-def _settings(plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> dict[str, str]:
+def _settings(plan: Plan, front_end: FrontEnd, features: Features) -> dict[str, str]:
     """Shard file to the digest of all that decides its bytes besides its clips."""
     tokenizer = hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest()
     return {
@@ -155,7 +154,7 @@ def _settings(plan: Plan, front_end: FrontEnd, features: Mapping[str, Any]) -> d
             shape=plan.shapes[shard.place.bucket],
             speakers=plan.speakers_of(shard),
             tokenizer=tokenizer,
-            front_end=str(FRONT_END),
+            front_end=FRONT_END,
             canary=front_end.canary,
             index_only=front_end.index_only,
         )
@@ -207,7 +206,7 @@ def _stored(request: Request, existing: Existing, scan: Scan, front_end: FrontEn
     return Stored(row=row, earlier=existing.cached, shards=shards, files=files)
 
 
-def _changes(request: Request, existing: Existing, scan: Scan, features: Mapping[str, Any]) -> list[str]:
+def _changes(request: Request, existing: Existing, scan: Scan, features: Features) -> list[str]:
     if existing.prior is None:
         return []
     lines = setting_changes(existing.prior, features)

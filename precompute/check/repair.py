@@ -67,12 +67,8 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
         recover = partial(_recover_rows, staging.parts, cache.absolute(), spec, front_end)
         rows = dict(pool.run(recover, tasks))
         index = staging.parts / INDEX_FILE
-        for measured in (True, False):  # one of a version that measured nothing?
-            shards = {file: replace(one, measured=one.measured and measured) for file, one in rows.items()}
-            write_index(index, plan, scan.ledger, shards, scan.used, None)
-            if file_sha256(index) == spec.index_sha256:
-                break
-        else:
+        write_index(index, plan, scan.ledger, rows, None)
+        if file_sha256(index) != spec.index_sha256:
             found = "cannot be made again to the same bytes: the corpus or a shard has changed"
             where = str(cache / spec.index_file)
             raise LockstepError(where, found=found, fix=build_command(cache, fresh=True), exit_code=1)
@@ -95,8 +91,7 @@ def _recover_rows(
 ) -> tuple[str, ShardRows]:
     rows, path = _outcomes(parts, cache, spec, front_end, shard), part_path(parts, FINISHED_PARTS, shard.number)
     write_part(path, rows)
-    found = outcomes(rows)
-    return shard.file, ShardRows(path=path, rejected=len(found["rejected"]) > 0, measured=found["measured"])
+    return shard.file, ShardRows(path=path, rejected=len(outcomes(rows)["rejected"]) > 0)
 
 
 def _outcomes(parts: Path, cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: _Shard) -> list[IndexRow]:

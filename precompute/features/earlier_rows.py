@@ -11,8 +11,7 @@ from xtts.precompute.corpus.clip_digests import digest_columns
 from xtts.precompute.features.clip_columns import KEPT_REASON, reason_number
 from xtts.precompute.features.row_parts import EARLIER_PARTS, Spots, part_path, read_table, rows_of, write_table
 from xtts.shared.cache.cache_spec import SPLITS
-from xtts.shared.cache.clip_index import OPTIONAL_COLUMNS, Kept, Place, Rejected, from_columns, index_schema
-from xtts.shared.cache.index_file import readable_index
+from xtts.shared.cache.clip_index import Kept, Place, Rejected, from_columns, readable_index
 
 _BITS = (1, 8, 16, 32)
 """Of split, bucket, corpus and number of a shard."""
@@ -84,8 +83,8 @@ def write_earlier(folder: Path, seed: int, corpora: Sequence[str], task: Earlier
         table = read_table(task.source)
         found = [_columns(rows_of(table), seed, corpora, task.number, 0)]
     else:
-        with readable_index(task.source, index_schema) as file:
-            table = _with_all_columns(file.read_row_group(task.row_group))
+        with readable_index(task.source) as file:
+            table = file.read_row_group(task.row_group)
             found = [
                 _columns(from_columns(table.slice(start, _ROWS).to_pydict()), seed, corpora, task.number, start)
                 for start in range(0, len(table), _ROWS)
@@ -106,18 +105,6 @@ def _columns(rows: Sequence[Any], seed: int, corpora: Sequence[str], part: int, 
         place=np.array(place, np.int64)[first], position=np.array(position, np.int32)[first],
         reason=np.array(reason, np.uint8)[first], corpora=sorted({row.clip.corpus for row in rows}),
     )  # fmt: skip
-
-
-def _with_all_columns(table: Any) -> Any:  # noqa: ANN401 - pyarrow ships no types
-    """Those too that an index does without because they would say nothing."""
-    import pyarrow as pa
-
-    schema, there = index_schema(OPTIONAL_COLUMNS), set(table.column_names)
-    columns = []
-    for field in schema:
-        blank = pa.scalar(None if field.nullable else "", field.type)
-        columns.append(table[field.name] if field.name in there else pa.repeat(blank, len(table)))
-    return pa.table(columns, schema=schema)
 
 
 def join_earlier(parts: Sequence[EarlierColumns]) -> EarlierColumns:

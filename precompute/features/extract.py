@@ -5,7 +5,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.clip_index import Audio, Clip, IndexRow, Kept, Place, Rejected, Rejection, Written
+from xtts.shared.cache.clip_index import Audio, Clip, IndexRow, Place, Rejected, Rejection, Written
 from xtts.shared.cache.file_names import with_digest
 from xtts.shared.cache.records import FRAME_BYTES, Record, frame
 from xtts.shared.errors import LockstepError
@@ -68,8 +67,6 @@ class ShardResult:
     """Places in the task of the clips that turned out to be of no use."""
     reasons: np.ndarray
     """Why, as in `ClipColumns.reason`."""
-    measured: bool
-    """Every other clip has its quality in the sidecar."""
 
 
 def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
@@ -101,7 +98,7 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
         size = out.tell()
     done = Finished(
         file=with_digest(task.file, digest.hexdigest()), settings=task.settings, records=records, bytes=size,
-        sha256=digest.hexdigest(), bytes_with_mels=with_mels,
+        sha256=digest.hexdigest(), bytes_with_mels=with_mels or size,
     )  # fmt: skip
     write_sidecar(path, done, rows)
     for file in (path, sidecar_of(path)) if task.sync else ():
@@ -109,13 +106,12 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
     return ShardResult(file=task.file, path=path, bytes=size, sha256=done.sha256, **outcomes(rows))
 
 
-def outcomes(rows: Sequence[IndexRow]) -> dict[str, Any]:
-    """`rejected`, `reasons` and `measured` of a `ShardResult`."""
+def outcomes(rows: Sequence[IndexRow]) -> dict[str, np.ndarray]:
+    """`rejected` and `reasons` of a `ShardResult`."""
     found = [(place, row.rejection.reason) for place, row in enumerate(rows) if isinstance(row, Rejected)]
     return {
         "rejected": np.array([place for place, _ in found], np.int32),
         "reasons": np.array([reason_number(reason) for _, reason in found], np.uint8),
-        "measured": all(row.quality is not None for row in rows if isinstance(row, Kept)),
     }
 
 

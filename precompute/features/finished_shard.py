@@ -26,7 +26,7 @@ class Finished:
     records: int
     bytes: int
     sha256: str
-    bytes_with_mels: int = 0
+    bytes_with_mels: int
     """As the cache spec has it."""
 
 
@@ -51,8 +51,7 @@ def written_row(row: Scanned, place: Place, outcome: Written | Rejection, qualit
 
 def as_it_is_now(row: Scanned, outcome: IndexRow) -> IndexRow:
     """What an earlier build wrote of a clip, with path, time and notes of today."""
-    quality = (outcome.quality or row.quality) if isinstance(outcome, Kept) else None
-    return replace(outcome, clip=row.clip, file=row.file, audio=row.audio, quality=quality)
+    return replace(outcome, clip=row.clip, file=row.file, audio=row.audio)
 
 
 def sidecar_of(shard: Path) -> Path:

@@ -39,7 +39,6 @@ class Gathered:
     """The part."""
     rejected: np.ndarray
     reasons: np.ndarray
-    measured: bool
 
 
 def gather_shard(parts: Path, task: GatherTask) -> Gathered:

@@ -39,7 +39,7 @@ from xtts.precompute.features.scan import (
     scan_clip,
 )
 from xtts.precompute.workers.parts import check_visible
-from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, columns_used
+from xtts.shared.cache.clip_index import Clip, IndexRow, Kept
 from xtts.shared.cache.stats import letters_of
 from xtts.shared.config import Config
 from xtts.shared.text.letter_counts import LetterCounts
@@ -93,8 +93,6 @@ class ScanResult:
     letters: list[LetterCounts]
     unnormalised: int
     """Clips whose text is the raw one."""
-    used: set[str]
-    """Optional columns of the index in which a clip says something."""
     missing: list[Path]
     """Files that are not there for the worker."""
     host: str
@@ -127,7 +125,7 @@ def scan_part(scanner: Scanner, task: ScanTask) -> ScanResult:
         cached=_sameness(task.cached, rows, cached), staged=_sameness(task.staged, rows, staged),
         to_measure=np.array(to_measure, np.int32), letters=letters,
         unnormalised=sum(not clip.normalised for clip in clips),
-        used=columns_used(rows), host=gethostname(),
+        host=gethostname(),
         missing=[front_end.path(row.clip) for row in rows if row.file is None],
     )  # fmt: skip
 

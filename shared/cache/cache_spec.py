@@ -7,15 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
 from xtts.shared.cache.clip_index import Place
@@ -30,10 +22,10 @@ from xtts.shared.cache.file_names import (
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import check_features
 
-FORMAT_VERSION: Literal[2] = 2
+FORMAT_VERSION: Literal[3] = 3
 ENGLISH = "en"
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
-"""The last two are the names in a cache of an earlier version; now they carry a digest, and `cache.json` lists them."""
+"""In a cache the last two carry a digest: see `with_digest`."""
 Split = Literal["train", "validation"]
 SPLITS: tuple[Split, ...] = ("train", "validation")
 
@@ -63,19 +55,8 @@ class Shard(_Part):
     records: Count
     bytes: Count
     sha256: Digest
-    bytes_with_mels: Count = 0
-    """Where records name audio: bytes of the same shard with mels, which decide the order of the clips; else not
-    written."""
-
-    @model_serializer(mode="wrap")
-    def _stored(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = serialize(self)
-        return fields if self.bytes_with_mels else {k: v for k, v in fields.items() if k != "bytes_with_mels"}
-
-    @property
-    def block_bytes(self) -> int:
-        """What counts for the memory of shuffled blocks: the same whether its records hold mels or name audio."""
-        return self.bytes_with_mels or self.bytes
+    bytes_with_mels: Count
+    """Where records name audio, bytes of the same shard with mels; else `bytes`. They decide the order of the clips."""
 
 
 class Bucket(_Part):
@@ -121,7 +102,7 @@ class Statistics(_Part):
 class CacheSpec(_Part):
     """What `cache.json` holds, less its own digest."""
 
-    format_version: Literal[2]
+    format_version: Literal[3]
     fingerprint: Digest
     """Digest of `features`: equal fingerprints mean equal settings."""
     features: dict[str, dict[str, Any]]
@@ -137,23 +118,23 @@ class CacheSpec(_Part):
     tokenizer_sha256: Digest
     index_sha256: Digest
     index_rows: Count
-    index_file: Annotated[str, Field(pattern=INDEX_PATTERN)] = INDEX_FILE
-    """Name of the index; this and the next are not written where there is no digest in them."""
-    tokenizer_file: Annotated[str, Field(pattern=TOKENIZER_PATTERN)] = TOKENIZER_FILE
+    index_file: Annotated[str, Field(pattern=INDEX_PATTERN)]
+    tokenizer_file: Annotated[str, Field(pattern=TOKENIZER_PATTERN)]
     speakers: list[str]
-    languages: Annotated[list[str], Field(min_length=1, max_length=1000)] = [ENGLISH]
-    """ISO codes, in the order of their numbers; not written where it is English alone."""
-    weights: dict[str, Weight] = {}
-    """Corpus to its weight of sampling; not written where all are 1."""
-    audio_folders: dict[str, str] = {}
+    languages: Annotated[list[str], Field(min_length=1, max_length=1000)]
+    """ISO codes, in the order of their numbers."""
+    weights: dict[str, Weight]
+    """Corpus to its weight of sampling, where that is not 1."""
+    audio_folders: dict[str, str]
     """Of a cache without mels, whose records name audio: corpus to its absolute folder, an empty name for the corpus
-    without one; else not written."""
+    without one; else empty."""
     buckets: Annotated[list[Bucket], Field(max_length=100)]
     statistics: Statistics
+    front_end: Count
+    """`FRONT_END` of the program that computed the mels."""
     versions: dict[str, str]
-    canary: Digest | None = None
-    """Digest of the mel of a known signal: a machine that computes another writes other features. None in caches of
-    earlier versions."""
+    canary: Digest
+    """Digest of the mel of a known signal: a machine that computes another writes other features."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -176,7 +157,8 @@ class CacheSpec(_Part):
     @property
     def identity(self) -> str:
         """Digest of all that training depends on, shard digests included; not of file names, file times or versions."""
-        fields = _fields(self, {"index_sha256", "versions", "index_file", "tokenizer_file", "canary", "audio_folders"})
+        unrelated = {"index_sha256", "versions", "front_end", "index_file", "tokenizer_file", "canary", "audio_folders"}
+        fields = self.model_dump(mode="json", exclude=unrelated)
         for shard in (shard for bucket in fields["buckets"] for split in SPLITS for shard in bucket[split]):
             shard["file"] = without_digest(shard["file"])
         return digest_of(fields)
@@ -193,7 +175,7 @@ class CacheSpec(_Part):
     @property
     def text_language(self) -> str:
         """ISO 639 code of the clips that do not name theirs."""
-        return str(self.features["text"].get("language", ENGLISH))
+        return str(self.features["text"]["language"])
 
     @property
     def mel_profile(self) -> MelProfile:
@@ -238,23 +220,9 @@ def digest_of(value: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
-def _fields(spec: CacheSpec, exclude: Collection[str] = ()) -> dict[str, Any]:
-    """What is stored of a spec; a cache of English, or without weights, has the bytes of before there were any."""
-    usual: dict[str, object] = {
-        "languages": [ENGLISH],
-        "weights": {},
-        "audio_folders": {},
-        "canary": None,
-        "index_file": INDEX_FILE,
-        "tokenizer_file": TOKENIZER_FILE,
-    }
-    unsaid = {name for name, value in usual.items() if getattr(spec, name) == value}
-    return spec.model_dump(mode="json", exclude={*exclude, *unsaid})
-
-
 def spec_bytes(spec: CacheSpec) -> bytes:
     """The bytes of `cache.json`: the spec and, last, the digest that shows an edit."""
-    fields = _fields(spec)
+    fields = spec.model_dump(mode="json")
     return (json.dumps({**fields, "sha256": digest_of(fields)}, indent=1, ensure_ascii=False) + "\n").encode()
 
 

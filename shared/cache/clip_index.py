@@ -6,13 +6,14 @@ tokens, the audio, the place, the record. A later row refers to the earlier fact
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from xtts.shared.audio.signal_quality import SignalQuality
-from xtts.shared.cache.index_file import readable_index
+from xtts.shared.errors import LockstepError, repair_command
 
 KEPT, REJECTED, UNDECIDED = "kept", "rejected", "undecided"
 """What `status` may be; the last one of a row that a build is at work on, never in an index."""
@@ -26,6 +27,8 @@ REASONS = (
 """The closed list of why a clip is rejected."""
 _IN_ARCHIVE = re.compile(r"(.+?\.(?:parquet|[tT][aA][rR]))/(.+)")
 _READ_ROWS = 2**12  # the values of all columns of so many rows are held twice for a moment
+_ANY_ROWS = 2**25
+"""Rows that a file of any size may claim; further ones take a byte each at the least, by their digests alone."""
 QUALITIES = tuple(fact.name for fact in fields(SignalQuality))
 """Columns of what was measured."""
 _COLUMNS = (
@@ -34,9 +37,6 @@ _COLUMNS = (
     "text_sha256", "record_sha256", "mel_sum", "mel_square_sum", "language", *QUALITIES,
     "start", "duration", "corpus",
 )  # fmt: skip
-_WHERE_USED = ("language", "start", "duration", "corpus")
-OPTIONAL_COLUMNS = frozenset((*_WHERE_USED, *QUALITIES))
-"""Columns that an index does not have if they would say nothing."""
 _OF_ANY_ROW = frozenset(("id", "speaker", "text", "status", "notes", "detail", "left_out", "language", "corpus"))
 """Columns that are never null."""
 
@@ -162,7 +162,7 @@ class Kept:
     place: Place
     written: Written
     quality: SignalQuality | None = None
-    """None where the clip was not decoded: in a cache without mels."""
+    """None in a cache without mels."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -237,8 +237,6 @@ def rows_from_columns(columns: Mapping[str, Sequence[Any]], make: Callable[..., 
         "notes": [notes.removeprefix(UNNORMALISED).removeprefix("; ") for notes in columns["notes"]],
         "duplicate": [reason == DUPLICATE for reason in columns["reason"]],
     }
-    for name in OPTIONAL_COLUMNS:
-        columns.setdefault(name, ["" if name in _OF_ANY_ROW else None] * len(columns["id"]))
     facts = {name: _facts(kind, columns) for name, kind in _FACTS.items()}
     return [make(*values) for values in zip(columns["status"], *facts.values(), strict=True)]
 
@@ -262,32 +260,36 @@ def finished_row(status: str, *facts: Any) -> IndexRow:  # noqa: ANN401 - in the
     raise ValueError(f"a row that is {status!r:.20} lacks what such a row has")
 
 
-def index_schema(optional: Collection[str]) -> Any:  # noqa: ANN401 - pyarrow ships no types
-    """All columns, of `OPTIONAL_COLUMNS` those in `optional`."""
+def index_schema() -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """The columns of `index.parquet`."""
     import pyarrow as pa
 
     kinds: dict[Any, Any] = {int: pa.int64(), float: pa.float64(), float | None: pa.float64()}
     types = {fact.name: kinds.get(fact.type) for kind in _FACTS.values() for fact in fields(kind)}
     types |= dict.fromkeys(QUALITIES, pa.float32())
     return pa.schema(
-        pa.field(name, types.get(name) or pa.string(), nullable=name not in _OF_ANY_ROW)
-        for name in _COLUMNS
-        if name not in OPTIONAL_COLUMNS or name in optional
+        pa.field(name, types.get(name) or pa.string(), nullable=name not in _OF_ANY_ROW) for name in _COLUMNS
     )
 
 
-def columns_used(rows: Iterable[_Row]) -> set[str]:
-    """Optional columns, but those of quality, in which these rows say something."""
-    clips = [row.clip for row in rows]
-    return {name for name in _WHERE_USED if any(getattr(clip, name) not in ("", None) for clip in clips)}
+@contextmanager
+def readable_index(path: Path) -> Iterator[Any]:
+    """The `pyarrow.parquet.ParquetFile`, open; a `LockstepError` for all that is wrong with it, then and later."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-
-def optional_columns(used: Collection[str], *, measured: bool) -> set[str]:
-    """The optional columns of an index; those of quality where all kept clips were measured.
-
-    Not where only some were, since a repair could not tell which.
-    """
-    return {*used, *(QUALITIES if measured else ())}
+    fix = repair_command(path.parent)
+    try:
+        with pq.ParquetFile(path) as file:
+            size, rows = path.stat().st_size, file.metadata.num_rows
+            wrong = f"{rows} rows in {size} bytes" if rows > max(_ANY_ROWS, size) else ""
+            if not file.schema_arrow.equals(index_schema()):
+                wrong = "other columns than this version writes"
+            if wrong:
+                raise LockstepError(str(path), found=wrong, fix=fix, exit_code=1)
+            yield file
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise LockstepError(str(path), found=f"cannot be read ({error})", fix=fix, exit_code=1) from None
 
 
 def read_index(path: Path) -> list[IndexRow]:
@@ -297,7 +299,7 @@ def read_index(path: Path) -> list[IndexRow]:
 
 def iter_index(path: Path) -> Iterator[IndexRow]:
     """The rows one by one, as `read_index` gives them."""
-    with readable_index(path, index_schema) as file:
-        columns = [name for name in file.schema_arrow.names if name != "text_sha256"]  # the text is there
+    with readable_index(path) as file:
+        columns = [name for name in _COLUMNS if name != "text_sha256"]  # the text is there
         for batch in file.iter_batches(_READ_ROWS, columns=columns):
             yield from from_columns(batch.to_pydict())

@@ -10,9 +10,9 @@ CORPUS_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _DIGITS = 12
 _DIGEST_PART = rf"(-[0-9a-f]{{{_DIGITS}}})"
 SHARD_PATTERN = (
-    rf"^(train|validation)/bucket-\d{{2}}/shard-({CORPUS_NAME}-)?\d{{5,7}}-of-\d{{5,7}}{_DIGEST_PART}?\.tfrecord$"
+    rf"^(train|validation)/bucket-\d{{2}}/shard-({CORPUS_NAME}-)?\d{{5,7}}-of-\d{{5,7}}{_DIGEST_PART}\.tfrecord$"
 )
-INDEX_PATTERN, TOKENIZER_PATTERN = rf"^index{_DIGEST_PART}?\.parquet$", rf"^tokenizer{_DIGEST_PART}?\.json$"
+INDEX_PATTERN, TOKENIZER_PATTERN = rf"^index{_DIGEST_PART}\.parquet$", rf"^tokenizer{_DIGEST_PART}\.json$"
 
 
 def with_digest(file: str, sha256: str) -> str:
@@ -22,7 +22,7 @@ def with_digest(file: str, sha256: str) -> str:
 
 
 def without_digest(file: str) -> str:
-    """The name that `with_digest` was given; files of earlier versions have no digest in theirs."""
+    """The name that `with_digest` was given; a name without a digest as it is."""
     return re.sub(rf"{_DIGEST_PART}(?=\.[a-z]+$)", "", file)
 
 

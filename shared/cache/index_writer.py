@@ -1,21 +1,13 @@
 """Writing `index.parquet` group of rows by group of rows, so that memory does not grow with the corpus."""
 
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from xtts.shared.cache.clip_index import (
-    OPTIONAL_COLUMNS,
-    IndexRow,
-    Kept,
-    columns_used,
-    index_schema,
-    optional_columns,
-    to_columns,
-)
+from xtts.shared.cache.clip_index import IndexRow, Kept, index_schema, to_columns
 
 _GROUP_ROWS = 2**14
 _REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard", "language", "corpus"]
@@ -25,14 +17,11 @@ _REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard",
 class IndexWriter:
     """Rows in the order that they come in; equal rows, ended at equal places, give equal bytes."""
 
-    def __init__(self, target: Path | IO[bytes], optional: Collection[str]) -> None:
-        """optional: the optional columns that there are."""
+    def __init__(self, target: Path | IO[bytes]) -> None:
         import pyarrow.parquet as pq
 
-        self._schema = index_schema(optional)
-        names = [name for name in _REPEATED if name in self._schema.names]
         self._writer = pq.ParquetWriter(
-            target, self._schema, compression="zstd", use_dictionary=names, write_statistics=names
+            target, index_schema(), compression="zstd", use_dictionary=_REPEATED, write_statistics=_REPEATED
         )
         self._waiting = list[Any]()
         self._rows = 0
@@ -50,8 +39,8 @@ class IndexWriter:
         self._writer.close()
 
     def add(self, table: Any) -> None:  # noqa: ANN401 - pyarrow ships no types
-        """Append the rows of an Arrow table, whose other columns are left out."""
-        table = table.select(self._schema.names).replace_schema_metadata(None)
+        """Append the rows of an Arrow table with these columns."""
+        table = table.replace_schema_metadata(None)
         self.rows += len(table)
         while self._rows + len(table) >= _GROUP_ROWS:
             rest = _GROUP_ROWS - self._rows
@@ -73,17 +62,16 @@ class IndexWriter:
 
 
 def table_of(rows: Sequence[Any]) -> Any:  # noqa: ANN401 - pyarrow ships no types
-    """An Arrow table of rows of a ledger, with all columns."""
+    """An Arrow table of rows of a ledger."""
     import pyarrow as pa
 
-    return pa.table(to_columns(rows), index_schema(OPTIONAL_COLUMNS))
+    return pa.table(to_columns(rows), index_schema())
 
 
 def index_bytes(rows: Sequence[IndexRow]) -> bytes:
     """The bytes that a build would write for these rows, in one go."""
-    measured = all(row.quality is not None for row in rows if isinstance(row, Kept))
     sink = io.BytesIO()
-    with IndexWriter(sink, optional_columns(columns_used(rows), measured=measured)) as writer:
+    with IndexWriter(sink) as writer:
         for _, members in groupby(rows, key=_bucket):
             writer.add(table_of(list(members)))
             writer.end_group()

@@ -10,8 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from xtts.shared.cache.bucket_shapes import best_padded_lengths, padding_efficiency
-from xtts.shared.cache.clip_index import KEPT, Clip, IndexRow, Kept, Rejected, TokenCount, index_schema
-from xtts.shared.cache.index_file import readable_index
+from xtts.shared.cache.clip_index import KEPT, Clip, IndexRow, Kept, Rejected, TokenCount, readable_index
 from xtts.shared.text.letter_counts import LetterCounts, count_letters
 
 PERCENTILES = (50, 90, 95, 99, 99.9, 100)
@@ -68,7 +67,7 @@ def read_lengths(index: Path) -> ClipLengths:
     """The lengths of all clips of an index, of which only these columns are read; a `LockstepError` as `read_index`."""
     kept, tokens, frames, seconds = list[np.ndarray](), list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
     reasons = Counter[str]()
-    with readable_index(index, index_schema) as file:
+    with readable_index(index) as file:
         for batch in file.iter_batches(columns=["status", "reason", "token_length", "mel_length", "seconds"]):
             kept.append(np.array([status == KEPT for status in batch["status"].to_pylist()], bool))
             reasons.update(reason for reason in batch["reason"].to_pylist() if reason is not None)

@@ -98,7 +98,7 @@ def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[Train
 def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> BucketOrder | CorpusMixture:
     """The stream of one bucket's training clips; two blocks of every bucket take at most `memory_mb` MiB together."""
     bucket, buckets = spec.buckets[number], len(spec.buckets)
-    stored, records = sum(shard.block_bytes for shard in bucket.train), bucket.clips("train")
+    stored, records = sum(shard.bytes_with_mels for shard in bucket.train), bucket.clips("train")
     block_records = (memory_mb << 20) * records // (2 * buckets * max(stored, 1))
     corpora, clips = bucket.corpora(), spec.epoch_clips(bucket)
     parts = []

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from xtts.shared.cache.cache_spec import CacheSpec, Split
-from xtts.shared.cache.clip_index import KEPT, Place, index_schema
+from xtts.shared.cache.clip_index import KEPT, Place, readable_index
 from xtts.shared.cache.file_names import shard_place
-from xtts.shared.cache.index_file import readable_index
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.reporting.reporter import StepRows
@@ -35,14 +34,13 @@ def _clip_ids(index: Path, wanted: set[tuple[Place, int]]) -> dict[tuple[Place, 
     columns = ("split", "bucket", "shard", "position")
     values = zip(*((place.split, place.bucket, place.shard, record) for place, record in wanted), strict=True)
     sets = {name: pa.array(set(column)) for name, column in zip(columns, values, strict=True)}
-    with readable_index(index, index_schema) as file:
-        names = [*columns, "id", "status", *({"corpus"} & set(file.schema_arrow.names))]
-        for rows in file.iter_batches(columns=names):
+    with readable_index(index) as file:
+        for rows in file.iter_batches(columns=[*columns, "corpus", "id", "status"]):
             mask = pc.equal(rows["status"], KEPT)
             for name, some in sets.items():
                 mask = pc.and_(mask, pc.is_in(rows[name], some))
             for row in rows.filter(mask).to_pylist():
-                place = Place(row["split"], row["bucket"], row["shard"], row.get("corpus", ""))
+                place = Place(row["split"], row["bucket"], row["shard"], row["corpus"])
                 found[place, row["position"]] = row["id"]
     return found
 

@@ -1,6 +1,5 @@
 """Several corpora in one cache: which shards are written when one comes or goes, and what else the commands say."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -100,7 +99,7 @@ def test_a_weight_changes_no_shard(place):
         assert spec.epoch_clips(bucket) == sizes["a"] + round(sizes["b"] / 2)
     assert not problems(place / "cache", (A, B))  # weights are not the corpus'
     update(A, B)
-    assert "weights" not in json.loads((place / "cache" / "cache.json").read_text())
+    assert load_spec(place / "cache").weights == {}
 
 
 def test_verify_finds_what_changed_and_repair_mends(place):

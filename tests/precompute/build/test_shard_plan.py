@@ -1,6 +1,7 @@
 import hashlib
 import json
 import random
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,12 +15,9 @@ from xtts.precompute.features.clip_columns import ColumnsInParts, columns_of, di
 from xtts.precompute.features.filters import apply_filters
 from xtts.precompute.features.scan import Scanned
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.cache_spec import (
-    MOST_SHARDS,
-    Shard,
-)
+from xtts.shared.cache.cache_spec import MOST_SHARDS
 from xtts.shared.cache.clip_index import Audio, AudioFile, Clip, Rejected, Rejection, TokenCount
-from xtts.shared.cache.file_names import shard_count, shard_file, shard_place
+from xtts.shared.cache.file_names import SHARD_PATTERN, shard_count, shard_file, shard_place, with_digest
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -152,9 +150,10 @@ def test_a_bucket_may_have_more_than_99999_shards():
     clips, small = [row(f"clip-{i}", frames=2**16) for i in range(12_000)], {"shards.shard_mb": 1, "shapes.buckets": 1}
     plan = plan_cache(clips, load_config("tiny", flags=small), None)
     train = [shard.file for shard in plan.shards if shard.place.split == "train"]
-    last = Shard(file=max(train, key=lambda file: shard_place(file).shard), records=1, bytes=1, sha256="0" * 64)
-    assert shard_file(shard_place(last.file), shard_count(last.file)) == last.file
-    assert shard_place(last.file).shard > 99_999
+    last = max(train, key=lambda file: shard_place(file).shard)
+    assert shard_file(shard_place(last), shard_count(last)) == last
+    assert re.match(SHARD_PATTERN, with_digest(last, "0" * 64))
+    assert shard_place(last).shard > 99_999
 
 
 def test_a_plan_that_no_spec_would_hold_is_refused():

@@ -3,6 +3,7 @@
 import pytest
 
 from xtts.shared.cache.cache_spec import Shard, load_spec
+from xtts.shared.cache.file_names import with_digest
 from xtts.shared.cache.records import frame
 from xtts.trainer.data.dataset import clip_stream
 from xtts.trainer.data.training_bucket import TrainingBucket
@@ -17,8 +18,9 @@ def made(tiny_cache):
         for name, records in corpora.items():
             for number, count in enumerate(records):
                 middle = f"{name}-{number:05d}" if name else f"{number:05d}"
-                file = f"train/bucket-00/shard-{middle}-of-{len(records):05d}.tfrecord"
-                shards.append(Shard(file=file, records=count, bytes=100 * count, sha256="0" * 64))
+                file = with_digest(f"train/bucket-00/shard-{middle}-of-{len(records):05d}.tfrecord", "0" * 64)
+                size = 100 * count
+                shards.append(Shard(file=file, records=count, bytes=size, bytes_with_mels=size, sha256="0" * 64))
         spec = load_spec(tiny_cache)
         bucket = spec.buckets[0].model_copy(update={"train": shards, "validation": []})
         return spec.model_copy(update={"buckets": [bucket], "weights": weights})

@@ -3,6 +3,7 @@
 import pytest
 
 from xtts.shared.cache.cache_spec import Shard
+from xtts.shared.cache.file_names import with_digest
 from xtts.shared.config_files import dump_config, load_config
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.doctor.advice import write_overlay
@@ -59,8 +60,9 @@ def with_clips(subject):
         for number, (frames, records) in enumerate(clips.items()):
             changed = {"tokens": frames // 4, "frames": frames}
             for split, count in zip(("train", "validation"), records, strict=True):
-                file = f"{split}/bucket-{number:02d}/shard-00000-of-00001.tfrecord"
-                changed[split] = [Shard(file=file, records=count, bytes=bytes, sha256="0" * 64)] if count else []
+                file = with_digest(f"{split}/bucket-{number:02d}/shard-00000-of-00001.tfrecord", "0" * 64)
+                facts = {"records": count, "bytes": bytes, "bytes_with_mels": bytes, "sha256": "0" * 64}
+                changed[split] = [Shard(file=file, **facts)] if count else []
             buckets.append(subject.spec.buckets[0].model_copy(update=changed))
         return subject.spec.model_copy(update={"buckets": buckets})
 
