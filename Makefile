@@ -45,11 +45,11 @@ help:
 	@echo "make synth TEXT='...' [CKPT=runs/NAME]               speak into out.wav with the newest run"
 	@echo "make app [CKPT=runs/NAME]       a page to try the newest run, and a server as OpenAI's clients expect it"
 	@echo "make verify     check the cache"
-	@echo "make doctor     what would slow training down here, and what to change"
 	@echo "make test       the tests, in ten minutes on two cores      make test-long  the long ones"
 	@echo "make check      ruff, mypy, pyright, layering, wheel contents"
 	@echo "make wheel-check   the wheel in an empty environment, with downloads"
-	@echo "make bench      the benchmarks       make doctor  will this machine train this at full speed"
+	@echo "make bench      the benchmarks"
+	@echo "make doctor     will this machine train this at full speed, and what to change"
 	@echo "make clean      remove the environment, the sample corpus and the cache (runs/ stays)"
 
 # pip would compile the packages on one core, their tests too: half of the time that it takes.

@@ -2,6 +2,7 @@
 
 import atexit
 import csv
+import fcntl
 import gc
 import importlib.util
 import os
@@ -42,12 +43,20 @@ ToneCorpus = Callable[..., Path]
 
 
 def pytest_sessionstart() -> None:
-    """Numba compiles librosa's functions where they first run in an environment: 16 s, which no test is charged for."""
-    librosa = importlib.util.find_spec("librosa")
-    if librosa and librosa.origin and not any(Path(librosa.origin).parent.rglob("*.nbi")):
-        from librosa import pyin
+    """Numba compiles librosa's functions where they first run in an environment: 16 s, which no test is charged for.
 
-        pyin(np.zeros(8192, np.float32), fmin=60, fmax=500, sr=22_050)
+    One session at a time: two that write numba's cache at once may leave one that ends the process.
+    """
+    librosa = importlib.util.find_spec("librosa")
+    if librosa is None or librosa.origin is None:
+        return
+    folder = Path(librosa.origin).parent
+    with open(folder / "tests.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not any(folder.rglob("*.nbi")):
+            from librosa import pyin
+
+            pyin(np.zeros(8192, np.float32), fmin=60, fmax=500, sr=22_050)
 
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"

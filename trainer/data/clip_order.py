@@ -151,17 +151,6 @@ class BucketOrder:
             located += [stored[i] for i in list(order.as_numpy_iterator())[place.visited :]]
         return located[:count]
 
-    def one_shard_share(self) -> float:
-        """Expected share of a batch that comes from one shard: 1 where shards are not mixed."""
-        same = 0.0
-        for group, _ in self._epoch(0).groups:
-            shards, _ = interleaved([self.shard_records[shard] for shard in group])
-            size = part_size(len(shards), self.block_records)
-            for start in range(0, len(shards), size):
-                block = np.bincount(shards[start : start + size])
-                same += float((block**2).sum() / block.sum())
-        return same / self.clips
-
     def _epoch(self, number: int) -> "_Epoch":
         """An epoch's shards, kept with those of one other epoch."""
         if number not in self._drawn:

@@ -60,10 +60,6 @@ class CorpusMixture:
             streams.append(iter([(part.shards[shard], record) for shard, record in located]))
         return [next(streams[number]) for number in turns]
 
-    def one_shard_share(self) -> float:
-        """Expected share of a batch that comes from one shard: 1 where shards are not mixed."""
-        return sum((part.clips / self.clips) ** 2 * part.order.one_shard_share() for part in self.parts)
-
 
 @lru_cache(maxsize=128)
 def _turns(clips: tuple[int, ...]) -> np.ndarray:

@@ -14,7 +14,8 @@ _LONGEST_NAME = 48
 
 def print_report(report: Report, console: Console) -> None:
     """Sections with their marks, then the advice."""
-    print_sections(report, console)
+    for section in report.sections:
+        _print_section(section, console)
     findings = report.findings
     if not findings:
         console.print("[green]✓[/green] [bold]advice[/bold]  none: nothing found that would slow the training down")
@@ -22,12 +23,6 @@ def print_report(report: Report, console: Console) -> None:
     console.print(f"[yellow]![/yellow] [bold]advice[/bold]  {len(findings)} to act on")
     for number, finding in enumerate(findings, 1):
         console.print(Padding(_advice(number, finding), (0, 0, 0, 2), expand=False))
-
-
-def print_sections(report: Report, console: Console) -> None:
-    """The sections alone."""
-    for section in report.sections:
-        _print_section(section, console)
 
 
 def print_json(report: Report) -> None:
@@ -47,7 +42,7 @@ def _print_section(section: Section, console: Console) -> None:
 
 
 def _grid() -> Table:
-    """A grid of names and texts; names are cut, since those of GPU kernels are very long."""
+    """A grid of names and texts."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True, min_width=18, max_width=_LONGEST_NAME, overflow="ellipsis")
     grid.add_column(overflow="fold")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 from cache_files import index_path
+from graph_walk import dataset_ops, python_ops
 from one_bucket import one_bucket
 
 from xtts.precompute.build.build_cache import build_cache
@@ -15,7 +16,6 @@ from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.audio_mel import mel_in_step
 from xtts.trainer.data.dataset import training_batches, validation_batches
-from xtts.trainer.doctor.checks.graph import dataset_ops, python_ops
 
 SETTINGS = {"shapes.buckets": 2, "split.validation_fraction": 0.2, "shards.mel_dtype": "float32"}
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-import numpy as np
 import pytest
 
 from xtts.shared.config_files import load_config
@@ -78,12 +77,6 @@ def test_the_order_of_a_corpus_does_not_depend_on_the_others(made):
     own = [place for place, corpus in zip(drawn, corpus_of(both, drawn), strict=True) if corpus == "a"]
     assert own == order_of(alone).locate(0, 21)
     assert own != order_of(alone, seed=6).locate(0, 21)
-
-
-def test_the_share_of_one_shard_is_what_the_drawn_clips_show(made):
-    order = order_of(made({"a": (40,) * 4, "b": (80,)}))
-    drawn = np.bincount([shard for shard, _ in order.locate(0, 240)])
-    assert order.one_shard_share() == pytest.approx(float((drawn / 240 @ drawn) / 240))
 
 
 def test_a_batch_is_at_most_its_share_of_an_epoch(made):

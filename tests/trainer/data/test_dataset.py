@@ -4,6 +4,7 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
+from graph_walk import dataset_ops, python_ops
 from one_bucket import one_bucket
 
 from xtts.shared.cache.cache_spec import load_spec
@@ -12,7 +13,6 @@ from xtts.trainer.data.batch import Batch, batch_signature, blank_batch
 from xtts.trainer.data.clip_order import BucketOrder
 from xtts.trainer.data.dataset import ahead_on, training_batches, validation_batches
 from xtts.trainer.data.training_bucket import bucket_order
-from xtts.trainer.doctor.checks.graph import dataset_ops, python_ops
 
 
 @pytest.fixture(scope="module")

@@ -18,15 +18,16 @@ def examined(micro_options, call, compiled_steps, tmp_path_factory):
     """(exit code, JSON, overlay file) of a whole examination: two faults of the configuration, and a wasteful cache."""
     overlay = tmp_path_factory.mktemp("overlay") / "advice.yaml"
     options = [*micro_options, "--set", "shapes.buckets=4", "--set", "shapes.max_mel_frames=60", "--steps", 3]
-    code, out, _ = call(main, *options, "--json", "--apply", overlay, obj=compiled_steps)
+    trace = tmp_path_factory.mktemp("trace")
+    code, out, _ = call(main, *options, "--json", "--apply", overlay, "--profile", trace, obj=compiled_steps)
+    assert list(trace.glob("plugins/profile/*/*.xplane.pb"))
     return code, json.loads(out), overlay
 
 
 def test_every_section_measured_something(examined):
     facts = {name: section["facts"] for name, section in examined[1]["sections"].items()}
-    assert list(facts) == ["environment", "config", "shapes", "data", "steps", "graph"]
+    assert list(facts) == ["environment", "config", "shapes", "data", "steps"]
     assert facts["environment"]["xla"]["works"]
-    assert facts["environment"]["disk"]["bytes_per_second"] > 1e6
     assert 1 << 18 < facts["config"]["memory"]["step_bytes"] < facts["config"]["memory"]["available_bytes"]
     assert facts["shapes"]["batches read"] >= 3
     assert 0 < facts["data"]["load time"]["mean"] <= 2 * facts["data"]["load time"]["p95"]
@@ -34,10 +35,6 @@ def test_every_section_measured_something(examined):
     assert 0 < facts["steps"]["step time"]["p50"] <= facts["steps"]["step time"]["p95"]
     assert facts["steps"]["step time"]["steps"] == 3
     assert facts["steps"]["traces"] == 1
-    assert len(facts["steps"]["outside the loop"]["seconds"]) == 2  # of validation and of a checkpoint
-    arithmetic = facts["steps"]["model FLOP/s"]
-    assert 0 < arithmetic["reached"] < 2 * arithmetic["ceilings"]["float32"]
-    assert facts["graph"]["steps"] > 1000
 
 
 def test_faults_of_the_configuration_are_found_and_the_overlay_fixes_them(examined):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from four_clips import clips, small_model
+from graph_walk import PYTHON_OPS, unknown_shapes, walk
 
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch, batch_signature
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.doctor.checks.graph import PYTHON_OPS, unknown_shapes, walk
 from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
 from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.train_step import Steps

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from four_clips import CHANNELS, EULER, KEYS, clips, evaluate, losses, moved, sizes, small_model
+from graph_walk import DYNAMIC_OPS, PYTHON_OPS, unknown_shapes, walk
 
-from xtts.trainer.doctor.checks.graph import DYNAMIC_OPS, PYTHON_OPS, unknown_shapes, walk
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.losses import duration_deviance

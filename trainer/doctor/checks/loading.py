@@ -120,26 +120,3 @@ def _slow_loading(times: LoadTimes, steadiness: str, step_seconds: float | None)
         fix="copy the cache to a local disk, and check the read speed above and what else runs here",
         gain=gain,
     )
-
-
-def disk_demand(read_bytes_per_second: float, batch_bytes: float, cache_bytes: int, free_memory: int,
-                step_seconds: float) -> Result:  # fmt: skip
-    """Read speed that the steps need. A cache that fits in memory is read once, so only the first epoch matters."""
-    needed = batch_bytes / step_seconds
-    fits = cache_bytes < free_memory
-    kept = "memory keeps the cache after the first epoch" if fits else "memory does not hold the cache"
-    fact = Fact(
-        name="disk demand", value={"bytes_per_second": needed, "cache_fits_in_memory": fits},
-        text=f"{needed / 2**20:,.1f} MiB/s needed, {read_bytes_per_second / 2**20:,.0f} MiB/s read; {kept}",
-    )  # fmt: skip
-    if fits or needed <= read_bytes_per_second:
-        return [fact], []
-    finding = Finding(
-        name="slow-disk",
-        section="data",
-        what=f"the steps need {needed / 2**20:,.0f} MiB/s, the disk reads {read_bytes_per_second / 2**20:,.0f}",
-        cause="the cache is larger than the free memory, so that every epoch reads the disk",
-        fix="copy the cache to a faster disk",
-        gain=f"up to {needed / read_bytes_per_second:.1f} times the steps a second",
-    )
-    return [fact], [finding]

@@ -11,6 +11,7 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch, blank_batch
 from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers, typical_update
+from xtts.trainer.doctor.checks.environment import driver
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 from xtts.trainer.doctor.workload import Workload
 from xtts.trainer.engine.train_step import Steps
@@ -31,30 +32,11 @@ _GROUP_FILES = (
 
 
 def available_bytes() -> int | None:
-    """Memory available to the steps, on the GPU or else on this machine; None where the GPU does not report it."""
-    gpu = accelerator()
-    return device_bytes(gpu) if gpu else free_host_bytes()
-
-
-def device_bytes(name: str) -> int | None:
-    """Memory limit of a TensorFlow device ("/GPU:0"), a GPU or a slice of one; None where it is not reported.
-
-    This asks the process's existing devices. The public functions `Session.list_devices` and
-    `device_lib.list_local_devices` create new ones, for which the memory of the first ones counts as used.
-    """
-    from tensorflow.python import pywrap_tfe
-    from tensorflow.python.client import pywrap_tf_session
-    from tensorflow.python.eager import context
-
-    tf.config.list_logical_devices()  # creates the devices if nothing has yet
-    devices = pywrap_tfe.TFE_ContextListDevices(context.context()._handle)
-    try:
-        for number in range(pywrap_tfe.TF_DeviceListCount(devices)):
-            if pywrap_tfe.TF_DeviceListName(devices, number).endswith(f"/device:{name.removeprefix('/')}"):
-                return pywrap_tf_session.TF_DeviceListMemoryBytes(devices, number) or None
-    finally:
-        pywrap_tfe.TF_DeleteDeviceList(devices)
-    return None
+    """Memory available to the steps, on the GPU or else on this machine; None where the driver does not report it."""
+    if not accelerator():
+        return free_host_bytes()
+    card = driver()
+    return int(card["memory.total"]) << 20 if card and card["memory.total"].isdigit() else None
 
 
 def free_host_bytes() -> int:
@@ -111,10 +93,10 @@ def largest_step(spec: CacheSpec, sizes: dict[int, int]) -> int:
     return max(frames, key=lambda number: (sizes[number] * frames[number], frames[number]))
 
 
-def memory(workload: Workload, free: int | None, *, search: bool) -> tuple[Result, int | None]:
-    """Check the largest step against `free` bytes; also returns the largest `training.batch_size` expected to fit.
+def memory(workload: Workload, free: int | None, *, search: bool) -> Result:
+    """Check the largest step against `free` bytes.
 
-    free: None if unknown; then there is no verdict and no batch size.
+    free: None if unknown; then there is no verdict.
     search: find the largest batch, on a GPU by running its step too. Without it, search only if the configured step
     does not fit.
     """
@@ -129,22 +111,22 @@ def memory(workload: Workload, free: int | None, *, search: bool) -> tuple[Resul
     )]  # fmt: skip
     if free is None:
         unknown = Fact(name="largest batch", value=None, text="not searched: the available memory is unknown")
-        return (facts + [unknown] * search, []), None
+        return facts + [unknown] * search, []
     limit, micro = _USABLE * free, training.gradient_accumulation_steps
     every = max(spec.epoch_clips(spec.buckets[bucket]) for bucket in bucket_numbers(spec, "train")) // micro * micro
     now = min(training.batch_size, every)  # a larger setting gives the same batches
     kept = 4 * weight_bytes(workload.steps)  # what a step takes before its first clip
     if needed <= limit and not search:
-        return (facts, []), int(now * (limit - kept) / (needed - kept))
+        return facts, []
     most = every if search else now
     size = largest_fitting(lambda n: estimate(workload, n), limit, known={0: kept, now: needed}, most=most, micro=micro)
     if search:
         size, proved = _prove(workload, size, micro)
         facts.append(_found(size, training.batch_size, by_clips=size == most, proved=proved))
     if size >= now:
-        return (facts, []), size
+        return facts, []
     what = f"the largest step, {shape}, needs {needed / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are available"
-    return (facts, [_too_large(what, size)]), size
+    return facts, [_too_large(what, size)]
 
 
 def _too_large(what: str, fitting: int) -> Finding:

@@ -2,25 +2,21 @@
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import tensorflow as tf
 
-from xtts.shared.config import TrainingConfig
-from xtts.trainer.doctor.checks.cost import matmul_ceiling, step_flops
+from xtts.shared.errors import LockstepError
 from xtts.trainer.doctor.finding import Fact, Finding, Result
 from xtts.trainer.doctor.workload import Workload
 from xtts.trainer.engine.metrics import TRAIN_METRICS
-from xtts.trainer.engine.schedule import host_marks
 from xtts.trainer.engine.training_loop import CallResult
-from xtts.trainer.system.device import accelerator
 
+PROFILED = 10
 _STEADY, _UNEVEN = 0.1, 0.3
 _TOLERATED_WAIT = 0.2
 """Share of the time that steps may wait for their batches."""
-_TOLERATED_ENTRY = 0.25
-"""Share of the time that calls from Python into the graph may take."""
-_FASTER_PRECISION = {"float32": 1.25, "bfloat16": 1.5}
-"""A precision is advised if its matrix product is this many times faster; bfloat16 has to be worth its rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +31,6 @@ class StepTimes:
     """int32[N]: index of the step's bucket among the training buckets."""
     useful_frames: float
     """Frames in all N batches, without padding."""
-    entry_seconds: float
-    """Time of a host call outside its steps: the minimum over calls, to exclude other programs."""
     traces: int
     """Traces of training steps, after all N."""
 
@@ -70,19 +64,26 @@ def run_steps(workload: Workload, count: int) -> StepTimes:
     loop, compiled = workload.loop, workload.prepare()
     most = workload.subject.config.training.steps_per_call
     calls: list[CallResult] = []
-    entries = []
     for done in range(0, count, most):
         calls.append(loop.run(min(count - done, most)))
-        entries.append(calls[-1].wall - calls[-1].seconds.sum())
     metrics = np.concatenate([call.metrics for call in calls])
     return StepTimes(
         compile_seconds=compiled,
         seconds=np.concatenate([call.seconds for call in calls]),
         places=np.concatenate([call.buckets for call in calls]),
         useful_frames=float(metrics[:, TRAIN_METRICS.index("useful_frames")].sum()),
-        entry_seconds=max(float(min(entries)), 0.0),
         traces=workload.steps.guard.count("training"),
     )
+
+
+def profile_steps(workload: Workload, folder: Path) -> None:
+    """Let TensorFlow's profiler write a trace of `PROFILED` steps, which were compiled before, below a folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tf.profiler.experimental.Profile(str(folder)):
+            workload.loop.run(PROFILED)
+    except (OSError, tf.errors.OpError) as error:
+        raise LockstepError(str(folder), found=f"cannot be profiled into ({error})") from None
 
 
 def steps(workload: Workload, times: StepTimes) -> Result:
@@ -123,84 +124,5 @@ def input_wait(times: StepTimes) -> Result:
         cause="loading does not keep up with the steps, so the device is idle between them",
         fix="copy the cache to a local disk, and leave the input pipeline its own core",
         gain=f"{1 / (1 - share):.2f} times the steps a second",
-    )
-    return [fact], [finding]
-
-
-def host_entry(times: StepTimes, training: TrainingConfig) -> Result:
-    """Cost of calling the graph from Python, per step of a call as long as in a real run."""
-    limits = {"training.steps_per_call": training.steps_per_call} | host_marks(training)
-    setting = min(limits, key=limits.__getitem__)
-    length = limits[setting]
-    share = times.entry_seconds / (times.entry_seconds + length * times.mean)
-    text = f"{1000 * times.entry_seconds:.2f} ms per call of {length} steps, {share:.1%} of the time"
-    fact = Fact(name="host calls", value={"seconds": times.entry_seconds, "share": share}, text=text)
-    if share <= _TOLERATED_ENTRY:
-        return [fact], []
-    finding = Finding(
-        name="host-calls",
-        section="steps",
-        what=f"entering the graph takes {share:.0%} of the time",
-        cause=f"Python is entered for every {length} steps",
-        setting=setting,
-        value=10 * length,
-        gain=f"{1 / (1 - share):.2f} times the steps a second",
-    )
-    return [fact], [finding]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Arithmetic:
-    """FLOP/s, achieved and possible."""
-
-    reached: float
-    """FLOP/s of the steps: matrix products and convolutions, padding and backward pass included."""
-    ceilings: dict[str, float]
-    """FLOP/s of a large matrix product on this device, by precision."""
-    used: str
-    """Precision of the run."""
-    gpu: bool
-    """Whether the device is a GPU; on a CPU, which emulates bfloat16 outside of matrix products, it is not advised."""
-
-    @property
-    def share(self) -> float:
-        """Achieved FLOP/s / ceiling of the precision used."""
-        return self.reached / self.ceilings[self.used]
-
-
-def measure_arithmetic(workload: Workload, times: StepTimes) -> Arithmetic:
-    """Count the steps' FLOPs in XLA's programs, and measure the device's ceiling."""
-    subject = workload.subject
-    flops = [
-        step_flops(workload.steps.gradient_steps[bucket.number], bucket.signature) for bucket in workload.loop.buckets
-    ]
-    work = float(np.array(flops, np.float64)[times.places].sum())
-    ceilings = {dtype: matmul_ceiling(dtype) for dtype in ("float32", "bfloat16")}
-    reached = work / float(times.whole.sum())
-    used, gpu = subject.config.training.mixed_precision, accelerator() is not None
-    return Arithmetic(reached=reached, ceilings=ceilings, used=used, gpu=gpu)
-
-
-def arithmetic(figures: Arithmetic) -> Result:
-    """Model FLOP/s against the ceiling, and which precision is faster."""
-    used, ceilings = figures.used, figures.ceilings
-    fact = Fact(
-        name="model FLOP/s", value={"reached": figures.reached, "ceilings": ceilings, "share": figures.share},
-        text=f"{figures.reached / 1e9:,.1f} GFLOP/s, {figures.share:.0%} of the {ceilings[used] / 1e9:,.0f} that a "
-             f"{used} matrix product reaches here",
-    )  # fmt: skip
-    other = "float32" if used == "bfloat16" else "bfloat16"
-    ratio = ceilings[other] / ceilings[used]
-    if ratio < _FASTER_PRECISION[other] or (other == "bfloat16" and not figures.gpu):
-        return [fact], []
-    finding = Finding(
-        name="slower-precision",
-        section="steps",
-        what=f"{other} is the faster precision on this device",
-        cause=f"a matrix product reaches {ceilings[used] / 1e9:,.0f} GFLOP/s in {used}, "
-        f"{ceilings[other] / 1e9:,.0f} in {other}",
-        setting="training.mixed_precision",
-        value=other,
-        gain=f"up to {ratio:.1f} times the speed of the matrix products",
     )
     return [fact], [finding]

@@ -1,11 +1,8 @@
-"""Checks graphs for Python ops and for shapes unknown at compile time."""
+"""What there is in a graph: ops that call Python, and shapes unknown at compile time."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import tensorflow as tf
-
-from xtts.trainer.doctor.finding import Fact, Finding, Result
 
 PYTHON_OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 """Ops that call the host's Python: from py_function, numpy_function and from_generator."""
@@ -65,54 +62,3 @@ def unknown_shapes(graph: tf.Graph) -> list[tuple[str, str]]:
             found.append((f"{op.type} {shapes}".strip(), op.name))
     # tf.shape of an unknown dimension explains more than the ops that use it.
     return sorted(found, key=lambda item: not item[0].startswith("tf."))
-
-
-def data_set_check(datasets: Mapping[str, tf.data.Dataset]) -> Result:
-    """Check that no Python runs in the pipelines, given by name."""
-    findings, counted = [], 0
-    for name, dataset in datasets.items():
-        ops = list(dataset_ops(dataset))
-        counted += len(ops)
-        findings += [_python_finding(name, *op) for op in python_ops(ops)[:1]]
-    return [Fact(name="pipeline", value=counted, text=f"{counted:,} ops in {len(datasets)} pipelines walked")], findings
-
-
-def function_check(functions: Mapping[str, tf.Graph], *, static: bool = True) -> Result:
-    """Check that no Python runs in these graphs, given by name, and with `static` that all shapes are known."""
-    findings, counted = [], 0
-    for name, graph in functions.items():
-        ops = [(op.type, op.name) for op in walk(graph)]
-        counted += len(ops)
-        findings += [_python_finding(name, *op) for op in python_ops(ops)[:1]]
-        unknown = unknown_shapes(graph) if static else []
-        findings += [_shape_finding(name, *first, len(unknown)) for first in unknown[:1]]
-    kind = "steps" if static else "loop"
-    return [Fact(name=kind, value=counted, text=f"{counted:,} ops in {len(functions)} graphs walked")], findings
-
-
-def _python_finding(where: str, kind: str, name: str) -> Finding:
-    return Finding(
-        name="python-in-the-graph",
-        section="graph",
-        what=f"{where}: {kind} {name} calls Python for every batch",
-        cause="py_function, numpy_function and from_generator hold Python's lock, and XLA cannot compile them",
-        fix="write it with TensorFlow ops, or do it once in stage 1",
-        gain="loading no longer waits for Python; threads run side by side",
-    )
-
-
-def _shape_finding(where: str, what: str, name: str, count: int) -> Finding:
-    more = f", and {count - 1} more ops" if count > 1 else ""
-    return Finding(
-        name="unknown-shape",
-        section="graph",
-        what=f"{where}: {what} at {name}{more}",
-        cause="a dimension that is None in the signature, or depends on values: each new size is compiled again",
-        fix="give input_signature fixed sizes, and take x.shape[i], a Python number, instead of tf.shape(x)[i]",
-        gain="one compilation instead of one for each size",
-    )
-
-
-def graph_of(target: Any) -> tf.Graph:  # noqa: ANN401 - a tf.function or what it traced
-    """The graph of a `tf.function` with one signature, or of a concrete function."""
-    return (target.get_concrete_function() if hasattr(target, "get_concrete_function") else target).graph

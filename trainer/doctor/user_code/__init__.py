@@ -1,1 +1,0 @@
-"""Examines any TensorFlow code: what makes it retrace, and its profile."""
