@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from xtts.precompute.sample.sentences import ENGLISH, language_named
+from xtts.precompute.sample.sentences import ENGLISH, load_grammar
 from xtts.precompute.sample.voices import SampleVoice, sample_voices, split_voices
 from xtts.shared.errors import LockstepError
 
@@ -34,7 +34,7 @@ def plan_corpora(
         if held_out:
             raise LockstepError("held-out-voices", found="no --voices", expected="--voices N --held-out-voices M")
         return [CorpusPlan(out=out, voices=None, clips=clips, seed=seed)]
-    trained, unheard = split_voices(sample_voices(voices, language_named(language).voice), held_out)
+    trained, unheard = split_voices(sample_voices(voices, load_grammar(language).voice), held_out)
     if clips < len(trained):
         raise LockstepError("clips", found=f"{clips} for {len(trained)} voices", expected="at least one for each")
     plans = [CorpusPlan(out=out, voices=trained, clips=clips, seed=seed)]

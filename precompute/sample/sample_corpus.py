@@ -20,7 +20,7 @@ import numpy.typing as npt
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.plain_names import check_name, name_problem
 from xtts.precompute.sample.espeak import PITCH, SAMPLE_RATE_HZ, WORDS_PER_MINUTE, check_voice
-from xtts.precompute.sample.sentences import ENGLISH, language_named, sentences
+from xtts.precompute.sample.sentences import ENGLISH, load_grammar, sentences
 from xtts.precompute.sample.voices import VERSION, SampleVoice
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.stopping import disk_errors_explained
@@ -105,7 +105,7 @@ def make_sample_corpus(
 
 def _said_by(language: str, voice: str | None, speaker: str | None) -> dict[str, object]:
     """What is recorded of language and voice; nothing new for an English corpus as it was before there were others."""
-    spoken = language_named(language)
+    spoken = load_grammar(language)
     if voice is not None:
         check_voice(voice)
     if speaker is not None:
@@ -114,14 +114,14 @@ def _said_by(language: str, voice: str | None, speaker: str | None) -> dict[str,
             raise LockstepError("speaker", found=f"{speaker[:60]!r} holds a column mark", expected="a name without |")
     chosen = {"language": None if language == ENGLISH else language, "speaker": speaker}
     usual = {"voice": voice or spoken.voice, "words_per_minute": WORDS_PER_MINUTE, "pitch": PITCH}
-    return {"generator": spoken.version, **usual, **{name: value for name, value in chosen.items() if value}}
+    return {**usual, **{name: value for name, value in chosen.items() if value}}
 
 
 def _said_in_turn(language: str, voices: Mapping[str, SampleVoice]) -> dict[str, object]:
     """What is recorded of several voices."""
     names = list(voices)
     chosen = {"voices": f"{names[0]} to {names[-1]}", "voices_version": VERSION, "language": language}
-    return {"generator": language_named(language).version, **chosen}
+    return {**chosen}
 
 
 def _compose_lines(clips: int, seed: int, max_seconds: float | None, language: str) -> list[_Line]:

@@ -1,7 +1,6 @@
 """The sample corpus: own sentences, spoken; repeatable, extendable, safe to interrupt."""
 
 import json
-import re
 import signal
 import statistics
 import subprocess
@@ -51,19 +50,6 @@ def small(tmp_path):
     return tmp_path / "small"
 
 
-def test_sentences_never_repeat_and_their_columns_differ_where_something_has_to_be_spelled_out():
-    some = list(islice(sentences(SEED), 3000))
-    assert len({sentence.normalised for sentence in some}) == 3000
-    differing = [sentence for sentence in some if sentence.raw != sentence.normalised]
-    assert 0.1 < len(differing) / len(some) < 0.6
-    for sentence in some:
-        assert not re.search(r"\b[Aa] [aeio]|\b[Aa]n [^aeiou]|  | ,|\b(\w+) \1\b", sentence.normalised), sentence
-        assert re.fullmatch(r"[A-Z][A-Za-z ,'-]+[.!?]", sentence.normalised), sentence
-        assert sentence.raw[0].isupper() or sentence.raw[0].isdigit()
-        assert (re.search(r"\d|(Dr|Mr|Mrs|Prof|Capt|Sgt)\. ", sentence.raw) is None) == (sentence not in differing)
-    assert any("Doctor" in sentence.normalised and "Dr." in sentence.raw for sentence in differing)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -72,7 +58,7 @@ def test_sentences_never_repeat_and_their_columns_differ_where_something_has_to_
         ({"clips": 2000, "max_seconds": 1.0}, r"only \d+ distinct ones are short enough, .*raise --max-seconds"),
         ({"metadata": Path("missing.csv")}, r"missing\.csv: no such file, expected lines of id\|text"),
         ({"metadata": Path("any.csv"), "max_seconds": 2.0}, r"max_seconds: 2\.0 with a metadata file, expected one or"),
-        ({"language": "xx"}, "language: 'xx', expected one of en, cmn, de, es, fa, hi, ru"),
+        ({"language": "xx"}, "language: 'xx', expected one of cmn, de, en, es, fa, hi, ru"),
         ({"voice": "xx"}, "no voice 'xx', expected an espeak-ng voice such as"),
         ({"voice": "de+f99"}, "voice: no variant 'f99', expected one such as 'f3' or 'm2', as in"),
         ({"speaker": "a|b"}, r"speaker: 'a\|b' holds a column mark, expected a name without \|"),
