@@ -138,4 +138,4 @@ doctor: refresh
 	$(BIN)/xtts-doctor --cache '$(CACHE)' --config $(CONFIG) $(DOCTOR_ARGS)
 
 clean:
-	rm -rf .venv build $(SAMPLE) '$(CACHE)' '$(ORIGIN)'
+	rm -rf .venv build $(SAMPLE) .$(SAMPLE).partial '$(CACHE)' '$(ORIGIN)'

@@ -27,7 +27,7 @@ from voice_measures.spoken_voices import retrieved, speak_all
 from voice_measures.timed_training import train_for
 from voice_measures.voice_distance import VoiceSpace, describe_all, groups, likest, nearest, share_right, shuffled
 
-from xtts.precompute.sample.corpora_of_voices import HELD_OUT_SUFFIX
+from xtts.precompute.sample.sample_corpus import HELD_OUT_SUFFIX
 from xtts.precompute.sample.voices import sample_voices
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile

@@ -289,21 +289,17 @@ def sample_corpus(
     held_out: int,
     workers: int,
 ) -> None:
-    """Make a spoken corpus in the LJSpeech layout on this machine."""
+    """Make a spoken corpus in the LJSpeech layout on this machine; one of the same options stays as it is."""
     with reported():
-        from xtts.precompute.sample.corpora_of_voices import plan_corpora
-        from xtts.precompute.sample.sample_corpus import make_sample_corpus
+        from xtts.precompute.sample.sample_corpus import make_sample_corpora
         from xtts.precompute.view.terminal import Display
         from xtts.precompute.workers.stopping import stoppable
 
-        plans = plan_corpora(out, voices=voices, held_out=held_out, clips=clips, seed=seed, language=language)
-        for plan in plans:
-            with stoppable(plan.out), Display() as display:
-                made = make_sample_corpus(
-                    plan.out, clips=plan.clips, seed=plan.seed, max_seconds=max_seconds, metadata=metadata,
-                    language=language, voice=voice, speaker=speaker, voices=plan.voices, workers=workers,
-                    on_progress=display.follow,
-                )  # fmt: skip
-            minutes = f"{made.seconds / 60:.1f} minutes of speech"
-            minutes += "" if language == "en" else f" in {language}"
-            click.echo(f"{plan.out}: {made.clips} clips, {minutes}, {made.spoken} spoken now")
+        with stoppable(out), Display() as display:
+            made = make_sample_corpora(
+                out, clips=clips, seed=seed, max_seconds=max_seconds, metadata=metadata, language=language, voice=voice,
+                speaker=speaker, voices=voices, held_out=held_out, workers=workers, progress=display,
+            )  # fmt: skip
+        for corpus in made:
+            minutes = f"{corpus.seconds / 60:.1f} minutes of speech" + ("" if language == "en" else f" in {language}")
+            click.echo(f"{corpus.root}: {corpus.clips} clips, {minutes}")

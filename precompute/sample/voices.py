@@ -15,8 +15,6 @@ import numpy.typing as npt
 from xtts.precompute.sample.espeak import PITCH, PITCH_RANGE, VOICE, WORDS_PER_MINUTE, speak
 from xtts.shared.errors import LockstepError
 
-VERSION = 1
-"""Raised whenever a number gives another voice."""
 MOST_VOICES = 999
 
 # Variants of espeak-ng that differ in timbre, with the lowest pitch that each gives of itself, Hz.
@@ -69,17 +67,6 @@ def sample_voices(count: int, language_voice: str = VOICE) -> dict[str, SampleVo
     if not 1 <= count <= MOST_VOICES:
         raise LockstepError("voices", found=str(count), expected=f"1 to {MOST_VOICES}")
     return {f"voice-{number + 1:03d}": _voice(number, language_voice) for number in range(count)}
-
-
-def split_voices(
-    voices: dict[str, SampleVoice], held_out: int
-) -> tuple[dict[str, SampleVoice], dict[str, SampleVoice]]:
-    """(voices to train on, the last `held_out` ones); at least one of the former."""
-    if not 0 <= held_out < len(voices):
-        raise LockstepError("held-out-voices", found=str(held_out), expected=f"0 to {len(voices) - 1}, below --voices")
-    names = list(voices)
-    trained, unheard = names[: len(names) - held_out], names[len(names) - held_out :]
-    return {name: voices[name] for name in trained}, {name: voices[name] for name in unheard}
 
 
 def _voice(number: int, language_voice: str) -> SampleVoice:

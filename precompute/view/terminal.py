@@ -69,14 +69,6 @@ class Display:
             self._told = time.monotonic()
             self.say(f"{self._stage}: {self._done}/{self._clips} clips, {self._speed()}{self._left()}")
 
-    def follow(self, done: int, clips: int, seconds: float) -> None:
-        """Draw a job that counts by itself: clips done, clips in all, seconds of speech done."""
-        if self._stage != "speech":
-            self.start("speech", clips, 0.0)
-            self._done, self._seconds = done, seconds
-        else:
-            self.advance(done - self._done, seconds - self._seconds)
-
     def _speed(self) -> str:
         wall = max(1e-6, time.monotonic() - self._started)
         real_time = f", {self._seconds / wall:.0f}x real time" if self._seconds else ""
