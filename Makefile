@@ -28,16 +28,15 @@ CORPUS := $(or $(DATA),$(SAMPLE))
 PACKAGES := configs precompute shared trainer
 FINDER_FIRST := import sys; sys.meta_path.sort(key=lambda finder: getattr(finder, "__name__", "") != "_EditableFinder")
 SITE := import sysconfig; print(sysconfig.get_path("purelib"))
-# Beside the cache: the corpus that make built it of, and the checksum of the cache.json that came of it.
-ORIGIN := $(CACHE).corpus
 
 .DEFAULT_GOAL := help
-.PHONY: help train features refresh verify test test-long check wheel-check bench synth app \
+.PHONY: help train features cache verify test test-long check wheel-check bench synth app \
 	doctor clean
 
 help:
 	@echo "make train [CONFIG=tiny] [GPU=rtx4090] [DATA=...] [TRAIN_ARGS='--steps N']"
-	@echo "                from nothing, or from where it stopped, to a checkpoint"
+	@echo "                from nothing, or from where it stopped, to a checkpoint; a cache that is there is"
+	@echo "                taken as it is, with DATA it is brought up to date first"
 	@echo "make features [DATA=LJSpeech-1.1] [CONFIG=tiny]     build or update the cache in $(CACHE)/"
 	@echo "                DATA=corpora.yaml: several corpora in one cache, see docs/cache-format.md"
 	@echo "                LANGUAGE=fa (de, ru, ...): for a corpus in that language, in features-fa/"
@@ -71,27 +70,14 @@ $(SAMPLE_READY): $(READY)
 
 # With DATA the cache of that corpus; without it the generated sample corpus.
 features: $(READY) $(if $(DATA),,$(SAMPLE_READY))
-	@if [ -e '$(CORPUS)' ]; then printf '%s\n' '$(CORPUS)' > '$(ORIGIN)'; fi
 	$(BIN)/xtts-precompute build --data '$(CORPUS)' --cache '$(CACHE)' --config $(CONFIG) \
 		$(if $(LANGUAGE),--set text.language=$(LANGUAGE)) $(BUILD_ARGS)
-	@cksum < '$(CACHE)/cache.json' >> '$(ORIGIN)'
 
-# What `train` does first. Without DATA a cache is brought up to date from the corpus it was built of; one that make did
-# not build, or whose corpus is no longer there, is trained on as it is.
-refresh: $(READY)
-ifdef DATA
-	@$(MAKE) --no-print-directory features
-else
-	@corpus=$$(sed -n 1p '$(ORIGIN)' 2>/dev/null); sum=$$(sed -n 2p '$(ORIGIN)' 2>/dev/null); \
-	case "$$corpus" in ''|$(SAMPLE)) data=; needed=$(SAMPLE_READY);; *) data=$$corpus; needed=$$corpus;; esac; \
-	if [ ! -e '$(CACHE)/cache.json' ]; then $(MAKE) --no-print-directory features DATA="$$data"; \
-	elif [ -z "$$corpus" ] || { [ -n "$$sum" ] && [ "$$sum" != "$$(cksum < '$(CACHE)/cache.json')" ]; }; then \
-		echo '$(CACHE): not built by make features; training on it as it is'; \
-	elif [ ! -e "$$needed" ]; then echo "$(CACHE): its corpus $$corpus is gone; training on it as it is"; \
-	else $(MAKE) --no-print-directory features DATA="$$data"; fi
-endif
+# What comes before training and the doctor: a cache that is there is taken as it is, unless DATA is named.
+cache: $(READY)
+	@$(if $(DATA),,[ -e '$(CACHE)/cache.json' ] ||) $(MAKE) --no-print-directory features
 
-train: refresh
+train: cache
 	$(BIN)/xtts-train --config $(CONFIG) $(if $(GPU),--config gpu/$(GPU)) --cache '$(CACHE)' --resume $(TRAIN_ARGS)
 
 verify: $(READY)
@@ -134,7 +120,7 @@ app: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
 
-doctor: refresh
+doctor: cache
 	$(BIN)/xtts-doctor --cache '$(CACHE)' --config $(CONFIG) $(DOCTOR_ARGS)
 
 clean:
