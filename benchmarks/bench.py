@@ -33,7 +33,8 @@ def main() -> None:
         return publish(options.out)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     figures = measure(options)
-    page = [line for name, write in PARTS.items() for line in (f"## {name}", "", *write(figures), "")]
+    parts = ((name, write(figures)) for name, write in PARTS.items())
+    page = [line for name, lines in parts if lines for line in (f"## {name}", "", *lines, "")]
     options.out.with_suffix(".md").write_text("\n".join(page), encoding="utf-8")
     draw(figures, options.out.parent)
     print("\n".join(bench_lines(figures)))
