@@ -1,12 +1,11 @@
 """Every benchmark of the project, one after another: one table with the ratios first, one JSON, and the pictures.
 
-    python benchmarks/bench.py [--quick] [--only NAME ...] [--data DIR] [--out build/benchmark/results.json]
+    python benchmarks/bench.py [--quick] [--only NAME ...] [--out build/benchmark/results.json]
     python benchmarks/bench.py --readme [--out build/benchmark/results.json]
 
-The first form measures, and writes FILE.json, FILE.md (the summary table, then every benchmark's own) and the pictures
-next to it. With --only the figures of the others stay. --data names a small corpus of real recordings for overtrain.py,
-which needs pocketsphinx and is skipped without --data. The second form does not measure: it stores the figures of such
-a file, and updates the marked parts of README.md and docs/benchmarks.md and the pictures in docs/.
+The first form measures, and writes FILE.json, FILE.md (all tables) and the pictures next to it. With --only the figures
+of the others stay. The second form does not measure: it stores the figures of such a file, and updates the marked parts
+of README.md and docs/benchmarks.md and the pictures in docs/.
 """
 
 import argparse
@@ -19,12 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from reporting.pictures import draw
-from reporting.readme import DOCUMENTS, bench_lines, with_parts
-from reporting.report import machine, version, write_json
+from reporting.readme import DOCUMENTS, PARTS, bench_lines, with_parts
+from reporting.report import machine, write_json
 
 ROOT = Path(__file__).parents[1]
-BENCHMARKS = ("precompute", "rebuild", "training", "step_cost", "speech", "voices", "overtrain")
-NEEDS_DATA = "overtrain"
+BENCHMARKS = ("precompute", "rebuild", "training", "speech")
 RESULTS, PICTURE = ROOT / "benchmarks" / "results.json", "held-out.png"
 PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy", "scipy", "librosa", "torch", "lhotse")
 
@@ -34,9 +32,10 @@ def main() -> None:
     if options.readme:
         return publish(options.out)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    figures, pages = measure(options)
-    page = "\n".join([*bench_lines(figures), "", *(f"## {name}\n\n{text}" for name, text in pages.items())])
-    options.out.with_suffix(".md").write_text(page, encoding="utf-8")
+    figures = measure(options)
+    parts = ((name, write(figures)) for name, write in PARTS.items())
+    page = [line for name, lines in parts if lines for line in (f"## {name}", "", *lines, "")]
+    options.out.with_suffix(".md").write_text("\n".join(page), encoding="utf-8")
     draw(figures, options.out.parent)
     print("\n".join(bench_lines(figures)))
     print(f"\n{sum(figures['seconds'].values()):,} s in all")
@@ -47,16 +46,11 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="less of everything: indicative, under ten minutes")
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=BENCHMARKS, metavar="NAME")
-    parser.add_argument("--data", type=Path, metavar="DIR", help=f"a small corpus of real recordings, for {NEEDS_DATA}")
-    parser.add_argument(
-        "--readme", action="store_true", help="write the parts of README and docs from --out, measure nothing"
-    )
+    parser.add_argument("--readme", action="store_true", help="write README and docs from --out, measure nothing")
     parser.add_argument("--out", type=Path, help="the JSON file")
     options = parser.parse_args()
     if options.out is None:
         options.out = RESULTS if options.readme else ROOT / "build/benchmark/results.json"
-    if options.data and NEEDS_DATA in options.only and not version("pocketsphinx"):
-        parser.error(f"--data is for {NEEDS_DATA}, which needs pocketsphinx: python -m pip install pocketsphinx")
     return options
 
 
@@ -75,24 +69,21 @@ def publish(file: Path) -> None:
         document.write_text(with_parts(document.read_text(encoding="utf-8"), figures), encoding="utf-8")
 
 
-def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
-    """(figures, output) by benchmark; if one fails the run ends, and the figures of earlier ones are kept."""
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """The figures by benchmark; if one fails the run ends, and the figures of earlier ones are kept."""
     figures: dict[str, Any] = {"machine": machine(PACKAGES), "quick": options.quick, "seconds": {}}
     if options.only != BENCHMARKS and options.out.exists():
         figures = with_others(json.loads(options.out.read_text(encoding="utf-8")), figures)
-    pages = {}
     for name in options.only:
-        if name == NEEDS_DATA and options.data is None:
-            continue
         file, began = options.out.with_name(f"{name}.json"), time.perf_counter()
-        done = subprocess.run(benchmark_line(name, file, options), stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(benchmark_line(name, file, options), stdout=subprocess.DEVNULL)
         if done.returncode:
             sys.exit(f"benchmarks/{name}.py failed with exit code {done.returncode}")
-        pages[name], figures[name] = done.stdout, json.loads(file.read_text(encoding="utf-8"))
+        figures[name] = json.loads(file.read_text(encoding="utf-8"))
         figures["seconds"][name] = round(time.perf_counter() - began)
         write_json(options.out, figures)
         print(f"{name}: {figures['seconds'][name]} s", file=sys.stderr, flush=True)
-    return figures, pages
+    return figures
 
 
 def with_others(stored: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:
@@ -109,8 +100,6 @@ def with_others(stored: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]
 def benchmark_line(name: str, file: Path, options: argparse.Namespace) -> list[str]:
     """Command line of one benchmark that writes its figures into `file`."""
     line = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), "--out", str(file)]
-    if name == NEEDS_DATA:
-        line.append(str(options.data))
     if name == "speech":
         line += ["--picture", str(file.with_name(PICTURE))]
     return line + ["--quick"] * options.quick

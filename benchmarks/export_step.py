@@ -14,28 +14,37 @@ import json
 from pathlib import Path
 
 import numpy as np
+from reporting.report import table_lines
 
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
+from xtts.shared.text.tokenizer import CHARACTERS
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 with tensorflow_import(compile_cache=False):
+    import tensorflow as tf
     from training_parts.kernels import count_kernels
-    from training_parts.locked_step import LONGEST, build_step
+
+    from xtts.trainer.data.batch import Batch, make_signature
+    from xtts.trainer.engine.optimizer import AdamW
+    from xtts.trainer.engine.train_state import dtype_policy
+    from xtts.trainer.engine.train_step import Steps
+    from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
+    from xtts.trainer.model.conditioning import Vocabularies
+    from xtts.trainer.model.weight_groups import decays
 
 SIZES = ("tiny", "small", "normal", "big")
+LONGEST = (192, 872)
+"""(tokens, frames) of a shape that holds every clip of LJSpeech-1.1."""
+SHORTEST = 0.85
+"""Part of the shape that the shortest clip of the batch fills."""
 
 
 def main() -> None:
     options = parse_arguments()
     options.out.mkdir(parents=True, exist_ok=True)
-    print("| size | parameters | clips | tokens | frames | useful frames a step | HLO, MB |", end="")
-    print(" loops, turns x kernels | kernels a step |" if options.kernels else "")
-    print("|---|---:|---:|---:|---:|---:|---:|" + "---:|---:|" * options.kernels)
-    for size in options.sizes:
-        row = export(size, options)
-        print(
-            "| " + " | ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()) + " |"
-        )
+    print("\n".join(table_lines([export(size, options) for size in options.sizes])))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -54,22 +63,55 @@ def export(size: str, options: argparse.Namespace) -> dict[str, object]:
     """Write the files of one size; returns its row of the table."""
     config = load_config(size, overlays=options.config)
     clips = options.batch_size or config.training.batch_size
-    made = build_step(config, clips=clips, shape=(options.tokens, options.frames))
-    step = made.whole()
-    hlo = step.experimental_get_compiler_ir(*made.batch)(stage="hlo_serialized")
+    batch, signature = make_batch(config, clips, options.tokens, options.frames)
+    step, parameters = locked_step(config, batch, signature)
+    hlo = step.experimental_get_compiler_ir(*batch)(stage="hlo_serialized")
     (options.out / f"{size}.hlo").write_bytes(hlo)
-    np.savez_compressed(options.out / f"{size}.npz", **{f"arg{i}": part for i, part in enumerate(made.batch)})
+    np.savez_compressed(options.out / f"{size}.npz", **{f"arg{i}": part for i, part in enumerate(batch)})
     row: dict[str, object] = {
-        "size": size, "parameters": made.steps.model.parameter_count, "clips": clips, "tokens": options.tokens,
-        "frames": options.frames, "useful_frames": made.useful_frames, "hlo_mb": f"{len(hlo) / 1e6:.1f}",
+        "size": size, "parameters": parameters, "clips": clips, "tokens": options.tokens,
+        "frames": options.frames, "useful_frames": int(batch.mel_length.sum()), "hlo_mb": f"{len(hlo) / 1e6:.1f}",
     }  # fmt: skip
     if options.kernels:
-        counted = count_kernels(step.experimental_get_compiler_ir(*made.batch)(stage="optimized_hlo"))
+        counted = count_kernels(step.experimental_get_compiler_ir(*batch)(stage="optimized_hlo"))
         row["loops"] = ", ".join(f"{loop.turns} x {loop.kernels}" for loop in counted.loops)
         row["kernels"] = counted.launched
     described = row | {"mixed_precision": config.training.mixed_precision, "training": config.training.model_dump()}
     (options.out / f"{size}.json").write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
     return row
+
+
+def make_batch(config: Config, clips: int, tokens: int, frames: int) -> tuple[Batch, Batch]:
+    """(NumPy arrays, signature) of B clips with lengths evenly spread over the upper part of the shape."""
+    channels = mel_profile(config.audio.profile).mel_channels
+    random, share = np.random.default_rng(0), np.linspace(SHORTEST, 1.0, clips)
+    batch = Batch(
+        random.integers(2, len(CHARACTERS), (clips, tokens), np.int32),
+        random.normal(-5.0, 2.0, (clips, frames, channels)).astype(config.shards.mel_dtype),
+        (share * tokens).astype(np.int32),
+        (share * frames).astype(np.int32),
+        *np.zeros([2, clips], np.int32),
+    )
+    return batch, make_signature(tokens, frames, clips, mel=config.shards.mel_dtype, channels=channels)
+
+
+def locked_step(
+    config: Config, batch: Batch, signature: Batch
+) -> tuple[tf.types.experimental.PolymorphicFunction, int]:
+    """(gradients and update as one compiled function, *batch -> float32[len(TRAIN_METRICS)]; its parameters)."""
+    training = config.training
+    model = AcousticModel(
+        config.model, Vocabularies(len(CHARACTERS)), MelScale(batch.mel.shape[2], mean=-5.0, deviation=2.0),
+        dtype_policy=dtype_policy(training), seed=training.seed,
+    )  # fmt: skip
+    optimizer = AdamW(model.trainable_variables, training, decays)
+    typical = float(batch.mel_length.sum()), float(batch.token_length.sum())
+    steps = Steps(model, optimizer, training, tf.Variable(0, dtype=tf.int64, trainable=False), typical=typical)
+    steps.trace({0: signature})
+    step = tf.function(
+        lambda *parts: steps.train(0, Batch(*parts)), input_signature=signature, jit_compile=True, autograph=False
+    )
+    return step, model.parameter_count
 
 
 if __name__ == "__main__":

@@ -22,14 +22,16 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 import scipy.fft
 import soundfile
-from reporting.report import cpu_seconds, machine, version, write_json
+from reporting.readme import precompute_lines
+from reporting.report import cpu_seconds, machine, report, version
+from setup.amounts import corpus_parser, parse
 from setup.commands import command, script
 
 from xtts.shared.audio.mel import mel_filterbank
@@ -38,9 +40,7 @@ from xtts.shared.audio.mel_profiles import mel_profile
 PROFILE = mel_profile("hifigan")
 OURS, FLOOR = "lockstep", "floor"
 PACKAGES = ("lockstep-tts", "numpy", "scipy", "soundfile", "librosa", "torch", "lhotse")
-QUICK_CLIPS = 400
-COLUMNS = {"seconds": 2, "clips_per_second": 0, "times_lockstep": 2, "cpu_seconds": 1, "mib_written": 0}
-"""Columns of the table, with their decimals."""
+FULL, QUICK = {"clips": 4000, "rounds": 3}, {"clips": 400, "rounds": 3}
 _CHUNK = 16
 _BLOCK_FRAMES = 128
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -60,57 +60,43 @@ class Job:
 Run = Callable[[Job], None]
 
 
-@dataclass
-class Timing:
-    """The turns of one contestant."""
-
-    wall_seconds: list[float] = field(default_factory=list)
-    cpu_seconds: list[float] = field(default_factory=list)
-    """CPU time of all its processes: least affected by other work on the machine."""
-    bytes_written: int = 0
+Turn = tuple[float, float, int]
+"""(seconds, CPU seconds of all processes, bytes written); other work on the machine changes the second least."""
 
 
 def main() -> None:
     options = parse_arguments()
     if options.lhotse:
         return lhotse_store(Job(data=options.data, out=options.lhotse, workers=options.workers))
-    clips = min(options.clips, QUICK_CLIPS) if options.quick else options.clips
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
-    data = options.data or options.work / f"corpus-{clips}"
+    data = options.data or options.work / f"corpus-{options.clips}"
     if not options.data:  # an existing corpus is left unchanged
-        command("precompute", "sample-corpus", data, "--clips", clips, "--seed", 0, "--workers", options.workers)
+        amounts = ("--clips", options.clips, "--seed", 0, "--workers", options.workers)
+        command("precompute", "sample-corpus", data, *amounts)
     clips = sum(path.read_bytes() != b"" for path in (data / "wavs").glob("*.wav"))  # all is in the page cache now
     job = Job(data=data, out=options.work / "out", workers=options.workers)
     runs, load = contestants(options.only), [os.getloadavg()[0]]
-    timings = {name: Timing() for name in runs}
+    turns: dict[str, list[Turn]] = {name: [] for name in runs}
     for number in range(options.rounds):
         for name, run in runs.items():
-            take_turn(run, job, timings[name])
+            turns[name].append(take_turn(run, job))
             if name == OURS:
                 spec = json.loads((job.out / "cache" / "cache.json").read_text(encoding="utf-8"))
                 job = replace(job, fill=spec["statistics"]["fill"])
-            print(f"round {number + 1}: {name:10} {timings[name].wall_seconds[-1]:7.2f} s", file=sys.stderr, flush=True)
+            print(f"round {number + 1}: {name:10} {turns[name][-1][0]:7.2f} s", file=sys.stderr, flush=True)
         load.append(os.getloadavg()[0])
     shutil.rmtree(job.out)
-    print(markdown(result := summarise(timings, clips, options.workers, load)))
-    if options.out:
-        write_json(options.out, result)
+    figures = summarise(turns, clips, options.workers, load)
+    report(precompute_lines(figures), figures, options.out)
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--clips", type=int, default=4000)
-    parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_CLIPS} clips")
+    parser = corpus_parser(__doc__, QUICK)
     parser.add_argument("--workers", type=int, default=2, help="processes of every contestant")
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--data", type=Path, help="a corpus in the LJSpeech layout, in place of the spoken one")
-    parser.add_argument(
-        "--work", type=Path, default=Path("build/benchmark"), help="folder of the corpus and the output"
-    )
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these contestants, beside lockstep and the floor")
     parser.add_argument("--lhotse", type=Path, help=argparse.SUPPRESS)  # one turn of lhotse, into this folder
-    return parser.parse_args()
+    return parse(parser, full=FULL, quick=QUICK)
 
 
 def contestants(only: list[str] | None) -> dict[str, Run]:
@@ -124,16 +110,15 @@ def contestants(only: list[str] | None) -> dict[str, Run]:
     return {OURS: lockstep, **chosen, FLOOR: partial(in_pool, floor_chunk)}
 
 
-def take_turn(run: Run, job: Job, timing: Timing) -> None:
-    """Run once into a new folder, and record the time."""
+def take_turn(run: Run, job: Job) -> Turn:
+    """Run once into a new folder."""
     shutil.rmtree(job.out, ignore_errors=True)
     job.out.mkdir(parents=True)
     os.sync()
     cpu, began = cpu_seconds(), time.perf_counter()
     run(job)
-    timing.wall_seconds.append(time.perf_counter() - began)
-    timing.cpu_seconds.append(cpu_seconds() - cpu)
-    timing.bytes_written = sum(path.stat().st_size for path in job.out.rglob("*") if path.is_file())
+    seconds, cpu = time.perf_counter() - began, cpu_seconds() - cpu
+    return seconds, cpu, sum(path.stat().st_size for path in job.out.rglob("*") if path.is_file())
 
 
 def lockstep(job: Job) -> None:
@@ -215,13 +200,15 @@ def filterbank() -> np.ndarray:
     return np.ascontiguousarray(mel_filterbank(PROFILE).T.astype(np.float32))
 
 
-def summarise(timings: dict[str, Timing], clips: int, workers: int, load: list[float]) -> dict[str, object]:
-    medians = {name: statistics.median(timing.wall_seconds) for name, timing in timings.items()}
-    cpu = {name: statistics.median(timing.cpu_seconds) for name, timing in timings.items()}
+def summarise(turns: dict[str, list[Turn]], clips: int, workers: int, load: list[float]) -> dict[str, object]:
+    medians = {name: statistics.median(wall for wall, _, _ in found) for name, found in turns.items()}
+    by_wall: dict[str, object] = {"share_of_floor": round(medians[FLOOR] / medians[OURS], 3)}
+    if others := [name for name in turns if name not in (OURS, FLOOR)]:
+        by_wall["fastest_other"] = min(others, key=medians.__getitem__)
     return {
         "clips": clips,
         "workers": workers,
-        "rounds": len(timings[OURS].wall_seconds),
+        "rounds": len(turns[OURS]),
         **machine(PACKAGES),
         "load_before_and_after_each_round": [round(value, 2) for value in load],
         "contestants": {
@@ -229,41 +216,14 @@ def summarise(timings: dict[str, Timing], clips: int, workers: int, load: list[f
                 "seconds": round(medians[name], 3),
                 "clips_per_second": round(clips / medians[name], 1),
                 "times_lockstep": round(medians[name] / medians[OURS], 3),
-                "seconds_by_round": [round(value, 3) for value in timing.wall_seconds],
-                "cpu_seconds": round(cpu[name], 3),
-                "mib_written": round(timing.bytes_written / 2**20, 1),
+                "seconds_by_round": [round(wall, 3) for wall, _, _ in found],
+                "cpu_seconds": round(statistics.median(cpu for _, cpu, _ in found), 3),
+                "mib_written": round(found[-1][2] / 2**20, 1),
             }
-            for name, timing in timings.items()
+            for name, found in turns.items()
         },
-        "by_wall": ratios(medians),
-        "by_cpu": ratios(cpu),
+        "by_wall": by_wall,
     }
-
-
-def ratios(seconds: dict[str, float]) -> dict[str, object]:
-    """The two targets: speed relative to the fastest other contestant, and to the floor."""
-    found: dict[str, object] = {"share_of_floor": round(seconds[FLOOR] / seconds[OURS], 3)}
-    others = {name: value for name, value in seconds.items() if name not in (OURS, FLOOR)}
-    if others:
-        fastest = min(others, key=others.__getitem__)
-        found |= {"fastest_other": fastest, "times_fastest_other": round(others[fastest] / seconds[OURS], 3)}
-    return found
-
-
-def markdown(result: dict[str, object]) -> str:
-    contestants = result["contestants"]
-    assert isinstance(contestants, dict)
-    lines = [
-        f"{result['clips']} clips, {result['workers']} processes, median of {result['rounds']} rounds; "
-        f"{result['processor']}, {result['cores']} cores, Python {result['python']}",
-        "",
-        f"| | {' | '.join(column.replace('_', ' ') for column in COLUMNS)} |",
-        f"|---|{'---:|' * len(COLUMNS)}",
-    ]
-    for name, row in contestants.items():
-        cells = [f"{row[key]:.{digits}f}" for key, digits in COLUMNS.items()]
-        lines.append(f"| {' | '.join([name, *cells])} |")
-    return "\n".join([*lines, "", *(f"{key}: {json.dumps(result[key])}" for key in ("by_wall", "by_cpu"))])
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ The corpus is noise with the lengths of LJSpeech-1.1 (ljspeech_corpus.py), kept 
 from start to end, median of the rounds; the other figures are from the output of `xtts-precompute build`.
 """
 
-import argparse
 import re
 import shutil
 import statistics
@@ -15,8 +14,8 @@ from pathlib import Path
 
 import soundfile
 from reporting.readme import rebuild_lines
-from reporting.report import machine, write_json
-from setup.amounts import corpus_parser, fill_defaults
+from reporting.report import machine, report
+from setup.amounts import corpus_parser, parse
 from setup.commands import command
 from setup.ljspeech_corpus import PROFILE, read_lengths, write_corpus
 
@@ -31,7 +30,9 @@ _LAST = re.compile(
 
 
 def main() -> None:
-    options = parse_arguments()
+    parser = corpus_parser(__doc__, QUICK)
+    parser.add_argument("--config", default="normal")
+    options = parse(parser, full=FULL, quick=QUICK)
     corpus = write_corpus(options.work / f"noise-{options.clips}-whole", read_lengths(options.clips))
     cache, turns = options.work / "rebuilt", {name: [] for name in (FRESH, AGAIN, CHANGED, VERIFIED)}
     build = ("build", "--data", corpus, "--cache", cache, "--config", options.config)
@@ -54,17 +55,7 @@ def main() -> None:
         "told": {name: build_summary(rounds[-1][1]) for name, rounds in turns.items() if name != VERIFIED},
         **machine(("lockstep-tts", "numpy", "scipy", "soundfile")),
     }
-    print("\n".join(rebuild_lines(figures)))
-    if options.out:
-        write_json(options.out, figures)
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = corpus_parser(__doc__, QUICK)
-    parser.add_argument("--config", default="normal")
-    options = parser.parse_args()
-    fill_defaults(options, full=FULL, quick=QUICK)
-    return options
+    report(rebuild_lines(figures), figures, options.out)
 
 
 def timed(*arguments: object) -> tuple[float, str]:

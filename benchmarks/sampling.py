@@ -17,8 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from reporting.report import machine, section_lines, write_json
-from setup.amounts import fill_defaults
+from reporting.report import machine, report, section_lines
+from setup.amounts import parse, program_parser
 
 from xtts.shared.errors import reported
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording
@@ -45,27 +45,19 @@ def main() -> None:
         figures: dict[str, object] = {"title": "held-out sentences by how a mel is drawn"}
         figures |= measure(source, options)
     figures |= machine(["lockstep-tts", "tensorflow", "onnxruntime"])
-    print("\n".join(section_lines("sampling", figures)))
-    if options.out:
-        write_json(options.out, figures)
+    report(section_lines("sampling", figures), figures, options.out)
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = program_parser(__doc__, QUICK)
     parser.add_argument("run", type=Path, help="run folder, or one checkpoint")
-    parser.add_argument("--quick", action="store_true", help=f"less of everything: {QUICK}")
     parser.add_argument("--sentences", type=int, help="most sentences to speak")
     parser.add_argument("--steps", type=int, nargs="+", help="evaluations of the vector field")
     parser.add_argument("--solvers", nargs="+", choices=["euler", "midpoint"])
     parser.add_argument("--temperatures", type=float, nargs="+")
-    parser.add_argument(
-        "--guidances", type=float, nargs="+", help="at the defaults of all else, where there is guidance"
-    )
+    parser.add_argument("--guidances", type=float, nargs="+", help="at the defaults of all else")
     parser.add_argument("--engine", choices=["tensorflow", "onnx"], default="tensorflow")
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
-    options = parser.parse_args()
-    fill_defaults(options, full=FULL, quick=QUICK)
-    return options
+    return parse(parser, full=FULL, quick=QUICK)
 
 
 def combinations(options: argparse.Namespace, source: Source) -> Iterator[SynthesisOptions]:

@@ -7,6 +7,7 @@ The lengths are those of LJSpeech-1.1, as many clips of them as the hours take.
 
 import argparse
 import csv
+from functools import cache
 
 import numpy as np
 from setup.ljspeech_corpus import LENGTHS
@@ -34,8 +35,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = [row(size, gpu, hours) for size in options.sizes for gpu in options.gpus for hours in options.hours]
     print("| " + " | ".join(rows[0]) + " |\n" + "|---" * len(rows[0]) + "|")
-    for cells in rows:
-        print("| " + " | ".join(cells.values()) + " |")
+    print("\n".join(f"| {' | '.join(cells.values())} |" for cells in rows))
 
 
 def row(size: str, gpu: str, hours: float) -> dict[str, str]:
@@ -56,19 +56,20 @@ def row(size: str, gpu: str, hours: float) -> dict[str, str]:
     }  # fmt: skip
 
 
-def corpus(hours: float) -> list[tuple[int, int]]:
-    """(tokens, frames) of as many clips of LJSpeech as last so long; a character is a token."""
+@cache
+def corpus(hours: float) -> np.ndarray:
+    """int[N, 2]: (tokens, frames) of as many clips of LJSpeech as last so long; a character is a token."""
     with LENGTHS.open(encoding="utf-8", newline="") as file:
-        rows = [(int(row["characters"]), int(row["mel_frames"])) for row in csv.DictReader(file)]
+        rows = np.array([(int(row["characters"]), int(row["mel_frames"])) for row in csv.DictReader(file)])
     profile = mel_profile("hifigan")
-    seconds = sum(frames for _, frames in rows) * profile.hop_samples / profile.sample_rate
+    seconds = rows[:, 1].sum() * profile.hop_samples / profile.sample_rate
     count = round(len(rows) * hours * 3600 / seconds)
-    return [rows[(i * 7919) % len(rows)] for i in range(count)]  # 7919 is prime: each as often as any other
+    return rows[np.arange(count) * 7919 % len(rows)]  # 7919 is prime: each as often as any other
 
 
-def spec_of(clips: list[tuple[int, int]], count: int) -> CacheSpec:
+def spec_of(clips: np.ndarray, count: int) -> CacheSpec:
     """As much of a cache spec as decides batches and steps: every clip is trained on, a bucket is one shard."""
-    tokens, frames = np.array(clips).T
+    tokens, frames = clips.T
     shapes = choose_shapes(tokens, frames, count)
     held = np.bincount(fitting_buckets(shapes, tokens, frames), minlength=len(shapes)).tolist()
     buckets = [

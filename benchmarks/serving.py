@@ -5,8 +5,7 @@
 Each engine is started twice, first with an empty cache, where TensorFlow compiles its steps and the ONNX graph is
 exported, and then with what this left. Then one text is asked for by several clients at once, each again as soon as it
 has its answer, and a long text is streamed. `cpu_seconds` is the processor time of the server for one request, which
-other work on the machine changes less than the clock. A ratio is TensorFlow's figure divided by that of ONNX, of rates
-the other way round: above 1, ONNX is better. The vocoder is in all figures but the starts.
+other work on the machine changes less than the clock. The vocoder is in all figures but the starts.
 """
 
 import argparse
@@ -18,21 +17,20 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from reporting.report import machine, section_lines, write_json
+from reporting.report import machine, report, section_lines
+from setup.amounts import parse, program_parser
 from setup.commands import command_line
 
 ENGINES = ("tensorflow", "onnx")
-FULL_TOGETHER, QUICK_TOGETHER = (1, 4, 16), (1, 4)
-FULL_REQUESTS, QUICK_REQUESTS = 32, 8
-RATES = {"requests_per_second"}
-"""Figures that are better when they are larger."""
+FULL = {"clients": [1, 4, 16], "requests": 32, "repeats": 5}
+QUICK = {"clients": [1, 4], "requests": 8, "repeats": 2}
 SENTENCE = "The birch canoe slid on the smooth planks."
 LONG = (
     "Glue the sheet to the dark blue background. It is easy to tell the depth of a well. These days a chicken leg is a "
@@ -43,38 +41,26 @@ LONG = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = program_parser(__doc__, QUICK)
     parser.add_argument("run", type=Path, metavar="RUN", help="a run folder or one checkpoint")
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_REQUESTS} requests: indicative")
     parser.add_argument("--vocoder", default="griffinlim", help="as of xtts-synth")
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
-    options = parser.parse_args()
+    parser.add_argument("--clients", type=int, nargs="+", help="at once")
+    parser.add_argument("--requests", type=int, help="of each number of clients")
+    parser.add_argument("--repeats", type=int, help="of the long text")
+    options = parse(parser, full=FULL, quick=QUICK)
     figures = {engine: measure(engine, options) for engine in ENGINES}
-    plain = {engine: {k: v for k, v in found.items() if k != "table"} for engine, found in figures.items()}
-    rows = [{"engine": engine, **row} for engine in ENGINES for row in figures[engine]["table"]]
-    both = zip(figures["tensorflow"]["table"], figures["onnx"]["table"], strict=True)
     section: dict[str, Any] = {
         "title": "serving",
-        **{f"ratio_{key}": value for key, value in ratios(plain["tensorflow"], plain["onnx"]).items()},
-        **{f"{engine}_{key}": value for engine in ENGINES for key, value in plain[engine].items()},
+        **{f"{engine}_{key}": value for engine in ENGINES for key, value in figures[engine].items() if key != "table"},
         "vocoder": options.vocoder,
-        "table": rows + [{"engine": "ratio", **row, **ratios(row, other)} for row, other in both],
+        "table": [{"engine": engine, **row} for engine in ENGINES for row in figures[engine]["table"]],
         **machine(("lockstep-tts", "tensorflow", "onnxruntime", "starlette", "uvicorn")),
     }  # fmt: skip
-    print("\n".join(section_lines("server", section)))
-    if options.out:
-        write_json(options.out, section)
-
-
-def ratios(tensorflow: Mapping[str, float], onnx: Mapping[str, float]) -> dict[str, float]:
-    """How much better ONNX is, of every figure but the amounts."""
-    times = {key: value / onnx[key] for key, value in tensorflow.items() if key.endswith("seconds") and onnx[key]}
-    return times | {key: onnx[key] / tensorflow[key] for key in RATES & tensorflow.keys()}
+    report(section_lines("server", section), section, options.out)
 
 
 def measure(engine: str, options: argparse.Namespace) -> dict[str, Any]:
     """The figures of one engine."""
-    requests, together = (QUICK_REQUESTS, QUICK_TOGETHER) if options.quick else (FULL_REQUESTS, FULL_TOGETHER)
     with tempfile.TemporaryDirectory() as cache:
         started, sounded = [], []
         for again in (False, True):
@@ -82,8 +68,8 @@ def measure(engine: str, options: argparse.Namespace) -> dict[str, Any]:
                 started.append(server.start_seconds)
                 sounded.append(server.start_seconds + server.post(SENTENCE, stream_format="audio")[0])
                 if again:
-                    table = [load(server, clients, requests) for clients in together]
-                    first, whole = first_sound(server, repeats=2 if options.quick else 5)
+                    table = [load(server, clients, options.requests) for clients in options.clients]
+                    first, whole = first_sound(server, options.repeats)
     return {
         "first_start_seconds": started[0], "later_start_seconds": started[1],
         "first_start_to_sound_seconds": sounded[0], "later_start_to_sound_seconds": sounded[1],

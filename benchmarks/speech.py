@@ -14,7 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from reporting.readme import speech_lines
-from reporting.report import machine, write_json
+from reporting.report import machine, report
+from setup.amounts import parse, program_parser
 from setup.commands import command
 
 from xtts.shared.audio.mel_pictures import png_bytes
@@ -26,48 +27,39 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.evaluate import SYNTHESISED, Evaluation, EvaluationRequest, evaluate
 from xtts.trainer.synth.output_files import write_whole
 
-FULL_CLIPS, QUICK_CLIPS, QUICK_STEPS = 1250, 120, 100
+FULL, QUICK = {"clips": 1250}, {"clips": 120}
+QUICK_STEPS = 100
 _MOST_BYTES = 150_000
 _PALETTES = (256, 128, 64, 32)
 """Number of colours of the picture: the first that makes the file small enough."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = program_parser(__doc__, QUICK)
     parser.add_argument("run", nargs="?", type=Path, metavar="RUN", help="a run folder or one checkpoint")
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_CLIPS} clips, {QUICK_STEPS} steps: no voice yet")
+    parser.add_argument("--clips", type=int, help="of the sample corpus")
     parser.add_argument("--work", type=Path, default=Path("build/speech"), help="corpus, features and run")
     parser.add_argument("--cache", type=Path, help="cache with the validation split; default: the run's own")
     parser.add_argument("--limit", type=int, default=1000, help="most sentences to speak; all recordings compete")
     parser.add_argument("--clip", help="the sentence of the picture")
     parser.add_argument("--picture", type=Path, help="where to draw it, a PNG")
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
-    options = parser.parse_args()
+    options = parse(parser, full=FULL, quick=QUICK)
     with reported():
         show(options)
 
 
 def show(options: argparse.Namespace) -> None:
-    run = options.run or train(options.work, quick=options.quick)
-    request = EvaluationRequest(
-        checkpoint=run,
-        cache=options.cache,
-        split="validation",
-        limit=options.limit,
-        json_file=None,
-        options=SynthesisOptions(),
-    )
-    done = evaluate(request)
-    print("\n".join(speech_lines(figures := summarise(done))))
-    if options.out:
-        write_json(options.out, figures)
+    run = options.run or train(options.work, options.clips, quick=options.quick)
+    asked = {"checkpoint": run, "cache": options.cache, "limit": options.limit, "options": SynthesisOptions()}
+    done = evaluate(EvaluationRequest(**asked, split="validation", json_file=None))
+    figures = summarise(done)
+    report(speech_lines(figures), figures, options.out)
     if options.picture:
         draw(done, options.clip or median_clip(done), options.picture)
 
 
-def train(work: Path, *, quick: bool) -> Path:
+def train(work: Path, clips: int, *, quick: bool) -> Path:
     """Train, or continue, a run in its own folder, like `make train`."""
-    clips = QUICK_CLIPS if quick else FULL_CLIPS
     shapes = ("--set", "shapes.buckets=1") if quick else ()
     corpus, cache, run = (work / f"{name}-{clips}" for name in ("corpus", "features", "run"))
     command("precompute", "sample-corpus", corpus, "--clips", clips, "--seed", 0, shown=True)
@@ -85,25 +77,21 @@ def summarise(done: Evaluation) -> dict[str, object]:
         "step": int(done.source.checkpoint.name.removeprefix("step-")),
         "sentences": len(done.own),
         "recordings": len(done.clips),
-        **training_seconds(done),
+        "step_seconds": training_seconds(done),
         "systems": systems,
         "frechet_floor": done.frechet_floor,
         **machine(("lockstep-tts", "tensorflow", "espeakng-loader")),
     }
 
 
-def training_seconds(done: Evaluation) -> dict[str, float]:
-    """Seconds by activity up to the checkpoint, from metrics.jsonl; without start-up and validation."""
+def training_seconds(done: Evaluation) -> float:
+    """Seconds of the steps up to the checkpoint, from metrics.jsonl; without start-up, validation and samples."""
     run = done.source.run
     if run is None:
         raise LockstepError(str(done.source.checkpoint), found="an exported folder, without metrics", expected="a run")
     step, file = int(done.source.checkpoint.name.removeprefix("step-")), run.metrics_file
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    lines = [line for line in lines if line["step"] <= step]
-    return {
-        "step_seconds": sum(line["step_seconds"] for line in lines if line["split"] == "train"),
-        "sample_seconds": sum(line["seconds"] for line in lines if line["split"] == "evaluation"),
-    }
+    return float(sum(line["step_seconds"] for line in lines if line["split"] == "train" and line["step"] <= step))
 
 
 def median_clip(done: Evaluation) -> str:

@@ -7,7 +7,7 @@ so that every reported compilation took place. Compared variants take turns.
 
 - a: step time, compiled for every new shape (`shapes.pad_to_fixed_length: false`) against one locked shape
 - b: std/mean of the locked step time
-- c: the input pipeline alone, against tf.numpy_function, from_generator and a torch DataLoader over .npy files
+- c: the input pipeline alone, against tf.numpy_function and from_generator over .npy files
 - d: share of a training run spent waiting for input
 - e: useful frames/s of several shapes against one that holds every clip
 - f: seconds to the first step, with XLA's compilation cache empty and filled
@@ -24,8 +24,9 @@ from typing import Any
 
 os.environ.pop("TF_XLA_FLAGS", None)
 
-from reporting.report import machine, section_lines, write_json
-from setup.amounts import fill_defaults
+from reporting.readme import training_lines
+from reporting.report import machine, report, write_json
+from setup.amounts import corpus_parser, parse
 from setup.commands import script
 from setup.ljspeech_corpus import read_lengths, write_corpus
 
@@ -36,7 +37,7 @@ with tensorflow_import(compile_cache=False):
     from training_parts.start import cold_and_warm
     from training_parts.steps import StepBench, buckets, dynamic_against_locked, input_wait, spread
 
-PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy", "torch")
+PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy")
 SECTIONS: dict[str, Callable[[StepBench], dict[str, object]]] = {
     "a": dynamic_against_locked,
     "b": spread,
@@ -61,10 +62,10 @@ def main() -> None:
         "sections": {name: section for part in parts for name, section in part["sections"].items()},
         LOAD: [load for part in parts for load in part[LOAD]],
     }
-    if not options.part:
-        print(markdown(figures))
-    if options.out:
+    if options.part:
         write_json(options.out, figures)
+    else:
+        report(training_lines(figures), figures, options.out)
 
 
 def in_own_process(group: list[str], work: Path) -> dict[str, Any]:
@@ -99,40 +100,23 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help=f"less of everything: {QUICK}")
+    parser = corpus_parser(__doc__, QUICK)
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION")
     parser.add_argument("--config", default="tiny", help="a size of configs/, or a YAML file")
     parser.add_argument("--set", action="append", default=[], dest="assignments", metavar="KEY=VALUE")
-    parser.add_argument("--clips", type=int, help="clips of the corpus")
     parser.add_argument("--longest", type=int, help="scale the corpus so that its longest clip has these frames")
     parser.add_argument("--steps", type=int, help="locked steps measured, for each number of shapes")
     parser.add_argument("--dynamic-batches", type=int, help="batches of the baseline; most cost a compile")
-    parser.add_argument("--rounds", type=int, help="turns of every contestant")
     parser.add_argument("--seconds", type=float, help="of every turn of an input pipeline")
     parser.add_argument("--buckets", type=int, nargs="+", help="numbers of shapes; 1 is among them")
     parser.add_argument("--start-shapes", type=int, help="shapes of section f; the largest of --buckets otherwise")
-    parser.add_argument("--work", type=Path, default=Path("build/benchmark"), help="folder of the corpus and caches")
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
     parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)  # of a run of several processes
-    options = parser.parse_args()
-    fill_defaults(options, full=FULL, quick=QUICK)
+    options = parse(parser, full=FULL, quick=QUICK)
     if options.quick and options.start_shapes is None:
         options.start_shapes = 1
     if 1 not in options.buckets:
         parser.error("--buckets needs 1, the one shape that the others are compared with")
     return options
-
-
-def markdown(figures: dict[str, dict[str, object]]) -> str:
-    described, settings = figures["machine"], figures["settings"]
-    head = (
-        f"{described['processor']}, {described['cores']} cores, Python {described['python']}; "
-        f"config {settings['config']}, {settings['clips']} clips"
-        + (", quick: few batches, indicative only" if settings["quick"] else "")
-    )
-    sections = [line for name, section in figures["sections"].items() for line in section_lines(name, section)]
-    return "\n".join([head, "", *sections])
 
 
 if __name__ == "__main__":

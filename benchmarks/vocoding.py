@@ -1,11 +1,10 @@
-"""PESQ of recordings after their mel and back, by vocoder: Lockstep's Griffin-Lim, the former one, and librosa's.
+"""PESQ of recordings after their mel and back, by vocoder: Lockstep's Griffin-Lim and librosa's.
 
     python benchmarks/vocoding.py DATA [--clips 10] [--profile hifigan] [--vocoder onnx:FILE ...] [--out FILE.json]
 
 DATA is a corpus as `xtts-precompute build` takes it. Wideband PESQ (ITU-T P.862.2) at 16 kHz against the recording,
 from 1 to 4.64; `+-` is the standard error of the mean over the clips, `time` is processor time per second of speech.
-`former` kept one magnitude, made once from the mel, and looked for its phases; `librosa` is its mel_to_stft and
-griffinlim. `blurred` is the first after its mel was blurred over frequency: a figure for vocoders must notice that.
+`librosa` is its mel_to_stft and griffinlim. `blurred` has a mel blurred over frequency: the figure must notice that.
 """
 
 import argparse
@@ -18,13 +17,13 @@ import librosa
 import numpy as np
 import soxr
 from pesq import pesq
-from reporting.report import machine, section_lines, write_json
+from reporting.report import machine, report, section_lines
 from scipy.ndimage import gaussian_filter1d
 
 from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.audio.decode import decode
 from xtts.shared.audio.griffin_lim import reconstruct, shortest_samples
-from xtts.shared.audio.mel import log_mel, mel_filterbank
+from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
 from xtts.trainer.synth.vocoder.vocoder import make_vocoder
 
@@ -43,15 +42,12 @@ def main() -> None:
         f"lockstep, {count} iterations": partial(reconstruct, profile=profile, iterations=count) for count in ITERATIONS
     }
     vocoders["blurred, 60 iterations"] = lambda mel: reconstruct(gaussian_filter1d(mel, 1.0, axis=1), profile)
-    vocoders["former, 60 iterations"] = lambda mel: fixed_magnitude(mel, profile)
     vocoders["librosa, 60 iterations"] = lambda mel: of_librosa(mel, profile)
     vocoders |= {name: make_vocoder(name, profile, print) for name in options.vocoder}
     rows = [row(name, vocode, recordings, mels, profile) for name, vocode in vocoders.items()]
     figures = {"title": f"PESQ after mel profile {profile.name} and back", "clips": len(mels), "table": rows}
     figures |= machine(["lockstep-tts", "librosa", "pesq"])
-    print("\n".join(section_lines("vocoding", figures)))
-    if options.out:
-        write_json(options.out, figures)
+    report(section_lines("vocoding", figures), figures, options.out)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -97,34 +93,19 @@ def score(recording: np.ndarray, heard: np.ndarray, rate: int) -> float:
     return float(pesq(PESQ_HZ, one, two, "wb"))
 
 
-def fixed_magnitude(mel: np.ndarray, profile: MelProfile) -> np.ndarray:
-    """Griffin-Lim for one magnitude: multiplicative updates of the squared error, from the pseudo-inverse."""
-    bank = mel_filterbank(profile).astype(np.float32)
-    wanted = np.exp(mel.T.astype(np.float32))
-    magnitude = np.maximum(np.linalg.pinv(bank) @ wanted, 1e-6)
-    for _ in range(30):
-        magnitude *= (bank.T @ wanted) / np.maximum(bank.T @ (bank @ magnitude), 1e-12)
-    return phases_for(magnitude, len(mel), profile)
-
-
 def of_librosa(mel: np.ndarray, profile: MelProfile) -> np.ndarray:
-    """Librosa's own inverse of a mel."""
+    """Librosa's own inverse of a mel, cut as the profile frames its clips."""
     htk = profile.mel_scale == "htk"
     magnitude = librosa.feature.inverse.mel_to_stft(
         np.exp(mel.T), sr=profile.sample_rate, n_fft=profile.fft_size, power=1.0, fmin=profile.low_hz,
         fmax=profile.high_hz, htk=htk, norm=None if htk else "slaney",
     )  # fmt: skip
-    return phases_for(magnitude, len(mel), profile)
-
-
-def phases_for(magnitude: np.ndarray, frames: int, profile: MelProfile) -> np.ndarray:
-    """librosa.griffinlim, cut as the profile frames its clips."""
     padded = librosa.griffinlim(
         magnitude, n_iter=60, hop_length=profile.hop_samples, win_length=profile.window_samples,
         n_fft=profile.fft_size, center=False, random_state=0,
     )  # fmt: skip
     start = profile.padding_samples
-    samples: np.ndarray = padded[start : start + shortest_samples(frames, profile)]
+    samples: np.ndarray = padded[start : start + shortest_samples(len(mel), profile)]
     return samples
 
 

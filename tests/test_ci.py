@@ -19,7 +19,7 @@ CHOICE = runpy.run_path(str(Path(__file__).parents[1] / ".ci" / "long_tests.py")
         ("tests/trainer/run/test_devices.py", "tests/trainer/run"),
         ("tests/conftest.py", "tests"),
         ("tests/test_collection.py", "tests/test_collection.py"),
-        ("benchmarks/setup/builds.py", "tests/benchmarks"),
+        ("benchmarks/setup/commands.py", "tests/benchmarks"),
         ("pyproject.toml", "tests/test_installed_wheel.py"),
         ("docs/design.md", ""),
     ],

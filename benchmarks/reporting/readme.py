@@ -54,27 +54,6 @@ def precompute_lines(precompute: Figures) -> list[str]:
     return [head, "", *table_lines(rows)]
 
 
-def step_cost_lines(cost: Figures) -> list[str]:
-    """A training step by model size."""
-    shape = f"{cost['batch_size']} clips of {cost['tokens']} tokens and {cost['frames']} frames"
-    return [f"One step on {shape}, median of {cost['rounds']} rounds:", "", *table_lines(cost["table"])]
-
-
-def voices_lines(voices: Figures) -> list[str]:
-    """Distance of each synthesised voice to every voice of the corpus."""
-    head = f"{voices['training_clips']} training clips, {voices['steps']} steps, {voices['sentences']} sentences."
-    return [f"{head} {voices['title']}:", "", *table_lines(voices["table"])]
-
-
-def overtrain_lines(overtrain: Figures) -> list[str]:
-    """Character errors of a recogniser on a few over-trained real clips."""
-    rows = [
-        {"what": name, "character error": f"{percent:.1f}%"}
-        for name, percent in overtrain["character_error_percent"].items()
-    ]
-    return [f"{overtrain['clips']} real clips, {overtrain['step']:,} steps:", "", *table_lines(rows)]
-
-
 def rebuild_lines(rebuild: Figures) -> list[str]:
     """A whole corpus: from scratch, again, one recording changed."""
     rows = [
@@ -127,9 +106,6 @@ PARTS: dict[str, Callable[[Figures], list[str]]] = {
     "precompute": _of("precompute", precompute_lines),
     "rebuild": _of("rebuild", rebuild_lines),
     "training": _of("training", training_lines),
-    "step-cost": _of("step_cost", step_cost_lines),
     "speech": _of("speech", speech_lines),
-    "voices": _of("voices", voices_lines),
-    "overtrain": _of("overtrain", overtrain_lines),
 }
 """Functions by the name in the marks."""

@@ -41,6 +41,13 @@ def cpu_seconds() -> float:
     return time.process_time() + times.children_user + times.children_system
 
 
+def report(lines: Iterable[str], figures: Mapping[str, object], out: Path | None) -> None:
+    """Print a benchmark's page, and write its figures to a file where one is given."""
+    print("\n".join(lines))
+    if out:
+        write_json(out, figures)
+
+
 def write_json(path: Path, figures: Mapping[str, object]) -> None:
     """Write the figures to a file."""
     path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")

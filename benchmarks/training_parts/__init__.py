@@ -1,1 +1,1 @@
-"""Parts of training.py, step_cost.py and export_step.py: the sections, the pipelines compared, a step by itself."""
+"""Parts of training.py and export_step.py: the sections, the pipelines compared, the kernels of a step."""

@@ -29,11 +29,6 @@ class Kernels:
     loops: list[Loop]
 
     @property
-    def turns(self) -> int:
-        """Sequential iterations."""
-        return sum(loop.turns for loop in self.loops)
-
-    @property
     def launched(self) -> int:
         """Kernels launched per run."""
         return self.once + sum(loop.turns * loop.kernels for loop in self.loops)
@@ -45,13 +40,6 @@ def count_kernels(hlo: str) -> Kernels:
     A kernel is a fusion, or a single instruction that computes or copies. Fusion depends on the backend; the number of
     loop iterations does not.
     """
-    bodies, entry = _computations(hlo)
-    once, loops = _walk(bodies, entry, 1)
-    return Kernels(once=once, loops=loops)
-
-
-def _computations(hlo: str) -> tuple[dict[str, list[str]], str]:
-    """Instructions by computation, and the name of the entry."""
     bodies: dict[str, list[str]] = {}
     name = entry = ""
     for line in hlo.splitlines():
@@ -60,7 +48,8 @@ def _computations(hlo: str) -> tuple[dict[str, list[str]], str]:
             bodies[name], entry = [], name if header[1] else entry
         elif name and _INSTRUCTION.match(line):
             bodies[name].append(line)
-    return bodies, entry
+    once, loops = _walk(bodies, entry, 1)
+    return Kernels(once=once, loops=loops)
 
 
 def _walk(bodies: dict[str, list[str]], name: str, turns: int) -> tuple[int, list[Loop]]:

@@ -1,19 +1,17 @@
-"""The input pipelines of section (c), each run in a process of its own with NAME JOB.json.
+"""The input pipelines of section (c), each run in a process of its own with NAME JOB, the latter as JSON.
 
 The others follow common practice: one float32 .npy per clip, np.load for each, padding to the batch's longest clip.
 Tokens come from the text by the tokenizer of stage 1, so that all pipelines return the same. All run endlessly,
-shuffled, over files in the page cache. `memcpy` is not a pipeline but the minimum for any: one copy of a stored clip.
+shuffled, over files in the page cache.
 """
 
-import itertools
 import json
-import multiprocessing
 import os
 import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +48,6 @@ class Job:
     """Folder of metadata.csv and one .npy per clip."""
     batch_size: int
     seconds: float
-    workers: int = 2
-    """Worker processes of the torch DataLoader."""
 
     def clips(self) -> list[tuple[str, str]]:
         """(path of the mel, text) of every clip."""
@@ -169,96 +165,30 @@ def from_generator(job: Job) -> Take:
     return take_from(dataset.prefetch(tf.data.AUTOTUNE))
 
 
-class _Clips:
-    """A map-style torch data set."""
-
-    def __init__(self, clips: list[tuple[str, str]]) -> None:
-        self.clips = clips
-
-    def __len__(self) -> int:
-        return len(self.clips)
-
-    def __getitem__(self, index: int) -> Clip:
-        return load(*self.clips[index])
-
-
-def _collate(clips: list[Clip]) -> list[Any]:
-    import torch  # pyright: ignore[reportMissingImports]
-
-    return [torch.from_numpy(part) for part in pad(clips)]
-
-
-def torch_loader(job: Job) -> Take:
-    """torch.utils.data.DataLoader with worker processes."""
-    from torch.utils.data import DataLoader  # pyright: ignore[reportMissingImports]
-
-    loader = DataLoader(
-        _Clips(job.clips()), job.batch_size, shuffle=True, drop_last=True, num_workers=job.workers,
-        persistent_workers=True, collate_fn=_collate,
-    )  # fmt: skip
-
-    def endless() -> Iterator[list[Any]]:
-        while True:
-            yield from loader
-
-    batches = endless()
-    return lambda: sum(len(next(batches)[0]) for _ in range(_BATCHES_A_CALL))
-
-
-def memcpy(job: Job) -> Take:
-    """The physical limit: one copy of the bytes of each stored clip, from memory outside the CPU caches."""
-    folder, sources = Path(job.cache), []
-    for shard in (shard for bucket in load_spec(folder).buckets for shard in bucket.train):
-        sources += np.array_split(np.fromfile(folder / shard.file, np.uint8), shard.records)
-    random.Random(0).shuffle(sources)
-    target = np.ones(max(map(len, sources)), np.uint8)
-    pairs = itertools.cycle([(target[: len(source)], source) for source in sources])
-
-    def take() -> int:
-        clips = _BATCHES_A_CALL * job.batch_size
-        for copy, source in itertools.islice(pairs, clips):
-            np.copyto(copy, source)
-        return clips
-
-    return take
-
-
 PIPELINES: dict[str, Callable[[Job], Take]] = {
     "lockstep": lockstep,
     "tf.numpy_function": numpy_function,
     "from_generator": from_generator,
-    "torch DataLoader": torch_loader,
-    "memcpy": memcpy,
 }
 
 
-def measure(take: Take, seconds: float) -> dict[str, float | None]:
-    """Take batches for about `seconds`; the CPU time of live worker processes is unknown."""
+def measure(take: Take, seconds: float) -> dict[str, float]:
+    """Take batches for about `seconds`."""
     examples, cpu, began = 0, cpu_seconds(), time.perf_counter()
     while time.perf_counter() - began < seconds:
         examples += take()
     spent = time.perf_counter() - began
-    known = not multiprocessing.active_children()
-    return {
-        "examples_per_second": examples / spent,
-        "cpu_microseconds": 1e6 * (cpu_seconds() - cpu) / examples if known else None,
-    }
+    return {"examples_per_second": examples / spent, "cpu_microseconds": 1e6 * (cpu_seconds() - cpu) / examples}
 
 
 def main() -> None:
-    name, file = sys.argv[1:]
-    job = Job(**json.loads(Path(file).read_text(encoding="utf-8")))
+    name, described = sys.argv[1:]
+    job = Job(**json.loads(described))
     take = PIPELINES[name](job)
     for _ in range(_WARM_UP_CALLS):
         take()
     print(json.dumps(measure(take, job.seconds)), flush=True)
     os._exit(0)  # an endless generator would keep its thread, and this process, alive
-
-
-def write_job(path: Path, job: Job) -> Path:
-    """Write the job to a file for `main`."""
-    path.write_text(json.dumps(asdict(job)), encoding="utf-8")
-    return path
 
 
 if __name__ == "__main__":

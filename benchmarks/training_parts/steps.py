@@ -147,19 +147,18 @@ def spread(bench: StepBench) -> dict[str, object]:
     """(b) std/mean of the locked step: by bucket, over all steps, and over all steps by useful frame."""
     most = max(bench.locked)
     runner = bench.locked[most]
-    rows = []
-    for place, bucket in enumerate(runner.loop.closed_set):
-        seconds = runner.seconds[runner.places == place]
-        if len(seconds) > 1:
-            rows.append(
-                {
-                    "bucket": f"{bucket.stored.tokens} x {bucket.stored.frames}",
-                    "clips": bucket.batch_size,
-                    "steps": len(seconds),
-                    "mean_seconds": float(seconds.mean()),
-                    "std_over_mean": _variation(seconds),
-                }
-            )
+    turns = [runner.seconds[runner.places == place] for place in range(len(runner.loop.closed_set))]
+    rows = [
+        {
+            "bucket": f"{bucket.stored.tokens} x {bucket.stored.frames}",
+            "clips": bucket.batch_size,
+            "steps": len(seconds),
+            "mean_seconds": float(seconds.mean()),
+            "std_over_mean": _variation(seconds),
+        }
+        for bucket, seconds in zip(runner.loop.closed_set, turns, strict=True)
+        if len(seconds) > 1
+    ]
     return {
         "title": f"spread of the locked step, {most} shapes",
         "std_over_mean_within_buckets": float(np.average([row["std_over_mean"] for row in rows],

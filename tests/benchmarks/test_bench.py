@@ -58,7 +58,5 @@ def test_the_pictures_are_drawn_from_the_figures(figures, tmp_path):
 
     draw(figures, tmp_path)
     pictures = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
-    assert set(pictures) == {"steps.svg", "fill.svg", "throughput.svg"}
+    assert set(pictures) == {"steps.svg", "fill.svg"}
     assert re.search(r">93\.0%<", pictures["fill.svg"])  # eight shapes on ljspeech_lengths.csv
-    ours = figures["precompute"]["contestants"]["lockstep"]["clips_per_second"]
-    assert f">{ours:,.0f}<" in pictures["throughput.svg"]

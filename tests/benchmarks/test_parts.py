@@ -3,16 +3,10 @@
 import importlib
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from xtts.shared.audio.decode import decode
-from xtts.shared.audio.mel import log_mel
-from xtts.shared.audio.mel_profiles import MEL_PROFILES
-from xtts.shared.cache.cache_spec import load_spec
-
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-LOADS_TENSORFLOW = {"export_step", "step_cost", "training"}
+LOADS_TENSORFLOW = {"export_step", "training"}
 """With settings of their own for the process."""
 PROGRAMS = sorted({path.stem for path in BENCHMARKS.glob("*.py")} - LOADS_TENSORFLOW)
 
@@ -23,18 +17,6 @@ def test_a_program_still_finds_what_it_imports(program, monkeypatch, capsys):
     with pytest.raises(SystemExit, match="0"):
         importlib.import_module(program).main()
     assert f"usage: {program}.py" in capsys.readouterr().out
-
-
-def test_librosa_is_asked_for_the_same_mel(tiny_corpus, tiny_cache):
-    from audio_source import librosa_mel
-
-    wav = tiny_corpus / "wavs" / "tone-0003.wav"
-    found = librosa_mel(str(wav), load_spec(tiny_cache))
-    np.testing.assert_allclose(found, log_mel(decode(wav, rate=22_050), MEL_PROFILES["hifigan"]), atol=0.02)
-
-
-def cells(line):
-    return [cell.strip() for cell in line.strip("|").split("|")]
 
 
 def test_every_size_has_a_schedule_that_suits_a_corpus_of_any_length():

@@ -31,24 +31,6 @@ def micro(tmp_path):
     return path
 
 
-@pytest.mark.parametrize(
-    ("program", "arguments", "rows"),
-    [
-        ("parquet_corpus", ["--large-bytes", 300_000], 3),
-        ("segments", ["--hours", 0.02], 3),
-        ("ray_overhead", ["--config", "tiny"], 3),
-    ],
-)
-def test_builds(measure, tmp_path, program, arguments, rows):
-    if program == "ray_overhead":
-        pytest.importorskip("ray")
-    amounts = ["--clips", 12, "--rounds", 1, "--workers", 1]
-    figures, page = measure(program, *amounts, *arguments, "--work", tmp_path / "work")
-    assert len(figures["table"]) == rows
-    assert all(row["seconds"] > 0 for row in figures["table"])
-    assert f" {figures['table'][0]['seconds']:.4g} |" in page
-
-
 def test_rebuild(measure, tmp_path):
     figures, page = measure("rebuild", "--clips", 12, "--rounds", 1, "--config", "tiny", "--work", tmp_path / "work")
     fresh, again, changed = figures["told"].values()
@@ -68,38 +50,14 @@ def test_precompute(tone_corpus, tmp_path):
     rows = figures["contestants"]
     assert list(rows) == ["lockstep", "librosa", "floor"]
     assert rows["floor"]["mib_written"] == pytest.approx(rows["lockstep"]["mib_written"], rel=0.3)
-    assert figures["by_wall"]["fastest_other"] == figures["by_cpu"]["fastest_other"] == "librosa"
+    assert figures["by_wall"]["fastest_other"] == "librosa"
 
 
-def test_a_clip_more_takes_few_bytes_in_the_command_of_a_build(tmp_path):
-    """A row object a clip took 1,800 bytes, an id alone takes 61 and its place in a list."""
-    import driver_cost
-
-    assert driver_cost.memory_slope(tmp_path, 20_000, 40_000) <= driver_cost.GATES["bytes"]
-
-
-def test_scale():
-    import scale
-
-    assert scale.simulate_plan(50_000, 32)["shards"] > 100
-    assert scale.simulate_join(50_000)["changed"] == 500
-    options = scale.argparse.Namespace(rows=1_000_000, shard_mb=256, frames_per_second=40_000)
-    first = scale.requests(options)["table"][0]
-    assert first["dollars"] == pytest.approx(5_000 * 0.0004 + first["PUT and LIST"] / 1000 * 0.005, abs=0.01)
-    assert scale.reading(options)["table"][-1]["MB/s"] == pytest.approx(8 * 40_000 * 160 / 0.93 / 1e6, rel=0.01)
-
-
-def test_step_cost(measure, monkeypatch):
-    import step_cost
-
-    monkeypatch.setitem(step_cost.QUICK, "tokens", 16)
-    monkeypatch.setitem(step_cost.QUICK, "frames", 48)
-    figures, page = measure("step_cost", "--quick", "--set", *SETTINGS)
-    tiny = figures["table"][0]
-    assert (figures["batch_size"], tiny["size"], len(figures["table"])) == (2, "tiny", 1)
-    assert tiny["share_of_optimizer"] == pytest.approx(tiny["optimizer_ms"] / tiny["step_ms"], rel=0.01, abs=1e-3)
-    assert tiny["useful_frames_per_second"] == pytest.approx(1000 * (48 + int(0.85 * 48)) / tiny["step_ms"], rel=0.01)
-    assert f"\n| tiny | {tiny['parameters']:,} |" in page
+def test_scale(measure):
+    figures, _ = measure("scale", "--rows", 50_000, "--shard-mb", 32, "--memory-gib", 4)
+    plan, join = figures["table"]
+    assert plan["shards"] > 100
+    assert join["changed"] == 500
 
 
 def test_export_step(micro, tmp_path):
@@ -151,25 +109,3 @@ def test_training(measure, monkeypatch, tmp_path):
     rows = {row["pipeline"]: row for row in c["table"]}
     ratio = rows["lockstep"]["examples_per_second"] / rows["from_generator"]["examples_per_second"]
     assert c["times_from_generator"] == pytest.approx(ratio)
-
-
-def test_audio_source(measure, micro, tiny_corpus, tmp_path, monkeypatch):
-    import audio_source
-
-    monkeypatch.setattr("setup.commands.subprocess", forked_program)
-    places = ["--data", tiny_corpus, "--work", tmp_path, "--config", micro]
-    figures, _ = measure("audio_source", "--quick", "--batches", 4, *places)
-    assert [row["source"] for row in figures["table"]] == list(audio_source.SOURCES)
-    assert all(value >= 0 for row in figures["table"] for value in row.values() if not isinstance(value, str))
-    assert figures["times_numpy_function"] > 0
-
-
-def test_unheard_voices(measure, micro, tmp_path, monkeypatch):
-    pytest.importorskip("espeakng_loader")
-    monkeypatch.setattr("setup.commands.subprocess", forked_program)
-    settings = ["--reference-seconds", 2, "--set", "shapes.buckets=1", "model.voice_latents=4"]
-    figures, page = measure("unheard_voices", "--quick", "--work", tmp_path, "--config", micro, *settings)
-    assert all(0 <= figures[f"speech,_{kind}"] <= 1 for kind in ("held_out", "held_out,_of_all", "trained"))
-    assert "| held-out voice | voice-004 | voice-005 | voice-006 |" in page
-    cached = json.loads((tmp_path / "corpus-6-3-36-cache/cache.json").read_text())["speakers"]
-    assert set(cached) == {"voice-001", "voice-002", "voice-003"}, "a held-out voice reached training"

@@ -145,7 +145,7 @@ def training_batches(bucket: TrainingBucket, consumed: int, rows: range | None =
     rows: the clips of each batch to parse, without a gap; None for all.
 
     One thread reads blocks and one parses batches: more threads, or autotuning them, gave no measurable gain
-    (benchmarks/training_parts/input.py).
+    (docs/experiments.md).
     """
     clips, size = clip_stream(bucket, consumed), bucket.batch_size if rows is None else len(rows)
     batches = clips.batch(bucket.batch_size, drop_remainder=True)
