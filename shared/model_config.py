@@ -51,7 +51,7 @@ class ModelConfig(Section):
     """Convolutions of the duration predictor."""
     duration_kernel: PositiveInt
     """Width of those convolutions, tokens; odd."""
-    duration_model: Literal["mean", "flow"] = "mean"
+    duration_model: Literal["mean", "flow"]
     """`flow` trains, beside the predictor of the mean, a network that draws durations by flow matching, with half its
     channels: for `xtts-synth --duration-noise`."""
     decoder_width: PositiveInt

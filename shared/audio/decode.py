@@ -22,9 +22,7 @@ LARGEST_DECODED_BYTES = 2**28
 _LOWEST_RATE, _HIGHEST_RATE = 1_000, 768_000
 """Hz; beyond them a header is broken, and resampling would multiply the memory."""
 _RESAMPLED = re.compile(r"resampled from (\d+) Hz")
-"""As `Header.notes` says it; the ledger keeps it, caches of earlier versions included."""
-
-
+"""As `Header.notes` says it; the ledger keeps it."""
 _CUT_EXACTLY = ("PCM_", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 """Encodings in which a sample does not depend on those before it; others decode differently after a seek."""
 _LEAD_IN_SECONDS = 1.0

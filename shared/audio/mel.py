@@ -9,10 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from xtts.shared.audio.mel_profiles import MelProfile
 
 FRONT_END = 2
-"""Raised whenever the numbers that this module or shared/audio/decode.py produce change: old mels are then rebuilt.
-
-2: one set of BLAS kernels for all processors (precompute/workers/arithmetic.py); HTK frames of a wide range in float64.
-"""
+"""Raised whenever the numbers that this module or shared/audio/decode.py produce change: old mels are then rebuilt."""
 
 _BLOCK_FRAMES = 128  # the windowed frames and their spectrum then stay in the second-level cache
 

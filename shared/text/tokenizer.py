@@ -86,10 +86,14 @@ class Tokenizer:
         return composed("".join(self.symbols[i] for i in ids if self.symbols[i] not in (PAD, BLANK)))
 
     def to_json(self) -> dict[str, object]:
-        """What `tokenizer.json` holds; languages where they are not English alone."""
-        languages = {"languages": list(self.languages)} if self.languages != _ENGLISH else {}
-        merges = {"merges": [list(pair) for pair in self.merges]} if self.kind == "bpe" else {}
-        return {"kind": self.kind, "add_blank": self.add_blank, **languages, "symbols": list(self.symbols), **merges}
+        """What `tokenizer.json` holds."""
+        return {
+            "kind": self.kind,
+            "add_blank": self.add_blank,
+            "languages": list(self.languages),
+            "symbols": list(self.symbols),
+            "merges": [list(pair) for pair in self.merges],
+        }
 
 
 @lru_cache(maxsize=4)
@@ -175,12 +179,14 @@ def load_tokenizer(path: Path) -> Tokenizer:
     fix = repair_command(path.parent)
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
-        merges = tuple((str(left), str(right)) for left, right in fields.get("merges", ()))
-        symbols = tuple(map(str, fields["symbols"]))
+        merges = tuple((str(left), str(right)) for left, right in fields["merges"])
+        symbols, languages = tuple(map(str, fields["symbols"])), tuple(map(str, fields["languages"]))
         check_merges(symbols, merges)
+        if not languages:
+            raise ValueError("no languages")
         return Tokenizer(
             kind=str(fields["kind"]), symbols=symbols, add_blank=bool(fields["add_blank"]), merges=merges,
-            languages=tuple(map(str, fields.get("languages", _ENGLISH))) or _ENGLISH,
+            languages=languages,
         )  # fmt: skip
     except FileNotFoundError:
         raise LockstepError(str(path), found="no such file", expected="the cache's tokenizer", fix=fix) from None

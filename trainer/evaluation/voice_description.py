@@ -6,8 +6,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
-from xtts.shared.cache.cache_spec import ENGLISH, MAX_FRAMES, MAX_TOKENS, CacheSpec
-from xtts.shared.config import AudioConfig, TextConfig
+from xtts.shared.cache.cache_spec import MAX_FRAMES, MAX_TOKENS, CacheSpec
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.bpe import Merges, check_merges
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
@@ -26,9 +25,9 @@ class Symbols(_Part):
     kind: str
     add_blank: bool
     symbols: Annotated[list[str], Field(min_length=1, max_length=2**20)]
-    languages: Annotated[list[str], Field(min_length=1, max_length=1000)] = [ENGLISH]
+    languages: Annotated[list[str], Field(min_length=1, max_length=1000)]
     """ISO codes in index order."""
-    merges: list[list[str]] = []
+    merges: list[list[str]]
     """Merges of byte-pair encoding."""
 
     @model_validator(mode="after")
@@ -58,11 +57,11 @@ class Voice(_Part):
     """Statistics of the training split, natural-log magnitude."""
     mel_deviation: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
     tokenizer: Symbols
-    expand_numbers: bool = False
+    expand_numbers: bool
     """Whether numbers and abbreviations are expanded first."""
-    trim_silence_db: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
+    trim_silence_db: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None
     """Trimming and loudness of the recordings, which a reference needs too."""
-    loudness_lufs: Annotated[float, Field(ge=-70.0, le=0.0)] | None = None
+    loudness_lufs: Annotated[float, Field(ge=-70.0, le=0.0)] | None
     speakers: list[str]
     shapes: Annotated[list[Shape], Field(min_length=1, max_length=100)]
 
@@ -114,15 +113,15 @@ def check_voice(described: object, where: str) -> Voice:
 def voice_of(cache: Path, spec: CacheSpec) -> Voice:
     """The voice that training on a cache produces."""
     tokenizer = load_tokenizer(cache / spec.tokenizer_file)
-    audio = AudioConfig.model_validate(spec.features["audio"])
+    audio = spec.features["audio"]
     return Voice(
         profile=spec.mel_profile.name,
         mel_mean=spec.statistics.mel_mean,
         mel_deviation=spec.statistics.mel_deviation,
         tokenizer=Symbols.model_validate(tokenizer.to_json()),
-        expand_numbers=TextConfig.model_validate(spec.features["text"]).expand_numbers,
-        trim_silence_db=audio.trim_silence_db,
-        loudness_lufs=audio.loudness_lufs,
+        expand_numbers=spec.features["text"]["expand_numbers"],
+        trim_silence_db=audio["trim_silence_db"],
+        loudness_lufs=audio["loudness_lufs"],
         speakers=list(spec.speakers),
         shapes=[Shape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets],
     )

@@ -189,7 +189,7 @@ def load_arrays(checkpoint: Path) -> dict[str, np.ndarray]:
     fix = "resume an older one: --resume RUN/checkpoints/step-N"
     try:
         with open(checkpoint / STATE_FILE, "rb") as state:
-            if hashlib.file_digest(state, "sha256").hexdigest() != meta.get("sha256"):
+            if hashlib.file_digest(state, "sha256").hexdigest() != meta["sha256"]:
                 raise LockstepError(str(checkpoint / STATE_FILE), found="damaged (digest differs)", fix=fix)
         with np.load(checkpoint / STATE_FILE, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
@@ -220,7 +220,7 @@ def check_resumable(checkpoint: Path, identity: dict[str, Any]) -> None:
     fix = "resume with the run's own settings, or take only the weights with --init-from"
     for key, saved, wanted in _differences(meta["settings"], identity):
         raise LockstepError(str(checkpoint), found=f"made with {key} = {saved!r}", expected=repr(wanted), fix=fix)
-    if meta.get("cache") != identity["cache"]:
-        same = meta.get("cache_fingerprint") == identity["cache_fingerprint"]
+    if meta["cache"] != identity["cache"]:
+        same = meta["cache_fingerprint"] == identity["cache_fingerprint"]
         what = "other clips under the same settings" if same else "other feature settings"
         raise LockstepError(str(checkpoint), found=f"made from another cache ({what})", fix=fix)

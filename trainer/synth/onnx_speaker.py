@@ -107,11 +107,6 @@ class OnnxSpeaker:
                 (1, len(ids)), np.float32
             )
             given[START] = self.options.duration_noise * drawn
-        if missing := {START, WANTED_FRAMES} & set(given) - self._optional:
-            raise LockstepError(
-                self.where, found=f"a graph without the input {missing.pop()}",
-                expected="one that this version has exported, of a model with that ability", fix="export it again",
-            )  # fmt: skip
         rows = {"sid": np.array([speaker], np.int64), "language": np.array([language], np.int64)}
         try:
             mel: np.ndarray = self._session.run([MEL], given | {name: rows[name] for name in self._tables})[0]
@@ -131,7 +126,8 @@ class OnnxSpeaker:
             )  # fmt: skip
         inputs = {part.name for part in self._session.get_inputs()}
         self._optional = optional = {part.name for part in self._session.get_overridable_initializers()}
-        if not (_REQUIRED <= inputs <= _REQUIRED | _TABLES and {SCHEDULE, NOISE} <= optional):
+        needed = {SCHEDULE, NOISE, WANTED_FRAMES} | ({START} if self.source.model.duration_model == "flow" else set())
+        if not (_REQUIRED <= inputs <= _REQUIRED | _TABLES and needed <= optional):
             raise LockstepError(
                 self.where, found=f"a graph of {', '.join(sorted(inputs | optional))}",
                 expected="one that xtts-synth export --format onnx has written", fix="export it again",

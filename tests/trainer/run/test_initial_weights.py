@@ -9,9 +9,12 @@ TOKENS, ENCODER_SPEAKERS = "acoustic_model/text_encoder/tokens/embeddings", "aco
 
 
 def voice(symbols, *, speakers=(), languages=("en",)):
-    table = Symbols(kind="characters", add_blank=False, symbols=list(symbols), languages=list(languages))
+    table = Symbols(
+        kind="characters", add_blank=False, symbols=list(symbols), languages=list(languages), merges=[]
+    )  # fmt: skip
     return Voice(
         profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=table, speakers=list(speakers),
+        expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
         shapes=[Shape(tokens=8, frames=64)],
     )  # fmt: skip
 

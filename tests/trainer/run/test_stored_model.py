@@ -14,9 +14,12 @@ from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.run.model_folder import least_parameters, read_config, write_model_folder
 from xtts.trainer.run.stored_model import open_model
 
-TABLE = Symbols(kind="characters", add_blank=False, symbols=["<pad>", "<blank>", " ", *"abc"])
+TABLE = Symbols(
+    kind="characters", add_blank=False, symbols=["<pad>", "<blank>", " ", *"abc"], languages=["en"], merges=[]
+)
 VOICE = Voice(
     profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=TABLE, speakers=["ann", "bob"],
+    expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
     shapes=[Shape(tokens=8, frames=64)],
 )  # fmt: skip
 

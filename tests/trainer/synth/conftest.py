@@ -42,9 +42,12 @@ def untrained(micro):
 
     def make(*assignments):
         config = load_config("tiny", assignments=[*micro, *assignments]).model
-        symbols = Symbols(kind="characters", add_blank=True, symbols=list(CHARACTERS), languages=["en", "fa"])
+        symbols = Symbols(
+            kind="characters", add_blank=True, symbols=list(CHARACTERS), languages=["en", "fa"], merges=[]
+        )  # fmt: skip
         voice = Voice(
             profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=symbols, speakers=["ann", "bo", "cy"],
+            expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
             shapes=[Shape(tokens=40, frames=200)],
         )  # fmt: skip
         model = AcousticModel(config, Vocabularies(len(CHARACTERS), speakers=3, languages=2), MelScale(80, -5.0, 2.0))
