@@ -9,9 +9,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from xtts.shared.text.japanese import kana_reading
 from xtts.shared.text.languages import MANDARIN
-from xtts.shared.text.pinyin import TONES, pinyin
+from xtts.shared.text.readings import TONES, kana_reading, pinyin
 from xtts.shared.text.scripts import JOINERS, is_letter, script_of
 
 PUNCTUATION = "!'\"(),-.:;?"

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.pinyin import TONES
+from xtts.shared.text.readings import TONES
 from xtts.shared.text.scripts import JOINERS
 
 if TYPE_CHECKING:

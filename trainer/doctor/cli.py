@@ -41,7 +41,7 @@ def main(
     Exit code 0: healthy, 1: something to act on, 2: unusable.
     """
     with _usable():
-        from xtts.trainer.doctor.advice import write_overlay
+        from xtts.trainer.doctor.finding import write_overlay
         from xtts.trainer.doctor.subject import load_subject
 
         if profile is not None and not steps:

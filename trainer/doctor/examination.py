@@ -3,19 +3,21 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from xtts.shared.errors import LockstepError
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.doctor.checks import settings
 from xtts.trainer.doctor.checks.environment import environment
 from xtts.trainer.doctor.checks.loading import data, load_times
 from xtts.trainer.doctor.checks.memory import available_bytes, free_host_bytes, memory
-from xtts.trainer.doctor.checks.run import overfitting
 from xtts.trainer.doctor.checks.shapes import shapes
 from xtts.trainer.doctor.checks.steps import PROFILED, StepTimes, input_wait, profile_steps, run_steps, steps
-from xtts.trainer.doctor.finding import Fact, Report, Result
+from xtts.trainer.doctor.finding import Fact, Finding, Report, Result
 from xtts.trainer.doctor.subject import Subject
 from xtts.trainer.doctor.workload import Workload, data_sets
 from xtts.trainer.engine.engine import TracedSteps
 from xtts.trainer.engine.failures import compile_fix, explained
+from xtts.trainer.reporting.run_folder import RunFolder
+from xtts.trainer.run.best_validation import REMEDY, Overfitting
 
 _LOADED_BATCHES = 10
 """Batches loaded when no steps are requested."""
@@ -104,3 +106,19 @@ def batch_counts(subject: Subject, count: int) -> dict[int, int]:
     batches = {n: spec.epoch_clips(spec.buckets[n]) / sizes[n] for n in subject.bucket_numbers("train")}
     share = (count or _LOADED_BATCHES) / sum(batches.values())
     return {n: max(2, round(share * number)) for n, number in batches.items()}
+
+
+def overfitting(path: Path) -> Result:
+    """What the validations of a run folder say; `LockstepError` if it has none."""
+    rows = list(RunFolder(path).metrics())
+    validations = [row for row in rows if row["split"] == "validation"]
+    if not validations:
+        raise LockstepError("--run", found=f"{path} has no validation", expected="a run folder")
+    text = f"{len(validations)} to step {validations[-1]['step']}"
+    findings = [
+        Finding(
+            name="overfitting", section="run", what=line, cause="the recordings are few for so many steps", fix=REMEDY
+        )
+        for line in Overfitting().replay(rows)
+    ]
+    return [Fact(name="validations", value=len(validations), text=text)], findings

@@ -1,8 +1,13 @@
-"""The doctor's report: measured facts, findings to act on, and the sections that hold them."""
+"""The doctor's report: measured facts, findings to act on, the sections that hold them, and an overlay of advice."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
+
+from xtts.shared.errors import LockstepError
+from xtts.shared.system import atomic_files
 
 HELP = "docs/troubleshooting.md"
 """Has a section for every finding, by its name."""
@@ -100,3 +105,34 @@ class Report:
 def as_yaml(value: Any) -> str:  # noqa: ANN401 - a setting's value is any of YAML's
     """A setting's value as written in YAML; JSON scalars are valid YAML."""
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def overlay(findings: Sequence[Finding]) -> str:
+    """YAML of every advised setting, each under the problem it fixes; empty without any.
+
+    Where two findings advise the same setting, the first one wins.
+    """
+    sections: dict[str, dict[str, Finding]] = {}
+    for finding in findings:
+        section, _, field = finding.setting.partition(".")
+        if field:
+            sections.setdefault(section, {}).setdefault(field, finding)
+    lines = []
+    for section, fields in sections.items():
+        lines.append(f"{section}:")
+        for field, finding in fields.items():
+            lines += [f"  # {finding.what}", f"  {field}: {as_yaml(finding.value)}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def write_overlay(path: Path, findings: Sequence[Finding]) -> bool:
+    """Write the overlay; False, and no file, if there is no setting to change."""
+    text = overlay(findings)
+    if not text:
+        return False
+    heading = "# Advised by xtts-doctor: give it as a second --config, after the one that was examined.\n"
+    try:
+        atomic_files.write(path, (heading + text).encode())
+    except OSError as error:
+        raise LockstepError(str(path), found=f"cannot be written ({error.strerror})") from None
+    return True

@@ -11,10 +11,9 @@ import numpy as np
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.audio.pitch import pitch_track
 from xtts.trainer.evaluation.cepstral_distortion import cepstra, warped_distances, warping_path
 from xtts.trainer.evaluation.frechet_distance import FrechetDistance, distance_of_halves
-from xtts.trainer.evaluation.prosody import pause_seconds, pitch_errors
+from xtts.trainer.evaluation.prosody import pause_seconds, pitch_errors, pitch_track
 
 
 @dataclass(frozen=True, kw_only=True)

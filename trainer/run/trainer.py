@@ -34,10 +34,9 @@ from xtts.trainer.run.checkpoint import (
     schedule_of,
     set_aside_newer,
 )
-from xtts.trainer.run.graph_thread import GraphThread
 from xtts.trainer.run.initial_weights import shared_names, take_rows
 from xtts.trainer.run.run_plan import RunPlan
-from xtts.trainer.run.signals import stop_requests
+from xtts.trainer.run.signals import GraphThread, stop_requests
 from xtts.trainer.run.stored_model import open_model
 from xtts.trainer.run.team import Team
 from xtts.trainer.system.device import device_name

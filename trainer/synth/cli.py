@@ -9,7 +9,6 @@ import click
 
 from xtts.shared.errors import LockstepError, reported
 from xtts.trainer.evaluation.synthesis_ranges import NUMBERS, WHOLE_NUMBERS
-from xtts.trainer.system.command_group import DefaultCommandGroup
 
 if TYPE_CHECKING:
     from xtts.shared.cache.cache_spec import Split
@@ -19,9 +18,23 @@ _PATH = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
-class _Synth(DefaultCommandGroup):
-    default = "speak"
-    usages = ("--ckpt DIR [OPTIONS] [TEXT]", "COMMAND --ckpt DIR ...")
+class _Synth(click.Group):
+    """Runs `speak` if no command is named; the group's help shows its options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Prepend `speak` if the arguments do not begin with a command."""
+        return super().parse_args(ctx, args if args and args[0] in (*self.commands, "--help") else ["speak", *args])
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show every way to call it."""
+        for usage in ("--ckpt DIR [OPTIONS] [TEXT]", "COMMAND --ckpt DIR ..."):
+            formatter.write_usage(ctx.command_path, usage)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show the options of `speak`, then the list of commands."""
+        speak = self.commands["speak"]
+        speak.format_options(click.Context(speak, info_name="speak", parent=ctx, show_default=True), formatter)
+        self.format_commands(ctx, formatter)
 
 
 _BEST = "best"

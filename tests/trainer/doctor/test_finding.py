@@ -6,8 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from xtts.trainer.doctor.advice import overlay
-from xtts.trainer.doctor.finding import HELP, Finding, Report
+from xtts.trainer.doctor.finding import HELP, Finding, Report, overlay
 from xtts.trainer.doctor.page import print_report
 
 ROOT = Path(__file__).parents[3]

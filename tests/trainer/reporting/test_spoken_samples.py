@@ -9,10 +9,10 @@ import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import AUDIO, IMAGES, TENSORS, EventAccumulator
 
-from xtts.shared.audio.pitch import pitch_track
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.trainer.engine.train_state import build_model
 from xtts.trainer.evaluation.figures import Figures
+from xtts.trainer.evaluation.prosody import pitch_track
 from xtts.trainer.reporting.spoken_samples import Sample, Samples, fixed_sentences
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.doctor.checks.run import overfitting
+from xtts.trainer.doctor.examination import overfitting
 from xtts.trainer.engine.metrics import LOSSES
 
 

@@ -1,17 +1,42 @@
-"""Mandarin to pinyin by `pypinyin` (extra `mandarin`): syllables with their tones, such as `ni³ hao³`.
+"""Readings of scripts that do not say how they are spoken, by optional libraries.
 
-Tones are superscripts, 5 for the neutral one, so that no number in a text is taken for a tone.
+Japanese becomes kana by Open JTalk (`pyopenjtalk-plus`, extra `japanese`), Mandarin pinyin by `pypinyin` (extra
+`mandarin`): syllables with their tones, such as `ni³ hao³`. Tones are superscripts, 5 for the neutral one, so that no
+number in a text is taken for a tone.
 """
 
+import io
 import re
+from contextlib import redirect_stdout
+from typing import Any
 
 from xtts.shared.errors import LockstepError
 
+_WRITTEN = re.compile("[\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff0-9]+")
 TONES = "¹²³⁴⁵"
 _TO_TONE = str.maketrans("12345", TONES)
 _CHINESE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u3007]+")
 _BEFORE_A_MARK = re.compile(r" (?=[,.;:?!)])|(?<=\() ")
 _TYPED = re.compile("(?<=[a-zü])[1-5](?![0-9])")
+
+
+def kana_reading(text: str) -> str:
+    """The text with its Japanese words and numbers as katakana, as they are spoken; all else stays.
+
+    Raises:
+        LockstepError: There is Japanese, but no pyopenjtalk.
+    """
+    return _WRITTEN.sub(lambda found: str(_open_jtalk().g2p(found[0], kana=True)), text)
+
+
+def _open_jtalk() -> Any:  # noqa: ANN401 - a module of an optional library
+    try:
+        with redirect_stdout(io.StringIO()):  # it advises another extra
+            import pyopenjtalk  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        fix = "pip install 'lockstep-tts[japanese]'"
+        raise LockstepError("text.language", found="Japanese without pyopenjtalk-plus", fix=fix) from None
+    return pyopenjtalk
 
 
 def pinyin(text: str) -> str:
