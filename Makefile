@@ -124,4 +124,4 @@ doctor: cache
 	$(BIN)/xtts-doctor --cache '$(CACHE)' --config $(CONFIG) $(DOCTOR_ARGS)
 
 clean:
-	rm -rf .venv build $(SAMPLE) .$(SAMPLE).partial '$(CACHE)' '$(ORIGIN)'
+	rm -rf .venv build $(SAMPLE) .$(SAMPLE).partial '$(CACHE)'

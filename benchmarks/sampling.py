@@ -1,11 +1,11 @@
-"""Compares the ways to draw a mel: solver, evaluations of the vector field, temperature and guidance.
+"""Compares the ways to draw a mel: solver, evaluations of the vector field and temperature.
 
     python benchmarks/sampling.py RUN [--quick] [--sentences 53] [--engine onnx] [--steps 4 10 ...] [--out FILE.json]
 
 Speaks held-out sentences of the run's cache in every combination, from the same noise. The figures are those of
 `xtts-synth evaluate`; none of them decides alone: less noise and fewer evaluations lower the relative MCD, and blur.
-`solver error` is the root mean square distance to the exact solution at the same temperature, in dB of the mel, without
-guidance. `time` is processor time of the model per second of speech.
+`solver error` is the root mean square distance to the exact solution at the same temperature, in dB of the mel.
+`time` is processor time of the model per second of speech.
 """
 
 import argparse
@@ -13,7 +13,6 @@ import itertools
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +32,8 @@ DECIBELS = 20.0 / np.log(10.0)
 """From natural logarithms of magnitudes."""
 FULL = {
     "sentences": 100, "steps": [2, 4, 6, 10, 20], "solvers": ["euler", "midpoint"], "temperatures": [0.667, 0.8, 1.0],
-    "guidances": [0.5, 1.0, 2.0],
 }  # fmt: skip
-QUICK = {"sentences": 2, "steps": [2], "solvers": ["euler", "midpoint"], "temperatures": [1.0], "guidances": [1.0]}
+QUICK = {"sentences": 2, "steps": [2], "solvers": ["euler", "midpoint"], "temperatures": [1.0]}
 
 
 def main() -> None:
@@ -55,19 +53,16 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, nargs="+", help="evaluations of the vector field")
     parser.add_argument("--solvers", nargs="+", choices=["euler", "midpoint"])
     parser.add_argument("--temperatures", type=float, nargs="+")
-    parser.add_argument("--guidances", type=float, nargs="+", help="at the defaults of all else")
     parser.add_argument("--engine", choices=["tensorflow", "onnx"], default="tensorflow")
     return parse(parser, full=FULL, quick=QUICK)
 
 
-def combinations(options: argparse.Namespace, source: Source) -> Iterator[SynthesisOptions]:
+def combinations(options: argparse.Namespace) -> Iterator[SynthesisOptions]:
     """By temperature the exact solution, then all that can be combined."""
     for temperature in options.temperatures:
         yield SynthesisOptions(steps=EXACT_STEPS, solver="midpoint", temperature=temperature)
         for steps, solver in itertools.product(options.steps, options.solvers):
             yield SynthesisOptions(steps=steps, solver=solver, temperature=temperature)
-    if source.conditioning and source.model.condition_dropout:
-        yield from (SynthesisOptions(guidance=strength) for strength in options.guidances)
 
 
 def measure(source: Source, options: argparse.Namespace) -> dict[str, object]:
@@ -79,22 +74,21 @@ def measure(source: Source, options: argparse.Namespace) -> dict[str, object]:
     speaker = make_speaker(source, SynthesisOptions(), options.engine, print)
     rows: list[dict[str, object]] = []
     exact: list[np.ndarray] = []
-    for synthesis in combinations(options, source):
+    for synthesis in combinations(options):
         speaker.options = synthesis
         mels, cost = speak_all(speaker, source, clips, own)
         exact = mels if synthesis.steps == EXACT_STEPS else exact
         found, _ = recordings.compare(mels, [len(mel) for mel in mels])
         row: dict[str, object] = {name: getattr(synthesis, name) for name in NAMED}
         row |= {name: round(value, 4) for name, value in vars(found).items() if name in SHOWN}
-        if synthesis == replace(synthesis, guidance=0.0):
-            apart = [distance(*pair) for pair in zip(mels, exact, strict=True)]
-            row["solver_error,_dB"] = round(float(np.mean(apart)), 3)
+        apart = [distance(*pair) for pair in zip(mels, exact, strict=True)]
+        row["solver_error,_dB"] = round(float(np.mean(apart)), 3)
         rows.append(row | {"time,_ms": round(1000.0 * cost, 2)})
         print(rows[-1], file=sys.stderr, flush=True)
     return {"engine": options.engine, "sentences": len(own), "recordings": len(clips), "table": rows}
 
 
-NAMED = ("solver", "steps", "temperature", "guidance")
+NAMED = ("solver", "steps", "temperature")
 SHOWN = ("relative_mcd", "frechet_distance", "log_f0_error", "voicing_error")
 
 

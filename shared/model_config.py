@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from xtts.shared.config_types import Decay, Fraction, PositiveInt, Section
+from xtts.shared.config_types import Fraction, PositiveInt, Section
 
 
 class DecoderLevel(Section):
@@ -67,9 +67,6 @@ class ModelConfig(Section):
     full frame rate."""
     dropout: Fraction
     """Share of activations dropped in training, in all parts but the decoder."""
-    condition_dropout: Decay
-    """Share of the clips trained without their speaker, voice and language, the text stays: what `--guidance` needs.
-    Nothing in a model of one voice and one language."""
     voice_latents: Annotated[int, Field(ge=0, le=1024)]
     """Latents that carry the voice of a reference recording; 0: no such encoder, a speaker table distinguishes voices.
     Above 0 the recording alone decides the voice, unless voice_speaker_table is true."""

@@ -1,10 +1,15 @@
 """Where the files of a cache lie, whose names carry digests: for tests that read them or break them."""
 
 import hashlib
+import io
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec, spec_bytes
+from xtts.shared.cache.clip_index import IndexRow, Kept
 from xtts.shared.cache.file_names import with_digest
+from xtts.shared.cache.index_writer import IndexWriter, table_of
 
 
 def index_path(cache: Path) -> Path:
@@ -25,3 +30,17 @@ def replace_index(cache: Path, data: bytes) -> None:
     spec = load_spec(cache).model_copy(update=fields)
     (cache / spec.index_file).write_bytes(data)
     (cache / "cache.json").write_bytes(spec_bytes(spec))
+
+
+def index_bytes(rows: Sequence[IndexRow]) -> bytes:
+    """The bytes that a build would write for these rows, in one go."""
+    sink = io.BytesIO()
+    with IndexWriter(sink) as writer:
+        for _, members in groupby(rows, key=_bucket):
+            writer.add(table_of(list(members)))
+            writer.end_group()
+    return sink.getvalue()
+
+
+def _bucket(row: IndexRow) -> tuple[str, int] | None:
+    return (row.place.split, row.place.bucket) if isinstance(row, Kept) else None

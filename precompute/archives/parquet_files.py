@@ -1,7 +1,7 @@
 """Parquet files: columns of small values row by row, and embedded audio, a row group at a time, as files."""
 
+import fcntl
 import hashlib
-import shutil
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +17,9 @@ from xtts.shared.cache.clip_index import MISSING_AUDIO
 
 SUFFIX = ".parquet"
 _BATCH_ROWS, _AUDIO_ROWS = 1024, 8
+_BUFFER_BYTES = 2**20
+_BROKEN = "broken"
+"""File beside the unpacked rows with what is wrong with the others."""
 _LEAST_AUDIO_BYTES = 64
 """A column with fewer bytes a row has rows without audio."""
 
@@ -32,7 +35,8 @@ def open_parquet(path: Path) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        # A page at a time: a column of a row group read ahead would be in memory whole.
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
             rows, size = file.metadata.num_rows, path.stat().st_size
             if rows > size:
                 raise BrokenParquet(f"{rows} rows in a file of {size} bytes")
@@ -79,11 +83,13 @@ def unpacked_row(path: Path, member: str, folder: Path) -> Path:
         there = folder / f"audio-{name}" / f"{group}"
         if not there.is_dir():
             _unpack(path, group, _starts(path, version)[group], column, there)
+        if (there / str(row)).exists():
+            return there / str(row)
+        if (there / _BROKEN).exists():
+            raise BrokenParquet((there / _BROKEN).read_text(encoding="utf-8"))
     except BrokenParquet as problem:
         raise AudioProblem("unreadable audio", f"{path.name}: {problem}") from None
-    if not (there / str(row)).exists():
-        raise AudioProblem(MISSING_AUDIO, "the row holds none")
-    return there / str(row)
+    raise AudioProblem(MISSING_AUDIO, "the row holds none")
 
 
 @lru_cache(maxsize=64)
@@ -95,21 +101,23 @@ def _starts(path: Path, _version: tuple[int, int]) -> list[int]:
 
 
 def _unpack(path: Path, group: int, first: int, column: str, there: Path) -> None:
-    """Write each row's audio to a file of its number, in a folder that is there at once whole."""
+    """Write each row's audio to a file of its number, in a folder that is there at once whole; one worker does it."""
     check_visible(there.parents[1])
     with disk_errors_explained(there):
         there.parent.mkdir(exist_ok=True)
-        part = new_part(there)
-        part.mkdir()
-        for row, value in enumerate(_audio(path, group, column), start=first):
-            if value is not None:
-                (part / str(row)).write_bytes(value)
-        try:
+        with open(there.with_suffix(".lock"), "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if there.is_dir():
+                return
+            part = new_part(there)
+            part.mkdir()
+            try:
+                for row, value in enumerate(_audio(path, group, column), start=first):
+                    if value is not None:
+                        (part / str(row)).write_bytes(value)
+            except BrokenParquet as problem:
+                (part / _BROKEN).write_text(str(problem), encoding="utf-8")
             part.rename(there)
-        except OSError:
-            if not there.is_dir():
-                raise
-            shutil.rmtree(part)  # another worker was faster
 
 
 def _audio(path: Path, group: int, column: str) -> Iterator[bytes | None]:

@@ -1,14 +1,12 @@
 """Members of tar files, found by their headers and read in place: nothing is extracted."""
 
 import os
-import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple
 
 from xtts.shared.audio.decode import AudioProblem
-from xtts.shared.cache.clip_index import MISSING_AUDIO
 from xtts.shared.errors import LockstepError
 
 SUFFIX = ".tar"
@@ -66,15 +64,13 @@ def tar_members(path: Path) -> Iterator[TarMember]:
 
 
 def read_member(path: Path, place: str) -> bytes:
-    """The bytes of a member by its `place`; raises `OSError`, or `AudioProblem` where that is no place."""
-    if not re.fullmatch(r"\d+\+\d+", place):
-        raise AudioProblem(MISSING_AUDIO, "no such member")
+    """The bytes of a member by its `place`; raises `OSError`, or `AudioProblem` where the file ends before."""
     offset, size = map(int, place.split("+"))
-    with path.open("rb", buffering=0) as file:
-        data = os.pread(file.fileno(), size, offset)
-    if len(data) != size:
-        raise OSError(0, f"{len(data)} of {size} bytes")
-    return data
+    with path.open("rb") as file:
+        if offset + size > os.fstat(file.fileno()).st_size:
+            raise AudioProblem("unreadable audio", f"the tar file ends before byte {offset + size}")
+        file.seek(offset)
+        return file.read(size)
 
 
 class _Broken(Exception):

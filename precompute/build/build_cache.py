@@ -25,6 +25,7 @@ from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.gathered_rows import Gathered, GatherTask, gather_shard
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.open_engine import open_engine
+from xtts.precompute.workers.parts import beside
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
@@ -160,9 +161,7 @@ def explain_build(request: Request, progress: Progress) -> None:
         if request.cache.is_dir():
             stack.enter_context(ReadLock(request.cache))
         pool = stack.enter_context(request.open_engine())
-        # Every machine has to see what it writes for now.
-        beside = next(folder for folder in request.cache.absolute().parents if folder.is_dir())
-        parts = stack.enter_context(TemporaryDirectory(dir=beside if pool.spans_machines else None))
+        parts = stack.enter_context(TemporaryDirectory(dir=beside(request.cache)))
         remote, _ = _remote(request, stack)
         staging = StagingArea(request.cache, Path(parts), remote)
         for line in survey(request, staging, pool, progress).changes:

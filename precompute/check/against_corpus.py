@@ -19,7 +19,8 @@ from xtts.precompute.features.audio_names import audio_name
 from xtts.precompute.features.cached_mels import StoredMel, StoredMels
 from xtts.precompute.features.extract import extract_mel
 from xtts.precompute.features.scan import Found, file_digest, find_file, may_be_same_file
-from xtts.precompute.workers.parts import check_visible
+from xtts.precompute.workers.parts import beside, check_visible
+from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import MEL_TOLERANCE
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
@@ -61,8 +62,8 @@ def check_corpus(cache: Path, request: Request) -> list[Finding]:
 
 @contextmanager
 def _with_room(request: Request) -> Iterator[FrontEnd]:
-    """The front end with a folder to unpack audio into, which every machine sees."""
-    with TemporaryDirectory(dir=None if request.ray_address is None else request.cache.absolute().parent) as folder:
+    """The front end with a folder to unpack audio into, beside the cache, where every machine sees it."""
+    with disk_errors_explained(request.cache), TemporaryDirectory(dir=beside(request.cache)) as folder:
         yield replace(request.front_end, unpacked=Path(folder))
 
 
@@ -102,7 +103,7 @@ def check_features(cache: Path, request: Request, *, clips: int | None) -> list[
     kept.sort(key=lambda row: row.written.record_sha256)
     jobs = [
         _Deep(row=row, stored=StoredMel(path=(cache / files[row.place]).absolute(), written=row.written))
-        for row in kept[:clips]
+        for row in sorted(kept[:clips], key=lambda row: row.clip.audio_place[:2])
     ]
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
     with _with_room(request) as front_end, request.open_engine() as engine:
@@ -122,13 +123,17 @@ def _compare_clip(job: _Deep, mels: StoredMels, front_end: FrontEnd) -> Iterator
     about: dict[str, Any] = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
     about["where"] = f"{about['file']} record {row.written.position} ({row.clip.id})"
     try:
-        with front_end.audio(row.clip) as file:
-            audio = read_audio(file, row.clip)
+        with front_end.audio(row.clip) as source:
+            audio = read_audio(source, row.clip)
+    except (OSError, AudioProblem) as error:
+        yield Finding(**about, found=f"cannot be compared: {error}")
+        return
+    try:
         if row.written.audio_sha256 not in ("", audio.sha256):
             return  # `check_corpus` says so
         mel = extract_mel(front_end.samples(audio.recording), row.audio, front_end)
         stored = mels.read_record(job.stored, row.clip.id)
-    except (OSError, AudioProblem, LockstepError) as error:
+    except (AudioProblem, LockstepError) as error:
         yield Finding(**about, found=f"cannot be compared: {error}")
         return
     if stored.audio is not None:

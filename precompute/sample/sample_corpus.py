@@ -166,6 +166,10 @@ def _is_there(out: Path, arguments: dict[str, object]) -> bool:
     if name:
         found, expected = (f"{name}={some.get(name)}" for some in (before, arguments))
         raise LockstepError(str(out), found=f"a corpus with {found}", expected=expected, fix=_FIX_FOLDER)
+    there = sum(1 for _ in (out / AUDIO_FOLDER).glob("*.wav"))
+    if there != arguments["clips"] or not (out / METADATA_FILE).exists():
+        found = f"{there} of {arguments['clips']} clips, or no {METADATA_FILE}"
+        raise LockstepError(str(out), found=found, expected="a whole corpus", fix=_FIX_FOLDER)
     return True
 
 

@@ -20,8 +20,7 @@ _PLAIN_SECONDS = 10.0
 """Between two lines where no terminal shows a bar."""
 _SPEAKERS, _EXAMPLES = 30, 3
 UNMEASURED = (
-    "{:,} clips have no figures of their signal: a build with --index-only decodes no clip; one without it, or with a "
-    "filter of `data.filters`, does"
+    "{:,} clips have no figures of their signal: a build with --index-only decodes no clip, one without it does"
 )
 
 

@@ -25,3 +25,8 @@ def check_visible(folder: Path) -> None:
             str(folder), found=f"not seen from {socket.gethostname()}", expected="a folder that every machine shares",
             fix=f"mount it there at the same path, and {CONTINUE}", exit_code=1,
         )  # fmt: skip
+
+
+def beside(folder: Path) -> Path:
+    """The nearest folder above one, for what must not be in it: every machine that sees the one sees the other."""
+    return next(above for above in folder.absolute().parents if above.is_dir())

@@ -25,7 +25,7 @@ REASONS = (
     "too quiet", "too noisy", "clipped", "too much silence",
 )  # fmt: skip
 """The closed list of why a clip is rejected."""
-_IN_ARCHIVE = re.compile(r"(.+?\.(?:parquet|[tT][aA][rR]))/(.+)")
+_IN_ARCHIVE = re.compile(r"(.+\.(?:parquet|[tT][aA][rR]))/(\d+\+\d+|\d+(?::.+)?)", re.DOTALL)
 _READ_ROWS = 2**12  # the values of all columns of so many rows are held twice for a moment
 _ANY_ROWS = 2**25
 """Rows that a file of any size may claim; further ones take a byte each at the least, by their digests alone."""

@@ -1,13 +1,11 @@
 """Writing `index.parquet` group of rows by group of rows, so that memory does not grow with the corpus."""
 
-import io
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from xtts.shared.cache.clip_index import IndexRow, Kept, index_schema, to_columns
+from xtts.shared.cache.clip_index import index_schema, to_columns
 
 _GROUP_ROWS = 2**14
 _REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard", "language", "corpus"]
@@ -66,17 +64,3 @@ def table_of(rows: Sequence[Any]) -> Any:  # noqa: ANN401 - pyarrow ships no typ
     import pyarrow as pa
 
     return pa.table(to_columns(rows), index_schema())
-
-
-def index_bytes(rows: Sequence[IndexRow]) -> bytes:
-    """The bytes that a build would write for these rows, in one go."""
-    sink = io.BytesIO()
-    with IndexWriter(sink) as writer:
-        for _, members in groupby(rows, key=_bucket):
-            writer.add(table_of(list(members)))
-            writer.end_group()
-    return sink.getvalue()
-
-
-def _bucket(row: IndexRow) -> tuple[str, int] | None:
-    return (row.place.split, row.place.bucket) if isinstance(row, Kept) else None

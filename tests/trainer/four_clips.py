@@ -10,11 +10,10 @@ from xtts.shared.model_config import DecoderLevel
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.random_numbers import RandomInputs, random_normal
-from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.model.sampling_schedule import sampling_schedule
 
 VOCABULARY, CHANNELS = 20, 16
-EULER = Sampling(tf.constant(sampling_schedule(3, "euler")))
+EULER = tf.constant(sampling_schedule(3, "euler"))
 KEYS = ("prior", "flow", "duration")
 LEVEL = DecoderLevel(rate=3, width=24, blocks=1, heads=2, expansion=2)
 """Not every length is a multiple of its rate."""

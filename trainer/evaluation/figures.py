@@ -116,13 +116,6 @@ class Recordings:
         return None if len(self._own) < 2 else distance_of_halves([self._mels[i] for i in self._own])
 
 
-def distance_table(spoken: Sequence[np.ndarray], recordings: Sequence[np.ndarray]) -> np.ndarray:
-    """MCD-DTW of every pair, float64[N, R], dB: log-mels [T, M] of each."""
-    wanted = [cepstra(mel) for mel in recordings]
-    # 5 ms per pair of 535 frames on a busy core; two threads took as long as one.
-    return np.array([warped_distances(cepstra(mel), wanted) for mel in spoken])
-
-
 def mean_figures(sentences: Sequence[Sentence], frechet_distance: float) -> Figures:
     """Means over at least one sentence, beside the Fréchet distance of all."""
 

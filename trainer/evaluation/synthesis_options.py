@@ -14,7 +14,7 @@ from xtts.trainer.model.sampling_schedule import SOLVERS, Solver, evaluations_pe
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesisOptions:
-    """Settings of one synthesis; only `steps`, and whether there is guidance, are part of the compiled program.
+    """Settings of one synthesis; only `steps` is part of the compiled program.
 
     Raises:
         LockstepError: A value cannot be used, or solver and steps not together.
@@ -24,8 +24,6 @@ class SynthesisOptions:
     """Evaluations of the vector field from noise to mel (NFE): one for a step of euler, two of midpoint."""
     solver: Solver = "midpoint"
     """Of the differential equation from noise to mel."""
-    guidance: float = 0.0
-    """Strength of classifier-free guidance by speaker, voice and language; above 0 an evaluation costs double."""
     temperature: float = 0.8
     """Standard deviation of the noise; 0 gives the same speech for every seed."""
     speed: float = 1.0
@@ -60,8 +58,3 @@ class SynthesisOptions:
     def schedule(self) -> np.ndarray:
         """The evaluations in order: float32[steps, 3], see `sampling_schedule`."""
         return sampling_schedule(self.steps, self.solver)
-
-    @property
-    def guided(self) -> bool:
-        """Whether the null condition is evaluated, too."""
-        return self.guidance > 0.0

@@ -2,7 +2,6 @@
 
 WHOLE_NUMBERS: dict[str, tuple[int, int]] = {"steps": (1, 1000), "seed": (0, 2**31 - 1)}
 NUMBERS: dict[str, tuple[float, float]] = {
-    "guidance": (0.0, 20.0),
     "temperature": (0.0, 2.0),
     "speed": (0.25, 4.0),
     "duration_noise": (0.0, 2.0),

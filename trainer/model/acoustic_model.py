@@ -16,14 +16,13 @@ import tensorflow as tf
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.model_config import ModelConfig
 from xtts.trainer.model.alignment import fit_durations, gaussian_scores, round_durations, search_durations
-from xtts.trainer.model.conditioning import Conditioning, Vocabularies, drop_conditions
+from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.decoder import FlowDecoder
 from xtts.trainer.model.duration_flow import STEPS, DurationFlow, Timing
 from xtts.trainer.model.layers import apply_mask, axis_size, glorot, length_mask
 from xtts.trainer.model.networks import DurationPredictor, TextEncoder
 from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
 from xtts.trainer.model.reference_encoder import ReferenceEncoder, leaked_frame_count
-from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.model.vocal_tract import perturb_vocal_tracts, warping_matrices
 
 NOBODY = Conditioning()
@@ -91,8 +90,6 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         self.mel_mean, self.mel_deviation, self.silence = mel.mean, mel.deviation, mel.silence
         if not config.has_speaker_table:  # next to one of all speakers a reference may carry no information
             vocabularies = vocabularies._replace(speakers=1)
-        conditioned = config.voice_latents or vocabularies.speakers > 1 or vocabularies.languages > 1
-        self.condition_dropout = config.condition_dropout if conditioned else 0.0
         self.encoder = TextEncoder(config, vocabularies, seeds, dtype=dtype)
         self.mean_projection = keras.layers.Dense(
             mel.channels, kernel_initializer=glorot(seeds), dtype="float32", name="mean_projection"
@@ -239,7 +236,6 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         if self.reference is not None:
             conditioning, leaked = self._with_voice(target, mel_length, conditioning, fold_seed(dropout_seed, 2))
             scored = frame_mask & ~leaked
-        conditioning = drop_conditions(conditioning, self.condition_dropout, mel_length, fold_seed(dropout_seed, 3))
         encodings, mean = self.encode(tokens, valid, conditioning, fold_seed(dropout_seed, 0))
         durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
         expected, text = self.decoder.regulate_length(encodings, mean, durations, mel.shape[1])
@@ -271,25 +267,23 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         )
 
     def generate(
-        self, tokens: tf.Tensor, token_length: tf.Tensor, *, noise: tf.Tensor, sampling: Sampling,
+        self, tokens: tf.Tensor, token_length: tf.Tensor, *, noise: tf.Tensor, schedule: tf.Tensor,
         temperature: tf.Tensor, speed: tf.Tensor, conditioning: Conditioning = NOBODY, timing: Timing = MEAN,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:  # fmt: skip
         """Synthesise: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
 
         tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal,
-        temperature: float32[], scale of the noise, speed: float32[], 2.0 speaks twice as fast.
+        schedule: float32[N, 3], of `sampling_schedule`, temperature: float32[], scale of the noise,
+        speed: float32[], 2.0 speaks twice as fast.
         The voice of `conditioning` comes from `encode_reference`. A clip longer than T frames is cut off there;
         mel_length and durations still give its full length.
         """
-        batch = tokens.shape[0]
-        tokens, token_length, conditioning = sampling.with_null(tokens, token_length, conditioning)
         timed = self.time_tokens(
-            tokens, token_length, longest=noise.shape[1], speed=speed, conditioning=conditioning,
-            timing=timing.for_copies(sampling.repeat),
-        )  # fmt: skip
-        mel_length = tf.reduce_sum(timed.durations[:batch], axis=1)
-        mel = self.speak_tokens(timed, mel_length, noise * temperature, sampling=sampling, conditioning=conditioning)
-        return mel, mel_length, timed.durations[:batch]
+            tokens, token_length, longest=noise.shape[1], speed=speed, conditioning=conditioning, timing=timing
+        )
+        mel_length = tf.reduce_sum(timed.durations, axis=1)
+        mel = self.speak_tokens(timed, mel_length, noise * temperature, schedule=schedule, conditioning=conditioning)
+        return mel, mel_length, timed.durations
 
     def time_tokens(
         self, tokens: tf.Tensor, token_length: tf.Tensor, *, longest: int, speed: tf.Tensor,
@@ -312,19 +306,17 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return TimedTokens(encodings, mean, round_durations(exact))
 
     def speak_tokens(
-        self, timed: TimedTokens, mel_length: tf.Tensor, noise: tf.Tensor, *, sampling: Sampling,
+        self, timed: TimedTokens, mel_length: tf.Tensor, noise: tf.Tensor, *, schedule: tf.Tensor,
         conditioning: Conditioning,
     ) -> tf.Tensor:  # fmt: skip
         """Mel of timed tokens: float32[B, T, M], T the frames of the noise, which is already scaled by the temperature.
 
-        timed: of all copies of `sampling.with_null`, the null condition takes the durations of the other;
-        mel_length: int32[B], sums of the durations; conditioning: that of the copies.
+        mel_length: int32[B], sums of the durations; schedule: float32[N, 3], of `sampling_schedule`.
         """
         frames = axis_size(noise, 1)
         frame_mask = length_mask(mel_length, frames)
-        durations = sampling.repeat(timed.durations[: noise.shape[0]])
-        _, text = self.decoder.regulate_length(timed.encodings, timed.mean, durations, frames)
-        mel = self.decoder.solve(apply_mask(noise, frame_mask), text, frame_mask, conditioning, sampling)
+        _, text = self.decoder.regulate_length(timed.encodings, timed.mean, timed.durations, frames)
+        mel = self.decoder.solve(apply_mask(noise, frame_mask), text, frame_mask, conditioning, schedule)
         return tf.where(frame_mask, mel * self.mel_deviation + self.mel_mean, self.silence)
 
 

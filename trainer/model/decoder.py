@@ -13,7 +13,7 @@ from xtts.trainer.model.alignment import duration_path, frame_places
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.decoder_blocks import AdaptiveNorm, CoarseLevel, DecoderBlock, apply_around
 from xtts.trainer.model.layers import Seeds, TimeEmbedding, axis_size, embedding_table, glorot
-from xtts.trainer.model.sampling import Sampling, solve
+from xtts.trainer.model.sampling import solve
 
 PLACE_FEATURES = 4
 
@@ -113,9 +113,9 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         """Condition of the adaptive norms: time float32[B] in 0..1 -> [B, D]."""
         condition = self.time_embedding(time)
         if self.speaker is not None:
-            condition += conditioning.kept(self.speaker(conditioning.speaker))
+            condition += self.speaker(conditioning.speaker)
         if self.language is not None:
-            condition += conditioning.kept(self.language(conditioning.language))
+            condition += self.language(conditioning.language)
         if self.voice is not None:
             condition += self.voice(tf.reduce_mean(conditioning.voice, axis=1))
         return tf.nn.silu(condition)
@@ -132,17 +132,16 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
         return field + self.noisy_skip(condition)[:, tf.newaxis] * tf.cast(noisy, tf.float32)
 
     def solve(
-        self, start: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, conditioning: Conditioning, sampling: Sampling
+        self, start: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, conditioning: Conditioning, schedule: tf.Tensor
     ) -> tf.Tensor:
         """Follow the vector field from noise at time 0 to a normalised mel at time 1: float32[B, T, M].
 
-        start: float32[B, T, M], the noise, zero outside the clip, valid: bool[B, T, 1]; text and conditioning, as in
-        `call` and `condition`, are those of all copies of `sampling.with_null`.
+        start: float32[B, T, M], the noise, zero outside the clip, valid: bool[B, T, 1], schedule: float32[N, 3], of
+        `sampling_schedule`; text and conditioning as in `call` and `condition`.
         """
-        rows, valid = axis_size(text, 0), sampling.repeat(valid)
+        rows = axis_size(text, 0)
 
         def field(mel: tf.Tensor, time: tf.Tensor) -> tf.Tensor:
-            condition = self.condition(tf.fill([rows], time), conditioning)
-            return sampling.guide(self(sampling.repeat(mel), text, valid, condition), start.shape[0])
+            return self(mel, text, valid, self.condition(tf.fill([rows], time), conditioning))
 
-        return solve(field, start, sampling.schedule)
+        return solve(field, start, schedule)

@@ -4,7 +4,6 @@ Letters: B batch, L tokens, D width. The mean of `DurationPredictor` is one dura
 """
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import keras
@@ -32,11 +31,6 @@ class Timing(NamedTuple):
     """float32[B, L]: where the duration flow starts, standard normal times the noise asked for."""
     drawn: tf.Tensor | None = None
     """bool[]: whether the flow decides; where not, the mean does, as without `start`."""
-
-    def for_copies(self, repeat: Callable[[tf.Tensor], tf.Tensor]) -> "Timing":
-        """With more rows, for copies of the clips."""
-        frames, start = (None if part is None else repeat(part) for part in (self.frames, self.start))
-        return self._replace(frames=frames, start=start)
 
 
 def duration_width(config: ModelConfig) -> int:

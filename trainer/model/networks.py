@@ -77,9 +77,9 @@ class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
         # Replace padding before the look-up: an id outside the table is an error on a CPU.
         x = self.embedding(tf.where(valid[..., 0], tokens, 0))
         if self.speaker is not None:
-            x += conditioning.kept(self.speaker(conditioning.speaker))[:, tf.newaxis]
+            x += self.speaker(conditioning.speaker)[:, tf.newaxis]
         if self.language is not None:
-            x += conditioning.kept(self.language(conditioning.language))[:, tf.newaxis]
+            x += self.language(conditioning.language)[:, tf.newaxis]
         for i, block in enumerate(self.prenet):
             x = block(x, valid, fold_seed(seed, i))
         if self.voice is not None:

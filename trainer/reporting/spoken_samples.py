@@ -21,7 +21,6 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.reference_encoder import crop_reference
-from xtts.trainer.model.sampling import Sampling
 
 DEFAULT_OPTIONS = SynthesisOptions()
 """The defaults of `xtts-synth`."""
@@ -124,7 +123,7 @@ class Samples:
             tokens,
             token_length,
             noise=noise,
-            sampling=Sampling(tf.constant(DEFAULT_OPTIONS.schedule)),
+            schedule=tf.constant(DEFAULT_OPTIONS.schedule),
             temperature=tf.constant(DEFAULT_OPTIONS.temperature),
             speed=tf.constant(DEFAULT_OPTIONS.speed),
             conditioning=conditioning,

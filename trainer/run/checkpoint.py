@@ -22,7 +22,7 @@ STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
 _META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progress")
 _VOICE = "model.voice_latents"
-_TRAINING_ONLY = ("model.dropout", "model.condition_dropout", "model.voice_vtlp")
+_TRAINING_ONLY = ("model.dropout", "model.voice_vtlp")
 """Settings of a model that its weights fit with any value."""
 _OPTIMIZER_KEY = "training.optimizer"
 """Another optimizer has other moments."""

@@ -7,7 +7,7 @@ import click
 
 from xtts.shared.errors import reported
 from xtts.trainer.evaluation.synthesis_ranges import WHOLE_NUMBERS
-from xtts.trainer.synth.cli import checkpoint_option, guidance_option, main, solver_option
+from xtts.trainer.synth.cli import checkpoint_option, main, solver_option
 
 if TYPE_CHECKING:
     from xtts.trainer.model.sampling_schedule import Solver
@@ -24,7 +24,6 @@ _PATH = click.Path(path_type=Path)
 @click.option("--steps", type=click.IntRange(*WHOLE_NUMBERS["steps"]), multiple=True, default=(4, 10, 20),
               help="Evaluations that may be asked for, the default first; repeat it.")  # fmt: skip
 @solver_option
-@guidance_option
 @click.option("--engine", type=click.Choice(["auto", "onnx", "tensorflow"]), default="auto",
               help="What makes the mel; auto: onnx where it can, if there is no GPU.")  # fmt: skip
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
@@ -35,7 +34,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--timeout", type=click.FloatRange(1.0, 3600.0), default=60.0, help="Most seconds for a request.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser, where there is a display.")
 def serve(checkpoint: Path, host: str, port: int, token: str | None, steps: tuple[int, ...],
-          solver: "Solver", guidance: float, engine: 'Engine | Literal["auto"]', vocoder: str,
+          solver: "Solver", engine: 'Engine | Literal["auto"]', vocoder: str,
           speaker_wav: tuple[Path, ...], max_letters: int, max_requests: int, timeout: float,
           open_page: bool) -> None:  # fmt: skip
     """Speak over HTTP as OpenAI's speech API does, with a page to try it."""
@@ -46,7 +45,7 @@ def serve(checkpoint: Path, host: str, port: int, token: str | None, steps: tupl
         run_server(
             ServerSettings(
                 checkpoint=checkpoint, host=host, port=port, token=token, steps=steps, solver=solver,
-                guidance=guidance, engine=engine, vocoder=vocoder, recordings=speaker_wav,
+                engine=engine, vocoder=vocoder, recordings=speaker_wav,
                 limits=Limits(letters=max_letters, requests=max_requests, seconds=timeout),
                 open_page=open_page,
             )

@@ -43,8 +43,6 @@ class ServerSettings:
     """Numbers of evaluations that a request may ask for, the default first."""
     solver: Solver = SynthesisOptions.solver
     """Of requests that name none."""
-    guidance: float = 0.0
-    """Strength of guidance of every request."""
     engine: Engine | Literal["auto"] = "auto"
     vocoder: str = "griffinlim"
     recordings: tuple[Path, ...] = ()
@@ -54,7 +52,7 @@ class ServerSettings:
 
     def synthesis(self, steps: int) -> SynthesisOptions:
         """Options for a number of evaluations; `LockstepError` if they do not go together."""
-        return SynthesisOptions(steps=steps, solver=self.solver, guidance=self.guidance)
+        return SynthesisOptions(steps=steps, solver=self.solver)
 
 
 def is_loopback(host: str) -> bool:

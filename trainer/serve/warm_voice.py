@@ -54,7 +54,6 @@ class WarmVoice:
         check_vocoder(settings.vocoder)
         self.source = open_source(settings.checkpoint)
         options = settings.synthesis(settings.steps[0])
-        self.source.check_guidance(guided=options.guided)
         self._mel_profile = self.source.voice.mel_profile
         self._recordings = _recordings(settings.recordings, self.source)
         self.offer = Offer(

@@ -71,10 +71,6 @@ solver_option = click.option(
     "--solver", type=click.Choice(["euler", "midpoint"]), default="midpoint",
     help="From noise to mel; a step of midpoint is two evaluations.",
 )  # fmt: skip
-guidance_option = click.option(
-    "--guidance", type=click.FloatRange(*NUMBERS["guidance"]), default=0.0,
-    help="Emphasis on speaker, voice and language; above 0 an evaluation costs double.",
-)  # fmt: skip
 _SAMPLING = (
     click.option(
         "--steps",
@@ -83,7 +79,6 @@ _SAMPLING = (
         help="Evaluations of the decoder, from noise to mel.",
     ),
     solver_option,
-    guidance_option,
 )
 _NOISE = (
     click.option(
@@ -178,9 +173,9 @@ def evaluate(checkpoint: Path, cache: str | None, split: "Split", limit: int, js
 
 
 _FORMAT_OPTIONS = {
-    "saved-model": ("steps", "solver", "guidance"),
+    "saved-model": ("steps", "solver"),
     "safetensors": ("license_name", "evaluation", "about", "float16"),
-    "onnx": ("steps", "solver", "guidance", "vocoder", "language", "speaker_wav", "float16"),
+    "onnx": ("steps", "solver", "vocoder", "language", "speaker_wav", "float16"),
 }
 """The options of `export` that belong to each format."""
 

@@ -78,7 +78,6 @@ def evaluate(request: EvaluationRequest, console: Console | None = None) -> Eval
     if request.json_file is not None:
         check_file(request.json_file, ".json", "--json")
     source = open_source(request.checkpoint)
-    source.check_guidance(guided=request.options.guided)
     cache = request.cache or source.cache or Path(DEFAULT_CACHE)
     with local_cache(cache, lambda spec: spec.shards(request.split)) as folder:
         clips = competing_clips(folder, source.voice, request.split)

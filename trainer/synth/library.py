@@ -64,7 +64,6 @@ def load_voice(
     vocoder: str = GRIFFIN_LIM,
     steps: int = SynthesisOptions.steps,
     solver: Solver = SynthesisOptions.solver,
-    guidance: float = 0.0,
     temperature: float = 0.8,
     speed: float = 1.0,
     seconds: float | None = None,
@@ -85,8 +84,6 @@ def load_voice(
         vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples.
         steps: Evaluations of the decoder's vector field (NFE): one a step of "euler", two of "midpoint".
         solver: "euler" or "midpoint".
-        guidance: Emphasis on speaker, voice and language, 0 to 20; above 0 an evaluation costs double. For a model of
-            several, trained with `model.condition_dropout`.
         temperature: Standard deviation of the decoder's noise, 0 to 2.
         speed: 0.25 to 4; 2 speaks twice as fast.
         seconds: How long each text lasts, instead of a speed: 0.01 to 3600.
@@ -101,7 +98,7 @@ def load_voice(
             do not fit it.
     """
     options = SynthesisOptions(
-        steps=steps, solver=solver, guidance=guidance, temperature=temperature, speed=speed, seed=seed,
+        steps=steps, solver=solver, temperature=temperature, speed=speed, seed=seed,
         duration_noise=duration_noise, seconds=seconds,
     )  # fmt: skip
     check_vocoder(vocoder)
@@ -125,7 +122,6 @@ def evaluate_checkpoint(
     limit: int = 100,
     steps: int = SynthesisOptions.steps,
     solver: Solver = SynthesisOptions.solver,
-    guidance: float = 0.0,
     temperature: float = 0.8,
     seed: int = 0,
     quiet: bool = True,
@@ -139,8 +135,6 @@ def evaluate_checkpoint(
         limit: Most sentences to speak; they are compared with all recordings.
         steps: Evaluations of the decoder's vector field (NFE): one a step of "euler", two of "midpoint".
         solver: "euler" or "midpoint".
-        guidance: Emphasis on speaker, voice and language, 0 to 20; above 0 an evaluation costs double. For a model of
-            several, trained with `model.condition_dropout`.
         temperature: Standard deviation of the decoder's noise, 0 to 2.
         seed: Key of the noise.
         quiet: Print no table.
@@ -151,7 +145,7 @@ def evaluate_checkpoint(
     Raises:
         LockstepError: The checkpoint or the cache cannot be used, or the split has fewer than two sentences.
     """
-    options = SynthesisOptions(steps=steps, solver=solver, guidance=guidance, temperature=temperature, seed=seed)
+    options = SynthesisOptions(steps=steps, solver=solver, temperature=temperature, seed=seed)
     request = EvaluationRequest(
         checkpoint=Path(checkpoint), cache=None if cache is None else location(cache), split=split, limit=limit,
         json_file=None, options=options,

@@ -8,6 +8,5 @@ WANTED_FRAMES, DURATION_NOISE = "wanted_frames", "duration_noise"
 The ONNX graph takes the first too, int64[1], which may be left out."""
 START = "duration_start"
 """Input that may be left out, of models that draw durations: float32[1, F], noise; F is 0 or at least the tokens."""
-SCHEDULE, GUIDANCE, NOISE = "schedule", "guidance", "noise"
-"""Inputs that may be left out: float32[N, 3] of `sampling_schedule`; the strength of guidance, float32[1], where the
-model has a null condition; and standard normal float32[1, F, M], by default of no frames."""
+SCHEDULE, NOISE = "schedule", "noise"
+"""Inputs that may be left out: float32[N, 3] of `sampling_schedule`; standard normal float32[1, F, M], F is 0."""

@@ -8,7 +8,7 @@ import numpy as np
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
-from xtts.trainer.synth.onnx_names import GUIDANCE, MEL, NOISE, SCHEDULE, START, WANTED_FRAMES
+from xtts.trainer.synth.onnx_names import MEL, NOISE, SCHEDULE, START, WANTED_FRAMES
 from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
 from xtts.trainer.synth.speaker import Clock, Engine, Utterance
 from xtts.trainer.synth.voice_source import Source
@@ -80,10 +80,6 @@ class OnnxSpeaker:
             SCHEDULE: self.options.schedule,
             NOISE: noise,
         }
-        if GUIDANCE in self._optional:
-            more[GUIDANCE] = np.array([self.options.guidance], np.float32)
-        else:
-            self.source.check_guidance(guided=self.options.guided)
         if frames:
             more[WANTED_FRAMES] = np.array([frames], np.int64)
         mel = self._mel(ids, speaker, language, number, more)
@@ -125,7 +121,7 @@ class OnnxSpeaker:
                 fix="export it without --vocoder, and name the vocoder when you speak: --vocoder onnx:FILE",
             )  # fmt: skip
         inputs = {part.name for part in self._session.get_inputs()}
-        self._optional = optional = {part.name for part in self._session.get_overridable_initializers()}
+        optional = {part.name for part in self._session.get_overridable_initializers()}
         needed = {SCHEDULE, NOISE, WANTED_FRAMES} | ({START} if self.source.model.duration_model == "flow" else set())
         if not (_REQUIRED <= inputs <= _REQUIRED | _TABLES and needed <= optional):
             raise LockstepError(

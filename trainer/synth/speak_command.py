@@ -70,7 +70,6 @@ def _prepare(request: Request) -> tuple[Source, list[Text], list[np.ndarray]]:
             raise LockstepError("--mel-out", found="together with --file", expected="one text")
         check_file(request.mel_out, ".npy", "--mel-out")
     source = open_source(request.checkpoint)
-    source.check_guidance(guided=request.options.guided)
     source.check_timing(request.options)
     source.speaker_number(request.speaker)
     language = source.language(request.language)

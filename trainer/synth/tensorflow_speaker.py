@@ -12,7 +12,6 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.synth.reference_recording import split_crops
 from xtts.trainer.synth.speaker import Clock, Engine, Utterance
 from xtts.trainer.synth.timing_inputs import timing, timing_signature, timing_values
@@ -43,11 +42,6 @@ def load_model(source: Source) -> AcousticModel:
     return model
 
 
-def sampling_signature(steps: int) -> list[tf.TensorSpec]:
-    """The locked signature of a number of evaluations: schedule float32[steps, 3], guidance float32[]."""
-    return [tf.TensorSpec([steps, 3], tf.float32, "schedule"), tf.TensorSpec([], tf.float32, "guidance")]
-
-
 def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
     """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, then two groups.
 
@@ -73,18 +67,15 @@ def reference_signature(source: Source) -> list[tf.TensorSpec]:
     return [tf.TensorSpec(shape, tf.float32, "reference"), tf.TensorSpec([1], tf.int32, "reference_length")]
 
 
-def generator(
-    model: AcousticModel, frames: int, conditioning: Sequence[str], *, guided: bool
-) -> Callable[..., Generated]:
-    """Function of the tensors of `sampling_signature` and `generate_signature` that generates T = `frames` frames.
+def generator(model: AcousticModel, frames: int, conditioning: Sequence[str]) -> Callable[..., Generated]:
+    """Function of schedule float32[N, 3] and the tensors of `generate_signature` that generates T = `frames` frames.
 
-    conditioning: the last inputs, as in `Source.conditioning`; guided: whether guidance has an effect.
+    conditioning: the last inputs, as in `Source.conditioning`.
     """
     names = [*timing_signature(model.config), *conditioning]
 
     def generate(
         schedule: tf.Tensor,
-        guidance: tf.Tensor,
         tokens: tf.Tensor,
         token_length: tf.Tensor,
         temperature: tf.Tensor,
@@ -93,10 +84,9 @@ def generator(
         *given: tf.Tensor,
     ) -> Generated:
         noise = tf.random.stateless_normal([1, frames, model.mel_channels], seed)
-        sampling = Sampling(schedule, guidance, copies=2) if guided else Sampling(schedule)
         inputs = dict(zip(names, given, strict=True))
         mel, mel_length, _ = model.generate(
-            tokens, token_length, noise=noise, sampling=sampling, temperature=temperature, speed=speed,
+            tokens, token_length, noise=noise, schedule=schedule, temperature=temperature, speed=speed,
             conditioning=Conditioning(**{name: inputs[name] for name in conditioning}),
             timing=timing(inputs, tokens, seed),
         )  # fmt: skip
@@ -128,15 +118,11 @@ class _Program(NamedTuple):
     """What decides a compiled function."""
 
     steps: int
-    guided: bool
     shape: Shape
 
 
 class TensorFlowSpeaker:
-    """Speaks with a checkpoint or a folder of safetensors.
-
-    Another number of steps has its own compiled functions, and so has guidance.
-    """
+    """Speaks with a checkpoint or a folder of safetensors; another number of steps has its own compiled functions."""
 
     engine: Engine = "tensorflow"
 
@@ -153,7 +139,7 @@ class TensorFlowSpeaker:
 
     @property
     def compiled_shapes(self) -> list[Shape]:
-        """The shapes in use so far, each compiled or loaded once for a number of steps, with or without guidance."""
+        """The shapes in use so far, each compiled or loaded once for a number of steps."""
         return [program.shape for program in self._ready]
 
     def trace(self, largest: Shape) -> None:
@@ -233,14 +219,16 @@ class TensorFlowSpeaker:
         return function
 
     def _program(self, shape: Shape) -> _Program:
-        return _Program(self.options.steps, self.options.guided, shape)
+        return _Program(self.options.steps, shape)
 
     def _trace(self, program: _Program) -> Callable[..., Generated]:
-        self.source.check_guidance(guided=program.guided)
         shape = program.shape
         function = tf.function(
-            generator(self.model, shape.frames, self.source.conditioning, guided=program.guided),
-            input_signature=[*sampling_signature(program.steps), *generate_signature(self.source, shape.tokens)],
+            generator(self.model, shape.frames, self.source.conditioning),
+            input_signature=[
+                tf.TensorSpec([program.steps, 3], tf.float32, "schedule"),
+                *generate_signature(self.source, shape.tokens),
+            ],
             jit_compile=True,
         )
         traced: Callable[..., Generated] = function.get_concrete_function()
@@ -260,7 +248,6 @@ class TensorFlowSpeaker:
         tokens[0, : len(ids)] = ids
         values: list[tf.Tensor] = [
             tf.constant(self.options.schedule),
-            tf.constant(self.options.guidance, tf.float32),
             tf.constant(tokens),
             tf.constant([len(ids)], tf.int32),
             tf.constant(self.options.temperature, tf.float32),

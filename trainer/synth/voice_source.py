@@ -36,18 +36,6 @@ class Source(StoredModel):
         }
         return [field for field, read in reads.items() if read]
 
-    def check_guidance(self, *, guided: bool) -> None:
-        """Raise `LockstepError` for guidance of a model that has no null condition."""
-        if guided and not self.conditioning:
-            found = f"{self.checkpoint} has one voice and one language: there is nothing to guide"
-            raise LockstepError("--guidance", found=found, expected="no --guidance")
-        if guided and not self.model.condition_dropout:
-            raise LockstepError(
-                "--guidance", found=f"{self.checkpoint} was trained without condition dropout",
-                expected="no --guidance",
-                fix="train further with it: xtts-train --init-from RUN --set model.condition_dropout=0.1",
-            )  # fmt: skip
-
     def speaker_number(self, name: str | None) -> int:
         """Row of a speaker in the model's table; without a name the first (most corpora have only one)."""
         speakers = self.speakers

@@ -1,5 +1,8 @@
 """Embedded audio of Parquet files: unpacked byte for byte, once; of broken files only a message comes."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,17 +38,34 @@ def test_a_row_group_is_unpacked_once(tmp_path, monkeypatch):
     assert read == [1]
 
 
-def test_another_worker_may_be_faster(tmp_path, monkeypatch):
-    data, audio = write_rows(tmp_path / "x.parquet", VALUES), parquet_files._audio
+def test_several_workers_unpack_a_row_group_once(tmp_path, monkeypatch):
+    data = write_rows(tmp_path / "x.parquet", VALUES)
+    read, audio = [], parquet_files._audio
 
     def slow(*place: object) -> object:
-        monkeypatch.setattr(parquet_files, "_audio", audio)
-        unpacked_row(data, "0", tmp_path)
+        read.append(place)
+        time.sleep(0.05)
         return audio(*place)
 
     monkeypatch.setattr(parquet_files, "_audio", slow)
-    assert unpacked_row(data, "3", tmp_path).read_bytes() == VALUES[3]
-    assert len(list(tmp_path.glob("audio-*/*"))) == 1
+    with ThreadPoolExecutor(4) as pool:
+        paths = list(pool.map(lambda row: unpacked_row(data, str(row), tmp_path), range(4)))
+    assert [path.read_bytes() for path in paths] == VALUES
+    assert len(read) == 1
+
+
+def test_of_a_row_group_that_breaks_off_the_first_rows_are_read_and_it_is_read_once(tmp_path, monkeypatch):
+    values = [np.random.default_rng(number).bytes(20_000) for number in range(40)]
+    data = write_rows(tmp_path / "x.parquet", values, use_dictionary=False, data_page_size=1000, write_batch_size=1)
+    content = bytearray(data.read_bytes())
+    content[700_000:740_000] = b"\xff" * 40_000  # rows 34 to 36
+    data.write_bytes(content)
+    assert unpacked_row(data, "0", tmp_path).read_bytes() == values[0]
+    monkeypatch.setattr(parquet_files, "_audio", None)
+    for row in (39, 38):
+        with pytest.raises(AudioProblem, match=r"unreadable audio: x\.parquet: "):
+            unpacked_row(data, str(row), tmp_path)
+    assert unpacked_row(data, "20", tmp_path).read_bytes() == values[20]
 
 
 def test_a_file_that_was_written_again_is_unpacked_again(tmp_path):

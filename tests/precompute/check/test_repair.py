@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import soundfile
 from builds import flip, tree
-from cache_files import index_path, replace_index, tokenizer_path
+from cache_files import index_bytes, index_path, replace_index, tokenizer_path
 from click.testing import CliRunner, Result
 from fuzzing import fresh_seed
 
@@ -22,7 +22,6 @@ from xtts.precompute.cli import main
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import from_columns, read_index, to_columns
-from xtts.shared.cache.index_writer import index_bytes
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import LOCK_FILES
 

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.cli import main
 from xtts.precompute.corpus.listing import LAYOUTS, read_corpus
+from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
 WRITTEN = sorted({*LAYOUTS, "ljspeech_nested"})
@@ -180,3 +181,11 @@ def test_the_commands_take_layout_and_columns(ambiguous, tmp_path):
         code, said = run(*verify, *repair, "--layout", "piper")
         assert (code, said.strip().endswith(": sound")) == (0, True), said
         next((tmp_path / "cache").rglob("*.tfrecord")).write_bytes(b"broken")
+
+
+def test_a_folder_that_is_called_like_an_archive_is_a_folder(tmp_path):
+    write_files(tmp_path, {"metadata.csv": "a|some words", "wavs/x.tar/a.wav": b""})
+    (clip,) = read_corpus(tmp_path, layout="ljspeech").clips
+    assert (clip.source, clip.archive, clip.is_part) == ("wavs/x.tar/a.wav", ("", ""), False)
+    assert Clip("a", "", "", "shards.tar/0.tar/512+10").archive == ("shards.tar/0.tar", "512+10")
+    assert Clip("a", "", "", "x.parquet/17.wav").archive == ("", "")

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cache_files import index_bytes
 
 from xtts.shared.cache.clip_index import Clip, Rejected, Rejection, iter_index
-from xtts.shared.cache.index_writer import index_bytes
 
 
 def test_an_index_of_several_groups_is_read_in_its_order(kept_row, tmp_path):

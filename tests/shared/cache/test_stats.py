@@ -1,5 +1,6 @@
+from cache_files import index_bytes
+
 from xtts.shared.cache.clip_index import Clip, Rejected, Rejection
-from xtts.shared.cache.index_writer import index_bytes
 from xtts.shared.cache.stats import corpus_stats, effect_of_caps, lengths_of, read_lengths
 
 

@@ -6,9 +6,8 @@ import tensorflow as tf
 from four_clips import CHANNELS, EULER, KEYS, clips, evaluate, losses, moved, sizes, small_model
 from graph_walk import DYNAMIC_OPS, PYTHON_OPS, unknown_shapes, walk
 
-from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, duration_deviance
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.model.losses import duration_deviance
 from xtts.trainer.model.weight_groups import decays
 
 
@@ -71,7 +70,7 @@ def test_generates_what_the_speaker_and_the_language_say():
     ids, _, token_length, *_ = clips()
 
     def speak(speaker, language, speed=1.0):
-        given = {"noise": tf.random.stateless_normal([4, 64, CHANNELS], [1, 2]), "sampling": EULER}
+        given = {"noise": tf.random.stateless_normal([4, 64, CHANNELS], [1, 2]), "schedule": EULER}
         conditioning = Conditioning(speaker=tf.fill([4], speaker), language=tf.fill([4], language))
         found = model.generate(ids, token_length, temperature=0.7, speed=speed, conditioning=conditioning, **given)
         return [part.numpy() for part in found]

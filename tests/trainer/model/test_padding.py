@@ -7,9 +7,6 @@ import pytest
 import tensorflow as tf
 from four_clips import KEYS, clips, evaluate, losses, moved, small_model
 
-from xtts.trainer.model.conditioning import Conditioning, drop_conditions
-from xtts.trainer.model.random_numbers import fold_seed
-
 
 class Case:
     """A model, and the losses and gradients of its clips; one with latents crops them at random places."""
@@ -44,12 +41,6 @@ def garbage(value, **bucket):
     for row, (n, m) in enumerate(zip(token_length, mel_length, strict=True)):
         ids[row, n:], mel[row, m:], noise[row, m:] = 10_000, value, value
     return ids, mel, token_length, mel_length, noise, time
-
-
-def test_some_of_the_clips_here_have_a_voice_and_some_the_null_condition():
-    seed = fold_seed(tf.constant(*SEED), 3)
-    dropped = drop_conditions(Conditioning(), 0.5, tf.constant(clips()[3]), seed).dropped.numpy()
-    assert set(dropped[[0, 1, 3]]) == {True, False}
 
 
 def test_neither_the_bucket_nor_garbage_in_the_padding_changes_losses_and_gradients(case):

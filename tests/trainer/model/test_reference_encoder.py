@@ -144,7 +144,7 @@ def test_reference_and_speaker_table_change_the_speech_and_garbage_after_the_end
 
     def speak(voice, speaker):
         spoken = model.generate(
-            ids[:1], token_length[:1], noise=tf.zeros([1, 64, CHANNELS]), sampling=EULER, temperature=0.0, speed=1.0,
+            ids[:1], token_length[:1], noise=tf.zeros([1, 64, CHANNELS]), schedule=EULER, temperature=0.0, speed=1.0,
             conditioning=Conditioning(voice=voices[voice], speaker=tf.constant([speaker])),
         )  # fmt: skip
         return spoken[0].numpy()

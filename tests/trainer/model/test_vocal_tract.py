@@ -50,7 +50,7 @@ def test_clips_of_a_speaker_share_a_factor_and_half_of_the_speakers_keep_their_v
 
 
 def test_training_with_voice_latents_is_perturbed_and_nothing_else():
-    voice = {"voice_latents": 4, "voice_width": 16, "dropout": 0.0, "condition_dropout": 0.0, "seed": 5}
+    voice = {"voice_latents": 4, "voice_width": 16, "dropout": 0.0, "seed": 5}
     changed, unchanged = small_model(**voice, voice_vtlp=MOST), small_model(**voice, voice_vtlp=0.0)
     speaker = np.arange(4, dtype=np.int32)
 

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cache_files import index_bytes
 
 from xtts.shared.cache.clip_index import Place
 from xtts.shared.cache.file_names import shard_file
-from xtts.shared.cache.index_writer import index_bytes
 from xtts.trainer.reporting.not_finite import clip_names
 
 SHARD = 250

@@ -168,7 +168,6 @@ def test_a_token_is_asked_for_and_time_runs_out(warm_voice):
         (["--host", "no.such.host.invalid"], "error: --host: 'no.such.host.invalid' has no address"),
         (["--token", "short"], "error: --token: 5 characters, expected 16 or more of ASCII"),
         (["--steps", "2", "--steps", "2"], "error: --steps: a number twice"),
-        (["--guidance", "1"], "has one voice and one language: there is nothing to guide, expected no --guidance"),
         (["--speaker-wav", "a.wav"], "was trained without voice latents"),
         (["--port", "{taken}"], "error: --port {taken}: cannot be used (Address already in use)"),
     ],

@@ -29,7 +29,7 @@ class ExportRequest:
     checkpoint: Path
     out: Path
     synthesis: SynthesisOptions
-    """Steps, solver and guidance of a SavedModel, and of an ONNX graph where those inputs are left out."""
+    """Steps and solver of a SavedModel, and of an ONNX graph where the schedule is left out."""
     formats: Sequence[str] = (SAVED_MODEL,)
     card: CardOptions = field(default_factory=CardOptions)
     onnx: OnnxOptions = field(default_factory=OnnxOptions)

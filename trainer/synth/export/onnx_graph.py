@@ -15,9 +15,8 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.duration_flow import Timing
-from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.synth.export.joined_vocoder import OPSET
-from xtts.trainer.synth.onnx_names import GUIDANCE, MEL, NOISE, SCHEDULE, START, WANTED_FRAMES
+from xtts.trainer.synth.onnx_names import MEL, NOISE, SCHEDULE, START, WANTED_FRAMES
 from xtts.trainer.synth.onnx_runtime import first_line
 from xtts.trainer.synth.tensorflow_speaker import mean_latents
 from xtts.trainer.synth.voice_source import Source
@@ -46,7 +45,7 @@ def convert_model(
     Args:
         model: With the weights to speak with.
         source: Where it is from.
-        options: Their schedule and guidance are used where those inputs are left out.
+        options: Their schedule is used where that input is left out.
         language: The language to fix in a model of several, which then has no input for it.
         references: Log-mels float32[F, M]; the voice of a model with voice latents is their mean, fixed in the graph.
 
@@ -84,8 +83,6 @@ def _defaults(model: AcousticModel, options: SynthesisOptions) -> dict[str, np.n
         NOISE: np.zeros([1, 0, model.mel_channels], np.float32),
         WANTED_FRAMES: np.zeros([1], np.int64),
     }
-    if model.condition_dropout:
-        defaults[GUIDANCE] = np.array([options.guidance], np.float32)
     if model.duration_flow is not None:
         defaults[START] = np.zeros([1, 0], np.float32)
     return defaults
@@ -104,26 +101,16 @@ def _speak(
         chosen = {field: tf.cast(given[name], tf.int32) for field, name in _TABLES.items() if name in given}
         # Made here: a tensor from outside would become an input of the graph.
         conditioning = Conditioning(**chosen, **{field: tf.constant(value) for field, value in fixed.items()})
-        sampling = _sampling(given)
-        tokens, token_length, conditioning = sampling.with_null(tokens, tf.shape(tokens)[1:], conditioning)
         timed = model.time_tokens(
-            tokens, token_length, longest=longest, speed=1.0 / given["length_scale"][0], conditioning=conditioning,
-            timing=_timing(given, tf.shape(tokens)[1]).for_copies(sampling.repeat),
+            tokens, tf.shape(tokens)[1:], longest=longest, speed=1.0 / given["length_scale"][0],
+            conditioning=conditioning, timing=_timing(given, tf.shape(tokens)[1]),
         )  # fmt: skip
         mel_length = tf.reduce_sum(timed.durations[0])[tf.newaxis]
         noise = _noise(given[NOISE], mel_length[0]) * given["noise_scale"][0]
-        mel = model.speak_tokens(timed, mel_length, noise, sampling=sampling, conditioning=conditioning)
+        mel = model.speak_tokens(timed, mel_length, noise, schedule=given[SCHEDULE], conditioning=conditioning)
         return {MEL: tf.transpose(mel, [0, 2, 1])}
 
     return speak
-
-
-def _sampling(given: dict[str, tf.Tensor]) -> Sampling:
-    """Schedule and guidance; without guidance the null condition costs nothing."""
-    if GUIDANCE not in given:
-        return Sampling(given[SCHEDULE])
-    guidance = given[GUIDANCE][0]
-    return Sampling(given[SCHEDULE], guidance, copies=tf.where(guidance > 0.0, 2, 1))
 
 
 def _timing(given: dict[str, tf.Tensor], tokens: tf.Tensor) -> Timing:

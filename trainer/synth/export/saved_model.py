@@ -25,7 +25,7 @@ def signature_name(shape: Shape) -> str:
 def save_model(source: Source, folder: Path, *, options: SynthesisOptions) -> str:
     """One signature for each shape; `serving_default` is the largest. Returns a line that says what it is.
 
-    options: only steps, solver and guidance, all fixed in the program.
+    options: only steps and solver, both fixed in the program.
 
     tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2],
     wanted_frames: int32[1], 0 for as many as the durations have (, duration_noise: float32[]) (, speaker: int32[1])
@@ -38,13 +38,12 @@ def save_model(source: Source, folder: Path, *, options: SynthesisOptions) -> st
 
         from xtts.trainer.synth.tensorflow_speaker import generate_signature, generator, load_model, reference_signature
 
-    source.check_guidance(guided=options.guided)
     model = load_model(source)
     module = tf.Module()
     module.weights = list(model.trainable_variables)
     signatures = {}
     for shape in source.voice.ladder:
-        generate = generator(model, shape.frames, source.conditioning, guided=options.guided)
+        generate = generator(model, shape.frames, source.conditioning)
         speak = tf.function(
             _named(generate, options),
             input_signature=generate_signature(source, shape.tokens),
@@ -70,8 +69,8 @@ def _named(generate: "Callable[..., Generated]", options: SynthesisOptions) -> "
         tokens: "tf.Tensor", token_length: "tf.Tensor", temperature: "tf.Tensor", speed: "tf.Tensor",
         seed: "tf.Tensor", *given: "tf.Tensor",
     ) -> "dict[str, tf.Tensor]":  # fmt: skip
-        sampling = tf.constant(options.schedule), tf.constant(options.guidance, tf.float32)
-        mel, mel_length = generate(*sampling, tokens, token_length, temperature, speed, seed, *given)
+        schedule = tf.constant(options.schedule)
+        mel, mel_length = generate(schedule, tokens, token_length, temperature, speed, seed, *given)
         return {"mel": mel, "mel_length": mel_length}
 
     return speak

@@ -9,7 +9,6 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import MEAN
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.duration_flow import Timing
-from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.model.sampling_schedule import SOLVERS
 from xtts.trainer.synth.export.onnx_graph import convert_model
 from xtts.trainer.synth.export.onnx_tokens import metadata
@@ -22,13 +21,13 @@ START = RANDOM.standard_normal((1, len(IDS))).astype(np.float32)
 REFERENCE = RANDOM.normal(-5.0, 2.0, (100, 80)).astype(np.float32)
 
 
-def expected(model, sampling=None, timing=MEAN, *, voice=None, **numbers):
+def expected(model, schedule=None, timing=MEAN, *, voice=None, **numbers):
     """TensorFlow's mel [M, T]; numbers: of the speaker and the language."""
     rows = {name: tf.constant([number]) for name, number in numbers.items()}
     mel, frames, _ = model.generate(
         tf.constant([IDS]), tf.constant([len(IDS)]), noise=tf.constant(NOISE), temperature=0.5, speed=1.0,
-        sampling=sampling or Sampling(tf.constant(OPTIONS.schedule)), conditioning=Conditioning(voice=voice, **rows),
-        timing=timing,
+        schedule=tf.constant(OPTIONS.schedule if schedule is None else schedule),
+        conditioning=Conditioning(voice=voice, **rows), timing=timing,
     )  # fmt: skip
     return mel[0, : int(frames[0])].numpy().T
 
@@ -61,27 +60,25 @@ def test_speaker_and_language_are_inputs(drawing, session):
     assert len(heard) == 3
 
 
-@pytest.mark.parametrize(("solver", "guidance"), [*((solver, 0.0) for solver in SOLVERS), ("midpoint", 1.5)])
-def test_schedule_and_guidance_are_inputs(drawing, session, solver, guidance):
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_schedule_is_an_input(drawing, session, solver):
     schedule = SynthesisOptions(steps=6, solver=solver).schedule
-    mel = spoken(session, sid=[2], language=[1], schedule=schedule, guidance=np.array([guidance], np.float32))
-    sampling = Sampling(tf.constant(schedule), *((tf.constant(guidance), 2) if guidance else ()))
-    np.testing.assert_allclose(mel, expected(drawing[0], sampling, speaker=2, language=1), atol=1e-3)
+    mel = spoken(session, sid=[2], language=[1], schedule=schedule)
+    np.testing.assert_allclose(mel, expected(drawing[0], schedule, speaker=2, language=1), atol=1e-3)
     assert mel.shape != (default := spoken(session, sid=[2], language=[1])).shape or np.abs(mel - default).max() > 0.01
 
 
 @pytest.mark.parametrize("frames", [0, 61])
-def test_drawn_durations_and_frames_that_are_asked_for_go_with_guidance(drawing, session, frames):
+def test_durations_are_drawn_and_frames_asked_for(drawing, session, frames):
     timing = Timing(frames=tf.constant([frames]), start=tf.constant(START), drawn=tf.constant(True))
-    guided = Sampling(tf.constant(OPTIONS.schedule), tf.constant(1.5), 2)
-    asked = {"sid": [2], "language": [1], "guidance": np.array([1.5], np.float32), "wanted_frames": [frames]}
+    asked = {"sid": [2], "language": [1], "wanted_frames": [frames]}
     mel = spoken(session, **asked, duration_start=START)
-    np.testing.assert_allclose(mel, expected(drawing[0], guided, timing, speaker=2, language=1), atol=1e-3)
+    np.testing.assert_allclose(mel, expected(drawing[0], None, timing, speaker=2, language=1), atol=1e-3)
     mean = spoken(session, **asked)
     if frames:
         assert mel.shape[1] == mean.shape[1] == frames
         np.testing.assert_allclose(
-            mean, expected(drawing[0], guided, Timing(frames=tf.constant([frames])), speaker=2, language=1), atol=1e-3
+            mean, expected(drawing[0], None, Timing(frames=tf.constant([frames])), speaker=2, language=1), atol=1e-3
         )
     else:
         assert mel.shape != mean.shape, "the means are others"

@@ -17,7 +17,6 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import NOBODY
-from xtts.trainer.model.sampling import Sampling
 from xtts.trainer.synth import tensorflow_speaker as tensorflow_speaker_module
 from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.export import onnx_graph, onnx_model
@@ -92,7 +91,7 @@ def test_sentences_are_tensorflows(tensorflow_speaker, onnx_folder, speed):
         tokens[0, :length] = random.integers(2, 30, length)
         mel, frames, _ = tensorflow_speaker.model.generate(
             tf.constant(tokens), tf.constant([length]), noise=noise, temperature=0.667,
-            sampling=Sampling(tf.constant(OPTIONS.schedule)), speed=speed, conditioning=NOBODY,
+            schedule=tf.constant(OPTIONS.schedule), speed=speed, conditioning=NOBODY,
         )  # fmt: skip
         asked = inputs(tokens[0, :length], noise=noise, length_scale=1.0 / speed)
         expected = mel[0, : int(frames[0])].numpy().T

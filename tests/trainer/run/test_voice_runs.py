@@ -1,8 +1,7 @@
-"""Condition dropout in runs: repeated to the bit."""
+"""Models of voice latents and drawn durations in runs: repeated to the bit."""
 
 import re
 import shutil
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,17 +15,15 @@ from xtts.trainer.run.checkpoint import (
     read_meta,
     save_checkpoint,
 )
-from xtts.trainer.synth.voice_source import Source
 
-KEY = "model.condition_dropout"
 TWO_PARTS = (
-    "model.voice_latents=4", "model.voice_width=16", "model.voice_frames=24", f"{KEY}=0.5", "model.duration_model=flow",
+    "model.voice_latents=4", "model.voice_width=16", "model.voice_frames=24", "model.duration_model=flow",
     "shapes.buckets=1", "training.steps=4", "training.checkpoint_every=2", "training.validate_every=4",
 )  # fmt: skip
 
 
 @pytest.mark.long
-def test_a_resumed_run_with_dropped_conditions_and_drawn_durations_equals_the_uninterrupted_one(
+def test_a_resumed_run_with_voices_and_drawn_durations_equals_the_uninterrupted_one(
     run_train, one_shape_cache, read_steps, tmp_path
 ):
     whole, part = tmp_path / "whole", tmp_path / "part"
@@ -43,7 +40,7 @@ def test_a_resumed_run_with_dropped_conditions_and_drawn_durations_equals_the_un
     assert any("duration_flow" in name for name in theirs)
 
 
-@pytest.mark.parametrize("change", ["model.dropout=0.2", f"{KEY}=0.3", "model.voice_vtlp=0.0"])
+@pytest.mark.parametrize("change", ["model.dropout=0.2", "model.voice_vtlp=0.0"])
 def test_weights_serve_a_model_that_drops_or_perturbs_otherwise(tmp_path, make_plan, change):
     plans = [make_plan(tmp_path / "run", "model.voice_latents=4", *more) for more in ((), (change,))]
     old, new = (describe(plan.config, plan.spec) for plan in plans)
@@ -51,28 +48,3 @@ def test_weights_serve_a_model_that_drops_or_perturbs_otherwise(tmp_path, make_p
     check_weights(path, read_meta(path)["settings"], new)
     with pytest.raises(LockstepError, match="made with " + re.escape(change.split("=")[0])):
         check_resumable(path, new)
-
-
-@pytest.mark.parametrize(
-    ("conditioning", "dropout", "message"),
-    [
-        (["speaker"], 0.1, None),
-        (
-            ["speaker"],
-            0.0,
-            "--guidance: RUN was trained without condition dropout, expected no --guidance; train further",
-        ),
-        ([], 0.1, "--guidance: RUN has one voice and one language: there is nothing to guide, expected no --guidance"),
-    ],
-)
-def test_guidance_needs_a_null_condition(conditioning, dropout, message):
-    source = SimpleNamespace(
-        checkpoint="RUN", conditioning=conditioning, model=SimpleNamespace(condition_dropout=dropout)
-    )
-    Source.check_guidance(source, guided=False)
-    if message is None:
-        Source.check_guidance(source, guided=True)
-        return
-    with pytest.raises(LockstepError) as caught:
-        Source.check_guidance(source, guided=True)
-    assert str(caught.value).startswith(message)
