@@ -1,6 +1,5 @@
 """Parquet files: columns of small values row by row, and embedded audio, a row group at a time, as files."""
 
-import fcntl
 import hashlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -102,6 +101,8 @@ def _starts(path: Path, _version: tuple[int, int]) -> list[int]:
 
 def _unpack(path: Path, group: int, first: int, column: str, there: Path) -> None:
     """Write each row's audio to a file of its number, in a folder that is there at once whole; one worker does it."""
+    import fcntl  # a system without it was refused before
+
     check_visible(there.parents[1])
     with disk_errors_explained(there):
         there.parent.mkdir(exist_ok=True)
