@@ -4,6 +4,7 @@ Letters: B batch, L tokens, T frames, M mel channels, D width, C width of the co
 """
 
 import math
+from collections.abc import Callable
 
 import keras
 import tensorflow as tf
@@ -13,7 +14,6 @@ from xtts.trainer.model.alignment import duration_path, frame_places
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.decoder_blocks import AdaptiveNorm, CoarseLevel, DecoderBlock, apply_around
 from xtts.trainer.model.layers import Seeds, TimeEmbedding, axis_size, embedding_table, glorot
-from xtts.trainer.model.sampling import solve
 
 PLACE_FEATURES = 4
 
@@ -145,3 +145,20 @@ class FlowDecoder(keras.layers.Layer):  # type: ignore[misc]
             return self(mel, text, valid, self.condition(tf.fill([rows], time), conditioning))
 
         return solve(field, start, schedule)
+
+
+def solve(field: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], start: tf.Tensor, schedule: tf.Tensor) -> tf.Tensor:
+    """Follow dx/dt = field(x, t) from time 0 to 1: a tensor like `start`, x at time 0.
+
+    schedule: float32[N, 3], see `sampling_schedule`; N may be unknown in an exported graph.
+    """
+    evaluations = axis_size(schedule, 0)
+
+    def advance(i: tf.Tensor, x: tf.Tensor, place: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        time, move, further = tf.unstack(schedule[i])
+        slope = field(place, time)
+        x += move * slope
+        return i + 1, x, x + further * slope
+
+    _, end, _ = tf.while_loop(lambda i, *_: i < evaluations, advance, (0, start, start), maximum_iterations=evaluations)
+    return end

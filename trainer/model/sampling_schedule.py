@@ -20,7 +20,7 @@ def evaluations_per_step(solver: Solver) -> int:
 
 
 def sampling_schedule(evaluations: int, solver: Solver) -> np.ndarray:
-    """The evaluations of the vector field in order, float32[N, 3]: time, move, further move; see `sampling.solve`.
+    """The evaluations of the vector field in order, float32[N, 3]: time, move, further move; see `decoder.solve`.
 
     evaluations: N, a multiple of those of one step of the solver.
     """
