@@ -73,8 +73,11 @@ features: $(READY) $(if $(DATA),,$(SAMPLE_READY))
 	$(BIN)/xtts-precompute build --data '$(CORPUS)' --cache '$(CACHE)' --config $(CONFIG) \
 		$(if $(LANGUAGE),--set text.language=$(LANGUAGE)) $(BUILD_ARGS)
 
-# What comes before training and the doctor: a cache that is there is taken as it is, unless DATA is named.
+# What comes before training and the doctor: a cache that is there is taken as it is, unless DATA is named. A build that
+# was interrupted where no sample corpus is was of another corpus.
 cache: $(READY)
+	@$(if $(DATA),,[ -e '$(SAMPLE_READY)' ] || [ -e '$(CACHE)/cache.json' ] || [ ! -e '$(CACHE)/.building' ] || \
+		{ echo 'error: $(CACHE) is half built; fix: the same command with DATA=its corpus, or make clean'; exit 2; })
 	@$(if $(DATA),,[ -e '$(CACHE)/cache.json' ] ||) $(MAKE) --no-print-directory features
 
 train: cache

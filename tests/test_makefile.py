@@ -57,6 +57,14 @@ def test_with_data_train_brings_the_cache_up_to_date_first(make, tmp_path):
     assert make("train", "CONFIG=normal", "GPU=rtx4090", "TRAIN_ARGS=--steps 9")[0] == [train]
 
 
+def test_a_half_built_cache_of_another_corpus_is_not_filled_with_the_sample_corpus(make, tmp_path):
+    (tmp_path / "features" / ".building").mkdir(parents=True)
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        make("train")
+    assert "error: features is half built; fix: the same command with DATA=its corpus" in caught.value.stdout
+    assert make("train", "DATA=.")[0] == [SAMPLE.replace("sample-corpus", "."), TRAIN]
+
+
 def test_the_two_suites_differ_in_their_marker_alone_and_are_all_tests(make, request):
     quick, long = (shlex.split(make("-n", target)[1].partition(" || ")[0]) for target in ("test", "test-long"))
     assert quick[:3] == [".venv/bin/python", "-m", "pytest"]

@@ -104,7 +104,7 @@ def memory(workload: Workload, free: int | None, *, search: bool) -> Result:
     number = largest_step(spec, workload.subject.sizes)
     needed = step_bytes(workload.steps, number, workload.buckets[number].signature)
     shape = f"{workload.subject.sizes[number]} clips x {spec.buckets[number].frames} frames"
-    available = f"{free / 2**20:,.0f} MiB available" if free is not None else "TensorFlow does not report what is free"
+    available = f"{free / 2**20:,.0f} MiB available" if free is not None else "the driver does not report the memory"
     facts = [Fact(
         name="memory", value={"step_bytes": needed, "available_bytes": free},
         text=f"{needed / 2**20:,.0f} MiB for the largest step ({shape}) by XLA's buffer assignment, {available}",

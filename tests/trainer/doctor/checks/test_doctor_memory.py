@@ -89,10 +89,13 @@ def test_a_batch_is_proved_by_running_it(workload_of, with_clips, monkeypatch, o
 
 def test_memory_that_no_gpu_reports_gets_no_verdict(workload_of, with_clips, monkeypatch):
     monkeypatch.setattr(memory_module, "accelerator", lambda: "/GPU:0")
+    monkeypatch.setattr(memory_module, "driver", lambda: {"memory.total": "143771"})
+    assert available_bytes() == 143771 << 20
+    monkeypatch.setattr(memory_module, "driver", lambda: {"memory.total": "[N/A]"})
     assert available_bytes() is None
     workload = workload_of(with_clips({872: (40, 4)}))
     facts, findings = memory(workload, available_bytes(), search=True)
-    assert facts[0].text.endswith("TensorFlow does not report what is free")
+    assert facts[0].text.endswith("the driver does not report the memory")
     assert [fact.text for fact in facts[1:]] == ["not searched: the available memory is unknown"]
     assert findings == []
 
