@@ -13,7 +13,7 @@ import pytest
 
 TICKS = os.sysconf("SC_CLK_TCK")
 TEST_SECONDS = 10.0
-"""Twice what any takes on an idle machine: where others compute, the same work takes more processor time."""
+"""Twice the five that a test should take: where others compute, the same work takes more processor time."""
 FIXTURE_SECONDS = 120.0
 """Likewise; the longest trains a model once for the session."""
 BEFORE, FIXTURES = pytest.StashKey[float](), pytest.StashKey[dict[str, float]]()

@@ -68,6 +68,14 @@ def test_of_a_row_group_that_breaks_off_the_first_rows_are_read_and_it_is_read_o
     assert unpacked_row(data, "20", tmp_path).read_bytes() == values[20]
 
 
+def test_memory_holds_pages_and_not_a_row_group(tmp_path):
+    values = [np.random.default_rng(number).bytes(500_000) for number in range(60)]
+    data = write_rows(tmp_path / "x.parquet", values, use_dictionary=False, data_page_size=1000, write_batch_size=1)
+    before = pa.total_allocated_bytes()
+    most = max(pa.total_allocated_bytes() - before for _ in parquet_files._audio(data, 0, ""))
+    assert 0 < most < 15_000_000, "of 30 MB"
+
+
 def test_a_file_that_was_written_again_is_unpacked_again(tmp_path):
     data = write_rows(tmp_path / "x.parquet", VALUES)
     assert unpacked_row(data, "0", tmp_path).read_bytes() == VALUES[0]
