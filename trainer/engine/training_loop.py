@@ -157,7 +157,7 @@ class TrainingLoop:
 
     @property
     def graph(self) -> tf.Graph:
-        """The traced loop, for tests and the doctor."""
+        """The traced loop, for tests."""
         return self._run.get_concrete_function().graph
 
     @without_autograph
