@@ -20,7 +20,7 @@ from setup.commands import command
 
 from xtts.shared.audio.mel_pictures import png_bytes
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.clip_index import Kept, read_index
+from xtts.shared.cache.clip_index import kept_rows, read_index
 from xtts.shared.errors import LockstepError, reported
 from xtts.trainer.evaluation.pictures import draw_pair
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -110,11 +110,7 @@ def draw(done: Evaluation, clip_id: str, file: Path) -> None:
     if clip_id not in spoken:
         raise LockstepError("--clip", found=f"{clip_id!r}", expected=f"a held-out sentence, such as {min(spoken)}")
     clip, said = spoken[clip_id]
-    texts = {
-        row.clip.id: row.clip.text
-        for row in read_index(done.cache / load_spec(done.cache).index_file)
-        if isinstance(row, Kept)
-    }
+    texts = {row.clip.id: row.clip.text for row in kept_rows(read_index(done.cache / load_spec(done.cache).index_file))}
     drawn = png_bytes(draw_pair(clip.mel, said.mel, done.source.voice.mel_profile, texts[clip_id]))
     picture = Image.open(io.BytesIO(drawn)).convert("RGB")
     for colours in _PALETTES:

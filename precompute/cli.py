@@ -136,7 +136,6 @@ def build(
                     index_only=index_only,
                     keep_days=keep_days,
                     ray_address=address,
-                    pool=pool,
                 )
                 if dry_run:
                     explain_build(request, display)

@@ -7,9 +7,9 @@ from itertools import groupby
 from pathlib import Path
 
 from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec, spec_bytes
-from xtts.shared.cache.clip_index import IndexRow, Kept
+from xtts.shared.cache.clip_index import IndexRow, table_of
 from xtts.shared.cache.file_names import with_digest
-from xtts.shared.cache.index_writer import IndexWriter, table_of
+from xtts.shared.cache.index_writer import IndexWriter
 
 
 def index_path(cache: Path) -> Path:
@@ -43,4 +43,4 @@ def index_bytes(rows: Sequence[IndexRow]) -> bytes:
 
 
 def _bucket(row: IndexRow) -> tuple[str, int] | None:
-    return (row.place.split, row.place.bucket) if isinstance(row, Kept) else None
+    return (row.split, row.bucket) if row.is_kept else None

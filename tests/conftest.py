@@ -20,7 +20,7 @@ from wheel_check import build_wheel
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.cache.clip_index import Audio, AudioFile, Clip, Kept, Place, TokenCount, Written
+from xtts.shared.cache.clip_index import Clip, IndexRow
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.trainer.system.tensorflow_import import enable_compile_cache
@@ -143,22 +143,22 @@ def real_clips() -> Path:
 
 
 @pytest.fixture(scope="session")
-def kept_row() -> Callable[[str, int, int], Kept]:
-    """Function from (id, tokens, frames) to a row of the ledger."""
+def kept_row() -> Callable[[str, int, int], IndexRow]:
+    """Function from (id, tokens, frames) to a row of an index."""
 
-    def row(name: str, tokens: int, frames: int) -> Kept:
-        return Kept(
-            clip=Clip(name, speaker="", text="t", source=f"wavs/{name}.wav"), file=AudioFile(1, 1),
-            tokens=TokenCount(tokens, left_out=""), audio=Audio(frames, seconds=frames * 256 / 22_050, notes=""),
-            place=Place("train", 0, 0), written=Written(0, "", "", 0.0, 0.0),
+    def row(name: str, tokens: int, frames: int) -> IndexRow:
+        return IndexRow(
+            clip=Clip(name, speaker="", text="t", source=f"wavs/{name}.wav"), status="kept", source_bytes=1,
+            source_mtime_ns=1, tokens=bytes(2 * tokens), token_length=tokens, mel_length=frames,
+            seconds=frames * 256 / 22_050, split="train", bucket=0, shard=0, position=0,
         )  # fmt: skip
 
     return row
 
 
 @pytest.fixture(scope="session")
-def ljspeech_rows(kept_row) -> list[Kept]:
-    """The ledger that LJSpeech's own lengths would give; the test is skipped where they are not at hand."""
+def ljspeech_rows(kept_row) -> list[IndexRow]:
+    """The index that LJSpeech's own lengths would give; the test is skipped where they are not at hand."""
     path = SHARED_DATA / "ljspeech-1.1-lengths.csv"
     if not path.is_file():
         pytest.skip("the lengths of LJSpeech are not on this machine")

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from xtts.precompute.build.ledger import Ledger
-from xtts.precompute.build.scanning import seconds_of
 from xtts.precompute.build.shard_plan import Plan
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.features.audio_names import WITH_MELS
-from xtts.precompute.features.clip_columns import KEPT_REASON
 from xtts.precompute.features.extract import Sums, sums_of_clips
+from xtts.precompute.features.tables import pack, take
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
-from xtts.shared.cache.clip_index import Clip
+from xtts.shared.cache.clip_index import KEPT, Clip
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 
@@ -42,20 +41,22 @@ def refuse_unsuited(clips: Iterable[Clip], config: Config) -> None:
 
 
 def measure_sample(
-    plan: Plan, ledger: Ledger, front_end: FrontEnd, pool: Engine, progress: Progress
-) -> dict[str, Sums]:
-    """The sums of a sample of the kept training clips by id, chosen by digest."""
-    columns = ledger.columns
-    train = np.concatenate([np.zeros(0, np.uint32), *(s.clips for s in plan.shards if s.place.split == "train")])
-    train = train[columns.reason[train] == KEPT_REASON]
-    if len(train) > SAMPLE_CLIPS:
-        train = train[np.argpartition(columns.high[train], SAMPLE_CLIPS - 1)[:SAMPLE_CLIPS]]
-    sample = np.sort(train)
-    seconds = partial(seconds_of, profile=front_end.profile)
-    progress.start("statistics", len(sample), seconds(columns.frames[sample]))
-    chunks = (ledger.spots(sample[start : start + _CHUNK]) for start in range(0, len(sample), _CHUNK))
+    rows: Any, plan: Plan, front_end: FrontEnd, pool: Engine, progress: Progress,  # noqa: ANN401
+) -> dict[str, Sums]:  # fmt: skip
+    """The sums of a sample of the kept training clips by id, chosen by digest; rows: of all shards of the plan."""
+    import pyarrow.compute as pc
+
+    numbers = np.concatenate([np.zeros(0, np.uint32), *(shard.clips for shard in plan.shards)])
+    kept = pc.and_(pc.equal(rows["status"], KEPT), pc.equal(rows["split"], "train"))
+    sample = np.flatnonzero(kept.to_numpy())
+    if len(sample) > SAMPLE_CLIPS:
+        sample = sample[np.argpartition(plan.columns.high[numbers[sample]], SAMPLE_CLIPS - 1)[:SAMPLE_CLIPS]]
+    sample = sample[np.argsort(numbers[sample])]
+    frames = rows["mel_length"].to_numpy()[sample]
+    progress.start("statistics", len(sample), front_end.profile.seconds(int(frames.sum())))
+    chunks = (pack(take(rows, sample[start : start + _CHUNK])) for start in range(0, len(sample), _CHUNK))
     measured = dict[str, Sums]()
-    for part in pool.run(partial(sums_of_clips, front_end, ledger.folder), chunks):
+    for part in pool.run(partial(sums_of_clips, front_end), chunks):
         measured.update(part)
         progress.advance(len(part), 0.0)
     return measured

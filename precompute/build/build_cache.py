@@ -1,34 +1,34 @@
 """Stage 1 from corpus to cache: survey, write what is missing, commit."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-import numpy as np
+from typing import Any
 
 from xtts.precompute.build.audio_index import measure_sample
 from xtts.precompute.build.build_request import Request, make_request
 from xtts.precompute.build.commit import commit, describe, sweep
-from xtts.precompute.build.index_rows import ShardRows, write_index
+from xtts.precompute.build.index_rows import Figures, with_sums, write_index
+from xtts.precompute.build.rejections import check_rejects, rejections
 from xtts.precompute.build.remote_cache import DAY_SECONDS, RemoteCache
-from xtts.precompute.build.scanning import seconds_of
-from xtts.precompute.build.shard_plan import Plan, ShardPlan
+from xtts.precompute.build.shard_plan import ShardPlan
 from xtts.precompute.build.staging import StagingArea
 from xtts.precompute.build.survey import Survey, survey
 from xtts.precompute.corpus.corpus_entries import Data
-from xtts.precompute.features.extract import ShardResult, ShardTask, write_shard
+from xtts.precompute.features.extract import ShardTask, write_shard
 from xtts.precompute.features.finished_shard import Finished
-from xtts.precompute.features.gathered_rows import Gathered, GatherTask, gather_shard
+from xtts.precompute.features.tables import pack, read_table, take
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.parts import beside
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
+from xtts.shared.cache.clip_index import REJECTED
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import called
@@ -85,7 +85,7 @@ def build_cache(
     with pool or open_engine(workers, ray_address) as engine:
         request = make_request(
             data, cache, config, workers=workers, limit=limit, fresh=fresh, index_only=index_only,
-            ray_address=ray_address, keep_days=keep_days, pool=engine,
+            ray_address=ray_address, keep_days=keep_days,
         )  # fmt: skip
         return run_build(request, progress, engine)
 
@@ -103,15 +103,15 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
             found = survey(request, staging, pool, progress)
             for line in found.changes:
                 progress.say(line)
-            finished, rows = _write_missing(request, found, staging, pool, progress)
-            rows |= _gather_kept(found, staging, request.engine_for_rows(pool))
-            found.ledger.check_rejects(config, request.corpora.name, request.corpora.roots)
-            sample = None
+            finished = _write_missing(request, found, staging, pool, progress)
+            rows = _shard_rows(found, staging)
+            rejected = _rejected(found.clips, rows)
+            check_rejects(rejected, config, request.corpora.name, request.corpora.roots, of=len(found.clips))
             if found.front_end.index_only:
-                sample = measure_sample(found.plan, found.ledger, found.front_end, pool, progress)
+                rows = with_sums(rows, measure_sample(rows, found.plan, found.front_end, pool, progress))
             pool.finish()
             index = staging.parts / INDEX_FILE
-            figures = write_index(index, found.plan, found.ledger, rows, sample)
+            figures = write_index(index, found.plan, found.clips, rows)
             weights = request.corpora.weights
             spec = describe(index, figures, found.plan, finished, config, found.front_end, weights=weights)
             changed = commit(cache, staging, spec, index, found.front_end.tokenizer)
@@ -122,10 +122,10 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
                 progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
     return BuildReport(
         spec=spec,
-        rejected=found.ledger.rejections(),
-        letters=found.scan.letters,
-        unnormalised=found.scan.unnormalised,
-        padding_efficiency=_fills(found.plan, spec),
+        rejected=rejections(rejected),
+        letters=found.letters,
+        unnormalised=len(found.clips) - sum(found.clips["normalised"].to_pylist()),
+        padding_efficiency=_fills(figures, spec),
         kept_shards=len(found.ready),
         written_shards=len(found.missing),
         changed=changed,
@@ -147,11 +147,11 @@ def _remote(request: Request, stack: ExitStack) -> tuple[RemoteCache | None, Cac
     return remote, None
 
 
-def _fills(plan: Plan, spec: CacheSpec) -> list[float]:
-    useful, clips = plan.kept_frames()
+def _fills(figures: Figures, spec: CacheSpec) -> list[float]:
     if not spec.fixed_length:
         return [1.0] * len(spec.buckets)
-    return [u / max(1, n * bucket.frames) for u, n, bucket in zip(useful, clips, spec.buckets, strict=True)]
+    pairs = zip(figures.bucket_frames, figures.bucket_clips, spec.buckets, strict=True)
+    return [frames / max(1, clips * bucket.frames) for frames, clips, bucket in pairs]
 
 
 def explain_build(request: Request, progress: Progress) -> None:
@@ -170,60 +170,54 @@ def explain_build(request: Request, progress: Progress) -> None:
 
 def _write_missing(
     request: Request, found: Survey, staging: StagingArea, pool: Engine, progress: Progress
-) -> tuple[dict[str, Finished], dict[str, ShardRows]]:
+) -> dict[str, Finished]:
     """Write every shard that is not there yet, the largest first so that no worker is left alone at the end.
 
-    All finished shards, and the rows of the new ones.
+    All finished shards, by file without digest.
     """
-    finished, rows = {file: ready.done for file, ready in found.ready.items()}, dict[str, ShardRows]()
+    finished = {file: ready.done for file, ready in found.ready.items()}
     sizes = {shard.file: found.plan.bytes_of(shard, request.config) for shard in found.missing}
-    plans = {shard.file: shard for shard in found.missing}
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
     stay = sizes.values() if staging.remote is None else sorted(sizes.values())[-_AT_ONCE * max(1, request.workers) :]
     check_free_space(request.cache, sum(stay))
-    ledger, seconds = found.ledger, partial(seconds_of, profile=found.front_end.profile)
-    frames = [ledger.columns.frames[shard.clips] for shard in found.missing]
-    progress.start("features", sum(map(len, frames)), sum(map(seconds, frames)))
-    tasks = _tasks(ordered, found, staging, sync=pool.spans_machines)
+    frames = {shard.file: found.plan.columns.frames[shard.clips] for shard in found.missing}
+    seconds = {file: found.front_end.profile.seconds(int(some.sum())) for file, some in frames.items()}
+    progress.start("features", sum(map(len, frames.values())), sum(seconds.values()))
+    tasks = (_task(shard, found, staging, sync=pool.spans_machines) for shard in ordered)
     for result in pool.run(partial(write_shard, found.front_end), tasks):
-        clips = plans[result.file].clips
         finished[result.file] = staging.stage(result, from_elsewhere=pool.spans_machines)
-        rows[result.file] = _note(found, clips, result, staging.sidecar(result.file))
-        progress.advance(len(clips), seconds(ledger.columns.frames[clips]))
-    return finished, rows
+        progress.advance(len(frames[result.file]), seconds[result.file])
+    return finished
 
 
-def _note(found: Survey, clips: np.ndarray, result: ShardResult | Gathered, path: Path) -> ShardRows:
-    """Reject the clips that a shard does without; where the rows of all of them are."""
-    found.ledger.columns.reason[clips[result.rejected]] = result.reasons
-    return ShardRows(path=path, rejected=len(result.rejected) > 0)
+def _task(shard: ShardPlan, found: Survey, staging: StagingArea, *, sync: bool) -> ShardTask:
+    return ShardTask(
+        file=shard.file,
+        path=staging.part(shard.file),
+        settings=found.settings[shard.file],
+        place=shard.place,
+        shape=found.plan.shapes[shard.place.bucket],
+        rows=pack(take(found.clips, shard.clips)),
+        speakers=found.plan.speakers_of(shard),
+        stored=found.stored[shard.file],
+        sync=sync,
+    )
 
 
-def _gather_kept(found: Survey, staging: StagingArea, pool: Engine) -> dict[str, ShardRows]:
-    """The rows of the shards that need not be written."""
-    clips = {shard.file: shard.clips for shard in found.plan.shards if shard.file in found.ready}
-    tasks = (
-        GatherTask(
-            number=number, file=file, clips=found.ledger.spots(numbers),
-            earlier=found.ready[file].earlier.spots(found.ready[file].rows),
-        )
-        for number, (file, numbers) in enumerate(clips.items())
-    )  # fmt: skip
-    gathered = pool.run(partial(gather_shard, staging.parts), tasks)
-    return {one.file: _note(found, clips[one.file], one, one.path) for one in gathered}
+def _shard_rows(found: Survey, staging: StagingArea) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """The rows of all shards, one after the other, as the index has them."""
+    import pyarrow as pa
+
+    tables = [
+        found.ready[shard.file].rows if shard.file in found.ready else read_table(staging.rows_path(shard.file))
+        for shard in found.plan.shards
+    ]
+    return pa.concat_tables([table.replace_schema_metadata(None) for table in tables])
 
 
-def _tasks(missing: list[ShardPlan], found: Survey, staging: StagingArea, *, sync: bool) -> Iterator[ShardTask]:
-    for shard in missing:
-        yield ShardTask(
-            file=shard.file,
-            path=staging.part(shard.file),
-            settings=found.settings[shard.file],
-            place=shard.place,
-            shape=found.plan.shapes[shard.place.bucket],
-            clips=found.ledger.spots(shard.clips),
-            parts=staging.parts,
-            speakers=found.plan.speakers_of(shard),
-            stored=found.stored.of(shard),
-            sync=sync,
-        )
+def _rejected(clips: Any, rows: Any) -> Any:  # noqa: ANN401
+    """The clips that the scan rejected, and those that writing their shards did."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pa.concat_tables([table.filter(pc.equal(table["status"], REJECTED)) for table in (clips, rows)])

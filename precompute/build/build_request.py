@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,17 +14,17 @@ from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.remote_cache import RemoteCache, work_folder
 from xtts.precompute.build.staging import refuse_foreign_folder
 from xtts.precompute.corpus.clip_digests import text_digests
-from xtts.precompute.corpus.corpora import Corpora
+from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import CorpusEntry, Data, parse_data
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.corpus.listed_clips import ListedClips, list_clips
+from xtts.precompute.corpus.listing import with_numbers_in_words
 from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.this_process import ThisProcess
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import ENGLISH, load_spec
-from xtts.shared.cache.clip_index import readable_index
+from xtts.shared.cache.clip_index import clip_table, readable_index
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, feature_differences
@@ -45,7 +45,8 @@ class Request:
 
     corpora: Corpora
     """Whose clips are in `clips`."""
-    clips: ListedClips
+    clips: Any
+    """An Arrow table with the columns of `Clip`."""
     cache: Path
     config: Config
     front_end: FrontEnd
@@ -73,12 +74,9 @@ class Request:
 
 def make_request(
     data: Data, given: Location, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
-    ray_address: str | None = None, index_only: bool = False, keep_days: float = 1.0, pool: Engine | None = None,
+    ray_address: str | None = None, index_only: bool = False, keep_days: float = 1.0,
 ) -> Request:  # fmt: skip
-    """Check what was asked for, before anything is created; of a remote cache the small files are fetched.
-
-    pool: reads the lists of clips; without one this process does.
-    """
+    """Check what was asked for, before anything is created; of a remote cache the small files are fetched."""
     remote, cache = (None, given) if isinstance(given, Path) else (given, work_folder(given))
     if remote is not None:
         _fetch_small_files(remote, cache, ray_address)
@@ -91,12 +89,12 @@ def make_request(
     # Trimming decodes while it scans, and its sums are those of a worker; workers fetch several objects at once.
     is_small_rerun = not fresh and config.audio.trim_silence_db is None and not urls
     is_small_rerun = is_small_rerun and 0 < _known_rows(cache) <= _FEW_ROWS
-    lister = None if pool is None or (is_small_rerun and not pool.spans_machines) else pool
     with _called(urls):
-        corpora, clips = list_clips(entries, lister, limit=limit, numbers_in_words=language, seed=config.split.seed)
-    corpora = replace(corpora, notes=(*corpora.notes, *notes))
+        corpora = read_corpora(entries, limit=limit)
     if index_only:
-        refuse_unsuited(clips, config)
+        refuse_unsuited(corpora.clips, config)
+    clips = clip_table(corpora.clips if language is None else with_numbers_in_words(corpora.clips, language))
+    corpora = replace(corpora, notes=(*corpora.notes, *notes), clips=[])
     remote_roots = {name: urls[root] for name, root in corpora.roots.items() if root in urls}
     front_end = _front_end(corpora.roots, config, _tokenizer(clips, config, None if fresh else cache))
     return Request(
@@ -166,18 +164,21 @@ def _known_rows(cache: Path) -> int:
         return 0
 
 
-def _tokenizer(clips: ListedClips, config: Config, cache: Path | None) -> Tokenizer:
+def _tokenizer(clips: Any, config: Config, cache: Path | None) -> Tokenizer:  # noqa: ANN401
     """The tokenizer of `config`; what is learned from a corpus is kept while the text settings are the same.
 
     A clip more or less would otherwise give other tokens to all clips.
     """
+    import pyarrow.compute as pc
+
     text, stored = config.text, _stored_tokenizer(cache, config) if cache is not None else None
-    codes = dict.fromkeys(code or text.language for code in clips.languages) or {text.language: None}
-    if text.language in codes:  # the main language comes first
+    said = clips.filter(pc.and_(pc.not_equal(clips["text"], ""), pc.invert(clips["duplicate"])))
+    codes = dict.fromkeys(code or text.language for code in said["language"].unique().to_pylist())
+    if text.language in codes or not codes:  # the main language comes first
         codes = {text.language: None, **codes}
     fixed = text.tokenizer != "bpe" and set(codes) == {ENGLISH}
     known = _known_texts(cache, text.language) if cache is not None and stored and not fixed else _NO_TEXTS
-    texts = {code: _Texts(clips, code, text.language, known) if not fixed else () for code in codes}
+    texts = {code: _Texts(said, code, text.language, known) if not fixed else () for code in codes}
     return learn_tokenizer(
         text.tokenizer, texts, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank, previous=stored
     )  # fmt: skip
@@ -188,9 +189,10 @@ _NO_TEXTS = np.zeros(0, np.uint64)
 
 @dataclass(frozen=True)
 class _Texts:
-    """The texts of one language that a tokenizer is learned from, read from the list each time."""
+    """The texts of one language that a tokenizer is learned from."""
 
-    clips: ListedClips
+    clips: Any
+    """An Arrow table of clips with texts."""
     code: str
     main: str
     """Code of the clips that do not name theirs."""
@@ -198,11 +200,12 @@ class _Texts:
     """`text_digests` of those that are left out, sorted."""
 
     def __iter__(self) -> Iterator[str]:
-        said = ((c.language or self.main, c.text) for c in self.clips if c.text and not c.duplicate)
-        own = (pair for pair in said if pair[0] == self.code)
-        while some := list(islice(own, _SLICE)):
-            new = ~np.isin(text_digests(some), self.known)
-            yield from (text for (_, text), is_new in zip(some, new.tolist(), strict=True) if is_new)
+        for start in range(0, len(self.clips), _SLICE):
+            part = self.clips.slice(start, _SLICE)
+            named = zip(part["language"].to_pylist(), part["text"].to_pylist(), strict=True)
+            own = [(self.code, text) for code, text in named if (code or self.main) == self.code]
+            new = ~np.isin(text_digests(own), self.known)
+            yield from (text for (_, text), is_new in zip(own, new.tolist(), strict=True) if is_new)
 
 
 def _known_texts(cache: Path, language: str) -> np.ndarray:

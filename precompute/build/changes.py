@@ -1,18 +1,15 @@
 """Saying what changed since the last build, and what will be done about it."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from xtts.precompute.build.scanning import Scan
+from xtts.precompute.build.earlier import EarlierRows
 from xtts.precompute.build.staging import Prior
 from xtts.precompute.corpus.corpora import Corpora
-from xtts.precompute.features.clip_columns import reason_number
-from xtts.precompute.features.earlier_rows import EarlierColumns
-from xtts.precompute.features.row_parts import EARLIER_PARTS, take_rows
-from xtts.precompute.features.scan_part import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT
+from xtts.precompute.features.scan import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT
 from xtts.shared.audio.mel import FRONT_END
-from xtts.shared.cache.clip_index import DUPLICATE
 from xtts.shared.feature_settings import NO_FEATURES, Features, setting_differences
 
 _CONSEQUENCES = {
@@ -52,25 +49,21 @@ def weight_changes(prior: Prior, known: Iterable[str], corpora: Corpora) -> list
     return [f"weight of {name}: {was:g} -> {now:g}: {_NO_CONSEQUENCE}" for name, was, now in changed]
 
 
-def corpus_changes(scan: Scan, cached: EarlierColumns) -> list[str]:
+def corpus_changes(clips: Any, cached: EarlierRows) -> list[str]:  # noqa: ANN401 - pyarrow ships no types
     """How many clips were added, removed, recorded again or transcribed again, with an example each."""
-    ledger, known = scan.ledger, scan.cached >= 0
-    again = ledger.columns.reason == reason_number(DUPLICATE)
-    added = np.flatnonzero(~again if not len(known) else ~known & ~again)
-    removed = np.ones(len(cached), bool)
-    removed[scan.cached[known]] = False
-    lost = np.flatnonzero(removed)
-    groups = [("added", added, ledger.ids(added[:1]))]
-    rows = take_rows(ledger.folder, EARLIER_PARTS, cached.spots(lost[:1]))
-    groups.append(("removed", lost, [row.clip.id for row in rows]))
-    for what, bit in _DIFFERENCES.items():
-        other = np.flatnonzero(known & (scan.cached_same & bit == 0))
-        groups.append((what, other, ledger.ids(other[:1])))
-    return [
-        f"{len(clips)} {'clip' if len(clips) == 1 else 'clips'} {what} ({names[0]}{', ...' if len(clips) > 1 else ''})"
-        for what, clips, names in groups
-        if len(clips)
-    ]
+    known, first = cached.found >= 0, ~clips["duplicate"].to_numpy()
+    removed = np.ones(len(cached.rows), bool)
+    removed[cached.found[known]] = False
+    groups = [("added", clips, ~known & first), ("removed", cached.rows, removed)]
+    groups += [(what, clips, known & (cached.same & bit == 0)) for what, bit in _DIFFERENCES.items()]
+    lines = list[str]()
+    for what, table, chosen in groups:
+        names = table["id"].filter(chosen).slice(0, 2).to_pylist()
+        if names:
+            count = int(chosen.sum())
+            shown = f"{names[0]}{', ...' if count > 1 else ''}"
+            lines.append(f"{count} {'clip' if count == 1 else 'clips'} {what} ({shown})")
+    return lines
 
 
 def work_ahead(*, ready: int, missing: int, clips: int, stored: int) -> list[str]:

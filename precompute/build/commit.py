@@ -111,21 +111,20 @@ def _buckets(plan: Plan, finished: Mapping[str, Finished]) -> list[Bucket]:
 
 def _statistics(figures: Figures, plan: Plan, *, fixed: bool, channels: int) -> Statistics:
     """Corpus figures; the sums are exact, and rounded once."""
-    useful, clips = plan.kept_frames()
-    frames = sum(useful)
-    stored = sum(n * shape.frames for n, shape in zip(clips, plan.shapes, strict=True)) if fixed else frames
+    frames = sum(figures.bucket_frames)
+    padded = sum(n * shape.frames for n, shape in zip(figures.bucket_clips, plan.shapes, strict=True))
     values = max(1, figures.mel_frames * channels)
-    mean = figures.mel_sum.value / values
-    variance = figures.mel_square_sum.value / values - mean**2
+    mean = figures.mel_sum / values
+    variance = figures.mel_square_sum / values - mean**2
     return Statistics(
         clips=figures.clips,
         rejected=figures.rows - figures.clips,
-        seconds=figures.seconds.value,
+        seconds=figures.seconds,
         frames=frames,
         tokens=figures.tokens,
         mel_mean=mean,
         mel_deviation=math.sqrt(max(0.0, variance)),
-        fill=frames / stored,
+        fill=frames / (padded if fixed else frames),
     )
 
 

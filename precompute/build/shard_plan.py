@@ -1,14 +1,15 @@
-"""Where every clip goes: split, bucket, shard and place, as a pure function of ids, texts, lengths and the seed."""
+"""Where every clip goes: split, bucket, shard and position, as a pure function of ids, texts, lengths and the seed."""
 
 import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from xtts.precompute.features.clip_columns import KEPT_REASON, NOBODY, ClipColumns
+from xtts.precompute.corpus.clip_digests import digest_columns, text_digests
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fitting_buckets, padding_efficiency, round_up
 from xtts.shared.cache.cache_spec import MOST_SHARDS, MOST_SPEAKER_BYTES, SPLITS, CacheSpec
@@ -22,6 +23,49 @@ _RECORD_OVERHEAD_BYTES = 256
 _SMALLEST_TARGET_BYTES, _ENOUGH_SHARDS = 2**22, 64
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlanColumns:
+    """What of N clips decides their places."""
+
+    kept: np.ndarray
+    """bool[N]: not rejected."""
+    high: np.ndarray
+    """uint64[N]: the first 8 bytes of `clip_digest`, which with `low` decide the order."""
+    low: np.ndarray
+    """uint64[N]: the next 8, which decide the shard."""
+    text: np.ndarray
+    """uint32[N]: the upper half of `text_digests`, which decides the split."""
+    tokens: np.ndarray
+    """int64[N]."""
+    frames: np.ndarray
+    """int64[N]."""
+    speaker: np.ndarray
+    """int32[N]: place in `speakers`."""
+    corpus: np.ndarray
+    """int32[N]: place in `corpora`."""
+    speakers: list[str]
+    """An empty name among them if clips have none."""
+    corpora: list[str]
+
+
+def plan_columns(table: Any, seed: int) -> PlanColumns:  # noqa: ANN401 - pyarrow ships no types
+    """Those of the clips of a table after the scan."""
+    import pyarrow.compute as pc
+
+    def names(column: str) -> tuple[np.ndarray, list[str]]:
+        coded = table[column].combine_chunks().dictionary_encode()
+        return coded.indices.to_numpy(), coded.dictionary.to_pylist()
+
+    high, low = digest_columns(seed, table["id"].to_pylist())
+    text = text_digests((seed, text) for text in table["text"].to_pylist()) >> np.uint64(32)
+    (speaker, speakers), (corpus, corpora) = names("speaker"), names("corpus")
+    return PlanColumns(
+        kept=pc.equal(table["reason"], "").to_numpy(), high=high, low=low, text=text.astype(np.uint32),
+        tokens=table["token_length"].to_numpy(), frames=table["mel_length"].to_numpy(),
+        speaker=speaker, corpus=corpus, speakers=speakers, corpora=corpora,
+    )  # fmt: skip
+
+
 _Group = tuple[str, int, str]
 """(split, bucket, corpus)."""
 
@@ -31,7 +75,7 @@ class ShardPlan:
     """One shard to be: its place and its clips in order."""
 
     place: Place
-    """As the ledger has it."""
+    """As the index has it."""
     shards: int
     """Of its split, bucket and corpus."""
     clips: np.ndarray
@@ -50,7 +94,7 @@ class Plan:
     shapes: list[Shape]
     speakers: list[str]
     shards: list[ShardPlan]
-    columns: ClipColumns
+    columns: PlanColumns
     """Of all clips."""
 
     @cached_property
@@ -60,18 +104,8 @@ class Plan:
 
     def speakers_of(self, shard: ShardPlan) -> dict[str, int]:
         """Those of a shard's clips alone: a name and its id."""
-        numbers = np.unique(self.columns.speaker[shard.clips])
-        names = [self.columns.speakers[number] for number in numbers if number != NOBODY]
-        return {name: self.speaker_ids[name] for name in names}
-
-    def kept_frames(self) -> tuple[list[int], list[int]]:
-        """True frames, and clips, of each bucket, without what was rejected since."""
-        frames, clips, columns = [0] * len(self.shapes), [0] * len(self.shapes), self.columns
-        for shard in self.shards:
-            kept = shard.clips[columns.reason[shard.clips] == KEPT_REASON]
-            frames[shard.place.bucket] += int(columns.frames[kept].sum(dtype=np.int64))
-            clips[shard.place.bucket] += len(kept)
-        return frames, clips
+        names = [self.columns.speakers[number] for number in np.unique(self.columns.speaker[shard.clips])]
+        return {name: self.speaker_ids[name] for name in names if name}
 
     def bytes_of(self, shard: ShardPlan, config: Config) -> int:
         """About how large it will be."""
@@ -117,9 +151,9 @@ def check_limits(plan: Plan, config: Config) -> None:
         )  # fmt: skip
 
 
-def plan_cache(columns: ClipColumns, config: Config, previous: PreviousPlan | None) -> Plan:
+def plan_cache(columns: PlanColumns, config: Config, previous: PreviousPlan | None) -> Plan:
     """Give every kept clip its place; but for the shapes, the places of a corpus' clips depend on that corpus alone."""
-    kept = np.flatnonzero(columns.reason == KEPT_REASON).astype(np.uint32)
+    kept = np.flatnonzero(columns.kept).astype(np.uint32)
     shapes = _shapes(columns.tokens[kept], columns.frames[kept], config, previous)
     pinned = previous.shard_counts if previous and previous.shapes == shapes else {}
     groups = _Groups(columns, shapes)
@@ -131,7 +165,7 @@ def plan_cache(columns: ClipColumns, config: Config, previous: PreviousPlan | No
     return plan
 
 
-def _held_out(columns: ClipColumns, kept: np.ndarray, fraction: float) -> np.ndarray:
+def _held_out(columns: PlanColumns, kept: np.ndarray, fraction: float) -> np.ndarray:
     """bool[kept]: validation. Each corpus holds out its own."""
     held = np.zeros(len(kept), bool)
     for corpus in range(len(columns.corpora)):
@@ -159,7 +193,7 @@ def held_out(texts: np.ndarray, fraction: float) -> np.ndarray:
 class _Groups:
     """Split, bucket and corpus together, as numbers in the order of the plan's shards."""
 
-    def __init__(self, columns: ClipColumns, shapes: list[Shape]) -> None:
+    def __init__(self, columns: PlanColumns, shapes: list[Shape]) -> None:
         self._columns, self._shapes = columns, shapes
         self._names = sorted(columns.corpora)
         self.all: list[_Group] = [
@@ -200,7 +234,7 @@ class _Groups:
 
 
 def _divide(
-    columns: ClipColumns, groups: _Groups, kept: np.ndarray, of_clip: np.ndarray, counts: np.ndarray
+    columns: PlanColumns, groups: _Groups, kept: np.ndarray, of_clip: np.ndarray, counts: np.ndarray
 ) -> list[ShardPlan]:
     """The shards with clips, in order, and in each its clips in the order of their digests."""
     firsts = np.concatenate([[0], np.cumsum(counts)])  # of each group, in the numbers of all shards
@@ -232,11 +266,11 @@ def _shapes(tokens: np.ndarray, frames: np.ndarray, config: Config, previous: Pr
     return best if loss > _TOLERATED_LOSS else previous.shapes
 
 
-def _speakers(columns: ClipColumns, kept: np.ndarray, previous: PreviousPlan | None) -> list[str]:
+def _speakers(columns: PlanColumns, kept: np.ndarray, previous: PreviousPlan | None) -> list[str]:
     """Named speakers; their places are their ids, so known ones keep theirs and new ones follow."""
     known = previous.speakers if previous else []
-    named = np.unique(columns.speaker[kept])
-    return [*known, *sorted({columns.speakers[number] for number in named if number != NOBODY} - set(known))]
+    named = {columns.speakers[number] for number in np.unique(columns.speaker[kept])}
+    return [*known, *sorted(named - {"", *known})]
 
 
 def stored_bytes(clips: int, frames: int, shape: Shape, config: Config) -> int:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from xtts.precompute.build.remote_cache import RemoteCache
 from xtts.precompute.features.extract import ShardResult
-from xtts.precompute.features.finished_shard import Finished, read_sidecar, sidecar_of
+from xtts.precompute.features.finished_shard import Finished, read_finished, rows_beside
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.audio.mel import FRONT_END
 from xtts.shared.cache.bucket_shapes import Shape
@@ -148,22 +148,22 @@ class StagingArea:
         return self._root / file
 
     def stage(self, result: ShardResult, *, from_elsewhere: bool) -> Finished:
-        """Make a written shard durable, and only then say so by its sidecar.
+        """Make a written shard durable, and only then say so by its rows.
 
         A worker of this machine leaves the sync to us, and goes on. Where it may be `from_elsewhere`, the worker synced
         it, and its digest is compared.
         """
-        path, sidecar = result.path, sidecar_of(result.path)
-        done = read_sidecar(sidecar)
+        path, rows = result.path, rows_beside(result.path)
+        done = read_finished(rows)
         if done is None or size_of(path) != result.bytes or (from_elsewhere and file_sha256(path) != result.sha256):
             found = "not what a worker wrote, or not all of it"
             raise LockstepError(str(path), found=found, fix=f"check the disk, then {CONTINUE}", exit_code=1)
-        for written in () if from_elsewhere else (path, sidecar):
+        for written in () if from_elsewhere else (path, rows):
             atomic_files.sync_file(written)
-        waiting = self.sidecar(result.file)
+        waiting = self.rows_path(result.file)
         waiting.unlink(missing_ok=True)
-        # A sidecar whose shard the power cut took is no harm: `finished` looks for both.
-        atomic_files.move_all([(path, self.staged(done.file)), (sidecar, waiting)])
+        # Rows whose shard the power cut took are no harm: `finished` looks for both.
+        atomic_files.move_all([(path, self.staged(done.file)), (rows, waiting)])
         if self.remote is not None:
             self.remote.send(done.file, self.staged(done.file))
         return done
@@ -172,9 +172,9 @@ class StagingArea:
         """Bytes of a file of the cache, wherever that is; None where there is none."""
         return size_of(self._cache / file) if self.remote is None else self.remote.size(file)
 
-    def sidecar(self, file: str) -> Path:
-        """Where the sidecar of a staged shard waits, by the shard's name without digest."""
-        return sidecar_of(self.staged(file))
+    def rows_path(self, file: str) -> Path:
+        """Where the rows of a staged shard wait, by the shard's name without digest."""
+        return rows_beside(self.staged(file))
 
     def stage_whole(self, name: str, source: Path) -> None:
         """Put a file of `parts` that is complete beside the shards."""
@@ -191,8 +191,8 @@ class StagingArea:
         exclude: files of which none is taken.
         """
         found = {}
-        for sidecar in sorted(self._root.glob("*/bucket-*/shard-*.arrow")):
-            done = read_sidecar(sidecar)
+        for rows in sorted(self._root.glob("*/bucket-*/shard-*.arrow")):
+            done = read_finished(rows)
             if done is None or done.file in exclude:
                 continue
             if done.bytes in (size_of(self.staged(done.file)), self.committed_size(done.file)):

@@ -1,69 +1,45 @@
 """Finding out what a build has to do: look back, scan, plan, and tell finished shards from missing ones."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from xtts.precompute.build.build_request import Request
 from xtts.precompute.build.changes import corpus_changes, setting_changes, weight_changes, work_ahead
 from xtts.precompute.build.commit import tokenizer_bytes
-from xtts.precompute.build.ledger import Ledger
-from xtts.precompute.build.look_back import NOTHING, Existing, Shards, look_back
-from xtts.precompute.build.scanning import Scan, measure, scan_clips
-from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, previous_plan
-from xtts.precompute.build.staging import Prior, StagingArea, shard_settings, size_of
+from xtts.precompute.build.earlier import Existing, look_back, nothing, rows_now
+from xtts.precompute.build.rejections import check_rejects
+from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, plan_columns, previous_plan
+from xtts.precompute.build.staging import Prior, StagingArea, shard_settings
+from xtts.precompute.corpus.clip_audio import find_audio
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.features.cached_mels import StoredClips
 from xtts.precompute.features.canary import compute_canary
-from xtts.precompute.features.earlier_rows import EarlierColumns
 from xtts.precompute.features.finished_shard import Finished
-from xtts.precompute.features.scan_part import SAME_CLIP, SAME_FILE, Scanner
+from xtts.precompute.features.scan import Scanner, ScanResult, ScanTask, measure_clips, scan
+from xtts.precompute.features.tables import pack, take, unpack
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FRONT_END
-from xtts.shared.cache.clip_index import Place
-from xtts.shared.cache.file_names import shard_place
+from xtts.shared.cache.clip_index import REJECTED, UNKNOWN, index_schema
+from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import FILTERS, Features, stored_features
-from xtts.shared.text.letter_counts import check_letters
+from xtts.shared.text.letter_counts import LetterCounts, check_letters
+
+_LEAST_CLIPS, _MOST_CLIPS, _ENOUGH_TASKS = 64, 4096, 512
+"""Of a task of the scan; and how many tasks are enough to keep all workers busy to the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ready:
-    """A shard that need not be written, and the earlier rows of its clips in order."""
+    """A shard that need not be written, and the rows of its clips in order, as the index has them."""
 
     done: Finished
-    rows: np.ndarray
-    """Places among `earlier`."""
-    earlier: EarlierColumns
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stored:
-    """Mels of the finished cache that are what decoding the audio again would give."""
-
-    row: np.ndarray
-    """int32[N]: row of each clip among `earlier`, -1 for a clip without such a mel; empty where no clip has one."""
-    earlier: EarlierColumns
-    shards: Shards
-    """Those of the cache."""
-    files: list[tuple[Place, Path]]
-    """By number of the shard."""
-
-    def without(self, numbers: np.ndarray) -> np.ndarray:
-        """Those of some clips that have none."""
-        return numbers[self.row[numbers] < 0] if len(self.row) else numbers
-
-    def of(self, shard: ShardPlan) -> StoredClips:
-        """Those of a shard's clips."""
-        rows = self.row[shard.clips] if len(self.row) else np.full(len(shard.clips), -1, np.int32)
-        places = np.flatnonzero(rows >= 0)
-        rows = rows[places]
-        used = np.unique(self.shards.of_row[rows]).tolist()
-        files = dict(self.files[number] for number in used)
-        return StoredClips(places=places, spots=self.earlier.spots(rows), files=files)
+    rows: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,73 +47,133 @@ class Survey:
     """What there is and what is missing."""
 
     front_end: FrontEnd
-    scan: Scan
+    clips: Any
+    """An Arrow table of all clips after the scan, with the columns of an index."""
+    letters: list[LetterCounts]
+    """Of each language, in the order of their codes."""
     plan: Plan
     settings: Mapping[str, str]
     """Shard file to the digest of all that decides its bytes besides its clips."""
     ready: Mapping[str, Ready]
     """Shards by file without digest."""
     missing: list[ShardPlan]
-    stored: Stored
+    stored: Mapping[str, StoredClips]
+    """Of the missing shards."""
     changes: list[str]
     """Lines that say what will be done, and why."""
 
-    @property
-    def ledger(self) -> Ledger:
-        """All clips."""
-        return self.scan.ledger
-
 
 def survey(request: Request, staging: StagingArea, pool: Engine, progress: Progress) -> Survey:
-    """Find out what there is to do; nothing is written but the parts of `staging`, which hold the rows."""
+    """Find out what there is to do; nothing is written but the audio that has to be unpacked."""
     features = stored_features(request.config)
-    request = _with_room(request, staging)
-    existing = look_back(request, staging, features, request.engine_for_rows(pool))
-    scan = _scan(request, existing, staging, pool, progress)
-    plan = plan_cache(scan.ledger.columns, request.config, _previous_plan(existing.prior, features))
+    existing = look_back(request, staging, features)
+    clips, letters = scan_clips(request, existing, staging, pool, progress)
+    columns = plan_columns(clips, request.config.split.seed)
+    plan = plan_cache(columns, request.config, _previous_plan(existing.prior, features))
     canary = existing.canary or next(iter(pool.run(compute_canary, [request.front_end])))
-    front_end = replace(request.front_end, canary=canary)
+    front_end = replace(request.front_end, canary=canary, unpacked=staging.parts)
     settings = _settings(plan, front_end, features)
-    ready = {shard.file: one for shard in plan.shards if (one := _ready(shard, settings, plan, existing, scan))}
+    ready = {shard.file: one for shard in plan.shards if (one := _ready(shard, settings, plan, existing, clips))}
     missing = [shard for shard in plan.shards if shard.file not in ready]
-    stored = _stored(request, existing, scan, front_end)
-    clips = sum(len(shard.clips) for shard in missing)
-    new = sum(len(stored.without(shard.clips)) for shard in missing)
-    changes = [*request.corpora.notes, *existing.lines, *_changes(request, existing, scan, features)]
-    changes += work_ahead(ready=len(ready), missing=len(missing), clips=clips, stored=clips - new)
+    files = existing.stored_files(request)
+    stored = {shard.file: existing.cached.stored(shard, files) for shard in missing}
+    count, from_cache = sum(len(shard.clips) for shard in missing), sum(len(one.places) for one in stored.values())
+    changes = [*request.corpora.notes, *existing.lines, *_changes(request, existing, clips, features)]
+    changes += work_ahead(ready=len(ready), missing=len(missing), clips=count, stored=from_cache)
     return Survey(
-        front_end=front_end, scan=scan, plan=plan, settings=settings, ready=ready, missing=missing, stored=stored,
-        changes=changes,
+        front_end=front_end, clips=clips, letters=letters, plan=plan, settings=settings, ready=ready, missing=missing,
+        stored=stored, changes=changes,
     )  # fmt: skip
 
 
 def scan_and_plan(
     request: Request, previous: PreviousPlan, staging: StagingArea, pool: Engine, progress: Progress
-) -> tuple[Scan, Plan]:
-    """The ledger before extraction and the place of every clip that it keeps, from the corpus alone."""
-    scan = _scan(_with_room(request, staging), NOTHING, staging, pool, progress)
-    return scan, plan_cache(scan.ledger.columns, request.config, previous)
+) -> tuple[Any, Plan]:
+    """The clips after the scan and the place of every one that it keeps, from the corpus alone."""
+    clips, _ = scan_clips(request, nothing(), staging, pool, progress)
+    return clips, plan_cache(plan_columns(clips, request.config.split.seed), request.config, previous)
 
 
-def _with_room(request: Request, staging: StagingArea) -> Request:
-    """The request with a folder to unpack audio into."""
-    return replace(request, front_end=replace(request.front_end, unpacked=staging.parts))
+def scan_clips(
+    request: Request, existing: Existing, staging: StagingArea, pool: Engine, progress: Progress
+) -> tuple[Any, list[LetterCounts]]:
+    """An Arrow table of all clips with the columns of an index, and the letters of each language.
 
+    A `LockstepError` where too many letters or clips would be lost.
+    """
+    import pyarrow.compute as pc
 
-def _scan(request: Request, existing: Existing, staging: StagingArea, pool: Engine, progress: Progress) -> Scan:
-    """Scan, and stop where too many letters or clips would be lost."""
-    config = request.config
+    config, corpora = request.config, request.corpora
     scanner = Scanner(
-        front_end=request.front_end, config=config, folder=staging.parts, same_audio=existing.same_audio,
+        front_end=replace(request.front_end, unpacked=staging.parts), config=config, same_audio=existing.same_audio,
         same_text=existing.same_text,
     )  # fmt: skip
+    for earlier in (existing.cached, existing.staged):
+        earlier.find(request.clips)
+    progress.start("scan", len(request.clips), 0.0)
+    facts, counts, to_measure = dict[int, Any](), dict[str, LetterCounts](), list[np.ndarray]()
     rows = request.engine_for_rows(pool)
-    scan = scan_clips(scanner, request.clips, existing.cached, existing.staged_rows, rows, progress)
-    for counts in scan.letters:
-        check_letters(counts, config.text.max_unknown_share, kind=config.text.tokenizer)
-    measure(scan, scanner, pool, progress)
-    scan.ledger.check_rejects(config, request.corpora.name, request.corpora.roots)
-    return scan
+    for result in rows.run(partial(scan, scanner), _tasks(request.clips, existing)):
+        if pool.spans_machines:
+            _check_missing(result)
+        facts[result.start] = unpack(result.facts)
+        for earlier, (numbers, same) in ((existing.cached, result.cached), (existing.staged, result.staged)):
+            earlier.same[numbers] = same
+        for one in result.letters:
+            counts.setdefault(one.language, LetterCounts(one.language)).merge(one)
+        to_measure.append(result.to_measure)
+        progress.advance(len(facts[result.start]), 0.0)
+    letters = [counts[code] for code in sorted(counts)]
+    for one in letters:
+        check_letters(one, config.text.max_unknown_share, kind=config.text.tokenizer)
+    clips = _joined(request.clips, [facts[start] for start in sorted(facts)])
+    clips = _measured(clips, np.sort(np.concatenate(to_measure)), scanner, pool, progress)
+    rejected = clips.filter(pc.equal(clips["status"], REJECTED))
+    check_rejects(rejected, config, corpora.name, corpora.roots, of=len(clips))
+    return clips, letters
+
+
+def _tasks(clips: Any, existing: Existing) -> Iterator[ScanTask]:  # noqa: ANN401 - pyarrow ships no types
+    size = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_TASKS))
+    for start in range(0, len(clips), size):
+        part = clips.slice(start, size)
+        known = (earlier.known(start, start + len(part)) for earlier in (existing.cached, existing.staged))
+        yield ScanTask(start=start, clips=pack(part), cached=next(known), staged=next(known))
+
+
+def _check_missing(result: ScanResult) -> None:
+    """A `LockstepError` for a file that another machine does not see: its clip must not count as one without audio."""
+    for path in result.missing:
+        if find_audio(path)[0] != UNKNOWN:
+            fix = "mount the corpus there at the same path, and run the same command again"
+            raise LockstepError(str(path), found=f"not seen from {result.host}", fix=fix, exit_code=1)
+
+
+def _joined(clips: Any, facts: list[Any]) -> Any:  # noqa: ANN401
+    """Clips with what was found out about them, in the order of an index' columns."""
+    import pyarrow as pa
+
+    found = pa.concat_tables(facts)
+    columns = {name: (clips if name in clips.column_names else found)[name] for name in index_schema().names}
+    return pa.table(columns, index_schema()).combine_chunks()
+
+
+def _measured(clips: Any, numbers: np.ndarray, scanner: Scanner, pool: Engine, progress: Progress) -> Any:  # noqa: ANN401
+    """The clips, those at these numbers decoded, and rejected by what is found."""
+    import pyarrow as pa
+
+    if not len(numbers):
+        return clips
+    profile = scanner.front_end.profile
+    frames = clips["mel_length"].to_numpy()
+    progress.start("measure", len(numbers), profile.seconds(int(frames[numbers].sum())))
+    chunks = [numbers[start : start + _LEAST_CLIPS] for start in range(0, len(numbers), _LEAST_CLIPS)]
+    tables, place = [clips], np.arange(len(clips))
+    for some, packed in pool.run(partial(measure_clips, scanner), ((some, pack(take(clips, some))) for some in chunks)):
+        place[some] = sum(map(len, tables)) + np.arange(len(some))
+        tables.append(unpack(packed))
+        progress.advance(len(some), profile.seconds(int(frames[some].sum())))
+    return take(pa.concat_tables(tables), place).combine_chunks()
 
 
 def _previous_plan(prior: Prior | None, features: Features) -> PreviousPlan | None:
@@ -162,53 +198,22 @@ def _settings(plan: Plan, front_end: FrontEnd, features: Features) -> dict[str, 
     }
 
 
-def _ready(shard: ShardPlan, settings: Mapping[str, str], plan: Plan, existing: Existing, scan: Scan) -> Ready | None:
+def _ready(shard: ShardPlan, settings: Mapping[str, str], plan: Plan, existing: Existing, clips: Any) -> Ready | None:  # noqa: ANN401
     """The finished shard that writing these clips now would give again; one of an interrupted build is newer."""
-    slot = shard.file
-    if slot in existing.staged.finished:
-        done, earlier = existing.staged.finished[slot], existing.staged_rows
-        rows = _held_rows(shard, existing.staged, earlier, scan.staged, scan.staged_same)
-        before = done.settings
-    elif slot in existing.reusable.finished and existing.prior is not None:
-        done, earlier = existing.reusable.finished[slot], existing.cached
-        rows = _held_rows(shard, existing.reusable, earlier, scan.cached, scan.cached_same)
-        before = existing.prior.settings_of(shard.place.bucket, plan.speakers_of(shard)) if rows is not None else ""
-    else:
+    earlier = existing.staged if shard.file in existing.staged.finished else existing.cached
+    done = earlier.finished.get(shard.file)
+    rows = earlier.of_shard(shard) if done else None
+    if done is None or rows is None:
         return None
-    return Ready(done=done, rows=rows, earlier=earlier) if rows is not None and before == settings[slot] else None
+    before = done.settings
+    if earlier is existing.cached and existing.prior is not None:
+        before = existing.prior.settings_of(shard.place.bucket, plan.speakers_of(shard))
+    return Ready(done=done, rows=rows_now(take(clips, shard.clips), rows)) if before == settings[shard.file] else None
 
 
-def _held_rows(
-    shard: ShardPlan, shards: Shards, earlier: EarlierColumns, row: np.ndarray, same: np.ndarray
-) -> np.ndarray | None:
-    """The earlier rows of a shard's clips, if the finished shard of its name holds just these, in this order."""
-    number = shards.number[shard.file]
-    if not len(row) or shards.clips[number] != len(shard.clips):
-        return None
-    rows = row[shard.clips]
-    if (rows < 0).any() or (shards.of_row[rows] != number).any() or not (same[shard.clips] & SAME_CLIP).all():
-        return None
-    positions = earlier.position[rows]
-    return rows if (np.diff(positions[positions >= 0]) > 0).all() else None
-
-
-def _stored(request: Request, existing: Existing, scan: Scan, front_end: FrontEnd) -> Stored:
-    prior, shards = existing.prior, existing.reusable
-    row, files = np.zeros(0, np.int32), list[tuple[Place, Path]]()
-    same = prior is not None and not prior.spec.names_audio and prior.spec.mel_dtype == front_end.mel_dtype
-    if prior is not None and same and existing.same_audio and not front_end.index_only and len(scan.cached):
-        files = [(shard_place(slot), (request.cache / done.file).absolute()) for slot, done in prior.shards.items()]
-        # Else the shard is lost, or not to be trusted; the last place is for rows without a shard.
-        there = {slot for slot, done in shards.finished.items() if size_of(request.cache / done.file) == done.bytes}
-        usable = np.array([*(slot in there for slot in shards.number), False], bool)
-        row = np.where(scan.cached_same & SAME_FILE != 0, scan.cached, -1).astype(np.int32)
-        row[~usable[shards.of_row[row]]] = -1
-    return Stored(row=row, earlier=existing.cached, shards=shards, files=files)
-
-
-def _changes(request: Request, existing: Existing, scan: Scan, features: Features) -> list[str]:
+def _changes(request: Request, existing: Existing, clips: Any, features: Features) -> list[str]:  # noqa: ANN401
     if existing.prior is None:
         return []
     lines = setting_changes(existing.prior, features)
-    lines += weight_changes(existing.prior, existing.cached.corpora, request.corpora)
-    return [*lines, *corpus_changes(scan, existing.cached)]
+    lines += weight_changes(existing.prior, existing.cached.rows["corpus"].unique().to_pylist(), request.corpora)
+    return [*lines, *corpus_changes(clips, existing.cached)]

@@ -12,19 +12,18 @@ import numpy as np
 
 from xtts.precompute.build.build_request import Request, make_request
 from xtts.precompute.check.verify import Finding
-from xtts.precompute.corpus.clip_audio import read_audio
+from xtts.precompute.corpus.clip_audio import audio_digest, may_be_same_file, read_audio, with_file
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.features.audio_names import audio_name
-from xtts.precompute.features.cached_mels import StoredMel, StoredMels
+from xtts.precompute.features.cached_mels import StoredMels
 from xtts.precompute.features.extract import extract_mel
-from xtts.precompute.features.scan import Found, file_digest, find_file, may_be_same_file
 from xtts.precompute.workers.parts import beside, check_visible
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import MEL_TOLERANCE
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
-from xtts.shared.cache.clip_index import Clip, IndexRow, Kept, read_index
+from xtts.shared.cache.clip_index import UNKNOWN, Clip, IndexRow, clips_of, kept_rows, read_index
 from xtts.shared.cache.records import Record
 from xtts.shared.config import Config
 from xtts.shared.config_files import validate_config
@@ -53,9 +52,9 @@ def check_corpus(cache: Path, request: Request) -> list[Finding]:
     known = {row.clip.id: row for row in rows if not row.clip.duplicate}
     findings: list[Finding] = []
     with _with_room(request) as front_end:
-        for clip in request.clips:
+        for clip in clips_of(request.clips):
             if not clip.duplicate:
-                findings += _differences(find_file(clip, front_end), known.pop(clip.id, None), front_end)
+                findings += _differences(with_file(clip, front_end), known.pop(clip.id, None), front_end)
     findings += [_finding(row.clip, "in the cache", "removed from the corpus") for row in known.values()]
     return [replace(finding, fix=build_command(cache)) for finding in findings]
 
@@ -67,7 +66,7 @@ def _with_room(request: Request) -> Iterator[FrontEnd]:
         yield replace(request.front_end, unpacked=Path(folder))
 
 
-def _differences(found: Found, known: IndexRow | None, front_end: FrontEnd) -> Iterator[Finding]:
+def _differences(found: IndexRow, known: IndexRow | None, front_end: FrontEnd) -> Iterator[Finding]:
     clip = found.clip
     if known is None:
         yield _finding(clip, "added to the corpus", "a clip of the cache")
@@ -77,9 +76,10 @@ def _differences(found: Found, known: IndexRow | None, front_end: FrontEnd) -> I
     if clip.speaker != known.clip.speaker:
         yield _finding(clip, f"speaker {clip.speaker!r}", f"{known.clip.speaker!r}")
     if not may_be_same_file(found, known):
-        digest = known.file and known.file.audio_sha256
-        if digest is None or digest != file_digest(clip, front_end):
-            yield _finding(clip, "audio changed" if found.file else "audio missing", "the audio of the cache")
+        digest = known.audio_sha256
+        if not digest or digest != audio_digest(clip, front_end):
+            there = found.source_bytes != UNKNOWN
+            yield _finding(clip, "audio changed" if there else "audio missing", "the audio of the cache")
 
 
 def _finding(clip: Clip, found: str, expected: str) -> Finding:
@@ -90,8 +90,9 @@ def _finding(clip: Clip, found: str, expected: str) -> Finding:
 class _Deep:
     """A clip to compute again, and where its features lie."""
 
-    row: Kept
-    stored: StoredMel
+    row: IndexRow
+    path: Path
+    """Of the shard."""
 
 
 def check_features(cache: Path, request: Request, *, clips: int | None) -> list[Finding]:
@@ -99,10 +100,9 @@ def check_features(cache: Path, request: Request, *, clips: int | None) -> list[
     spec = load_spec(cache)
     files = shard_places(spec)
     rows = (row for row in read_index(cache / spec.index_file) if row.clip.corpus in request.front_end.roots)
-    kept = [row for row in rows if isinstance(row, Kept)]
-    kept.sort(key=lambda row: row.written.record_sha256)
+    kept = sorted(kept_rows(rows), key=lambda row: row.record_sha256)
     jobs = [
-        _Deep(row=row, stored=StoredMel(path=(cache / files[row.place]).absolute(), written=row.written))
+        _Deep(row=row, path=(cache / files[row.place]).absolute())
         for row in sorted(kept[:clips], key=lambda row: row.clip.audio_place[:2])
     ]
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
@@ -112,16 +112,16 @@ def check_features(cache: Path, request: Request, *, clips: int | None) -> list[
 
 
 def _compare(front_end: FrontEnd, jobs: list[_Deep]) -> list[Finding]:
-    for folder in {front_end.roots[job.row.clip.corpus] for job in jobs} | {jobs[0].stored.path.parents[2]}:
+    for folder in {front_end.roots[job.row.clip.corpus] for job in jobs} | {jobs[0].path.parents[2]}:
         check_visible(folder)
     mels = StoredMels(mel_dtype=front_end.mel_dtype, mel_channels=front_end.profile.mel_channels)
     return [finding for job in jobs for finding in _compare_clip(job, mels, front_end)]
 
 
 def _compare_clip(job: _Deep, mels: StoredMels, front_end: FrontEnd) -> Iterator[Finding]:
-    row, path = job.row, job.stored.path
+    row, path = job.row, job.path
     about: dict[str, Any] = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
-    about["where"] = f"{about['file']} record {row.written.position} ({row.clip.id})"
+    about["where"] = f"{about['file']} record {row.position} ({row.clip.id})"
     try:
         with front_end.audio(row.clip) as source:
             audio = read_audio(source, row.clip)
@@ -129,10 +129,10 @@ def _compare_clip(job: _Deep, mels: StoredMels, front_end: FrontEnd) -> Iterator
         yield Finding(**about, found=f"cannot be compared: {error}")
         return
     try:
-        if row.written.audio_sha256 not in ("", audio.sha256):
+        if row.audio_sha256 not in ("", audio.sha256):
             return  # `check_corpus` says so
-        mel = extract_mel(front_end.samples(audio.recording), row.audio, front_end)
-        stored = mels.read_record(job.stored, row.clip.id)
+        mel = extract_mel(front_end.samples(audio.recording), row.mel_length, front_end)
+        stored = mels.read_record(path, row.position, row.clip.id)
     except (AudioProblem, LockstepError) as error:
         yield Finding(**about, found=f"cannot be compared: {error}")
         return

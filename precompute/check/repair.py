@@ -1,31 +1,29 @@
 """Mending a cache: exactly the broken files are made again, to the bytes that `cache.json` promises."""
 
-import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from xtts.precompute.build.build_cache import run_build
 from xtts.precompute.build.build_request import Request
-from xtts.precompute.build.index_rows import ShardRows, write_index
+from xtts.precompute.build.index_rows import write_index
 from xtts.precompute.build.shard_plan import previous_plan
 from xtts.precompute.build.staging import StagingArea, file_sha256
 from xtts.precompute.build.survey import scan_and_plan
 from xtts.precompute.check.against_corpus import cache_request, check_corpus
 from xtts.precompute.check.verify import Finding
+from xtts.precompute.corpus.clip_audio import audio_digest
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.features.cached_mels import StoredMels
-from xtts.precompute.features.extract import measure_clips, mel_of, mel_sums, outcomes
-from xtts.precompute.features.finished_shard import written_row
-from xtts.precompute.features.row_parts import FINISHED_PARTS, Spots, part_path, take_scanned, write_part
-from xtts.precompute.features.scan import file_digest
+from xtts.precompute.features.extract import measure, mel_of, mel_sums, placed, written
+from xtts.precompute.features.tables import pack, take, unpack
 from xtts.precompute.workers.parts import check_visible
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
-from xtts.shared.cache.clip_index import IndexRow, Place, Rejection, Written
+from xtts.shared.cache.clip_index import IndexRow, Place, rows_of, table_of
 from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError, build_command
@@ -55,19 +53,18 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
     if spec.names_audio:  # a build from nothing takes seconds
         fix = f"{build_command(cache, fresh=True)} --index-only"
         raise LockstepError(str(cache / spec.index_file), found="damaged", fix=fix, exit_code=1)
+    import pyarrow as pa
+
     staging = StagingArea(cache)
     with exclusive(cache), request.open_engine() as pool, staging.parts_alone():
-        scan, plan = scan_and_plan(request, previous_plan(spec), staging, pool, progress)
+        clips, plan = scan_and_plan(request, previous_plan(spec), staging, pool, progress)
         # In workers, as when they were written: a sum by several threads has other last digits.
-        tasks = (
-            _Shard(number=number, place=shard.place, file=shard.file, clips=scan.ledger.spots(shard.clips))
-            for number, shard in enumerate(plan.shards)
-        )
+        tasks = ((number, shard.place, shard.file, pack(take(clips, shard.clips)))
+                 for number, shard in enumerate(plan.shards))  # fmt: skip
         front_end = replace(request.front_end, unpacked=staging.parts)
-        recover = partial(_recover_rows, staging.parts, cache.absolute(), spec, front_end)
-        rows = dict(pool.run(recover, tasks))
+        recovered = dict(pool.run(partial(_recover_rows, cache.absolute(), spec, front_end), tasks))
         index = staging.parts / INDEX_FILE
-        write_index(index, plan, scan.ledger, rows, None)
+        write_index(index, plan, clips, pa.concat_tables([unpack(recovered[number]) for number in sorted(recovered)]))
         if file_sha256(index) != spec.index_sha256:
             found = "cannot be made again to the same bytes: the corpus or a shard has changed"
             where = str(cache / spec.index_file)
@@ -76,56 +73,35 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
         atomic_files.move(index, cache / spec.index_file)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Shard:
-    """A shard whose rows are to be found out again."""
-
-    number: int
-    place: Place
-    file: str
-    clips: Spots
-
-
 def _recover_rows(
-    parts: Path, cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: _Shard
-) -> tuple[str, ShardRows]:
-    rows, path = _outcomes(parts, cache, spec, front_end, shard), part_path(parts, FINISHED_PARTS, shard.number)
-    write_part(path, rows)
-    return shard.file, ShardRows(path=path, rejected=len(outcomes(rows)["rejected"]) > 0)
-
-
-def _outcomes(parts: Path, cache: Path, spec: CacheSpec, front_end: FrontEnd, shard: _Shard) -> list[IndexRow]:
+    cache: Path, spec: CacheSpec, front_end: FrontEnd, task: tuple[int, Place, str, bytes]
+) -> tuple[int, bytes]:
+    """The rows of a shard as the index had them, by the shard's number in the plan."""
     check_visible(cache)
-    place, clips, rows = shard.place, take_scanned(parts, shard.clips), list[IndexRow]()
-    path = cache / shard_places(spec).get(place, shard.file)
+    number, place, slot, packed = task
+    path, rows = cache / shard_places(spec).get(place, slot), list[IndexRow]()
     records = dict(_read_records(path, spec, place.bucket))
-    ordered = [row for row in clips if row.clip.id in records]
-    digests = {row.clip.id: file_digest(row.clip, front_end) for row in ordered}
-    measured = measure_clips(front_end, list(enumerate(ordered)))
-    qualities = {ordered[number].clip.id: quality for number, quality in measured}
     mels = StoredMels(mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
-    for row in clips:
-        name = row.clip.id
-        if name in records:
-            position, digest, record = records[name]
-            sums = mel_sums(record.mel[: record.mel_length])
-            written = Written(position, digest, digests[name], *sums)
-            rows.append(written_row(row, place, written, qualities[name]))
+    for row in (placed(row, place) for row in rows_of(unpack(packed))):
+        if row.clip.id in records:
+            position, payload, record = records[row.clip.id]
+            sums, quality = mel_sums(record.mel[: record.mel_length]), measure(row, front_end)
+            rows.append(written(row, position, payload, audio_digest(row.clip, front_end), sums, quality))
             continue
         try:
             mel_of(row, None, mels, front_end)
         except AudioProblem as problem:
-            rows.append(written_row(row, place, Rejection(problem.reason, problem.detail), None))
+            rows.append(row.rejected(problem.reason, problem.detail))
         else:
-            found = f"no record of {name}"
+            found = f"no record of {row.clip.id}"
             raise LockstepError(str(path), found=found, fix=build_command(cache, fresh=True), exit_code=1)
-    return rows
+    return number, pack(table_of(rows))
 
 
-def _read_records(path: Path, spec: CacheSpec, bucket: int) -> Iterator[tuple[str, tuple[int, str, Record]]]:
+def _read_records(path: Path, spec: CacheSpec, bucket: int) -> Iterator[tuple[str, tuple[int, memoryview, Record]]]:
     try:
         for position, (payload, record) in enumerate(read_shard(path, spec, spec.buckets[bucket])):
-            yield record.clip_id, (position, hashlib.sha256(payload).hexdigest(), record)
+            yield record.clip_id, (position, payload, record)
     except (OSError, CorruptRecord) as error:
         found, fix = f"unreadable as well as {spec.index_file} ({error})", build_command(path.parents[2], fresh=True)
         raise LockstepError(str(path), found=found, fix=fix, exit_code=1) from None

@@ -17,7 +17,7 @@ from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.parts import check_visible
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import SPEC_FILE, SPLITS, Bucket, CacheSpec, Shard, load_spec, shard_places
-from xtts.shared.cache.clip_index import IndexRow, Kept, read_index
+from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index
 from xtts.shared.cache.file_names import without_digest
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
@@ -42,7 +42,7 @@ class Finding:
         return f"{self.where}: {self.found}{expected}; {self.fix}"
 
 
-Places = Mapping[str, list[Kept]]
+Places = Mapping[str, list[IndexRow]]
 """Shard file to the rows of its records, by position."""
 
 
@@ -87,7 +87,7 @@ def _check_all(
     return findings
 
 
-_Task = tuple[int, Bucket, Shard, list[Kept]]
+_Task = tuple[int, Bucket, Shard, list[IndexRow]]
 _Result = tuple[int, list[Finding]]
 
 
@@ -121,11 +121,10 @@ def _shards(spec: CacheSpec) -> Iterator[tuple[Bucket, Shard]]:
 def _places(spec: CacheSpec, rows: list[IndexRow]) -> Places:
     """Group the index by shard; a row that names a shard that is not there was reported before."""
     names = shard_places(spec)
-    places: dict[str, list[Kept]] = defaultdict(list)
-    for row in rows:
-        if isinstance(row, Kept):
-            places[names.get(row.place, "")].append(row)
-    return {file: sorted(members, key=lambda row: row.written.position) for file, members in places.items()}
+    places: dict[str, list[IndexRow]] = defaultdict(list)
+    for row in kept_rows(rows):
+        places[names.get(row.place, "")].append(row)
+    return {file: sorted(members, key=lambda row: row.position) for file, members in places.items()}
 
 
 def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[Finding]:
@@ -150,7 +149,7 @@ def _check_extra_files(cache: Path, spec: CacheSpec) -> Iterator[Finding]:
 
 
 def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[Finding]:
-    name, kept = spec.index_file, sum(isinstance(row, Kept) for row in rows)
+    name, kept = spec.index_file, len(kept_rows(rows))
     records = sum(shard.records for _, shard in _shards(spec))
     counts = (
         ("rows", len(rows), spec.index_rows),
@@ -167,7 +166,7 @@ def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[Finding]:
 
 
 def _check_shard(
-    cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard, rows: list[Kept], *, every_digest: bool
+    cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard, rows: list[IndexRow], *, every_digest: bool
 ) -> Iterator[Finding]:
     problem = shard_problem(cache, shard)
     if problem:
@@ -190,7 +189,7 @@ def _may_be_read(path: Path, cache: Path) -> bool:
 
 
 def _check_records(
-    spec: CacheSpec, bucket: Bucket, shard: Shard, data: memoryview, rows: list[Kept], *, digests: bool
+    spec: CacheSpec, bucket: Bucket, shard: Shard, data: memoryview, rows: list[IndexRow], *, digests: bool
 ) -> Iterator[Finding]:
     count = 0
     try:
@@ -209,12 +208,12 @@ def _check_records(
             yield Finding(file=shard.file, where=shard.file, found=f"{count} records", expected=wanted)
 
 
-def _where(shard: Shard, number: int, row: Kept | None) -> str:
+def _where(shard: Shard, number: int, row: IndexRow | None) -> str:
     return f"{shard.file} record {number} ({row.clip.id if row else 'not in the index'})"
 
 
 def _record_findings(
-    spec: CacheSpec, bucket: Bucket, payload: memoryview, row: Kept | None, *, digest: bool
+    spec: CacheSpec, bucket: Bucket, payload: memoryview, row: IndexRow | None, *, digest: bool
 ) -> Iterator[tuple[str, str]]:
     """(found, expected) for all that is wrong with a record."""
     try:
@@ -226,10 +225,10 @@ def _record_findings(
     if row is None:
         return
     facts = (record.clip_id, record.token_length, record.mel_length)
-    expected_facts = (row.clip.id, row.tokens.token_length, row.audio.mel_length)
+    expected_facts = (row.clip.id, row.token_length, row.mel_length)
     if facts != expected_facts:
         yield f"(id, tokens, frames) {facts}", f"{expected_facts} as in the index"
-    elif digest and hashlib.sha256(payload).hexdigest() != row.written.record_sha256:
+    elif digest and hashlib.sha256(payload).hexdigest() != row.record_sha256:
         yield "other content than in the index (record_sha256 differs)", "the bytes that were written"
 
 

@@ -2,24 +2,24 @@
 
 import shlex
 
+from xtts.precompute.corpus.clip_audio import check_unchanged
 from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.features.scan import Scanned, check_unchanged
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.wav_header import OtherFormat, read_wav_header
-from xtts.shared.cache.clip_index import Kept
+from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.cache.records import AudioName
 from xtts.shared.errors import LockstepError
 
 WITH_MELS = "build a cache with mels: the same command without --index-only"
 
 
-def audio_name(row: Scanned | Kept, front_end: FrontEnd) -> AudioName:
+def audio_name(row: IndexRow, front_end: FrontEnd) -> AudioName:
     """The name of a clip's wav, from its header alone.
 
     Raises `AudioProblem` for a broken file, `LockstepError` with the command that converts it for another format.
     """
     path, rate = front_end.path(row.clip), front_end.profile.sample_rate
-    samples = round(row.audio.seconds * rate)
+    samples = round(row.seconds * rate)
     try:
         header = read_wav_header(path)
         found = f"{header.channels} channels at {header.rate} Hz"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.precompute.features.row_parts import EARLIER_PARTS, Spots, take_rows
-from xtts.shared.cache.clip_index import Kept, Place, Written
+from xtts.precompute.features.tables import unpack
+from xtts.shared.cache.clip_index import Place
 from xtts.shared.cache.records import FRAME_BYTES, CorruptRecord, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
 
@@ -19,27 +19,34 @@ class StoredMel:
     """Where a clip's mel lies, and what is known of it."""
 
     path: Path
-    written: Written
+    position: int
+    """Of its record in the shard `path`."""
+    audio_sha256: str
+    sums: tuple[float, float]
+    """Of the mel, and of its squares."""
+
+
+STORED_FACTS = ["split", "bucket", "shard", "corpus", "position", "audio_sha256", "mel_sum", "mel_square_sum"]
+"""Columns of an index that say where a mel lies."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredClips:
-    """Of the clips of a task those whose mels an earlier cache holds."""
+    """Of the clips of a task those whose mels the finished cache holds."""
 
     places: np.ndarray
     """Places in the task."""
-    spots: Spots
-    """Their rows of that cache, in the parts of earlier builds."""
+    rows: bytes
+    """Their rows of that cache: a packed table with `STORED_FACTS`."""
     files: Mapping[Place, Path]
     """Its shards that hold them."""
 
-    def read(self, parts: Path) -> dict[int, StoredMel]:
-        """Where the mel lies, by place."""
-        rows = take_rows(parts, EARLIER_PARTS, self.spots)
+    def by_place(self) -> dict[int, StoredMel]:
+        """Where each mel lies."""
+        rows = zip(self.places.tolist(), zip(*unpack(self.rows).to_pydict().values(), strict=True), strict=True)
         return {
-            place: StoredMel(path=self.files[row.place], written=row.written)
-            for place, row in zip(self.places.tolist(), rows, strict=True)
-            if isinstance(row, Kept)
+            place: StoredMel(path=self.files[Place(*row[:4])], position=row[4], audio_sha256=row[5], sums=row[6:])
+            for place, row in rows
         }
 
 
@@ -57,14 +64,14 @@ class StoredMels:
 
     def read(self, stored: StoredMel, clip_id: str) -> np.ndarray:
         """The clip's mel [T, M] without padding."""
-        record = self.read_record(stored, clip_id)
+        record = self.read_record(stored.path, stored.position, clip_id)
         return record.mel[: record.mel_length]
 
-    def read_record(self, stored: StoredMel, clip_id: str) -> Record:
-        """The whole record; a `LockstepError` when it does not read back as this clip's."""
+    def read_record(self, path: Path, position: int, clip_id: str) -> Record:
+        """The whole record at a position of a shard; a `LockstepError` when it does not read back as this clip's."""
         try:
-            with stored.path.open("rb", buffering=0) as file:
-                start, end = self._span(file.fileno(), stored)
+            with path.open("rb", buffering=0) as file:
+                start, end = self._span(file.fileno(), path, position)
                 if end - start > _LARGEST_RECORD_BYTES:
                     raise CorruptRecord(f"{end - start} bytes long")
                 framed = os.pread(file.fileno(), end - start, start)
@@ -73,16 +80,15 @@ class StoredMels:
             if record.clip_id != clip_id:
                 raise CorruptRecord(f"holds clip {record.clip_id!r}")
         except (OSError, CorruptRecord, StopIteration, IndexError) as error:
-            where = f"{stored.path} record {stored.written.position} ({clip_id})"
-            fix = f"{repair_command(stored.path.parents[2])}, or build with --fresh"
+            where = f"{path} record {position} ({clip_id})"
+            fix = f"{repair_command(path.parents[2])}, or build with --fresh"
             raise LockstepError(where, found=f"cannot be used again: {error}", fix=fix, exit_code=1) from None
         return record
 
-    def _span(self, descriptor: int, stored: StoredMel) -> tuple[int, int]:
-        if stored.path not in self._offsets:
-            self._offsets[stored.path] = list(_record_offsets(descriptor))
-        offsets = self._offsets[stored.path]
-        return offsets[stored.written.position], offsets[stored.written.position + 1]
+    def _span(self, descriptor: int, path: Path, position: int) -> tuple[int, int]:
+        if path not in self._offsets:
+            self._offsets[path] = list(_record_offsets(descriptor))
+        return self._offsets[path][position], self._offsets[path][position + 1]
 
 
 def _record_offsets(descriptor: int) -> list[int]:

@@ -2,27 +2,25 @@
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from xtts.precompute.corpus.clip_audio import ClipAudio, read_audio
+from xtts.precompute.corpus.clip_audio import ClipAudio, check_unchanged, read_audio
 from xtts.precompute.corpus.front_end import FrontEnd
 from xtts.precompute.features.audio_names import audio_name
 from xtts.precompute.features.cached_mels import StoredClips, StoredMel, StoredMels
 from xtts.precompute.features.canary import prove_canary
-from xtts.precompute.features.clip_columns import reason_number
-from xtts.precompute.features.finished_shard import Finished, sidecar_of, write_sidecar, written_row
-from xtts.precompute.features.row_parts import Spots, take_scanned
-from xtts.precompute.features.scan import Scanned, check_unchanged
+from xtts.precompute.features.finished_shard import Finished, rows_beside, write_rows
+from xtts.precompute.features.tables import unpack
 from xtts.precompute.workers.parts import new_part
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.clip_index import Audio, Clip, IndexRow, Place, Rejected, Rejection, Written
+from xtts.shared.cache.clip_index import KEPT, IndexRow, Place, rows_of
 from xtts.shared.cache.file_names import with_digest
 from xtts.shared.cache.records import FRAME_BYTES, Record, frame
 from xtts.shared.errors import LockstepError
@@ -44,9 +42,8 @@ class ShardTask:
     """Digest of all that decides the shard's bytes besides its clips."""
     place: Place
     shape: Shape
-    clips: Spots
-    """Of the scanned parts in `parts`."""
-    parts: Path
+    rows: bytes
+    """Its clips in order, as the scan found them: a packed table."""
     speakers: Mapping[str, int]
     """Named speakers of the clips, and their ids; a clip without one has id 0."""
     stored: StoredClips
@@ -57,41 +54,37 @@ class ShardTask:
 
 @dataclass(frozen=True, kw_only=True)
 class ShardResult:
-    """Where a shard was written; what became of each clip is in the sidecar beside it."""
+    """Where a shard was written; what became of each clip is in the rows beside it."""
 
     file: str
     path: Path
     bytes: int
     sha256: str
-    rejected: np.ndarray
-    """Places in the task of the clips that turned out to be of no use."""
-    reasons: np.ndarray
-    """Why, as in `ClipColumns.reason`."""
 
 
 def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
-    """Extract and write clip by clip, so that memory does not grow with the shard; then the sidecar.
+    """Extract and write clip by clip, so that memory does not grow with the shard; then the rows.
 
     A `LockstepError` where the folder of `task.path` is not there.
     """
     path, digest, records, rows, with_mels = new_part(task.path), hashlib.sha256(), 0, list[IndexRow](), 0
-    if len(task.stored.places) < len(task.clips[0]) and not front_end.index_only:
+    clips, stored = rows_of(unpack(task.rows)), task.stored.by_place()
+    if len(stored) < len(clips) and not front_end.index_only:
         prove_canary(front_end)
     mels = StoredMels(mel_dtype=front_end.mel_dtype, mel_channels=front_end.profile.mel_channels)
-    clips, stored = take_scanned(task.parts, task.clips), task.stored.read(task.parts)
     with path.open("wb") as out:
         for place, row in enumerate(clips):
+            row = placed(row, task.place)
             try:
                 record, audio_sha256, sums, quality = _features(row, task, mels, front_end, stored.get(place))
             except AudioProblem as problem:
-                rows.append(row.rejected(Rejection(problem.reason, problem.detail), task.place))
+                rows.append(row.rejected(problem.reason, problem.detail))
                 continue
             payload = record.to_example()
             framed = frame(payload)
             digest.update(framed)
             out.write(framed)
-            written = Written(records, hashlib.sha256(payload).hexdigest(), audio_sha256, *sums)
-            rows.append(written_row(row, task.place, written, quality))
+            rows.append(written(row, records, payload, audio_sha256, sums, quality))
             records += 1
             if record.audio is not None:
                 with_mels += FRAME_BYTES + record.bytes_with_mel(_mel_bytes(task.shape, front_end))
@@ -100,31 +93,38 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
         file=with_digest(task.file, digest.hexdigest()), settings=task.settings, records=records, bytes=size,
         sha256=digest.hexdigest(), bytes_with_mels=with_mels or size,
     )  # fmt: skip
-    write_sidecar(path, done, rows)
-    for file in (path, sidecar_of(path)) if task.sync else ():
+    write_rows(path, done, rows)
+    for file in (path, rows_beside(path)) if task.sync else ():
         atomic_files.sync_file(file)
-    return ShardResult(file=task.file, path=path, bytes=size, sha256=done.sha256, **outcomes(rows))
+    return ShardResult(file=task.file, path=path, bytes=size, sha256=done.sha256)
 
 
-def outcomes(rows: Sequence[IndexRow]) -> dict[str, np.ndarray]:
-    """`rejected` and `reasons` of a `ShardResult`."""
-    found = [(place, row.rejection.reason) for place, row in enumerate(rows) if isinstance(row, Rejected)]
-    return {
-        "rejected": np.array([place for place, _ in found], np.int32),
-        "reasons": np.array([reason_number(reason) for _, reason in found], np.uint8),
-    }
+def placed(row: IndexRow, place: Place) -> IndexRow:
+    """A scanned clip with the shard that it goes to."""
+    return replace(row, split=place.split, bucket=place.bucket, shard=place.shard)
+
+
+def written(
+    row: IndexRow, position: int, payload: bytes | memoryview, audio_sha256: str, sums: tuple[float, float],
+    quality: SignalQuality | None,
+) -> IndexRow:  # fmt: skip
+    """A clip with its record; `quality` is that of audio that was decoded just now."""
+    return replace(
+        row, status=KEPT, position=position, record_sha256=hashlib.sha256(payload).hexdigest(),
+        audio_sha256=audio_sha256, mel_sum=sums[0], mel_square_sum=sums[1], quality=quality or row.quality,
+    )  # fmt: skip
 
 
 def _features(
-    row: Scanned, task: ShardTask, mels: StoredMels, front_end: FrontEnd, stored: StoredMel | None
+    row: IndexRow, task: ShardTask, mels: StoredMels, front_end: FrontEnd, stored: StoredMel | None
 ) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:
     """The record of a clip, and the rest of what `mel_of` gives; where records name audio, nothing is decoded."""
     if front_end.index_only:
         audio, none = audio_name(row, front_end), np.empty((0, front_end.profile.mel_channels), front_end.mel_dtype)
-        record = _record(row.clip, none, task, front_end)
-        return replace(record, mel=none, mel_length=row.audio.mel_length, audio=audio), "", (0.0, 0.0), None
+        record = _record(row, none, task, front_end)
+        return replace(record, mel=none, mel_length=row.mel_length, audio=audio), "", (0.0, 0.0), None
     mel, audio_sha256, sums, quality = mel_of(row, stored, mels, front_end)
-    return _record(row.clip, mel, task, front_end), audio_sha256, sums, quality
+    return _record(row, mel, task, front_end), audio_sha256, sums, quality
 
 
 def _mel_bytes(shape: Shape, front_end: FrontEnd) -> int:
@@ -132,12 +132,11 @@ def _mel_bytes(shape: Shape, front_end: FrontEnd) -> int:
 
 
 def mel_of(
-    row: Scanned, stored: StoredMel | None, mels: StoredMels, front_end: FrontEnd
+    row: IndexRow, stored: StoredMel | None, mels: StoredMels, front_end: FrontEnd
 ) -> tuple[np.ndarray, str, tuple[float, float], SignalQuality | None]:
     """The mel as it is stored, the digest of its audio, its sums, and what was measured if audio was decoded."""
     if stored is not None:
-        was = stored.written
-        return mels.read(stored, row.clip.id), was.audio_sha256, (was.mel_sum, was.mel_square_sum), None
+        return mels.read(stored, row.clip.id), stored.audio_sha256, stored.sums, None
     mel, audio = read_mel(row, front_end)
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
@@ -145,16 +144,16 @@ def mel_of(
     return mel, audio.sha256, sums, audio.recording.quality
 
 
-def read_mel(row: Scanned, front_end: FrontEnd) -> tuple[np.ndarray, ClipAudio]:
+def read_mel(row: IndexRow, front_end: FrontEnd) -> tuple[np.ndarray, ClipAudio]:
     """The mel of a clip in the stored type, and the audio it is of; raises `AudioProblem`."""
     audio = _read_source(row, front_end)
-    return extract_mel(front_end.samples(audio.recording), row.audio, front_end), audio
+    return extract_mel(front_end.samples(audio.recording), row.mel_length, front_end), audio
 
 
-def sums_of_clips(front_end: FrontEnd, parts: Path, clips: Spots) -> dict[str, Sums]:
-    """`Sums` of some clips by id (runs in a worker); a `LockstepError` for audio that cannot be decoded."""
+def sums_of_clips(front_end: FrontEnd, rows: bytes) -> dict[str, Sums]:
+    """`Sums` of the clips of a packed table by id (runs in a worker); a `LockstepError` where one cannot be decoded."""
     found = dict[str, Sums]()
-    for row in take_scanned(parts, clips):
+    for row in rows_of(unpack(rows)):
         try:
             mel, audio = read_mel(row, front_end)
         except AudioProblem as problem:
@@ -163,15 +162,12 @@ def sums_of_clips(front_end: FrontEnd, parts: Path, clips: Spots) -> dict[str, S
     return found
 
 
-def measure_clips(front_end: FrontEnd, rows: list[tuple[int, Scanned]]) -> list[tuple[int, SignalQuality | None]]:
-    """Measure numbered clips without a mel (runs in a worker); None where the audio turns out to be of no use."""
-    measured = list[tuple[int, SignalQuality | None]]()
-    for number, row in rows:
-        try:
-            measured.append((number, _read_source(row, front_end).recording.quality))
-        except AudioProblem:  # writing its shard says so
-            measured.append((number, None))
-    return measured
+def measure(row: IndexRow, front_end: FrontEnd) -> SignalQuality | None:
+    """What decoding a clip's audio shows; None where it turns out to be of no use."""
+    try:
+        return _read_source(row, front_end).recording.quality
+    except AudioProblem:  # writing its shard says so
+        return None
 
 
 def mel_sums(mel: np.ndarray) -> tuple[float, float]:
@@ -180,15 +176,15 @@ def mel_sums(mel: np.ndarray) -> tuple[float, float]:
     return float(exact.sum()), float(np.dot(exact, exact))
 
 
-def extract_mel(samples: np.ndarray, audio: Audio, front_end: FrontEnd) -> np.ndarray:
-    """The mel of a clip's samples, float32[S], in the stored type; raises `AudioProblem`."""
-    if front_end.profile.frames(len(samples)) != audio.mel_length:
+def extract_mel(samples: np.ndarray, frames: int, front_end: FrontEnd) -> np.ndarray:
+    """The mel of a clip's samples, float32[S], in the stored type; raises `AudioProblem` where it has other frames."""
+    if front_end.profile.frames(len(samples)) != frames:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says otherwise")
     with np.errstate(all="ignore"):  # samples that are not numbers are found by the caller
         return log_mel(samples, front_end.profile).astype(front_end.mel_dtype)
 
 
-def _read_source(row: Scanned, front_end: FrontEnd) -> ClipAudio:
+def _read_source(row: IndexRow, front_end: FrontEnd) -> ClipAudio:
     try:
         with front_end.audio(row.clip) as source:
             return read_audio(source, row.clip)
@@ -196,19 +192,19 @@ def _read_source(row: Scanned, front_end: FrontEnd) -> ClipAudio:
         check_unchanged(row, front_end)
 
 
-def _record(clip: Clip, mel: np.ndarray, task: ShardTask, front_end: FrontEnd) -> Record:
-    ids, profile, shape = front_end.encode(clip).ids, front_end.profile, task.shape
-    most_frames, most_tokens = (shape.frames, shape.tokens) if front_end.fixed_length else (len(mel), len(ids))
+def _record(row: IndexRow, mel: np.ndarray, task: ShardTask, front_end: FrontEnd) -> Record:
+    profile, shape = front_end.profile, task.shape
+    most_frames, most_tokens = (shape.frames, shape.tokens) if front_end.fixed_length else (len(mel), row.token_length)
     padded = np.full((most_frames, profile.mel_channels), profile.silence, mel.dtype)
     padded[: len(mel)] = mel
     tokens = np.zeros(most_tokens, np.int64)
-    tokens[: len(ids)] = ids
+    tokens[: row.token_length] = np.frombuffer(row.tokens, "<u2")
     return Record(
-        clip_id=clip.id,
+        clip_id=row.clip.id,
         tokens=tokens,
         mel=padded,
-        token_length=len(ids),
+        token_length=row.token_length,
         mel_length=len(mel),
-        speaker=task.speakers.get(clip.speaker, 0),
-        language=front_end.language_id(clip.language),
+        speaker=task.speakers.get(row.clip.speaker, 0),
+        language=front_end.language_id(row.clip.language),
     )

@@ -1,13 +1,13 @@
 """Which clips are kept out: by their lengths, and by `data.filters`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from xtts.precompute.features.scan import Scanned, ScannedRow, same_file
+from xtts.precompute.corpus.clip_audio import same_file
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import MAX_TOKENS
-from xtts.shared.cache.clip_index import IndexRow, Rejected, Rejection
+from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.cache.quality_stats import letters_per_second
 from xtts.shared.config import Config, FilterConfig
 
@@ -26,27 +26,26 @@ class _Check:
     least: float | None = None
     most: float | None = None
 
-    @property
-    def rejection(self) -> Rejection | None:
-        """None where the filter is off or the clip passes."""
+    def judge(self, row: IndexRow) -> IndexRow:
+        """The clip, rejected where the filter is on and it does not pass."""
         limit = self.most if self.least is None else self.least
         passes = self.found <= self.most if self.most is not None else self.least is None or self.found >= self.least
-        if limit is None or passes:
-            return None
-        return Rejection(self.reason, f"{self.found:.6g} {self.unit}, data.filters.{self.setting} is {limit:.6g}")
+        if limit is None or passes or row.reason:
+            return row
+        return row.rejected(self.reason, f"{self.found:.6g} {self.unit}, data.filters.{self.setting} is {limit:.6g}")
 
 
-def filter_by_header(row: ScannedRow, config: Config) -> ScannedRow:
+def filter_by_header(row: IndexRow, config: Config) -> IndexRow:
     """Keep or reject a scanned clip by its lengths, then by the filters that need no samples."""
     return _by_header(apply_filters(row, config), config.data.filters, mel_profile(config.audio.profile).sample_rate)
 
 
-def apply_filters(row: ScannedRow, config: Config) -> ScannedRow:
+def apply_filters(row: IndexRow, config: Config) -> IndexRow:
     """Keep or reject a scanned clip by its lengths; what the scan already rejected stays so."""
-    if isinstance(row, Rejected):
+    if row.reason:
         return row
     profile, shapes = mel_profile(config.audio.profile), config.shapes
-    frames, tokens = row.audio.mel_length, row.tokens.token_length
+    frames, tokens = row.mel_length, row.token_length
     most_frames = min(shapes.max_mel_frames or MOST_FRAMES, MOST_FRAMES)
     most_tokens = min(shapes.max_text_length or MAX_TOKENS, MAX_TOKENS)
     if frames < profile.shortest_frames:
@@ -59,26 +58,27 @@ def apply_filters(row: ScannedRow, config: Config) -> ScannedRow:
         reason, detail = "too short audio", f"{frames} frames for {tokens} tokens: they cannot be aligned"
     else:
         return row
-    return row.rejected(Rejection(reason, detail))
+    return row.rejected(reason, detail)
 
 
-def _by_header(row: ScannedRow, filters: FilterConfig, rate: int) -> ScannedRow:
-    if isinstance(row, Rejected):
+def _by_header(row: IndexRow, filters: FilterConfig, rate: int) -> IndexRow:
+    if row.reason:
         return row
-    hertz, letters = source_rate(row.audio.notes, rate), letters_per_second(row.clip, row.audio)
+    hertz, letters = source_rate(row.notes, rate), letters_per_second(row)
     slowest, fastest = filters.min_letters_per_second, filters.max_letters_per_second
     checks = (
         _Check("too low sample rate", "min_sample_rate", hertz, "Hz", least=filters.min_sample_rate),
         _Check("too slow speech", "min_letters_per_second", letters, "letters a second", least=slowest),
         _Check("too fast speech", "max_letters_per_second", letters, "letters a second", most=fastest),
     )
-    why = next(filter(None, (check.rejection for check in checks)), None)
-    return row if why is None else row.rejected(why)
+    for check in checks:
+        row = check.judge(row)
+    return row
 
 
-def filter_by_signal(row: ScannedRow, filters: FilterConfig) -> ScannedRow:
-    """Keep or reject a clip by what was measured of its samples; a rejected row carries the quality that is why."""
-    if isinstance(row, Rejected) or row.quality is None:
+def filter_by_signal(row: IndexRow, filters: FilterConfig) -> IndexRow:
+    """Keep or reject a clip by what was measured of its samples, if it was; a rejected row keeps what is why."""
+    if row.reason or row.quality is None:
         return row
     quality, silence = row.quality, filters.max_edge_silence_seconds
     checks = (
@@ -87,8 +87,9 @@ def filter_by_signal(row: ScannedRow, filters: FilterConfig) -> ScannedRow:
         _Check("clipped", "max_clipped_share", quality.clipped_share, "of the samples", most=filters.max_clipped_share),
         _Check("too much silence", "max_edge_silence_seconds", quality.edge_silence, "s", most=silence),
     )
-    why = next(filter(None, (check.rejection for check in checks)), None)
-    return row if why is None else replace(row.rejected(why), quality=quality)
+    for check in checks:
+        row = check.judge(row)
+    return row
 
 
 def ask_for_samples(filters: FilterConfig) -> bool:
@@ -97,18 +98,8 @@ def ask_for_samples(filters: FilterConfig) -> bool:
     return any(limit is not None for limit in (*limits, filters.max_edge_silence_seconds))
 
 
-def with_earlier_quality(row: ScannedRow, earlier: Sequence[IndexRow]) -> ScannedRow:
-    """A kept clip with what an earlier build measured on the same file."""
-    if isinstance(row, Rejected):
-        return row
-    for was in earlier:
-        if was.quality is not None and same_file(row, was):
-            return replace(row, quality=was.quality)
-    return row
-
-
-def must_be_measured(row: ScannedRow, earlier: Sequence[IndexRow]) -> bool:
+def must_be_measured(row: IndexRow, earlier: Sequence[IndexRow]) -> bool:
     """Whether a filter by samples needs a clip decoded: not where writing its record showed that it is of no use."""
-    if not isinstance(row, Scanned) or row.quality is not None:
+    if row.reason or row.quality is not None:
         return False
-    return not any(isinstance(was, Rejected) and was.place is not None and same_file(row, was) for was in earlier)
+    return not any(was.reason and was.split and same_file(row, was) for was in earlier)

@@ -1,177 +1,222 @@
-"""The first pass: what can be known of every clip from its file header and its text alone."""
+"""The first pass: what can be known of clips from their texts, the headers of their files and earlier builds."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from socket import gethostname
 
-from xtts.precompute.corpus.clip_audio import audio_digest, audio_header, find_audio, read_audio
+import numpy as np
+
+from xtts.precompute.corpus.clip_audio import (
+    audio_digest,
+    audio_header,
+    check_unchanged,
+    may_be_same_file,
+    read_audio,
+    same_clip,
+    same_file,
+    with_file,
+)
 from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.features.extract import measure
+from xtts.precompute.features.filters import ask_for_samples, filter_by_header, filter_by_signal, must_be_measured
+from xtts.precompute.features.tables import pack, unpack
+from xtts.precompute.workers.parts import check_visible
 from xtts.shared.audio.decode import AudioProblem
-from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.clip_index import (
     DUPLICATE,
     MISSING_AUDIO,
     NO_LETTERS,
-    Audio,
-    AudioFile,
+    UNKNOWN,
     Clip,
     IndexRow,
-    Kept,
-    Place,
-    Rejected,
-    Rejection,
-    TokenCount,
+    clips_of,
+    rows_of,
+    table_of,
 )
-from xtts.shared.errors import LockstepError
+from xtts.shared.cache.stats import letters_of
+from xtts.shared.config import Config
+from xtts.shared.text.letter_counts import LetterCounts
+
+SAME_AUDIO, SAME_TEXT, SAME_LANGUAGE, SAME_SPEAKER, SAME_FILE, SAME_CLIP = (1 << bit for bit in range(6))
+"""What of a clip is as an earlier build had it; the first may be so, of the fifth its mel can be taken, the last one's
+record would have the same bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A clip and its file, before anything is opened."""
+@dataclass(frozen=True, kw_only=True)
+class Scanner:
+    """What all tasks of a scan have in common."""
 
-    clip: Clip
-    file: AudioFile | None
-    """None where there is none, or not a regular one."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Scanned:
-    """A clip whose text and audio can be used."""
-
-    clip: Clip
-    file: AudioFile
-    tokens: TokenCount
-    audio: Audio
-    quality: SignalQuality | None = None
-    """What was measured before, by an earlier build or for a filter."""
-
-    def rejected(self, rejection: Rejection, place: Place | None = None) -> Rejected:
-        """The same clip, found unfit later."""
-        return Rejected(
-            clip=self.clip, file=self.file, tokens=self.tokens, audio=self.audio, place=place, rejection=rejection
-        )
+    front_end: FrontEnd
+    config: Config
+    same_audio: bool
+    """The finished cache was built with these settings of audio: what was found then need not be found again."""
+    same_text: bool
+    """Likewise of text."""
 
 
-_MISSING = Rejection(MISSING_AUDIO, "no such file, or not a regular one")
-ScannedRow = Scanned | Rejected
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What an earlier build knew of the clips of a task."""
+
+    places: np.ndarray
+    """Of those clips in the task."""
+    rows: bytes
+    """A packed table."""
+
+    def by_place(self) -> dict[int, IndexRow]:
+        """The row of each of these clips."""
+        return dict(zip(self.places.tolist(), rows_of(unpack(self.rows)), strict=True))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Findings:
-    """What reading a clip's text and audio found out."""
+@dataclass(frozen=True, kw_only=True)
+class ScanTask:
+    """Clips that follow each other in their corpus."""
 
-    file: AudioFile | None
-    tokens: TokenCount
-    audio: Audio | Rejection
-
-
-def find_file(clip: Clip, front_end: FrontEnd) -> Found:
-    """A clip with the size and the time of its file."""
-    return Found(clip, find_audio(front_end.path(clip)))
-
-
-def same_file(row: Found | ScannedRow | Kept, other: Found | ScannedRow | Kept) -> bool:
-    """Whether two rows saw the same audio, by path, part, size and modification time, else by digest."""
-    if (row.clip.audio_place, row.file) == (other.clip.audio_place, other.file):
-        return True
-    digest = row.file and row.file.audio_sha256
-    return bool(digest) and other.file is not None and digest == other.file.audio_sha256
+    start: int
+    """Number of the first one."""
+    clips: bytes
+    """A packed table."""
+    cached: Known
+    """Of the finished cache."""
+    staged: Known
+    """Of the shards that an interrupted build left."""
 
 
-def may_be_same_file(row: Found | ScannedRow | IndexRow, other: IndexRow) -> bool:
-    """`same_file`, or what nothing speaks against: of a clip that was rejected, `other` has no digest.
-
-    Then a clip is taken to have changed only if it has a file of its own, which is of another size.
-    """
-    if same_file(row, other):
-        return True
-    if row.file is None or other.file is None or other.file.audio_sha256:
-        return False
-    return row.clip.is_part or row.file.source_bytes == other.file.source_bytes
+Sameness = tuple[np.ndarray, np.ndarray]
+"""Numbers of the clips that an earlier build knew, and what of each is as it was there: `SAME_AUDIO` and so on."""
 
 
-def recall(found: Found, cached: IndexRow | None) -> ScannedRow | None:
-    """What the scan would find, when an earlier build with these settings knows all of it; no file is opened."""
-    if found.clip.duplicate:
-        return Rejected(clip=found.clip, file=found.file, rejection=Rejection(DUPLICATE))
-    if cached is None or cached.tokens is None or not same_file(found, cached):
-        return None
-    if (found.clip.text, found.clip.language) != (cached.clip.text, cached.clip.language):
-        return None
-    return judge(Found(found.clip, cached.file), cached.tokens, _cached_audio(cached))
+@dataclass(frozen=True, kw_only=True)
+class ScanResult:
+    """What a task found out."""
+
+    start: int
+    facts: bytes
+    """A packed table: the columns of an index without those of the clips."""
+    cached: Sameness
+    staged: Sameness
+    to_measure: np.ndarray
+    """Numbers of the clips that a filter wants decoded."""
+    letters: list[LetterCounts]
+    missing: list[Path]
+    """Files that are not there for the worker."""
+    host: str
+    """Name of its machine."""
 
 
-def judge(found: Found, tokens: TokenCount, audio: Audio | Rejection) -> ScannedRow:
-    """Keep or reject a clip by what was found."""
-    clip, file = found.clip, found.file
-    if file is None:
-        return Rejected(clip=clip, tokens=tokens, rejection=_MISSING)
-    if isinstance(audio, Rejection):
-        return Rejected(clip=clip, file=file, tokens=tokens, rejection=audio)
-    scanned = Scanned(clip=clip, file=file, tokens=tokens, audio=audio)
-    if tokens.token_length:
-        return scanned
-    return scanned.rejected(Rejection(NO_LETTERS if clip.text else "empty text"))
+def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
+    """Find, or recall, what can be known of the clips of a task, and reject by it (runs in a worker)."""
+    front_end, table = scanner.front_end, unpack(task.clips)
+    clips = clips_of(table)
+    for corpus in sorted({clip.corpus for clip in clips}):
+        check_visible(front_end.roots[corpus])
+    cached, staged = task.cached.by_place(), task.staged.by_place()
+    rows = [_scan_clip(scanner, clip, cached.get(place)) for place, clip in enumerate(clips)]
+    letters = letters_of(rows, front_end.language)
+    known = cached if scanner.same_audio else {}
+    to_measure, samples = list[int](), ask_for_samples(scanner.config.data.filters)
+    for place, row in enumerate(rows):
+        earlier = [one[place] for one in (known, staged) if place in one]
+        rows[place] = _with_quality(filter_by_header(row, scanner.config), earlier)
+        if samples and must_be_measured(rows[place], earlier):
+            to_measure.append(task.start + place)
+        elif samples:
+            rows[place] = filter_by_signal(rows[place], scanner.config.data.filters)
+    return ScanResult(
+        start=task.start,
+        facts=pack(table_of(rows).drop_columns(table.column_names)),
+        cached=_sameness(task.start, rows, cached), staged=_sameness(task.start, rows, staged),
+        to_measure=np.array(to_measure, np.int64), letters=letters,
+        missing=[front_end.path(row.clip) for row in rows if row.source_bytes == UNKNOWN], host=gethostname(),
+    )  # fmt: skip
 
 
-def _cached_audio(cached: IndexRow) -> Audio | Rejection:
-    return cached.audio if isinstance(cached, Kept) else cached.audio or cached.rejection
+def _scan_clip(scanner: Scanner, clip: Clip, was: IndexRow | None) -> IndexRow:
+    row = with_file(clip, scanner.front_end)
+    if clip.duplicate:
+        return row.rejected(DUPLICATE)
+    row = _with_tokens(row, was if scanner.same_text else None, scanner.front_end)
+    row = _with_audio(row, was if scanner.same_audio else None, scanner.front_end)
+    if row.reason or row.token_length:
+        return row
+    return row.rejected(NO_LETTERS if clip.text else "empty text")
 
 
-def scan_clip(found: Found, cached: IndexRow | None, front_end: FrontEnd) -> Findings:
-    """Read a clip's text and header; `cached` is what an earlier build with these audio settings knows of it."""
-    encoded = front_end.encode(found.clip)
-    tokens = TokenCount(len(encoded.ids), encoded.unknown)
-    if cached is not None and not same_file(found, cached):
-        found = _with_digest(found, cached, front_end)
-    same = cached if cached is not None and same_file(found, cached) else None
-    audio = _cached_audio(same) if same else _scan_audio(found, front_end)
-    return Findings(file=found.file, tokens=tokens, audio=audio)
+def _with_tokens(row: IndexRow, was: IndexRow | None, front_end: FrontEnd) -> IndexRow:
+    clip = row.clip
+    if was and was.token_length != UNKNOWN and (clip.text, clip.language) == (was.clip.text, was.clip.language):
+        return replace(row, tokens=was.tokens, token_length=was.token_length, left_out=was.left_out)
+    found = front_end.encode(clip)
+    tokens = np.array(found.ids, "<u2").tobytes()
+    return replace(row, tokens=tokens, token_length=len(found.ids), left_out=found.unknown)
 
 
-def _with_digest(found: Found, cached: IndexRow, front_end: FrontEnd) -> Found:
+def _with_audio(row: IndexRow, was: IndexRow | None, front_end: FrontEnd) -> IndexRow:
+    if row.source_bytes == UNKNOWN:
+        return row.rejected(MISSING_AUDIO, "no such file, or not a regular one")
+    if was is not None and not same_file(row, was):
+        row = _with_digest(row, was, front_end)
+    if was is None or not same_file(row, was):
+        return _with_header(row, front_end)
+    row = replace(row, audio_sha256=was.audio_sha256)
+    if was.mel_length == UNKNOWN:
+        return row.rejected(was.reason, was.detail)
+    return replace(row, mel_length=was.mel_length, seconds=was.seconds, notes=was.notes)
+
+
+def _with_digest(row: IndexRow, was: IndexRow, front_end: FrontEnd) -> IndexRow:
     """With the digest of what may have been touched only: a file of the size of before, a part of a file."""
-    file, was = found.file, cached.file
-    if not (file and was and was.audio_sha256 and (found.clip.is_part or file.source_bytes == was.source_bytes)):
-        return found
-    return Found(found.clip, replace(file, audio_sha256=file_digest(found.clip, front_end)))
+    if was.audio_sha256 and (row.clip.is_part or row.source_bytes == was.source_bytes):
+        return replace(row, audio_sha256=audio_digest(row.clip, front_end))
+    return row
 
 
-def _scan_audio(found: Found, front_end: FrontEnd) -> Audio | Rejection:
-    if found.file is None:
-        return _MISSING
+def _with_header(row: IndexRow, front_end: FrontEnd) -> IndexRow:
     profile = front_end.profile
     try:
-        with front_end.audio(found.clip) as path:
-            header = audio_header(path, found.clip)
+        with front_end.audio(row.clip) as path:
+            header = audio_header(path, row.clip)
             samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
             if front_end.trim_silence_db is not None:  # only decoding shows what is left
-                whole, samples = samples, len(front_end.samples(read_audio(path, found.clip).recording))
+                whole, samples = samples, len(front_end.samples(read_audio(path, row.clip).recording))
                 notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
     except (AudioProblem, OSError) as problem:
-        check_unchanged(found, front_end)
+        check_unchanged(row, front_end)
         if isinstance(problem, AudioProblem):
-            return Rejection(problem.reason, problem.detail)
-        return Rejection("unreadable audio", problem.strerror or "")
-    return Audio(profile.frames(samples), samples / profile.sample_rate, "; ".join(filter(None, notes)))
+            return row.rejected(problem.reason, problem.detail)
+        return row.rejected("unreadable audio", problem.strerror or "")
+    return replace(
+        row, mel_length=profile.frames(samples), seconds=samples / profile.sample_rate,
+        notes="; ".join(filter(None, notes)),
+    )  # fmt: skip
 
 
-def check_unchanged(row: Found | Scanned | Kept, front_end: FrontEnd) -> None:
-    """A `LockstepError` where a clip's file is not the one that the build found, or is not seen from this machine."""
-    path = front_end.path(row.clip)
-    there = find_audio(path)
-    if there is None and row.file is not None:
-        found, fix = f"gone, or not seen from {gethostname()}", "let the corpus rest where every machine sees it"
-    elif there != row.file:
-        found, fix = "changed while the cache was being built", "let the corpus rest"
-    else:
-        return
-    raise LockstepError(str(path), found=found, fix=f"{fix} and run the same command again", exit_code=1) from None
+def _with_quality(row: IndexRow, earlier: Sequence[IndexRow]) -> IndexRow:
+    """A clip with what an earlier build measured on the same file, if it was not rejected before."""
+    measured = () if row.reason else (was.quality for was in earlier if was.quality and same_file(row, was))
+    return replace(row, quality=next(iter(measured), None))
 
 
-def file_digest(clip: Clip, front_end: FrontEnd) -> str:
-    """Digest of a clip's audio, empty where it cannot be read."""
-    try:
-        with front_end.audio(clip) as path:
-            return audio_digest(path, clip)
-    except (OSError, AudioProblem):
-        return ""
+def _sameness(start: int, rows: Sequence[IndexRow], earlier: dict[int, IndexRow]) -> Sameness:
+    same = np.array([_same(rows[place], was) for place, was in earlier.items()], np.uint8)
+    return start + np.array(list(earlier), np.int64), same
+
+
+def _same(row: IndexRow, was: IndexRow) -> int:
+    facts = (
+        (SAME_AUDIO, may_be_same_file(row, was)), (SAME_TEXT, row.clip.text == was.clip.text),
+        (SAME_LANGUAGE, row.clip.language == was.clip.language), (SAME_SPEAKER, row.clip.speaker == was.clip.speaker),
+        (SAME_FILE, was.is_kept and same_file(row, was)), (SAME_CLIP, same_clip(row, was)),
+    )  # fmt: skip
+    return sum(bit for bit, holds in facts if holds)
+
+
+def measure_clips(scanner: Scanner, task: tuple[np.ndarray, bytes]) -> tuple[np.ndarray, bytes]:
+    """Decode and measure the clips of a packed table, and reject by what is found (runs in a worker).
+
+    The numbers of the clips are passed on.
+    """
+    numbers, packed = task
+    rows = [replace(row, quality=measure(row, scanner.front_end)) for row in rows_of(unpack(packed))]
+    return numbers, pack(table_of([filter_by_signal(row, scanner.config.data.filters) for row in rows]))

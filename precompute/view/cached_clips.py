@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from xtts.precompute.corpus.plain_names import name_problem
-from xtts.precompute.features.cached_mels import StoredMel, StoredMels
+from xtts.precompute.features.cached_mels import StoredMels
 from xtts.shared.cache.audio_records import with_mel
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
-from xtts.shared.cache.clip_index import IndexRow, Kept, read_index
+from xtts.shared.cache.clip_index import IndexRow, read_index
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.errors import LockstepError, repair_command
@@ -27,9 +27,9 @@ _KEPT_OF_A_STRANGE_NAME = 60
 
 @dataclass(frozen=True, kw_only=True)
 class CachedClip:
-    """A clip's line of the ledger, and its record: tokens int64[L] and mel [T, M], padded as stored."""
+    """A clip's row of the index, and its record: tokens int64[L] and mel [T, M], padded as stored."""
 
-    row: Kept
+    row: IndexRow
     record: Record
 
     @property
@@ -58,10 +58,10 @@ class CachedClips:
         self._shards = {shard.file: shard for shard in shards}
 
     def row(self, clip_id: str) -> IndexRow:
-        """The ledger's line of a clip; of a repeated id, the kept one."""
+        """The row of a clip; of a repeated id, the kept one."""
         return nearest_row(self.rows, clip_id, self.cache / self.spec.index_file)
 
-    def read(self, row: Kept) -> CachedClip:
+    def read(self, row: IndexRow) -> CachedClip:
         """The record of a kept clip; a `LockstepError` when the cache does not hold it as the index says."""
         file = self._files.get(row.place)
         if file is None:
@@ -71,9 +71,9 @@ class CachedClips:
         problem = shard_problem(self.cache, self._shards[file])
         if problem:
             raise self._broken(file, row, problem[0], problem[1])
-        record = self._mels.read_record(StoredMel(path=self.cache / file, written=row.written), row.clip.id)
+        record = self._mels.read_record(self.cache / file, row.position, row.clip.id)
         lengths = (record.mel_length, record.token_length)
-        if lengths != (row.audio.mel_length, row.tokens.token_length) or lengths[0] <= 0:
+        if lengths != (row.mel_length, row.token_length) or lengths[0] <= 0:
             raise self._broken(file, row, f"{lengths[0]} frames and {lengths[1]} tokens", "the figures of the index")
         try:
             record = with_mel(record, self.spec)
@@ -85,7 +85,7 @@ class CachedClips:
             raise self._broken(file, row, "values that are no log-mel")
         return CachedClip(row=row, record=record)
 
-    def _broken(self, file: str, row: Kept, found: str, expected: str = "") -> LockstepError:
+    def _broken(self, file: str, row: IndexRow, found: str, expected: str = "") -> LockstepError:
         where = f"{self.cache / file} ({row.clip.id})"
         return LockstepError(where, found=found, expected=expected, fix=repair_command(self.cache), exit_code=1)
 
@@ -97,7 +97,7 @@ def nearest_row(rows: Sequence[IndexRow], clip_id: str, index: Path) -> IndexRow
         near = difflib.get_close_matches(clip_id, [row.clip.id for row in rows], n=_NEAREST)
         expected = f"a clip of the cache, such as {', '.join(near or [row.clip.id for row in rows[:_NEAREST]])}"
         raise LockstepError(f"{clip_id!r}", found=f"not in {index}", expected=plain(expected))
-    return next((row for row in found if isinstance(row, Kept)), found[0])
+    return next((row for row in found if row.is_kept), found[0])
 
 
 def plain(text: str) -> str:

@@ -21,7 +21,7 @@ from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import LOUDEST, MEL_COLOURS
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
-from xtts.shared.cache.clip_index import IndexRow, Kept, Rejected, notes_of
+from xtts.shared.cache.clip_index import IndexRow, kept_rows, notes_of
 from xtts.shared.cache.quality_stats import CLIPPING, FAR, MEASURES, Outlier, quality_stats
 from xtts.shared.cache.stats import PERCENTILES, CorpusStats, corpus_lines, corpus_stats, lengths_of, letters_of
 from xtts.shared.errors import LockstepError
@@ -55,7 +55,7 @@ class RejectLine:
 
     reason: str
     count: int
-    examples: list[Rejected]
+    examples: list[IndexRow]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
     """The page. Every value goes through the template's escaping: texts and ids are other people's data."""
     import jinja2
 
-    kept = [row for row in clips.rows if isinstance(row, Kept)]
+    kept = kept_rows(clips.rows)
     if not kept:
         raise LockstepError(str(clips.cache), found="no kept clip in the index", expected="a finished cache")
     spec = clips.spec
@@ -116,12 +116,12 @@ def percentile_names() -> list[str]:
     return ["max" if p == 100 else f"{p}%" for p in PERCENTILES]
 
 
-def histograms(kept: Sequence[Kept], stats: CorpusStats, spec: CacheSpec) -> list[Histogram]:
+def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> list[Histogram]:
     """Frames with the buckets' padded lengths, tokens and seconds with their median and 95th percentile."""
     columns: dict[str, Sequence[float]] = {
-        "frames": [row.audio.mel_length for row in kept],
-        "tokens": [row.tokens.token_length for row in kept],
-        "seconds": [row.audio.seconds for row in kept],
+        "frames": [row.mel_length for row in kept],
+        "tokens": [row.token_length for row in kept],
+        "seconds": [row.seconds for row in kept],
     }
     drawn = []
     for name, values in columns.items():
@@ -132,15 +132,15 @@ def histograms(kept: Sequence[Kept], stats: CorpusStats, spec: CacheSpec) -> lis
     return drawn
 
 
-def bucket_lines(kept: Iterable[Kept], spec: CacheSpec) -> list[BucketLine]:
+def bucket_lines(kept: Iterable[IndexRow], spec: CacheSpec) -> list[BucketLine]:
     """The shapes, in order."""
-    members: dict[int, list[Kept]] = defaultdict(list)
+    members: dict[int, list[IndexRow]] = defaultdict(list)
     for row in kept:
-        members[row.place.bucket].append(row)
+        members[row.bucket].append(row)
     lines = []
     for number, bucket in enumerate(spec.buckets):
-        frames = sum(row.audio.mel_length for row in members[number])
-        tokens = sum(row.tokens.token_length for row in members[number])
+        frames = sum(row.mel_length for row in members[number])
+        tokens = sum(row.token_length for row in members[number])
         stored = len(members[number]) if spec.fixed_length else 0
         lines.append(
             BucketLine(
@@ -157,27 +157,27 @@ def bucket_lines(kept: Iterable[Kept], spec: CacheSpec) -> list[BucketLine]:
 
 def reject_lines(rows: Iterable[IndexRow]) -> list[RejectLine]:
     """Rejected clips by reason, the commonest first."""
-    members: dict[str, list[Rejected]] = defaultdict(list)
+    members: dict[str, list[IndexRow]] = defaultdict(list)
     for row in rows:
-        if isinstance(row, Rejected):
-            members[row.rejection.reason].append(row)
+        if not row.is_kept:
+            members[row.reason].append(row)
     ordered = sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
     return [RejectLine(reason=reason, count=len(found), examples=found[:_EXAMPLES]) for reason, found in ordered]
 
 
-def note_counts(kept: Iterable[Kept]) -> list[tuple[str, int]]:
+def note_counts(kept: Iterable[IndexRow]) -> list[tuple[str, int]]:
     """What was done to the audio of how many clips."""
     return Counter(note for row in kept for note in notes_of(row).split("; ") if note).most_common()
 
 
-def drawn_clips(kept: Sequence[Kept], *, seed: int) -> list[Kept]:
+def drawn_clips(kept: Sequence[IndexRow], *, seed: int) -> list[IndexRow]:
     """A few clips drawn by the seed, in the order of their ids."""
     drawn = random.Random(seed).sample(sorted(kept, key=lambda row: row.clip.id), min(CLIPS_SHOWN, len(kept)))
     return sorted(drawn, key=lambda row: row.clip.id)
 
 
 def clip_cards(
-    clips: CachedClips, drawn: Sequence[Kept], worst: Sequence[Sequence[Outlier]], progress: Progress
+    clips: CachedClips, drawn: Sequence[IndexRow], worst: Sequence[Sequence[Outlier]], progress: Progress
 ) -> tuple[list[ClipCard], list[ClipCard]]:
     """Cards of the clips drawn and, shorter, of those that stand out, with what is said of them."""
     asked = [(row, _EXCERPT_SECONDS, list[str]()) for row in drawn]
@@ -186,7 +186,7 @@ def clip_cards(
     cards = list[ClipCard]()
     for row, seconds, remarks in asked:
         cards.append(_card(clips.read(row), clips.spec.mel_profile, most_seconds=seconds, remarks=remarks))
-        progress.advance(1, row.audio.seconds)
+        progress.advance(1, row.seconds)
     return cards[: len(drawn)], cards[len(drawn) :]
 
 

@@ -13,7 +13,7 @@ from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import can_draw, draw_mel, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.cache.clip_index import Clip, Rejected, notes_of
+from xtts.shared.cache.clip_index import Clip, IndexRow, notes_of
 from xtts.shared.storage.urls import Location
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def inspect_clip(cache: Location | str, clip_id: str, out: Path) -> str:
     """Write `ID.png` and `ID.wav` into `out`; returns what to print. A rejected clip has a reason instead."""
     clips = CachedClips(cache)
     row = clips.row(clip_id)
-    if isinstance(row, Rejected):
+    if not row.is_kept:
         return rejection_text(row)
     clip, profile = clips.read(row), clips.spec.mel_profile
     with disk_errors_explained(out):
@@ -42,16 +42,16 @@ def inspect_clip(cache: Location | str, clip_id: str, out: Path) -> str:
             path.write_text(row.clip.text + "\n", encoding="utf-8")
     lines = [figures_text(clip, profile), f"text: {row.clip.text}", f"audio: {audio_text(row.clip)}"]
     lines += [f"notes: {notes}"] if (notes := notes_of(row)) else []
-    lines += [f"left out of the text: {left_out}"] if (left_out := row.tokens.left_out) else []
+    lines += [f"left out of the text: {left_out}"] if (left_out := row.left_out) else []
     lines += [f"{picture}", f"{sound} (reconstructed from the stored mel)"]
     lines += [f"{path} (the text, which the picture cannot show)" for path in words]
     return "\n".join(map(plain, lines))
 
 
-def rejection_text(row: Rejected) -> str:
+def rejection_text(row: IndexRow) -> str:
     """Why a clip is not in the cache."""
-    clip, why = row.clip, row.rejection
-    lines = [f"{clip.id}: rejected, {why.reason}" + (f" ({why.detail})" if why.detail else "")]
+    clip = row.clip
+    lines = [f"{clip.id}: rejected, {row.reason}" + (f" ({row.detail})" if row.detail else "")]
     lines += [f"text: {clip.text}", f"audio: {audio_text(clip)}"]
     return "\n".join(map(plain, lines))
 
@@ -67,7 +67,7 @@ def figures_text(clip: CachedClip, profile: MelProfile) -> str:
     row, record = clip.row, clip.record
     tokens = f"{record.token_length} of {len(record.tokens)} tokens"
     frames = f"{record.mel_length} of {len(record.mel)} frames ({profile.seconds(record.mel_length):.2f} s)"
-    return f"{row.clip.id}: {tokens}, {frames}, {row.place.split} bucket {row.place.bucket:02d}"
+    return f"{row.clip.id}: {tokens}, {frames}, {row.split} bucket {row.bucket:02d}"
 
 
 def sound_bytes(samples: np.ndarray, rate: int, kind: str) -> bytes:

@@ -22,7 +22,7 @@ from xtts.shared.cache.file_names import (
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import check_features
 
-FORMAT_VERSION: Literal[3] = 3
+FORMAT_VERSION: Literal[4] = 4
 ENGLISH = "en"
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
 """In a cache the last two carry a digest: see `with_digest`."""
@@ -102,7 +102,7 @@ class Statistics(_Part):
 class CacheSpec(_Part):
     """What `cache.json` holds, less its own digest."""
 
-    format_version: Literal[3]
+    format_version: Literal[4]
     fingerprint: Digest
     """Digest of `features`: equal fingerprints mean equal settings."""
     features: dict[str, dict[str, Any]]

@@ -1,11 +1,10 @@
 """Writing `index.parquet` group of rows by group of rows, so that memory does not grow with the corpus."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from xtts.shared.cache.clip_index import index_schema, to_columns
+from xtts.shared.cache.clip_index import index_schema
 
 _GROUP_ROWS = 2**14
 _REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard", "language", "corpus"]
@@ -57,10 +56,3 @@ class IndexWriter:
             # One chunk: how rows came in must not show in the bytes.
             self._writer.write_table(pa.concat_tables(self._waiting).combine_chunks())
         self._waiting, self._rows = [], 0
-
-
-def table_of(rows: Sequence[Any]) -> Any:  # noqa: ANN401 - pyarrow ships no types
-    """An Arrow table of rows of a ledger."""
-    import pyarrow as pa
-
-    return pa.table(to_columns(rows), index_schema())

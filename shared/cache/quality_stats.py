@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from xtts.shared.audio.decode import source_rate
-from xtts.shared.cache.clip_index import Audio, Clip, IndexRow, Kept
+from xtts.shared.cache.clip_index import IndexRow, kept_rows
 from xtts.shared.text.scripts import is_letter
 
 _ENOUGH_CLIPS = 8
@@ -16,9 +16,9 @@ FAR = 3.5
 """Robust deviations (1.4826 times the median distance from the median) beyond which a clip stands out."""
 
 
-def letters_per_second(clip: Clip, audio: Audio) -> float:
+def letters_per_second(row: IndexRow) -> float:
     """Letters of the text / seconds of the clip: the speaking rate, pauses and silence included."""
-    return sum(map(is_letter, clip.text)) / audio.seconds if audio.seconds else 0.0
+    return sum(map(is_letter, row.clip.text)) / row.seconds if row.seconds else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Measure:
     name: str
     unit: str
     digits: int
-    value: Callable[[Kept], float | None]
+    value: Callable[[IndexRow], float | None]
     """None where it was not measured."""
     least_spread: float
     """Smaller deviations than this do not count: in an even corpus nothing stands out by a hair."""
@@ -44,13 +44,13 @@ class Measure:
         return f"{value:.{self.digits}f}"
 
 
-def _of_signal(name: str, scale: float = 1.0) -> Callable[[Kept], float | None]:
+def _of_signal(name: str, scale: float = 1.0) -> Callable[[IndexRow], float | None]:
     return lambda row: None if row.quality is None else scale * float(getattr(row.quality, name))
 
 
 SPEAKING_RATE = Measure(
     name="speaking rate", unit="letters/s", digits=1, least_spread=0.7, low_is_bad=True,
-    value=lambda row: letters_per_second(row.clip, row.audio),
+    value=letters_per_second,
 )  # fmt: skip
 LOUDNESS = Measure(
     name="loudness", unit="dBFS", digits=1, least_spread=1.0, low_is_bad=True, value=_of_signal("loudness_db")
@@ -87,7 +87,7 @@ class SpeakerLine:
 class Outlier:
     """A clip that is far from its speaker's others by one measure."""
 
-    row: Kept
+    row: IndexRow
     measure: Measure
     value: float
     median: float
@@ -129,8 +129,8 @@ class QualityStats:
 
 def quality_stats(rows: Iterable[IndexRow], sample_rate: int) -> QualityStats:
     """Figures of the kept clips, beside a mel profile of `sample_rate` Hz."""
-    kept = [row for row in rows if isinstance(row, Kept)]
-    members: dict[str, list[Kept]] = defaultdict(list)
+    kept = kept_rows(rows)
+    members: dict[str, list[IndexRow]] = defaultdict(list)
     for row in kept:
         members[row.clip.speaker].append(row)
     everyone = {measure.name: _usual(_values(kept, measure), measure) for measure in MEASURES}
@@ -153,7 +153,7 @@ def quality_stats(rows: Iterable[IndexRow], sample_rate: int) -> QualityStats:
     )
 
 
-def _values(rows: Sequence[Kept], measure: Measure) -> np.ndarray:
+def _values(rows: Sequence[IndexRow], measure: Measure) -> np.ndarray:
     """float64, NaN where a clip was not measured."""
     found = map(measure.value, rows)
     return np.array([np.nan if value is None else value for value in found], np.float64)
@@ -169,7 +169,7 @@ def _usual(values: np.ndarray, measure: Measure) -> tuple[float, float] | None:
 
 
 def _outliers(
-    rows: Sequence[Kept], measure: Measure, values: np.ndarray, usual: tuple[float, float] | None
+    rows: Sequence[IndexRow], measure: Measure, values: np.ndarray, usual: tuple[float, float] | None
 ) -> Iterable[Outlier]:
     if usual is None:
         return
@@ -184,16 +184,16 @@ def _outliers(
 
 
 def _speaker_line(
-    name: str, own: Sequence[Kept], values: Mapping[str, np.ndarray], outliers: Sequence[Outlier], sample_rate: int
+    name: str, own: Sequence[IndexRow], values: Mapping[str, np.ndarray], outliers: Sequence[Outlier], sample_rate: int
 ) -> SpeakerLine:
     known = {measure: column[np.isfinite(column)] for measure, column in values.items()}
     clipped = known[CLIPPING.name]
     return SpeakerLine(
         name=name,
         clips=len(own),
-        hours=sum(row.audio.seconds for row in own) / 3600,
+        hours=sum(row.seconds for row in own) / 3600,
         medians={measure: float(np.median(column)) for measure, column in known.items() if column.size},
         clipped=int((clipped > 0).sum()) if clipped.size else None,
-        low_rate=sum(source_rate(row.audio.notes, sample_rate) < sample_rate for row in own),
+        low_rate=sum(source_rate(row.notes, sample_rate) < sample_rate for row in own),
         outliers=len({one.row.clip.id for one in outliers}),
     )

@@ -5,12 +5,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from xtts.shared.cache.bucket_shapes import best_padded_lengths, padding_efficiency
-from xtts.shared.cache.clip_index import KEPT, Clip, IndexRow, Kept, Rejected, TokenCount, readable_index
+from xtts.shared.cache.clip_index import KEPT, UNKNOWN, IndexRow, kept_rows, readable_index
 from xtts.shared.text.letter_counts import LetterCounts, count_letters
 
 PERCENTILES = (50, 90, 95, 99, 99.9, 100)
@@ -32,19 +31,10 @@ class CorpusStats:
     """Number of buckets to those padded lengths."""
 
 
-class _Row(Protocol):
-    """A row of the ledger, finished or not."""
-
-    @property
-    def clip(self) -> Clip: ...
-    @property
-    def tokens(self) -> TokenCount | None: ...
-
-
-def letters_of(rows: Iterable[_Row], language: str) -> list[LetterCounts]:
+def letters_of(rows: Iterable[IndexRow], language: str) -> list[LetterCounts]:
     """The letters of a corpus, language by language; `language` is that of clips that do not name theirs."""
-    known = ((row.clip, row.tokens) for row in rows if row.tokens is not None)
-    return count_letters(((clip.id, clip.text, clip.language, tokens.left_out) for clip, tokens in known), language)
+    known = ((row.clip, row.left_out) for row in rows if row.token_length != UNKNOWN)
+    return count_letters(((clip.id, clip.text, clip.language, left_out) for clip, left_out in known), language)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,35 +48,30 @@ class ClipLengths:
     frames: np.ndarray
     """int64[N], -1 where unknown."""
     seconds: np.ndarray
-    """float64[N], NaN where unknown."""
+    """float64[N], 0 where unknown."""
     rejected: Mapping[str, int]
     """Clips by reason."""
 
 
 def read_lengths(index: Path) -> ClipLengths:
     """The lengths of all clips of an index, of which only these columns are read; a `LockstepError` as `read_index`."""
-    kept, tokens, frames, seconds = list[np.ndarray](), list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
-    reasons = Counter[str]()
     with readable_index(index) as file:
-        for batch in file.iter_batches(columns=["status", "reason", "token_length", "mel_length", "seconds"]):
-            kept.append(np.array([status == KEPT for status in batch["status"].to_pylist()], bool))
-            reasons.update(reason for reason in batch["reason"].to_pylist() if reason is not None)
-            tokens.append(batch["token_length"].fill_null(-1).to_numpy())
-            frames.append(batch["mel_length"].fill_null(-1).to_numpy())
-            seconds.append(batch["seconds"].fill_null(np.nan).to_numpy())
-    whole = [np.concatenate([np.zeros(0, kind), *parts]) for kind, parts in
-             ((bool, kept), (np.int64, tokens), (np.int64, frames), (np.float64, seconds))]  # fmt: skip
-    return ClipLengths(kept=whole[0], tokens=whole[1], frames=whole[2], seconds=whole[3], rejected=reasons)
+        table = file.read(columns=["status", "reason", "token_length", "mel_length", "seconds"])
+    return ClipLengths(
+        kept=np.array([status == KEPT for status in table["status"].to_pylist()], bool),
+        tokens=table["token_length"].to_numpy(), frames=table["mel_length"].to_numpy(),
+        seconds=table["seconds"].to_numpy(), rejected=Counter(filter(None, table["reason"].to_pylist())),
+    )  # fmt: skip
 
 
 def lengths_of(rows: Sequence[IndexRow]) -> ClipLengths:
     """The lengths of rows that are in memory anyway."""
     return ClipLengths(
-        kept=np.array([isinstance(row, Kept) for row in rows], bool),
-        tokens=np.array([row.tokens.token_length if row.tokens else -1 for row in rows], np.int64),
-        frames=np.array([row.audio.mel_length if row.audio else -1 for row in rows], np.int64),
-        seconds=np.array([row.audio.seconds if row.audio else np.nan for row in rows], np.float64),
-        rejected=Counter(row.rejection.reason for row in rows if isinstance(row, Rejected)),
+        kept=np.array([row.is_kept for row in rows], bool),
+        tokens=np.array([row.token_length for row in rows], np.int64),
+        frames=np.array([row.mel_length for row in rows], np.int64),
+        seconds=np.array([row.seconds for row in rows], np.float64),
+        rejected=Counter(row.reason for row in rows if row.reason),
     )
 
 
@@ -127,8 +112,8 @@ def corpus_lines(rows: Iterable[IndexRow], weights: Mapping[str, float]) -> list
         return []
     lines = []
     for name, own in sorted(members.items()):
-        kept = [row for row in own if isinstance(row, Kept)]
-        hours, weight = sum(row.audio.seconds for row in kept) / 3600, weights.get(name, 1.0)
+        kept = kept_rows(own)
+        hours, weight = sum(row.seconds for row in kept) / 3600, weights.get(name, 1.0)
         line = CorpusLine(name=name, clips=len(kept), hours=hours, rejected=len(own) - len(kept), weight=weight)
         lines.append(line)
     return lines

@@ -17,7 +17,7 @@ from xtts.precompute.check.verify import Finding
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import SPLITS, load_spec
-from xtts.shared.cache.clip_index import IndexRow, Rejected, read_index
+from xtts.shared.cache.clip_index import IndexRow, read_index
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
@@ -109,7 +109,7 @@ def rows_of(cache: Path) -> dict[str, IndexRow]:
 
 def rejected(cache: Path) -> dict[str, str]:
     """Id to reason."""
-    return {name: row.rejection.reason for name, row in rows_of(cache).items() if isinstance(row, Rejected)}
+    return {name: row.reason for name, row in rows_of(cache).items() if not row.is_kept}
 
 
 def shard_of(cache: Path, clip_id: str) -> str:

@@ -79,10 +79,10 @@ def test_a_corpus_without_a_name_keeps_the_shards_that_it_had_alone(place):
 def test_every_clip_is_in_a_shard_of_its_corpus_and_each_corpus_has_some_held_out(place):
     rows = read_index(index_path(place / "cache"))
     assert len(rows) == 80
-    assert {row.clip.corpus for row in rows if row.place.split == "validation"} == {"a", "b"}
+    assert {row.clip.corpus for row in rows if row.split == "validation"} == {"a", "b"}
     for row in rows:
         assert row.clip.id.startswith(f"{row.clip.corpus}_tone-")
-        assert row.place.corpus == row.clip.corpus == row.clip.speaker
+        assert row.clip.corpus == row.clip.corpus == row.clip.speaker
 
 
 def test_a_weight_changes_no_shard(place):

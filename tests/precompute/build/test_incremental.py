@@ -101,7 +101,7 @@ def test_touched_files_are_known_by_their_digest(place):
     assert report.written_shards == 0
     assert report.spec.identity == identity  # runs go on with it
     assert shards(place / "cache") == before
-    assert {row.file.source_mtime_ns for row in read_index(index_path(place / "cache"))} == {10**18}
+    assert {row.source_mtime_ns for row in read_index(index_path(place / "cache"))} == {10**18}
     assert update(place, config())[1].stages == {"scan": 150, "features": 0}
 
 

@@ -63,7 +63,7 @@ def test_a_row_that_changed_rewrites_its_shard_alone(place, rows):
     report = update(place)
     after = shards(place / "cache")
     (row,) = [row for row in read_index(index_path(place / "cache")) if row.clip.id == rows[33]["id"]]
-    where = f"{row.place.split}/bucket-{row.place.bucket:02d}/"
+    where = f"{row.split}/bucket-{row.bucket:02d}/"
     (different,) = [name for name in after if after[name] != before.get(name)]
     assert different.startswith(where)
     assert len(before) > 3

@@ -14,7 +14,7 @@ from xtts.precompute.build.build_cache import BuildReport
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.clip_index import Kept, read_index
+from xtts.shared.cache.clip_index import read_index
 from xtts.shared.cache.quick_check import full_check
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
@@ -87,7 +87,7 @@ def test_a_reader_keeps_its_files_until_it_has_done(place, tiny_config, blanks):
 def test_a_clip_is_read_from_the_cache_that_was_opened(place, blanks):
     clips = CachedClips(place / "cache")
     change(place, blanks)
-    for row in (row for row in clips.rows if isinstance(row, Kept)):
+    for row in (row for row in clips.rows if row.is_kept):
         assert clips.read(row).record.clip_id == row.clip.id
     assert clips.rows == read_index(place / "cache" / clips.spec.index_file)
 

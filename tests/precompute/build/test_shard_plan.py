@@ -10,37 +10,36 @@ import numpy as np
 import pytest
 
 from xtts.precompute.build import shard_plan
-from xtts.precompute.build.shard_plan import Plan, PreviousPlan, check_limits, held_out
-from xtts.precompute.features.clip_columns import ColumnsInParts, columns_of, digest_columns
+from xtts.precompute.build.shard_plan import Plan, PreviousPlan, check_limits, held_out, plan_columns
+from xtts.precompute.corpus.clip_digests import digest_columns
 from xtts.precompute.features.filters import apply_filters
-from xtts.precompute.features.scan import Scanned
 from xtts.shared.cache.bucket_shapes import Shape
 from xtts.shared.cache.cache_spec import MOST_SHARDS
-from xtts.shared.cache.clip_index import Audio, AudioFile, Clip, Rejected, Rejection, TokenCount
+from xtts.shared.cache.clip_index import Clip, IndexRow, table_of
 from xtts.shared.cache.file_names import SHARD_PATTERN, shard_count, shard_file, shard_place, with_digest
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
 
-def row(name: str, tokens: int = 20, frames: int = 100, speaker: str = "") -> Scanned:
+def row(name: str, tokens: int = 20, frames: int = 100, speaker: str = "") -> IndexRow:
     clip = Clip(name, speaker, "t", f"{name}.wav")
-    return Scanned(clip=clip, file=AudioFile(1, 1), tokens=TokenCount(tokens, ""), audio=Audio(frames, 1.0, ""))
+    return IndexRow(clip=clip, token_length=tokens, mel_length=frames, seconds=1.0)
 
 
 def config(**values: object) -> Config:
     return load_config("tiny", flags={f"shapes.{key}": value for key, value in values.items()})
 
 
-def rows(count: int) -> list[Scanned]:
+def rows(count: int) -> list[IndexRow]:
     return [row(f"clip-{i}", 10 + i % 30, 60 + (i * 37) % 500) for i in range(count)]
 
 
-def plan_cache(clips: Sequence[Scanned], settings: Config, previous: PreviousPlan | None) -> Plan:
-    return shard_plan.plan_cache(columns_of(clips, settings.split.seed), settings, previous)
+def plan_cache(clips: Sequence[IndexRow], settings: Config, previous: PreviousPlan | None) -> Plan:
+    return shard_plan.plan_cache(plan_columns(table_of(clips), settings.split.seed), settings, previous)
 
 
-def members(plan: Plan, clips: Sequence[Scanned]) -> dict[str, list[str]]:
+def members(plan: Plan, clips: Sequence[IndexRow]) -> dict[str, list[str]]:
     """File of each shard to the ids of its clips in order."""
     return {shard.file: [clips[number].clip.id for number in shard.clips] for shard in plan.shards}
 
@@ -75,11 +74,9 @@ def test_plans_stay_what_they_are_in_whatever_order_the_clips_come(flags, golden
     settings, draw, shown = load_config("normal", flags=flags), random.Random(1), list[object]()
     clips = [random_row(number, draw) for number in range(3000)]
     for order in (clips, clips[::-1]):
-        parts, previous, plans = ColumnsInParts(len(clips)), None, list[object]()
-        for start, end in ((2000, 3000), (0, 1000), (1000, 2000)):
-            parts.fill(start, columns_of(order[start:end], settings.split.seed))
+        columns, previous, plans = plan_columns(table_of(order), settings.split.seed), None, list[object]()
         for _ in range(2):
-            plan = shard_plan.plan_cache(parts.whole(), settings, previous)
+            plan = shard_plan.plan_cache(columns, settings, previous)
             plans.append(([(s.tokens, s.frames) for s in plan.shapes], plan.speakers, members(plan, order)))
             counts = {(s.place.split, s.place.bucket, s.place.corpus): s.shards + s.shards // 3 for s in plan.shards}
             previous = PreviousPlan(shapes=plan.shapes, speakers=["old", *plan.speakers[::-1]], shard_counts=counts)
@@ -88,20 +85,19 @@ def test_plans_stay_what_they_are_in_whatever_order_the_clips_come(flags, golden
     assert hashlib.sha256(shown[0].encode()).hexdigest()[:16] == golden
 
 
-def random_row(number: int, draw: random.Random) -> Scanned | Rejected:
+def random_row(number: int, draw: random.Random) -> IndexRow:
     frames = draw.randint(60, 900)
     corpus = draw.choice(["", "b", "a"])
     speaker, text = draw.choice(["", "zoe", "ann"]) if corpus else "", f"text {draw.randrange(1500)}"
     clip = Clip(f"{corpus}-{number}", speaker, text, "x.wav", corpus=corpus)
     if draw.random() < 0.02:
-        return Rejected(clip=clip, rejection=Rejection("missing audio"))
-    audio = Audio(frames, 1.0, "")
-    return Scanned(clip=clip, file=AudioFile(1, 1), tokens=TokenCount(draw.randint(5, 60), ""), audio=audio)
+        return IndexRow(clip=clip).rejected("missing audio")
+    return IndexRow(clip=clip, token_length=draw.randint(5, 60), mel_length=frames)
 
 
 def test_a_text_is_on_one_side_of_the_split_whoever_reads_it():
     draw = random.Random(2)
-    clips = [row for row in (random_row(number, draw) for number in range(3000)) if isinstance(row, Scanned)]
+    clips = [row for row in (random_row(number, draw) for number in range(3000)) if not row.reason]
     plan = plan_cache(clips, load_config("tiny", flags={"split.validation_fraction": 0.2}), None)
     sides = dict[str, set[str]](train=set(), validation=set())
     for shard in plan.shards:
@@ -118,7 +114,7 @@ def test_padded_lengths_that_waste_much_are_chosen_again():
 @pytest.mark.parametrize(
     ("tokens", "frames", "reason", "detail"),
     [
-        (20, 100, None, ""),
+        (20, 100, "", ""),
         (20, 1, "too short audio", "1 frames, at least 2 are needed"),
         (20, 301, "too long audio", "301 frames, at most 300 are allowed"),
         (51, 100, "too long text", "51 tokens, at most 50 are allowed"),
@@ -127,9 +123,7 @@ def test_padded_lengths_that_waste_much_are_chosen_again():
 )
 def test_lengths_are_judged(tokens, frames, reason, detail):
     filtered = apply_filters(row("a", tokens, frames), config(max_text_length=50, max_mel_frames=300))
-    assert (filtered.rejection if isinstance(filtered, Rejected) else None) == (
-        Rejection(reason, detail) if reason else None
-    )
+    assert (filtered.reason, filtered.detail) == (reason, detail)
 
 
 def test_a_shard_knows_the_ids_of_its_own_speakers_among_100000():

@@ -7,6 +7,7 @@ import random
 import re
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from xtts.precompute.check.verify_command import VerifyRequest, run_verify
 from xtts.precompute.cli import main
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.clip_index import from_columns, read_index, to_columns
+from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import LOCK_FILES
 
@@ -79,11 +80,9 @@ def test_deep_compares_with_a_second_computation(place):
 def forge_index(cache: Path, clip_id: str, audio: Path) -> None:
     """Make the index say that the stored features are of that audio."""
     stat, digest = audio.stat(), hashlib.sha256(audio.read_bytes()).hexdigest()
-    columns = to_columns(read_index(index_path(cache)))
     news = {"audio_sha256": digest, "source_bytes": stat.st_size, "source_mtime_ns": stat.st_mtime_ns}
-    for name, value in news.items():
-        columns[name][columns["id"].index(clip_id)] = value
-    replace_index(cache, index_bytes(from_columns(columns)))
+    rows = read_index(index_path(cache))
+    replace_index(cache, index_bytes([replace(row, **news) if row.clip.id == clip_id else row for row in rows]))
 
 
 BREAKAGES = {

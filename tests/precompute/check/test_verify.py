@@ -11,7 +11,7 @@ from cache_files import index_path, tokenizer_path
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, spec_bytes
-from xtts.shared.cache.clip_index import Kept, Place, read_index
+from xtts.shared.cache.clip_index import IndexRow, Place, read_index
 from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.errors import LockstepError
@@ -27,10 +27,10 @@ def findings(cache: Path) -> str:
     return "\n".join(map(str, verify_cache(cache, threads=2)))
 
 
-def shard_rows(cache: Path) -> list[Kept]:
+def shard_rows(cache: Path) -> list[IndexRow]:
     """The index' rows of the first shard, by position."""
     rows = (r for r in read_index(index_path(cache)) if r.place == Place("train", 0, 0))
-    return sorted(rows, key=lambda row: row.written.position)
+    return sorted(rows, key=lambda row: row.position)
 
 
 def first_shard(cache: Path) -> Path:
@@ -122,7 +122,7 @@ def test_an_edited_spec_is_refused(cache):
 def test_another_format_and_no_cache_are_refused(cache, tmp_path):
     fields = json.loads((cache / "cache.json").read_text())
     (cache / "cache.json").write_text(json.dumps({**fields, "format_version": 2}))
-    with pytest.raises(LockstepError, match="format version 2, expected 3; run xtts-precompute build") as caught:
+    with pytest.raises(LockstepError, match="format version 2, expected 4; run xtts-precompute build") as caught:
         verify_cache(cache, threads=1)
     assert caught.value.exit_code == 1
     with pytest.raises(LockstepError, match="no such folder, expected a cache") as caught:

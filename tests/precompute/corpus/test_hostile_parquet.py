@@ -12,7 +12,7 @@ from xtts.precompute.archives.parquet_files import unpacked_row
 from xtts.precompute.corpus.clip_audio import audio_header
 from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.audio.decode import AudioProblem
-from xtts.shared.cache.clip_index import Clip, Kept, Rejected
+from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
 
@@ -24,12 +24,12 @@ def test_what_cannot_be_used_of_a_file_is_a_row_of_the_ledger(tmp_path):
     assert "is not there" not in str(caught.value), "a row is no file"
     build(data, tmp_path / "cache", "shapes.max_reject_fraction=0.95")
     rows = rows_of(tmp_path / "cache")
-    assert {name: (row.rejection.reason, row.rejection.detail) for name, row in rows.items()
-            if isinstance(row, Rejected)} == {
+    assert {name: (row.reason, row.detail) for name, row in rows.items()
+            if not row.is_kept} == {
         "1": ("missing audio", "the row holds none"), "2": ("empty audio", "a file of 0 bytes"),
         "3": ("unreadable audio", "Format not recognised."),
     }  # fmt: skip
-    assert {name: row.audio.notes for name, row in rows.items() if isinstance(row, Kept)} == {
+    assert {name: row.notes for name, row in rows.items() if row.is_kept} == {
         "0": "", "4": "resampled from 48000 Hz", "5": "",
     }  # fmt: skip
     assert rows["4"].clip.source == "x.parquet/4"

@@ -11,7 +11,6 @@ from builds import RATE, build, noise, rows_of, shard_of, shards
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.corpus.listing import read_corpus
-from xtts.shared.cache.clip_index import Rejected
 
 SPANS = [(0.0, 1.5), (1.5, 1.25), (3.0, 2.0), (5.125, 0.75), (6.5, 1.5), (8.0, 1.0)]
 """Start and duration of the segments of a recording of ten seconds."""
@@ -59,7 +58,7 @@ def test_segments_give_the_shards_of_the_same_samples_in_files(tmp_path, recordi
     assert verify_cache(tmp_path / "cache", threads=1) == []
     rows = rows_of(tmp_path / "cache")
     assert [(rows[f"one{i}"].clip.start, rows[f"one{i}"].clip.duration) for i in range(len(SPANS))] == SPANS
-    assert all(row.audio and row.audio.seconds == pytest.approx(row.clip.duration, abs=1e-4) for row in rows.values())
+    assert all(row.seconds == pytest.approx(row.clip.duration, abs=1e-4) for row in rows.values())
     assert {row.clip.start for row in rows_of(tmp_path / "cache-files").values()} == {None}
 
 
@@ -100,7 +99,7 @@ def test_a_change_rewrites_the_shard_of_its_clip_alone(tmp_path, recordings, man
 def test_a_segment_beyond_its_recording_is_a_row_of_the_ledger(tmp_path, recordings):
     recordings["two"] = recordings["two"][: round(8.5 * RATE)]
     build(write_nemo(tmp_path / "nemo", recordings), tmp_path / "cache", "shapes.max_reject_fraction=0.5")
-    (row,) = (row for row in rows_of(tmp_path / "cache").values() if isinstance(row, Rejected))
-    assert (row.rejection.reason, row.rejection.detail) == (
+    (row,) = (row for row in rows_of(tmp_path / "cache").values() if not row.is_kept)
+    assert (row.reason, row.detail) == (
         "unreadable audio", "a segment of 1 s from 8 s on, of 8.5 s"
     )  # fmt: skip

@@ -19,7 +19,6 @@ from xtts.precompute.view.cached_clips import CachedClips
 from xtts.precompute.view.html_report import note_counts, reject_lines, report_page, write_report
 from xtts.precompute.view.terminal import quality_text
 from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.cache.clip_index import Kept
 from xtts.shared.cache.quality_stats import quality_stats
 from xtts.shared.errors import LockstepError
 
@@ -71,7 +70,7 @@ def test_the_corpus_is_text_pictures_and_sounds_and_nothing_is_loaded_from_elsew
     assert len(hostile_page.links) == 24
     assert not re.search(r"https?://|url\(|@import", hostile_page.page)
     clips = CachedClips(hostile_cache)
-    frames = sorted(row.audio.mel_length for row in clips.rows if isinstance(row, Kept))
+    frames = sorted(row.mel_length for row in clips.rows if row.is_kept)
     assert sorted(soundfile.info(io.BytesIO(sound)).frames // 256 for sound in hostile_page.sounds) == frames
     heights = {bucket.frames for bucket in clips.spec.buckets}
     assert {int.from_bytes(picture[16:20], "big") for picture in hostile_page.pictures} == heights  # with the padding
@@ -79,7 +78,7 @@ def test_the_corpus_is_text_pictures_and_sounds_and_nothing_is_loaded_from_elsew
 
 def test_the_ledger_is_told_in_full(hostile_page, hostile_cache):
     rows = CachedClips(hostile_cache).rows
-    kept = [row for row in rows if isinstance(row, Kept)]
+    kept = [row for row in rows if row.is_kept]
     assert [(line.reason, line.count) for line in reject_lines(rows)] == [("empty audio", 1), ("missing audio", 1)]
     assert reject_lines(rows)[0].examples[0].clip.id == "<i>4"
     assert note_counts(kept) == [("resampled from 16000 Hz", 1)]

@@ -17,21 +17,20 @@ from xtts.shared.audio.decode import decode
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_pictures import can_draw
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.cache.clip_index import Rejected, Rejection
 from xtts.shared.errors import LockstepError
 
 
 def test_picture_and_sound_are_written(tiny_cache, tmp_path):
     told = inspect_clip(tiny_cache, "tone-0003", tmp_path / "new" / "folder")
     row = CachedClips(tiny_cache).row("tone-0003")
-    assert f"{row.tokens.token_length} of " in told
-    assert f"{row.audio.mel_length} of " in told
+    assert f"{row.token_length} of " in told
+    assert f"{row.mel_length} of " in told
     assert row.clip.text in told
     picture = matplotlib.image.imread(tmp_path / "new" / "folder" / "tone-0003.png")
     assert min(picture.shape[:2]) > 400
     info = soundfile.info(tmp_path / "new" / "folder" / "tone-0003.wav")
     assert (info.samplerate, info.channels, info.subtype) == (22_050, 1, "PCM_16")
-    assert info.frames == 256 * row.audio.mel_length
+    assert info.frames == 256 * row.mel_length
     stored = CachedClips(tiny_cache).read(row).mel
     heard = log_mel(decode((tmp_path / "new/folder/tone-0003.wav").read_bytes(), rate=22_050), mel_profile("hifigan"))
     assert heard.shape == stored.shape
@@ -77,7 +76,7 @@ def test_file_names_stay_inside_the_folder(clip_id):
 def test_of_a_repeated_id_the_kept_clip_is_shown(tiny_cache):
     rows = CachedClips(tiny_cache).rows
     kept = nearest_row(rows, "tone-0005", tiny_cache)
-    twice = [Rejected(clip=kept.clip, rejection=Rejection("duplicate id")), *rows]
+    twice = [kept.rejected("duplicate id"), *rows]
     assert nearest_row(twice, "tone-0005", tiny_cache) == kept
 
 

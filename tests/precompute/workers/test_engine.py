@@ -16,15 +16,14 @@ import pytest
 from builds import build, problems, tree, wait_for
 
 from xtts.precompute.build.build_request import make_request
-from xtts.precompute.features import scan_part
-from xtts.precompute.features.extract import ShardResult
-from xtts.precompute.features.scan import Found, scan_clip
+from xtts.precompute.features import scan
+from xtts.precompute.features.extract import ShardResult, read_mel
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.open_engine import open_engine, ray_address_of
 from xtts.precompute.workers.parts import new_part
 from xtts.precompute.workers.ray_engine import _prepare_process
 from xtts.precompute.workers.versions import installed_versions
-from xtts.shared.cache.clip_index import AudioFile
+from xtts.shared.cache.clip_index import IndexRow, clips_of
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
 
@@ -183,22 +182,22 @@ def test_no_cluster_at_an_address(monkeypatch, address, found):
 def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_path):
     """Its clips must not look like clips that cannot be read."""
     request = make_request(tiny_corpus, tmp_path / "cache", tiny_config, workers=0)
-    clip = next(iter(request.clips))
+    clip = clips_of(request.clips)[0]
     (tmp_path / "corpus").mkdir()
-    seen_elsewhere = Found(clip, AudioFile(1000, 1))
+    seen_elsewhere = IndexRow(clip=clip, source_bytes=1000, source_mtime_ns=1)
     unmounted = type(request.front_end)(**{**vars(request.front_end), "roots": {clip.corpus: tmp_path / "corpus"}})
     with pytest.raises(LockstepError, match=r"tone-0000\.wav: gone, or not seen from "):
-        scan_clip(seen_elsewhere, None, unmounted)
+        read_mel(seen_elsewhere, unmounted)
 
 
 def test_a_machine_that_does_not_see_one_recording(tiny_corpus, tiny_config, tmp_path, in_process, monkeypatch):
     """The command looks itself: the clip must not count as one without audio."""
-    find, host = scan_part.find_file, socket.gethostname()
+    find, host = scan.with_file, socket.gethostname()
 
     def find_most(clip, front_end):
-        return Found(clip, None) if clip.id == "tone-0003" else find(clip, front_end)
+        return IndexRow(clip=clip) if clip.id == "tone-0003" else find(clip, front_end)
 
-    monkeypatch.setattr(scan_part, "find_file", find_most)
+    monkeypatch.setattr(scan, "with_file", find_most)
     in_process.spans_machines = True
     with pytest.raises(
         LockstepError, match=rf"tone-0003\.wav: not seen from {re.escape(host)}; mount the corpus there"

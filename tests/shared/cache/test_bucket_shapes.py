@@ -17,7 +17,7 @@ from xtts.shared.cache.bucket_shapes import (
 
 @pytest.mark.parametrize(("buckets", "expected"), [(1, 64.9), (2, 77.8), (4, 87.0), (6, 90.9), (8, 92.9), (12, 95.1)])
 def test_ljspeech_reaches_the_known_fill(ljspeech_rows, buckets, expected):
-    ljspeech_frames = [row.audio.mel_length for row in ljspeech_rows]
+    ljspeech_frames = [row.mel_length for row in ljspeech_rows]
     padded_lengths = best_padded_lengths(ljspeech_frames, buckets)
     assert len(padded_lengths) == buckets
     assert padded_lengths[-1] == 872

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from cache_files import index_bytes
 
-from xtts.shared.cache.clip_index import Clip, Rejected, Rejection, iter_index
+from xtts.shared.cache.clip_index import Clip, IndexRow, iter_index
 
 
 def test_an_index_of_several_groups_is_read_in_its_order(kept_row, tmp_path):
@@ -20,7 +20,7 @@ def test_an_index_of_several_groups_is_read_in_its_order(kept_row, tmp_path):
 def test_an_index_of_more_than_2_to_the_25_rows_is_read(tmp_path):
     """A build wrote it, and nothing could read it."""
     path, rows, group = tmp_path / "index.parquet", 2**25 + 1, 2**20
-    one = Rejected(clip=Clip("a", "", "", "a.wav"), rejection=Rejection("missing audio"))
+    one = IndexRow(clip=Clip("a", "", "", "a.wav")).rejected("missing audio")
     table = pq.read_table(pa.BufferReader(index_bytes([one])))
     letters = np.random.default_rng(0).integers(97, 123, group, np.uint8).tobytes()
     ids = pa.StringArray.from_buffers(group, pa.py_buffer(np.arange(group + 1, dtype=np.int32)), pa.py_buffer(letters))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from xtts.shared.audio.signal_quality import SignalQuality
-from xtts.shared.cache.clip_index import Rejected, Rejection
 from xtts.shared.cache.quality_stats import SPEAKING_RATE, quality_stats
 
 USUAL = SignalQuality(
@@ -22,7 +21,7 @@ def row(kept_row):
         usual = kept_row(name, 12, 86)
         return replace(
             usual, clip=replace(usual.clip, text=text, speaker=speaker),
-            audio=replace(usual.audio, notes=notes, seconds=seconds), quality=replace(USUAL, **different),
+            notes=notes, seconds=seconds, quality=replace(USUAL, **different),
         )  # fmt: skip
 
     return make
@@ -74,7 +73,7 @@ def test_a_noisy_speaker_is_compared_with_itself_and_few_clips_with_the_corpus(e
 def test_sample_rates_below_the_profile_are_counted_and_rejected_clips_are_not(even, row):
     low = row("low", notes="mixed down from 2 channels; resampled from 16000 Hz")
     high = row("high", notes="resampled from 48000 Hz; trimmed 0.10 s")
-    rejected = Rejected(clip=low.clip, rejection=Rejection("empty text"))
+    rejected = low.rejected("empty text")
     (line,) = quality_stats([*even, low, high, rejected], 22_050).speakers
     assert (line.clips, line.low_rate) == (11, 1)
 

@@ -1,6 +1,6 @@
 from cache_files import index_bytes
 
-from xtts.shared.cache.clip_index import Clip, Rejected, Rejection
+from xtts.shared.cache.clip_index import Clip, IndexRow
 from xtts.shared.cache.stats import corpus_stats, effect_of_caps, lengths_of, read_lengths
 
 
@@ -14,7 +14,7 @@ def test_ljspeech_percentiles_and_plans(ljspeech_rows):
 
 def test_rejected_clips_are_counted_by_reason(kept_row, tmp_path):
     kept = kept_row("a", 5, 10)
-    lost = Rejected(clip=Clip("b", "", "x", "b.wav"), rejection=Rejection("missing audio"))
+    lost = IndexRow(clip=Clip("b", "", "x", "b.wav")).rejected("missing audio")
     path = tmp_path / "index.parquet"
     path.write_bytes(index_bytes([kept, lost]))
     lengths = read_lengths(path)
@@ -26,4 +26,4 @@ def test_rejected_clips_are_counted_by_reason(kept_row, tmp_path):
         ("max_text_length", 1, 5, 1),
         ("max_mel_frames", 1, 10, 0),
     ]
-    assert caps["max_text_length"].hours == kept.audio.seconds / 3600
+    assert caps["max_text_length"].hours == kept.seconds / 3600

@@ -67,7 +67,7 @@ def test_cache_and_voice_hold_it_and_it_stays_while_clips_come_and_go(learned, t
     spec, stored = build(TEXTS)
     assert verify_cache(cache, threads=1) == []
     assert (stored, spec.vocabulary) == (learned, learned.size)
-    lengths = {row.clip.text: row.tokens.token_length for row in read_index(index_path(cache))}
+    lengths = {row.clip.text: row.token_length for row in read_index(index_path(cache))}
     assert lengths == {text: len(learned.encode(text).ids) for text in TEXTS}
     voice = Voice.model_validate_json(voice_of(cache, spec).model_dump_json())
     assert (voice.symbol_table, voice.expand_numbers) == (learned, True)

@@ -112,8 +112,8 @@ def test_broken_wavs_are_blank_clips_and_the_others_stay(alone, on_device):
         return next(iter(training_batches(bucket, 0)))
 
     whole = read()
-    rows = [row for row in read_index(index_path(cache)) if row.place.bucket == bucket.number]
-    sources = {(row.place.shard, row.written.position): row.clip.source for row in rows}
+    rows = [row for row in read_index(index_path(cache)) if row.bucket == bucket.number]
+    sources = {(row.shard, row.position): row.clip.source for row in rows}
     wavs = [corpus / sources[place] for place in bucket.order.locate(0, len(BREAK))]
     before = [wav.read_bytes() for wav in wavs]
     for wav, break_it in zip(wavs, BREAK.values(), strict=True):

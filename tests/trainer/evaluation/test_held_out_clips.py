@@ -19,11 +19,11 @@ def voice(tmp_path_factory, make_plan):
 
 def test_held_out_clips_are_those_of_the_ledger(voice, tiny_cache):
     clips = read_clips(tiny_cache, voice)
-    rows = {row.clip.id: row for row in read_index(index_path(tiny_cache)) if row.place.split == "validation"}
+    rows = {row.clip.id: row for row in read_index(index_path(tiny_cache)) if row.split == "validation"}
     assert [clip.clip_id for clip in clips] == sorted(rows)
     for clip in clips:
         assert clip.ids == voice.symbol_table.encode(rows[clip.clip_id].clip.text).ids
-        assert clip.mel.shape == (rows[clip.clip_id].audio.mel_length, 80)
+        assert clip.mel.shape == (rows[clip.clip_id].mel_length, 80)
 
 
 @pytest.mark.parametrize(

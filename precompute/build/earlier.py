@@ -1,0 +1,167 @@
+"""What earlier builds left: rows of the clips, and finished shards. The rows are found by the ids of the clips."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xtts.precompute.build.build_request import Request
+from xtts.precompute.build.shard_plan import ShardPlan
+from xtts.precompute.build.staging import Prior, StagingArea, load_prior, size_of
+from xtts.precompute.features.cached_mels import STORED_FACTS, StoredClips
+from xtts.precompute.features.finished_shard import Finished
+from xtts.precompute.features.scan import SAME_CLIP, SAME_FILE, Known
+from xtts.precompute.features.tables import pack, read_table, take
+from xtts.shared.cache.cache_spec import SPEC_FILE
+from xtts.shared.cache.clip_index import QUALITIES, Place, index_schema, readable_index
+from xtts.shared.cache.file_names import shard_place
+from xtts.shared.errors import LockstepError
+from xtts.shared.feature_settings import Features
+
+_PLACE = ["split", "bucket", "shard", "corpus"]
+_OUTCOME = [
+    "status", "reason", "detail", "split", "bucket", "shard", "position", "audio_sha256", "record_sha256", "mel_sum",
+    "mel_square_sum", *QUALITIES,
+]  # fmt: skip
+"""Columns that writing a shard decides."""
+
+
+@dataclass(kw_only=True)
+class EarlierRows:
+    """Rows that an earlier build left, and how N clips of this one match them."""
+
+    rows: Any
+    """An Arrow table with the columns of an index; no id is in it twice."""
+    finished: Mapping[str, Finished]
+    """Its shards that can be used, by file name without digest."""
+    found: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """int64[N]: row of each clip, -1 for none."""
+    same: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
+    """uint8[N]: what of it is as it was there: `SAME_AUDIO` and so on."""
+
+    def find(self, clips: Any) -> None:  # noqa: ANN401 - pyarrow ships no types
+        """Find the rows of the clips of a table; a line whose id was there before has none."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        ids = pc.if_else(clips["duplicate"], pa.scalar(None, pa.string()), clips["id"])
+        found = pc.index_in(ids, value_set=self.rows["id"].combine_chunks(), skip_nulls=True)
+        self.found = found.fill_null(-1).to_numpy().astype(np.int64)
+        self.same = np.zeros(len(self.found), np.uint8)
+
+    def known(self, start: int, end: int) -> Known:
+        """The rows of the clips from one number to another."""
+        places = np.flatnonzero(self.found[start:end] >= 0)
+        return Known(places=places, rows=pack(take(self.rows, self.found[start:end][places])))
+
+    @cached_property
+    def _sizes(self) -> Counter[Place]:
+        counted = self.rows.select(_PLACE).group_by(_PLACE).aggregate([([], "count_all")])
+        return Counter({Place(*row[:4]): row[4] for row in zip(*counted.to_pydict().values(), strict=True)})
+
+    def of_shard(self, shard: ShardPlan) -> Any:  # noqa: ANN401
+        """The rows of a shard's clips, if the shard of this place holds just these, in this order; else None."""
+        found = self.found[shard.clips]
+        if self._sizes[shard.place] != len(found) or (found < 0).any():
+            return None
+        rows = take(self.rows, found)
+        places = set(zip(*rows.select(_PLACE).to_pydict().values(), strict=True))
+        positions = rows["position"].to_numpy()
+        in_order = (np.diff(positions[positions >= 0]) > 0).all()
+        held = places == {shard.place} and in_order and (self.same[shard.clips] & SAME_CLIP).all()
+        return rows if held else None
+
+    def stored(self, shard: ShardPlan, files: Mapping[Place, Path]) -> StoredClips:
+        """The mels of a shard's clips that lie in these shards."""
+        rows = self.found[shard.clips]
+        places = np.flatnonzero((rows >= 0) & (self.same[shard.clips] & SAME_FILE != 0))
+        table = take(self.rows.select(STORED_FACTS), rows[places])
+        held = [Place(*row) for row in zip(*table.select(_PLACE).to_pydict().values(), strict=True)]
+        there = np.array([place in files for place in held], bool)
+        used = {place: files[place] for place in {*held} & files.keys()}
+        return StoredClips(places=places[there], rows=pack(table.filter(there)), files=used)
+
+
+def rows_now(clips: Any, earlier: Any) -> Any:  # noqa: ANN401
+    """The rows of a kept shard: what was written of its clips, with paths, times and notes of today."""
+    for name in _OUTCOME:
+        clips = clips.set_column(clips.schema.get_field_index(name), clips.schema.field(name), earlier[name])
+    return clips
+
+
+@dataclass(frozen=True, kw_only=True)
+class Existing:
+    """All that earlier builds left."""
+
+    prior: Prior | None
+    cached: EarlierRows
+    """Of the finished cache."""
+    staged: EarlierRows
+    """Of shards of an interrupted build, which are newer."""
+    same_audio: bool
+    """The finished cache was built with the same settings of audio."""
+    same_text: bool
+    """And of text."""
+    lines: list[str]
+
+    @property
+    def canary(self) -> str | None:
+        """Of the finished cache, if its mels are of the same audio settings."""
+        return self.prior.spec.canary if self.prior is not None and self.same_audio else None
+
+    def stored_files(self, request: Request) -> dict[Place, Path]:
+        """The shards of the finished cache whose mels are what decoding the audio again would give."""
+        prior, front_end = self.prior, request.front_end
+        if prior is None or not self.same_audio or front_end.index_only or prior.spec.names_audio:
+            return {}
+        if prior.spec.mel_dtype != front_end.mel_dtype:
+            return {}
+        paths = {slot: request.cache / done.file for slot, done in self.cached.finished.items()}
+        there = (slot for slot, path in paths.items() if size_of(path) == self.cached.finished[slot].bytes)
+        return {shard_place(slot): paths[slot].absolute() for slot in there}
+
+
+def nothing() -> Existing:
+    """Before the first build."""
+    none = (EarlierRows(rows=index_schema().empty_table(), finished={}) for _ in range(2))
+    return Existing(prior=None, cached=next(none), staged=next(none), same_audio=False, same_text=False, lines=[])
+
+
+def look_back(request: Request, staging: StagingArea, features: Features) -> Existing:
+    """Collect what there is."""
+    import pyarrow as pa
+
+    cache, prior, lines, cached = request.cache, None, list[str](), index_schema().empty_table()
+    if request.fresh or not cache.is_dir():
+        return nothing()
+    if (cache / SPEC_FILE).exists():
+        try:
+            prior = load_prior(cache)
+            with readable_index(cache / prior.spec.index_file) as file:
+                cached = file.read()
+        except LockstepError as error:
+            lines, prior = [f"{error.where}: {error.found}: the whole cache is built again"], None
+    finished = staging.finished(request.exclude)
+    tables = [read_table(staging.rows_path(slot)).replace_schema_metadata(None) for slot in finished]
+    reusable = prior.usable(staging, request.exclude) if prior else {}
+    new = {shard.file for shard in finished.values()} - {shard.file for shard in reusable.values()}
+    if new:
+        lines.append(f"an interrupted build left {len(new)} finished shards")
+    same_audio, same_text = (prior is not None and prior.same_settings(features, name) for name in ("audio", "text"))
+    return Existing(
+        prior=prior,
+        cached=EarlierRows(rows=_once(cached), finished=reusable),
+        staged=EarlierRows(rows=_once(pa.concat_tables([index_schema().empty_table(), *tables])), finished=finished),
+        same_audio=same_audio, same_text=same_text, lines=lines,
+    )  # fmt: skip
+
+
+def _once(rows: Any) -> Any:  # noqa: ANN401
+    """Without rows of repeated ids, in one piece."""
+    import pyarrow.compute as pc
+
+    return rows.filter(pc.invert(rows["duplicate"])).combine_chunks()

@@ -1,0 +1,54 @@
+"""Rejected clips: how many for which reason. Too many stop a build."""
+
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any
+
+from xtts.precompute.corpus.corpus_files import described_files
+from xtts.shared.cache.clip_index import MISSING_AUDIO, rows_of
+from xtts.shared.config import Config
+from xtts.shared.errors import LockstepError
+
+_EXAMPLES = 3
+
+
+def rejections(rejected: Any) -> dict[str, int]:  # noqa: ANN401 - pyarrow ships no types
+    """Reason to number of clips of a table: the most frequent first, of equal ones the one that is met first."""
+    counts = rejected["reason"].combine_chunks().value_counts().to_pylist()
+    found = {one["values"]: one["counts"] for one in counts}
+    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+
+def check_rejects(rejected: Any, config: Config, data: str, roots: Mapping[str, Path], *, of: int) -> None:  # noqa: ANN401
+    """A `LockstepError` when too many of so many clips, or all, are rejected; roots: each corpus to its folder."""
+    reasons, share = rejections(rejected), config.shapes.max_reject_fraction
+    if len(rejected) < of and len(rejected) <= share * of:
+        return
+    found = "; ".join(f"{count} {reason} ({_examples(rejected, reason)})" for reason, count in reasons.items())
+    if MISSING_AUDIO in reasons:
+        found += _looked_for(rejected, roots)
+    if len(rejected) == of:
+        raise LockstepError(data, found=f"all {of} clips are rejected: {found}", exit_code=1)
+    fix = "fix the corpus, or allow it with --set shapes.max_reject_fraction=..."
+    found = f"{len(rejected)} of {of} clips are rejected: {found}"
+    raise LockstepError(data, found=found, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
+
+
+def _of_reason(table: Any, reason: str, most: int) -> Any:  # noqa: ANN401
+    import pyarrow.compute as pc
+
+    return table.filter(pc.equal(table["reason"], reason)).slice(0, most)
+
+
+def _looked_for(table: Any, roots: Mapping[str, Path]) -> str:  # noqa: ANN401
+    """Where the first missing file was looked for, and what is there instead; nothing of what an archive holds."""
+    (row,) = rows_of(_of_reason(table, MISSING_AUDIO, 1))
+    if row.clip.archive[0]:
+        return ""
+    folders = dict.fromkeys((PurePath(row.clip.source).parent.as_posix(), "."))
+    return f"; {row.clip.source} is not there, but {described_files(roots[row.clip.corpus], folders)}"
+
+
+def _examples(table: Any, reason: str) -> str:  # noqa: ANN401
+    ids = _of_reason(table, reason, _EXAMPLES + 1)["id"].to_pylist()
+    return ", ".join(ids[:_EXAMPLES]) + ", ..." * (len(ids) > _EXAMPLES)

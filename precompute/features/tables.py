@@ -1,0 +1,37 @@
+"""Arrow tables as bytes: of a task, of its result, of the rows beside a staged shard."""
+
+from pathlib import Path
+from typing import Any
+
+
+def pack(table: Any) -> bytes:  # noqa: ANN401 - pyarrow ships no types
+    """An Arrow file of one batch. A pickled slice would hold the whole table."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def unpack(data: bytes) -> Any:  # noqa: ANN401
+    """The table of `pack`."""
+    import pyarrow as pa
+
+    return pa.ipc.open_file(data).read_all()
+
+
+def read_table(path: Path) -> Any:  # noqa: ANN401
+    """The table of a file with such bytes; nothing of it is read before it is used."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+def take(table: Any, places: Any) -> Any:  # noqa: ANN401
+    """The rows at these places, int[N], in their order."""
+    import pyarrow as pa
+
+    return table.take(pa.array(places))
