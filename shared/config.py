@@ -13,7 +13,7 @@ from xtts.shared.model_config import ModelConfig
 
 
 class FilterConfig(Section):
-    """Clips that a build keeps out, each with a row of the ledger that says why; null: no such limit."""
+    """Clips that a build keeps out, each with a row in the index that says why; null: no such limit."""
 
     min_loudness_db: Annotated[float, Field(ge=-120.0, le=0.0)] | None = None
     """dBFS, RMS of the speech: the frames of 20 ms at most 10 dB below the clip's mean power."""
@@ -92,9 +92,9 @@ class ShapesConfig(Section):
     buckets: Annotated[int, Field(gt=0, le=100)] = 4
     """Number of (tokens, frames) shapes, chosen from the lengths of the corpus; 1 is a single fixed shape."""
     max_text_length: PositiveInt | None = None
-    """Tokens; a longer text is rejected into the ledger, never cut."""
+    """Tokens; a clip with a longer text is rejected, never cut."""
     max_mel_frames: PositiveInt | None = None
-    """Frames; a longer clip is rejected into the ledger, never cut."""
+    """Frames; a longer clip is rejected, never cut."""
     max_reject_fraction: Fraction = 0.05
     """The build stops when more than this share of the corpus is rejected; training need not agree."""
 

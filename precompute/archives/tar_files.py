@@ -26,7 +26,7 @@ class TarMember(NamedTuple):
 
     @property
     def place(self) -> str:
-        """As the ledger has it: first byte and size."""
+        """As the index has it: first byte and size."""
         return f"{self.offset}+{self.bytes}"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtts.precompute.build.shard_plan import Plan
-from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.audio_names import WITH_MELS
 from xtts.precompute.features.extract import Sums, sums_of_clips
 from xtts.precompute.features.tables import pack, take
@@ -41,7 +41,7 @@ def refuse_unsuited(clips: Iterable[Clip], config: Config) -> None:
 
 
 def measure_sample(
-    rows: Any, plan: Plan, front_end: FrontEnd, pool: Engine, progress: Progress,  # noqa: ANN401
+    rows: Any, plan: Plan, extractor: FeatureExtractor, pool: Engine, progress: Progress,  # noqa: ANN401
 ) -> dict[str, Sums]:  # fmt: skip
     """The sums of a sample of the kept training clips by id, chosen by digest; rows: of all shards of the plan."""
     import pyarrow.compute as pc
@@ -53,10 +53,10 @@ def measure_sample(
         sample = sample[np.argpartition(plan.columns.high[numbers[sample]], SAMPLE_CLIPS - 1)[:SAMPLE_CLIPS]]
     sample = sample[np.argsort(numbers[sample])]
     frames = rows["mel_length"].to_numpy()[sample]
-    progress.start("statistics", len(sample), front_end.profile.seconds(int(frames.sum())))
+    progress.start("statistics", len(sample), extractor.profile.seconds(int(frames.sum())))
     chunks = (pack(take(rows, sample[start : start + _CHUNK])) for start in range(0, len(sample), _CHUNK))
     measured = dict[str, Sums]()
-    for part in pool.run(partial(sums_of_clips, front_end), chunks):
+    for part in pool.run(partial(sums_of_clips, extractor), chunks):
         measured.update(part)
         progress.advance(len(part), 0.0)
     return measured

@@ -107,14 +107,14 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
             rows = _shard_rows(found, staging)
             rejected = _rejected(found.clips, rows)
             check_rejects(rejected, config, request.corpora.name, request.corpora.roots, of=len(found.clips))
-            if found.front_end.index_only:
-                rows = with_sums(rows, measure_sample(rows, found.plan, found.front_end, pool, progress))
+            if found.extractor.index_only:
+                rows = with_sums(rows, measure_sample(rows, found.plan, found.extractor, pool, progress))
             pool.finish()
             index = staging.parts / INDEX_FILE
             figures = write_index(index, found.plan, found.clips, rows)
             weights = request.corpora.weights
-            spec = describe(index, figures, found.plan, finished, config, found.front_end, weights=weights)
-            changed = commit(cache, staging, spec, index, found.front_end.tokenizer)
+            spec = describe(index, figures, found.plan, finished, config, found.extractor, weights=weights)
+            changed = commit(cache, staging, spec, index, found.extractor.tokenizer)
             left = sweep(cache, spec)
             if remote is not None:
                 remote.sweep(before, spec)
@@ -181,10 +181,10 @@ def _write_missing(
     stay = sizes.values() if staging.remote is None else sorted(sizes.values())[-_AT_ONCE * max(1, request.workers) :]
     check_free_space(request.cache, sum(stay))
     frames = {shard.file: found.plan.columns.frames[shard.clips] for shard in found.missing}
-    seconds = {file: found.front_end.profile.seconds(int(some.sum())) for file, some in frames.items()}
+    seconds = {file: found.extractor.profile.seconds(int(some.sum())) for file, some in frames.items()}
     progress.start("features", sum(map(len, frames.values())), sum(seconds.values()))
     tasks = (_task(shard, found, staging, sync=pool.spans_machines) for shard in ordered)
-    for result in pool.run(partial(write_shard, found.front_end), tasks):
+    for result in pool.run(partial(write_shard, found.extractor), tasks):
         finished[result.file] = staging.stage(result, from_elsewhere=pool.spans_machines)
         progress.advance(len(frames[result.file]), seconds[result.file])
     return finished

@@ -16,7 +16,7 @@ from xtts.precompute.build.staging import refuse_foreign_folder
 from xtts.precompute.corpus.clip_digests import text_digests
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import CorpusEntry, Data, parse_data
-from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.corpus.listing import with_numbers_in_words
 from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.workers.engine import Engine
@@ -49,7 +49,7 @@ class Request:
     """An Arrow table with the columns of `Clip`."""
     cache: Path
     config: Config
-    front_end: FrontEnd
+    extractor: FeatureExtractor
     workers: int
     fresh: bool
     ray_address: str | None = None
@@ -96,13 +96,13 @@ def make_request(
     clips = clip_table(corpora.clips if language is None else with_numbers_in_words(corpora.clips, language))
     corpora = replace(corpora, notes=(*corpora.notes, *notes), clips=[])
     remote_roots = {name: urls[root] for name, root in corpora.roots.items() if root in urls}
-    front_end = _front_end(corpora.roots, config, _tokenizer(clips, config, None if fresh else cache))
+    extractor = _extractor(corpora.roots, config, _tokenizer(clips, config, None if fresh else cache))
     return Request(
         corpora=corpora,
         clips=clips,
         cache=cache,
         config=config,
-        front_end=replace(front_end, index_only=index_only, remote=remote_roots),
+        extractor=replace(extractor, index_only=index_only, remote=remote_roots),
         workers=workers,
         fresh=fresh,
         ray_address=ray_address,
@@ -233,8 +233,8 @@ def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:
     return tokenizer if same and sound else None
 
 
-def _front_end(roots: Mapping[str, Path], config: Config, tokenizer: Tokenizer) -> FrontEnd:
-    return FrontEnd(
+def _extractor(roots: Mapping[str, Path], config: Config, tokenizer: Tokenizer) -> FeatureExtractor:
+    return FeatureExtractor(
         roots=roots,
         profile=mel_profile(config.audio.profile),
         tokenizer=tokenizer,

@@ -9,7 +9,7 @@ from xtts.precompute.build.earlier import EarlierRows
 from xtts.precompute.build.staging import Prior
 from xtts.precompute.corpus.corpora import Corpora
 from xtts.precompute.features.scan import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT
-from xtts.shared.audio.mel import FRONT_END
+from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.feature_settings import NO_FEATURES, Features, setting_differences
 
 _CONSEQUENCES = {
@@ -32,9 +32,9 @@ _DIFFERENCES = {
 
 
 def setting_changes(prior: Prior, new: Features) -> list[str]:
-    """One line for another version of the front end, and for each setting with another value."""
-    version = f"front end: version {prior.spec.front_end} -> {FRONT_END}: {_CONSEQUENCES['audio']}"
-    return [version] * (prior.spec.front_end != FRONT_END) + [
+    """One line for another version of the feature extractor, and for each setting with another value."""
+    version = f"feature extractor: version {prior.spec.feature_version} -> {FEATURE_VERSION}: {_CONSEQUENCES['audio']}"
+    return [version] * (prior.spec.feature_version != FEATURE_VERSION) + [
         f"{key}: {before} -> {now}: {_NO_CONSEQUENCE if key in NO_FEATURES else _CONSEQUENCES[key.split('.')[0]]}"
         for key, before, now in setting_differences(prior.spec.features, new)
     ]

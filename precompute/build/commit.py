@@ -15,10 +15,10 @@ from pathlib import Path
 from xtts.precompute.build.index_rows import Figures
 from xtts.precompute.build.shard_plan import Plan
 from xtts.precompute.build.staging import StagingArea, file_sha256
-from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.workers.versions import installed_versions
-from xtts.shared.audio.mel import FRONT_END
+from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import (
     FORMAT_VERSION,
     INDEX_FILE,
@@ -42,14 +42,14 @@ from xtts.shared.text.tokenizer import Tokenizer
 
 def describe(
     index: Path, figures: Figures, plan: Plan, finished: Mapping[str, Finished], config: Config,
-    front_end: FrontEnd, *, weights: Mapping[str, float],
+    extractor: FeatureExtractor, *, weights: Mapping[str, float],
 ) -> CacheSpec:  # fmt: skip
     """The contents of `cache.json`.
 
     index: the file that becomes the index; weights: of the corpora that have another than 1.
     """
-    features, profile = stored_features(config), front_end.profile
-    tokenizer_sha256 = hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest()
+    features, profile = stored_features(config), extractor.profile
+    tokenizer_sha256 = hashlib.sha256(tokenizer_bytes(extractor.tokenizer)).hexdigest()
     index_sha256 = file_sha256(index)
     return CacheSpec(
         format_version=FORMAT_VERSION,
@@ -59,28 +59,28 @@ def describe(
         mel_dtype=config.shards.mel_dtype,
         mel_channels=profile.mel_channels,
         fixed_length=config.shapes.pad_to_fixed_length,
-        vocabulary=front_end.tokenizer.size,
+        vocabulary=extractor.tokenizer.size,
         tokenizer_sha256=tokenizer_sha256,
         index_sha256=index_sha256,
         index_rows=figures.rows,
         index_file=with_digest(INDEX_FILE, index_sha256),
         tokenizer_file=with_digest(TOKENIZER_FILE, tokenizer_sha256),
         speakers=plan.speakers,
-        languages=list(front_end.tokenizer.languages),
+        languages=list(extractor.tokenizer.languages),
         weights=dict(weights),
-        audio_folders=_audio_folders(front_end),
+        audio_folders=_audio_folders(extractor),
         buckets=_buckets(plan, finished),
         statistics=_statistics(figures, plan, fixed=config.shapes.pad_to_fixed_length, channels=profile.mel_channels),
-        front_end=FRONT_END,
+        feature_version=FEATURE_VERSION,
         versions=installed_versions(),
-        canary=front_end.canary,
+        mel_check=extractor.mel_check,
     )
 
 
-def _audio_folders(front_end: FrontEnd) -> dict[str, str]:
-    if not front_end.index_only:
+def _audio_folders(extractor: FeatureExtractor) -> dict[str, str]:
+    if not extractor.index_only:
         return {}
-    return {name: str(root.resolve()) for name, root in sorted(front_end.roots.items())}
+    return {name: str(root.resolve()) for name, root in sorted(extractor.roots.items())}
 
 
 def tokenizer_bytes(tokenizer: Tokenizer) -> bytes:

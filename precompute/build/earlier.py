@@ -109,16 +109,16 @@ class Existing:
     lines: list[str]
 
     @property
-    def canary(self) -> str | None:
+    def mel_check(self) -> str | None:
         """Of the finished cache, if its mels are of the same audio settings."""
-        return self.prior.spec.canary if self.prior is not None and self.same_audio else None
+        return self.prior.spec.mel_check if self.prior is not None and self.same_audio else None
 
     def stored_files(self, request: Request) -> dict[Place, Path]:
         """The shards of the finished cache whose mels are what decoding the audio again would give."""
-        prior, front_end = self.prior, request.front_end
-        if prior is None or not self.same_audio or front_end.index_only or prior.spec.names_audio:
+        prior, extractor = self.prior, request.extractor
+        if prior is None or not self.same_audio or extractor.index_only or prior.spec.names_audio:
             return {}
-        if prior.spec.mel_dtype != front_end.mel_dtype:
+        if prior.spec.mel_dtype != extractor.mel_dtype:
             return {}
         paths = {slot: request.cache / done.file for slot, done in self.cached.finished.items()}
         there = (slot for slot, path in paths.items() if size_of(path) == self.cached.finished[slot].bytes)

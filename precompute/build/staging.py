@@ -13,7 +13,7 @@ from xtts.precompute.build.remote_cache import RemoteCache
 from xtts.precompute.features.extract import ShardResult
 from xtts.precompute.features.finished_shard import Finished, read_finished, rows_beside
 from xtts.precompute.workers.stopping import CONTINUE
-from xtts.shared.audio.mel import FRONT_END
+from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.bucket_shapes import Shape
 from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, digest_of, load_spec
 from xtts.shared.cache.file_names import without_digest
@@ -31,16 +31,16 @@ def shard_settings(
     shape: Shape,
     speakers: Mapping[str, int],
     tokenizer: str,
-    front_end: int,
-    canary: str,
+    feature_version: int,
+    mel_check: str,
     index_only: bool,
 ) -> str:
     """Digest of everything but the clips that decides a shard's bytes."""
     fixed = bool(features["shapes"]["pad_to_fixed_length"])
     return digest_of(
         {
-            "front_end": front_end,
-            "canary": canary,
+            "feature_version": feature_version,
+            "mel_check": mel_check,
             "audio": features["audio"],
             "text": {**features["text"], "max_unknown_share": None},  # it decides whether shards are written
             "tokenizer": tokenizer,
@@ -70,9 +70,9 @@ class Prior:
         return {name: number for number, name in enumerate(self.spec.speakers)}
 
     def same_settings(self, features: Features, *sections: str) -> bool:
-        """Whether it was built with the same settings in these sections, by the same front end."""
+        """Whether it was built with the same settings in these sections, by the same feature extractor."""
         wanted = {name: features[name] for name in sections}
-        return self.spec.front_end == FRONT_END and not feature_differences(self.spec.features, wanted)
+        return self.spec.feature_version == FEATURE_VERSION and not feature_differences(self.spec.features, wanted)
 
     def settings_of(self, bucket: int, speakers: Iterable[str]) -> str:
         """`shard_settings` of a shard of this bucket whose clips have these speakers."""
@@ -82,8 +82,8 @@ class Prior:
             shape=Shape(tokens=shape.tokens, frames=shape.frames),
             speakers={name: ids[name] for name in speakers if name in ids},
             tokenizer=spec.tokenizer_sha256,
-            front_end=spec.front_end,
-            canary=spec.canary,
+            feature_version=spec.feature_version,
+            mel_check=spec.mel_check,
             index_only=spec.names_audio,
         )
 

@@ -16,15 +16,15 @@ from xtts.precompute.build.rejections import check_rejects
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, plan_columns, previous_plan
 from xtts.precompute.build.staging import Prior, StagingArea, shard_settings
 from xtts.precompute.corpus.clip_audio import find_audio
-from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredClips
-from xtts.precompute.features.canary import compute_canary
 from xtts.precompute.features.finished_shard import Finished
+from xtts.precompute.features.mel_check import compute_mel_check
 from xtts.precompute.features.scan import Scanner, ScanResult, ScanTask, measure_clips, scan
 from xtts.precompute.features.tables import pack, take, unpack
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
-from xtts.shared.audio.mel import FRONT_END
+from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.clip_index import REJECTED, UNKNOWN, index_schema
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import FILTERS, Features, stored_features
@@ -46,7 +46,7 @@ class Ready:
 class Survey:
     """What there is and what is missing."""
 
-    front_end: FrontEnd
+    extractor: FeatureExtractor
     clips: Any
     """An Arrow table of all clips after the scan, with the columns of an index."""
     letters: list[LetterCounts]
@@ -70,9 +70,9 @@ def survey(request: Request, staging: StagingArea, pool: Engine, progress: Progr
     clips, letters = scan_clips(request, existing, staging, pool, progress)
     columns = plan_columns(clips, request.config.split.seed)
     plan = plan_cache(columns, request.config, _previous_plan(existing.prior, features))
-    canary = existing.canary or next(iter(pool.run(compute_canary, [request.front_end])))
-    front_end = replace(request.front_end, canary=canary, unpacked=staging.parts)
-    settings = _settings(plan, front_end, features)
+    mel_check = existing.mel_check or next(iter(pool.run(compute_mel_check, [request.extractor])))
+    extractor = replace(request.extractor, mel_check=mel_check, unpacked=staging.parts)
+    settings = _settings(plan, extractor, features)
     ready = {shard.file: one for shard in plan.shards if (one := _ready(shard, settings, plan, existing, clips))}
     missing = [shard for shard in plan.shards if shard.file not in ready]
     files = existing.stored_files(request)
@@ -81,7 +81,7 @@ def survey(request: Request, staging: StagingArea, pool: Engine, progress: Progr
     changes = [*request.corpora.notes, *existing.lines, *_changes(request, existing, clips, features)]
     changes += work_ahead(ready=len(ready), missing=len(missing), clips=count, stored=from_cache)
     return Survey(
-        front_end=front_end, clips=clips, letters=letters, plan=plan, settings=settings, ready=ready, missing=missing,
+        extractor=extractor, clips=clips, letters=letters, plan=plan, settings=settings, ready=ready, missing=missing,
         stored=stored, changes=changes,
     )  # fmt: skip
 
@@ -105,7 +105,7 @@ def scan_clips(
 
     config, corpora = request.config, request.corpora
     scanner = Scanner(
-        front_end=replace(request.front_end, unpacked=staging.parts), config=config, same_audio=existing.same_audio,
+        extractor=replace(request.extractor, unpacked=staging.parts), config=config, same_audio=existing.same_audio,
         same_text=existing.same_text,
     )  # fmt: skip
     for earlier in (existing.cached, existing.staged):
@@ -164,7 +164,7 @@ def _measured(clips: Any, numbers: np.ndarray, scanner: Scanner, pool: Engine, p
 
     if not len(numbers):
         return clips
-    profile = scanner.front_end.profile
+    profile = scanner.extractor.profile
     frames = clips["mel_length"].to_numpy()
     progress.start("measure", len(numbers), profile.seconds(int(frames[numbers].sum())))
     chunks = [numbers[start : start + _LEAST_CLIPS] for start in range(0, len(numbers), _LEAST_CLIPS)]
@@ -181,18 +181,18 @@ def _previous_plan(prior: Prior | None, features: Features) -> PreviousPlan | No
     return previous_plan(prior.spec) if prior is not None and same else None
 
 
-def _settings(plan: Plan, front_end: FrontEnd, features: Features) -> dict[str, str]:
+def _settings(plan: Plan, extractor: FeatureExtractor, features: Features) -> dict[str, str]:
     """Shard file to the digest of all that decides its bytes besides its clips."""
-    tokenizer = hashlib.sha256(tokenizer_bytes(front_end.tokenizer)).hexdigest()
+    tokenizer = hashlib.sha256(tokenizer_bytes(extractor.tokenizer)).hexdigest()
     return {
         shard.file: shard_settings(
             features,
             shape=plan.shapes[shard.place.bucket],
             speakers=plan.speakers_of(shard),
             tokenizer=tokenizer,
-            front_end=FRONT_END,
-            canary=front_end.canary,
-            index_only=front_end.index_only,
+            feature_version=FEATURE_VERSION,
+            mel_check=extractor.mel_check,
+            index_only=extractor.index_only,
         )
         for shard in plan.shards
     }

@@ -14,7 +14,7 @@ from xtts.precompute.build.build_request import Request, make_request
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.clip_audio import audio_digest, may_be_same_file, read_audio, with_file
 from xtts.precompute.corpus.corpus_entries import Data
-from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.audio_names import audio_name
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.precompute.features.extract import extract_mel
@@ -51,22 +51,22 @@ def check_corpus(cache: Path, request: Request) -> list[Finding]:
     rows = read_index(cache / load_spec(cache).index_file)
     known = {row.clip.id: row for row in rows if not row.clip.duplicate}
     findings: list[Finding] = []
-    with _with_room(request) as front_end:
+    with _with_room(request) as extractor:
         for clip in clips_of(request.clips):
             if not clip.duplicate:
-                findings += _differences(with_file(clip, front_end), known.pop(clip.id, None), front_end)
+                findings += _differences(with_file(clip, extractor), known.pop(clip.id, None), extractor)
     findings += [_finding(row.clip, "in the cache", "removed from the corpus") for row in known.values()]
     return [replace(finding, fix=build_command(cache)) for finding in findings]
 
 
 @contextmanager
-def _with_room(request: Request) -> Iterator[FrontEnd]:
-    """The front end with a folder to unpack audio into, beside the cache, where every machine sees it."""
+def _with_room(request: Request) -> Iterator[FeatureExtractor]:
+    """The feature extractor with a folder to unpack audio into, beside the cache, where every machine sees it."""
     with disk_errors_explained(request.cache), TemporaryDirectory(dir=beside(request.cache)) as folder:
-        yield replace(request.front_end, unpacked=Path(folder))
+        yield replace(request.extractor, unpacked=Path(folder))
 
 
-def _differences(found: IndexRow, known: IndexRow | None, front_end: FrontEnd) -> Iterator[Finding]:
+def _differences(found: IndexRow, known: IndexRow | None, extractor: FeatureExtractor) -> Iterator[Finding]:
     clip = found.clip
     if known is None:
         yield _finding(clip, "added to the corpus", "a clip of the cache")
@@ -77,7 +77,7 @@ def _differences(found: IndexRow, known: IndexRow | None, front_end: FrontEnd) -
         yield _finding(clip, f"speaker {clip.speaker!r}", f"{known.clip.speaker!r}")
     if not may_be_same_file(found, known):
         digest = known.audio_sha256
-        if not digest or digest != audio_digest(clip, front_end):
+        if not digest or digest != audio_digest(clip, extractor):
             there = found.source_bytes != UNKNOWN
             yield _finding(clip, "audio changed" if there else "audio missing", "the audio of the cache")
 
@@ -99,31 +99,31 @@ def check_features(cache: Path, request: Request, *, clips: int | None) -> list[
     """Compute features again and compare: of all clips, or of some, chosen by the digest of their records."""
     spec = load_spec(cache)
     files = shard_places(spec)
-    rows = (row for row in read_index(cache / spec.index_file) if row.clip.corpus in request.front_end.roots)
+    rows = (row for row in read_index(cache / spec.index_file) if row.clip.corpus in request.extractor.roots)
     kept = sorted(kept_rows(rows), key=lambda row: row.record_sha256)
     jobs = [
         _Deep(row=row, path=(cache / files[row.place]).absolute())
         for row in sorted(kept[:clips], key=lambda row: row.clip.audio_place[:2])
     ]
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
-    with _with_room(request) as front_end, request.open_engine() as engine:
-        found = [finding for part in engine.run(partial(_compare, front_end), chunks) for finding in part]
+    with _with_room(request) as extractor, request.open_engine() as engine:
+        found = [finding for part in engine.run(partial(_compare, extractor), chunks) for finding in part]
     return sorted(found, key=lambda finding: finding.where)
 
 
-def _compare(front_end: FrontEnd, jobs: list[_Deep]) -> list[Finding]:
-    for folder in {front_end.roots[job.row.clip.corpus] for job in jobs} | {jobs[0].path.parents[2]}:
+def _compare(extractor: FeatureExtractor, jobs: list[_Deep]) -> list[Finding]:
+    for folder in {extractor.roots[job.row.clip.corpus] for job in jobs} | {jobs[0].path.parents[2]}:
         check_visible(folder)
-    mels = StoredMels(mel_dtype=front_end.mel_dtype, mel_channels=front_end.profile.mel_channels)
-    return [finding for job in jobs for finding in _compare_clip(job, mels, front_end)]
+    mels = StoredMels(mel_dtype=extractor.mel_dtype, mel_channels=extractor.profile.mel_channels)
+    return [finding for job in jobs for finding in _compare_clip(job, mels, extractor)]
 
 
-def _compare_clip(job: _Deep, mels: StoredMels, front_end: FrontEnd) -> Iterator[Finding]:
+def _compare_clip(job: _Deep, mels: StoredMels, extractor: FeatureExtractor) -> Iterator[Finding]:
     row, path = job.row, job.path
     about: dict[str, Any] = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
     about["where"] = f"{about['file']} record {row.position} ({row.clip.id})"
     try:
-        with front_end.audio(row.clip) as source:
+        with extractor.audio(row.clip) as source:
             audio = read_audio(source, row.clip)
     except (OSError, AudioProblem) as error:
         yield Finding(**about, found=f"cannot be compared: {error}")
@@ -131,27 +131,27 @@ def _compare_clip(job: _Deep, mels: StoredMels, front_end: FrontEnd) -> Iterator
     try:
         if row.audio_sha256 not in ("", audio.sha256):
             return  # `check_corpus` says so
-        mel = extract_mel(front_end.samples(audio.recording), row.mel_length, front_end)
+        mel = extract_mel(extractor.samples(audio.recording), row.mel_length, extractor)
         stored = mels.read_record(path, row.position, row.clip.id)
     except (AudioProblem, LockstepError) as error:
         yield Finding(**about, found=f"cannot be compared: {error}")
         return
     if stored.audio is not None:
         try:
-            same = audio_name(row, front_end) == stored.audio
+            same = audio_name(row, extractor) == stored.audio
         except (AudioProblem, LockstepError):
             same = False
         if not same:
             yield Finding(**about, found="other audio than was indexed", expected=f"{stored.audio.samples} samples")
-    elif (finding := _compare_mel(mel, stored, front_end, about)) is not None:
+    elif (finding := _compare_mel(mel, stored, extractor, about)) is not None:
         yield finding
-    if front_end.encode(row.clip).ids != stored.tokens[: stored.token_length].tolist():
+    if extractor.encode(row.clip).ids != stored.tokens[: stored.token_length].tolist():
         yield Finding(**about, found="other tokens than its transcript gives")
 
 
-def _compare_mel(mel: np.ndarray, stored: Record, front_end: FrontEnd, about: dict[str, Any]) -> Finding | None:
+def _compare_mel(mel: np.ndarray, stored: Record, extractor: FeatureExtractor, about: dict[str, Any]) -> Finding | None:
     error = np.abs(mel.astype(np.float32) - stored.mel[: stored.mel_length].astype(np.float32))
-    most = _TOLERANCE[front_end.mel_dtype]
+    most = _TOLERANCE[extractor.mel_dtype]
     if error.max() <= most:
         return None
     frame, channel = np.unravel_index(int(error.argmax()), error.shape)

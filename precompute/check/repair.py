@@ -15,7 +15,7 @@ from xtts.precompute.check.against_corpus import cache_request, check_corpus
 from xtts.precompute.check.verify import Finding
 from xtts.precompute.corpus.clip_audio import audio_digest
 from xtts.precompute.corpus.corpus_entries import Data
-from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.precompute.features.extract import measure, mel_of, mel_sums, placed, written
 from xtts.precompute.features.tables import pack, take, unpack
@@ -61,8 +61,8 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
         # In workers, as when they were written: a sum by several threads has other last digits.
         tasks = ((number, shard.place, shard.file, pack(take(clips, shard.clips)))
                  for number, shard in enumerate(plan.shards))  # fmt: skip
-        front_end = replace(request.front_end, unpacked=staging.parts)
-        recovered = dict(pool.run(partial(_recover_rows, cache.absolute(), spec, front_end), tasks))
+        extractor = replace(request.extractor, unpacked=staging.parts)
+        recovered = dict(pool.run(partial(_recover_rows, cache.absolute(), spec, extractor), tasks))
         index = staging.parts / INDEX_FILE
         write_index(index, plan, clips, pa.concat_tables([unpack(recovered[number]) for number in sorted(recovered)]))
         if file_sha256(index) != spec.index_sha256:
@@ -74,7 +74,7 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
 
 
 def _recover_rows(
-    cache: Path, spec: CacheSpec, front_end: FrontEnd, task: tuple[int, Place, str, bytes]
+    cache: Path, spec: CacheSpec, extractor: FeatureExtractor, task: tuple[int, Place, str, bytes]
 ) -> tuple[int, bytes]:
     """The rows of a shard as the index had them, by the shard's number in the plan."""
     check_visible(cache)
@@ -85,11 +85,11 @@ def _recover_rows(
     for row in (placed(row, place) for row in rows_of(unpack(packed))):
         if row.clip.id in records:
             position, payload, record = records[row.clip.id]
-            sums, quality = mel_sums(record.mel[: record.mel_length]), measure(row, front_end)
-            rows.append(written(row, position, payload, audio_digest(row.clip, front_end), sums, quality))
+            sums, quality = mel_sums(record.mel[: record.mel_length]), measure(row, extractor)
+            rows.append(written(row, position, payload, audio_digest(row.clip, extractor), sums, quality))
             continue
         try:
-            mel_of(row, None, mels, front_end)
+            mel_of(row, None, mels, extractor)
         except AudioProblem as problem:
             rows.append(row.rejected(problem.reason, problem.detail))
         else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from socket import gethostname
 
-from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.shared.audio.decode import AudioProblem, AudioSource, Header, Recording, Segment, read_header, read_recording
 from xtts.shared.cache.clip_index import UNDECIDED, UNKNOWN, Clip, IndexRow
 from xtts.shared.errors import LockstepError
@@ -31,9 +31,9 @@ def find_audio(path: Path) -> tuple[int, int]:
     return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else (UNKNOWN, UNKNOWN)
 
 
-def with_file(clip: Clip, front_end: FrontEnd) -> IndexRow:
+def with_file(clip: Clip, extractor: FeatureExtractor) -> IndexRow:
     """A clip with the size and the time of its file; nothing is opened."""
-    size, time = find_audio(front_end.path(clip))
+    size, time = find_audio(extractor.path(clip))
     return IndexRow(clip=clip, source_bytes=size, source_mtime_ns=time)
 
 
@@ -52,10 +52,10 @@ def read_audio(source: AudioSource, clip: Clip) -> ClipAudio:
     return ClipAudio(recording=read_recording(data), sha256=hashlib.sha256(data).hexdigest())
 
 
-def audio_digest(clip: Clip, front_end: FrontEnd) -> str:
+def audio_digest(clip: Clip, extractor: FeatureExtractor) -> str:
     """The digest that `read_audio` gives, without decoding where that is not needed; empty where it cannot be read."""
     try:
-        with front_end.audio(clip) as source:
+        with extractor.audio(clip) as source:
             if _segment(clip) is not None:
                 return read_audio(source, clip).sha256
             return hashlib.sha256(source if isinstance(source, bytes) else source.read_bytes()).hexdigest()
@@ -67,9 +67,9 @@ def _segment(clip: Clip) -> Segment | None:
     return None if clip.start is None or clip.duration is None else Segment(clip.start, clip.duration)
 
 
-def check_unchanged(row: IndexRow, front_end: FrontEnd) -> None:
+def check_unchanged(row: IndexRow, extractor: FeatureExtractor) -> None:
     """A `LockstepError` where a clip's file is not the one that the build found, or is not seen from this machine."""
-    path = front_end.path(row.clip)
+    path = extractor.path(row.clip)
     there, was = find_audio(path), (row.source_bytes, row.source_mtime_ns)
     if there == was:
         return

@@ -39,7 +39,7 @@ class _Part:
 
     entry: CorpusEntry
     label: str
-    """Its name in the ledger and in shards; empty for the only one that was given none."""
+    """Its name in the index and in shards; empty for the only one that was given none."""
     corpus: Corpus
 
 
@@ -94,7 +94,7 @@ def _refuse_overlaps(entries: Sequence[CorpusEntry]) -> None:
 
 
 def _labels(entries: Sequence[CorpusEntry]) -> list[str]:
-    """What each corpus is called in the ledger; a `LockstepError` where two have one name, or a name fits no file."""
+    """What each corpus is called in the index; a `LockstepError` where two have one name, or a name fits no file."""
     several = sum(not entry.name for entry in entries) > 1
     labels = [entry.name or (entry.own_name if several else "") for entry in entries]
     for label, entry in zip(labels, entries, strict=True):

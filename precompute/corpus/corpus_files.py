@@ -111,7 +111,7 @@ def source_of(root: Path, named: str, folders: tuple[str, ...], where: str) -> s
     """Where the audio file lies that a line of a list names, relative to `root`; absolute where it lies elsewhere.
 
     It is looked for in `folders`, as named and with each of `SUFFIXES`. One that is nowhere is said to lie in the
-    last of them: the ledger will call it missing.
+    last of them: the index will call it missing.
 
     Raises:
         LockstepError: The name is no path, leads out of the corpus by `..`, or the file is a link out of it.

@@ -3,7 +3,7 @@
 import shlex
 
 from xtts.precompute.corpus.clip_audio import check_unchanged
-from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.wav_header import OtherFormat, read_wav_header
 from xtts.shared.cache.clip_index import IndexRow
@@ -13,12 +13,12 @@ from xtts.shared.errors import LockstepError
 WITH_MELS = "build a cache with mels: the same command without --index-only"
 
 
-def audio_name(row: IndexRow, front_end: FrontEnd) -> AudioName:
+def audio_name(row: IndexRow, extractor: FeatureExtractor) -> AudioName:
     """The name of a clip's wav, from its header alone.
 
     Raises `AudioProblem` for a broken file, `LockstepError` with the command that converts it for another format.
     """
-    path, rate = front_end.path(row.clip), front_end.profile.sample_rate
+    path, rate = extractor.path(row.clip), extractor.profile.sample_rate
     samples = round(row.seconds * rate)
     try:
         header = read_wav_header(path)
@@ -28,7 +28,7 @@ def audio_name(row: IndexRow, front_end: FrontEnd) -> AudioName:
     except OSError as error:
         raise AudioProblem("unreadable audio", error.strerror or "") from None
     finally:
-        check_unchanged(row, front_end)
+        check_unchanged(row, extractor)
     if header is None or (header.rate, header.channels) != (rate, 1):
         source, target = shlex.quote(path.name), shlex.quote(f"{path.stem}.new.wav")
         convert = f"ffmpeg -i {source} -ac 1 -ar {rate} -c:a pcm_s16le {target}"

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from xtts.precompute.corpus.clip_audio import ClipAudio, check_unchanged, read_audio
-from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.audio_names import audio_name
 from xtts.precompute.features.cached_mels import StoredClips, StoredMel, StoredMels
-from xtts.precompute.features.canary import prove_canary
 from xtts.precompute.features.finished_shard import Finished, rows_beside, write_rows
+from xtts.precompute.features.mel_check import check_mel
 from xtts.precompute.features.tables import unpack
 from xtts.precompute.workers.parts import new_part
 from xtts.shared.audio.decode import AudioProblem
@@ -62,21 +62,21 @@ class ShardResult:
     sha256: str
 
 
-def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
+def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
     """Extract and write clip by clip, so that memory does not grow with the shard; then the rows.
 
     A `LockstepError` where the folder of `task.path` is not there.
     """
     path, digest, records, rows, with_mels = new_part(task.path), hashlib.sha256(), 0, list[IndexRow](), 0
     clips, stored = rows_of(unpack(task.rows)), task.stored.by_place()
-    if len(stored) < len(clips) and not front_end.index_only:
-        prove_canary(front_end)
-    mels = StoredMels(mel_dtype=front_end.mel_dtype, mel_channels=front_end.profile.mel_channels)
+    if len(stored) < len(clips) and not extractor.index_only:
+        check_mel(extractor)
+    mels = StoredMels(mel_dtype=extractor.mel_dtype, mel_channels=extractor.profile.mel_channels)
     with path.open("wb") as out:
         for place, row in enumerate(clips):
             row = placed(row, task.place)
             try:
-                record, audio_sha256, sums, quality = _features(row, task, mels, front_end, stored.get(place))
+                record, audio_sha256, sums, quality = _features(row, task, mels, extractor, stored.get(place))
             except AudioProblem as problem:
                 rows.append(row.rejected(problem.reason, problem.detail))
                 continue
@@ -87,7 +87,7 @@ def write_shard(front_end: FrontEnd, task: ShardTask) -> ShardResult:
             rows.append(written(row, records, payload, audio_sha256, sums, quality))
             records += 1
             if record.audio is not None:
-                with_mels += FRAME_BYTES + record.bytes_with_mel(_mel_bytes(task.shape, front_end))
+                with_mels += FRAME_BYTES + record.bytes_with_mel(_mel_bytes(task.shape, extractor))
         size = out.tell()
     done = Finished(
         file=with_digest(task.file, digest.hexdigest()), settings=task.settings, records=records, bytes=size,
@@ -116,56 +116,56 @@ def written(
 
 
 def _features(
-    row: IndexRow, task: ShardTask, mels: StoredMels, front_end: FrontEnd, stored: StoredMel | None
+    row: IndexRow, task: ShardTask, mels: StoredMels, extractor: FeatureExtractor, stored: StoredMel | None
 ) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:
     """The record of a clip, and the rest of what `mel_of` gives; where records name audio, nothing is decoded."""
-    if front_end.index_only:
-        audio, none = audio_name(row, front_end), np.empty((0, front_end.profile.mel_channels), front_end.mel_dtype)
-        record = _record(row, none, task, front_end)
+    if extractor.index_only:
+        audio, none = audio_name(row, extractor), np.empty((0, extractor.profile.mel_channels), extractor.mel_dtype)
+        record = _record(row, none, task, extractor)
         return replace(record, mel=none, mel_length=row.mel_length, audio=audio), "", (0.0, 0.0), None
-    mel, audio_sha256, sums, quality = mel_of(row, stored, mels, front_end)
-    return _record(row, mel, task, front_end), audio_sha256, sums, quality
+    mel, audio_sha256, sums, quality = mel_of(row, stored, mels, extractor)
+    return _record(row, mel, task, extractor), audio_sha256, sums, quality
 
 
-def _mel_bytes(shape: Shape, front_end: FrontEnd) -> int:
-    return shape.frames * front_end.profile.mel_channels * np.dtype(front_end.mel_dtype).itemsize
+def _mel_bytes(shape: Shape, extractor: FeatureExtractor) -> int:
+    return shape.frames * extractor.profile.mel_channels * np.dtype(extractor.mel_dtype).itemsize
 
 
 def mel_of(
-    row: IndexRow, stored: StoredMel | None, mels: StoredMels, front_end: FrontEnd
+    row: IndexRow, stored: StoredMel | None, mels: StoredMels, extractor: FeatureExtractor
 ) -> tuple[np.ndarray, str, tuple[float, float], SignalQuality | None]:
     """The mel as it is stored, the digest of its audio, its sums, and what was measured if audio was decoded."""
     if stored is not None:
         return mels.read(stored, row.clip.id), stored.audio_sha256, stored.sums, None
-    mel, audio = read_mel(row, front_end)
+    mel, audio = read_mel(row, extractor)
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
         raise AudioProblem("non-finite mel", "the audio holds samples that are not numbers")
     return mel, audio.sha256, sums, audio.recording.quality
 
 
-def read_mel(row: IndexRow, front_end: FrontEnd) -> tuple[np.ndarray, ClipAudio]:
+def read_mel(row: IndexRow, extractor: FeatureExtractor) -> tuple[np.ndarray, ClipAudio]:
     """The mel of a clip in the stored type, and the audio it is of; raises `AudioProblem`."""
-    audio = _read_source(row, front_end)
-    return extract_mel(front_end.samples(audio.recording), row.mel_length, front_end), audio
+    audio = _read_source(row, extractor)
+    return extract_mel(extractor.samples(audio.recording), row.mel_length, extractor), audio
 
 
-def sums_of_clips(front_end: FrontEnd, rows: bytes) -> dict[str, Sums]:
+def sums_of_clips(extractor: FeatureExtractor, rows: bytes) -> dict[str, Sums]:
     """`Sums` of the clips of a packed table by id (runs in a worker); a `LockstepError` where one cannot be decoded."""
     found = dict[str, Sums]()
     for row in rows_of(unpack(rows)):
         try:
-            mel, audio = read_mel(row, front_end)
+            mel, audio = read_mel(row, extractor)
         except AudioProblem as problem:
-            raise LockstepError(str(front_end.path(row.clip)), found=str(problem), exit_code=1) from None
+            raise LockstepError(str(extractor.path(row.clip)), found=str(problem), exit_code=1) from None
         found[row.clip.id] = (audio.sha256, *mel_sums(mel))
     return found
 
 
-def measure(row: IndexRow, front_end: FrontEnd) -> SignalQuality | None:
+def measure(row: IndexRow, extractor: FeatureExtractor) -> SignalQuality | None:
     """What decoding a clip's audio shows; None where it turns out to be of no use."""
     try:
-        return _read_source(row, front_end).recording.quality
+        return _read_source(row, extractor).recording.quality
     except AudioProblem:  # writing its shard says so
         return None
 
@@ -176,25 +176,25 @@ def mel_sums(mel: np.ndarray) -> tuple[float, float]:
     return float(exact.sum()), float(np.dot(exact, exact))
 
 
-def extract_mel(samples: np.ndarray, frames: int, front_end: FrontEnd) -> np.ndarray:
+def extract_mel(samples: np.ndarray, frames: int, extractor: FeatureExtractor) -> np.ndarray:
     """The mel of a clip's samples, float32[S], in the stored type; raises `AudioProblem` where it has other frames."""
-    if front_end.profile.frames(len(samples)) != frames:
+    if extractor.profile.frames(len(samples)) != frames:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says otherwise")
     with np.errstate(all="ignore"):  # samples that are not numbers are found by the caller
-        return log_mel(samples, front_end.profile).astype(front_end.mel_dtype)
+        return log_mel(samples, extractor.profile).astype(extractor.mel_dtype)
 
 
-def _read_source(row: IndexRow, front_end: FrontEnd) -> ClipAudio:
+def _read_source(row: IndexRow, extractor: FeatureExtractor) -> ClipAudio:
     try:
-        with front_end.audio(row.clip) as source:
+        with extractor.audio(row.clip) as source:
             return read_audio(source, row.clip)
     finally:  # whatever came of it
-        check_unchanged(row, front_end)
+        check_unchanged(row, extractor)
 
 
-def _record(row: IndexRow, mel: np.ndarray, task: ShardTask, front_end: FrontEnd) -> Record:
-    profile, shape = front_end.profile, task.shape
-    most_frames, most_tokens = (shape.frames, shape.tokens) if front_end.fixed_length else (len(mel), row.token_length)
+def _record(row: IndexRow, mel: np.ndarray, task: ShardTask, extractor: FeatureExtractor) -> Record:
+    profile, shape = extractor.profile, task.shape
+    most_frames, most_tokens = (shape.frames, shape.tokens) if extractor.fixed_length else (len(mel), row.token_length)
     padded = np.full((most_frames, profile.mel_channels), profile.silence, mel.dtype)
     padded[: len(mel)] = mel
     tokens = np.zeros(most_tokens, np.int64)
@@ -206,5 +206,5 @@ def _record(row: IndexRow, mel: np.ndarray, task: ShardTask, front_end: FrontEnd
         token_length=row.token_length,
         mel_length=len(mel),
         speaker=task.speakers.get(row.clip.speaker, 0),
-        language=front_end.language_id(row.clip.language),
+        language=extractor.language_id(row.clip.language),
     )

@@ -17,7 +17,7 @@ from xtts.precompute.corpus.clip_audio import (
     same_file,
     with_file,
 )
-from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.extract import measure
 from xtts.precompute.features.filters import ask_for_samples, filter_by_header, filter_by_signal, must_be_measured
 from xtts.precompute.features.tables import pack, unpack
@@ -47,7 +47,7 @@ record would have the same bytes."""
 class Scanner:
     """What all tasks of a scan have in common."""
 
-    front_end: FrontEnd
+    extractor: FeatureExtractor
     config: Config
     same_audio: bool
     """The finished cache was built with these settings of audio: what was found then need not be found again."""
@@ -107,13 +107,13 @@ class ScanResult:
 
 def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
     """Find, or recall, what can be known of the clips of a task, and reject by it (runs in a worker)."""
-    front_end, table = scanner.front_end, unpack(task.clips)
+    extractor, table = scanner.extractor, unpack(task.clips)
     clips = clips_of(table)
     for corpus in sorted({clip.corpus for clip in clips}):
-        check_visible(front_end.roots[corpus])
+        check_visible(extractor.roots[corpus])
     cached, staged = task.cached.by_place(), task.staged.by_place()
     rows = [_scan_clip(scanner, clip, cached.get(place)) for place, clip in enumerate(clips)]
-    letters = letters_of(rows, front_end.language)
+    letters = letters_of(rows, extractor.language)
     known = cached if scanner.same_audio else {}
     to_measure, samples = list[int](), ask_for_samples(scanner.config.data.filters)
     for place, row in enumerate(rows):
@@ -128,61 +128,61 @@ def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
         facts=pack(table_of(rows).drop_columns(table.column_names)),
         cached=_sameness(task.start, rows, cached), staged=_sameness(task.start, rows, staged),
         to_measure=np.array(to_measure, np.int64), letters=letters,
-        missing=[front_end.path(row.clip) for row in rows if row.source_bytes == UNKNOWN], host=gethostname(),
+        missing=[extractor.path(row.clip) for row in rows if row.source_bytes == UNKNOWN], host=gethostname(),
     )  # fmt: skip
 
 
 def _scan_clip(scanner: Scanner, clip: Clip, was: IndexRow | None) -> IndexRow:
-    row = with_file(clip, scanner.front_end)
+    row = with_file(clip, scanner.extractor)
     if clip.duplicate:
         return row.rejected(DUPLICATE)
-    row = _with_tokens(row, was if scanner.same_text else None, scanner.front_end)
-    row = _with_audio(row, was if scanner.same_audio else None, scanner.front_end)
+    row = _with_tokens(row, was if scanner.same_text else None, scanner.extractor)
+    row = _with_audio(row, was if scanner.same_audio else None, scanner.extractor)
     if row.reason or row.token_length:
         return row
     return row.rejected(NO_LETTERS if clip.text else "empty text")
 
 
-def _with_tokens(row: IndexRow, was: IndexRow | None, front_end: FrontEnd) -> IndexRow:
+def _with_tokens(row: IndexRow, was: IndexRow | None, extractor: FeatureExtractor) -> IndexRow:
     clip = row.clip
     if was and was.token_length != UNKNOWN and (clip.text, clip.language) == (was.clip.text, was.clip.language):
         return replace(row, tokens=was.tokens, token_length=was.token_length, left_out=was.left_out)
-    found = front_end.encode(clip)
+    found = extractor.encode(clip)
     tokens = np.array(found.ids, "<u2").tobytes()
     return replace(row, tokens=tokens, token_length=len(found.ids), left_out=found.unknown)
 
 
-def _with_audio(row: IndexRow, was: IndexRow | None, front_end: FrontEnd) -> IndexRow:
+def _with_audio(row: IndexRow, was: IndexRow | None, extractor: FeatureExtractor) -> IndexRow:
     if row.source_bytes == UNKNOWN:
         return row.rejected(MISSING_AUDIO, "no such file, or not a regular one")
     if was is not None and not same_file(row, was):
-        row = _with_digest(row, was, front_end)
+        row = _with_digest(row, was, extractor)
     if was is None or not same_file(row, was):
-        return _with_header(row, front_end)
+        return _with_header(row, extractor)
     row = replace(row, audio_sha256=was.audio_sha256)
     if was.mel_length == UNKNOWN:
         return row.rejected(was.reason, was.detail)
     return replace(row, mel_length=was.mel_length, seconds=was.seconds, notes=was.notes)
 
 
-def _with_digest(row: IndexRow, was: IndexRow, front_end: FrontEnd) -> IndexRow:
+def _with_digest(row: IndexRow, was: IndexRow, extractor: FeatureExtractor) -> IndexRow:
     """With the digest of what may have been touched only: a file of the size of before, a part of a file."""
     if was.audio_sha256 and (row.clip.is_part or row.source_bytes == was.source_bytes):
-        return replace(row, audio_sha256=audio_digest(row.clip, front_end))
+        return replace(row, audio_sha256=audio_digest(row.clip, extractor))
     return row
 
 
-def _with_header(row: IndexRow, front_end: FrontEnd) -> IndexRow:
-    profile = front_end.profile
+def _with_header(row: IndexRow, extractor: FeatureExtractor) -> IndexRow:
+    profile = extractor.profile
     try:
-        with front_end.audio(row.clip) as path:
+        with extractor.audio(row.clip) as path:
             header = audio_header(path, row.clip)
             samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
-            if front_end.trim_silence_db is not None:  # only decoding shows what is left
-                whole, samples = samples, len(front_end.samples(read_audio(path, row.clip).recording))
+            if extractor.trim_silence_db is not None:  # only decoding shows what is left
+                whole, samples = samples, len(extractor.samples(read_audio(path, row.clip).recording))
                 notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
     except (AudioProblem, OSError) as problem:
-        check_unchanged(row, front_end)
+        check_unchanged(row, extractor)
         if isinstance(problem, AudioProblem):
             return row.rejected(problem.reason, problem.detail)
         return row.rejected("unreadable audio", problem.strerror or "")
@@ -218,5 +218,5 @@ def measure_clips(scanner: Scanner, task: tuple[np.ndarray, bytes]) -> tuple[np.
     The numbers of the clips are passed on.
     """
     numbers, packed = task
-    rows = [replace(row, quality=measure(row, scanner.front_end)) for row in rows_of(unpack(packed))]
+    rows = [replace(row, quality=measure(row, scanner.extractor)) for row in rows_of(unpack(packed))]
     return numbers, pack(table_of([filter_by_signal(row, scanner.config.data.filters) for row in rows]))

@@ -13,7 +13,7 @@ from xtts.shared.cache.quality_stats import CLIPPING, MEASURES, QualityStats, Sp
 from xtts.shared.cache.stats import PERCENTILES, CorpusLine, CorpusStats
 from xtts.shared.text.letter_counts import LetterCounts, letter_lines
 
-if TYPE_CHECKING:  # what only looks at a cache starts without the front end
+if TYPE_CHECKING:  # what only looks at a cache starts without the feature extractor
     from xtts.precompute.build.build_cache import BuildReport
 
 _PLAIN_SECONDS = 10.0

@@ -1,6 +1,6 @@
 """The environment in which a worker computes the same numbers on every processor of its kind.
 
-numpy reads it when it is loaded, so it has to be set before. `precompute/features/canary.py` proves what came of it.
+numpy reads it when it is loaded, so it has to be set before. `precompute/features/mel_check.py` proves what came of it.
 """
 
 from pathlib import Path

@@ -28,7 +28,7 @@ class Engine(Protocol):
         """End the processes; after an error without waiting for their tasks."""
 
     def start(self) -> None:
-        """Let the processes load the front end while the caller has other things to do."""
+        """Let the processes load the feature extractor while the caller has other things to do."""
 
     def finish(self) -> None:
         """No task will follow: the processes may end while the caller goes on."""

@@ -43,9 +43,9 @@ class WorkerPool:
                 self._ending.join()
 
     def start(self) -> None:
-        """Let the workers load the front end while the parent has other things to do."""
+        """Let the workers load the feature extractor while the parent has other things to do."""
         for _ in range(self._workers):
-            self._executor_with_workers().submit(load_front_end)
+            self._executor_with_workers().submit(load_extractor)
 
     def finish(self) -> None:
         """No task will follow: let the workers end while the parent goes on."""
@@ -83,7 +83,7 @@ class WorkerPool:
             process.kill()
 
 
-def load_front_end() -> None:
+def load_extractor() -> None:
     """Import what the tasks of a build need (runs in a worker)."""
     for module in ("xtts.precompute.features.extract", "xtts.precompute.features.scan", "scipy.fft"):
         importlib.import_module(module)

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from xtts.precompute.workers.arithmetic import worker_environment
 from xtts.precompute.workers.engine import OWN_CLUSTER, Result, Task, call, pack
-from xtts.precompute.workers.pool import load_front_end
+from xtts.precompute.workers.pool import load_extractor
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.precompute.workers.versions import installed_versions
 from xtts.shared.errors import LockstepError
@@ -64,7 +64,7 @@ class RayEngine:
         self._ray, self._pending = None, []
 
     def start(self) -> None:
-        """Connect, and let the workers load the front end."""
+        """Connect, and let the workers load the feature extractor."""
         self._connect()
         for _ in range(self._cpus_now()):
             self._submit(self._ray.put(pack(_load)), None)
@@ -193,7 +193,7 @@ def _unusable(address: str, reason: str) -> LockstepError:
 
 
 def _load(_: None) -> None:
-    load_front_end()
+    load_extractor()
 
 
 def _run_packed(packed: bytes, task: bytes, versions: dict[str, str]) -> bytes:

@@ -22,7 +22,7 @@ LARGEST_DECODED_BYTES = 2**28
 _LOWEST_RATE, _HIGHEST_RATE = 1_000, 768_000
 """Hz; beyond them a header is broken, and resampling would multiply the memory."""
 _RESAMPLED = re.compile(r"resampled from (\d+) Hz")
-"""As `Header.notes` says it; the ledger keeps it."""
+"""As `Header.notes` says it; the index keeps it."""
 _CUT_EXACTLY = ("PCM_", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 """Encodings in which a sample does not depend on those before it; others decode differently after a seek."""
 _LEAD_IN_SECONDS = 1.0
@@ -35,7 +35,7 @@ much before or after it is all of it."""
 
 
 class AudioProblem(Exception):
-    """Why a clip's audio cannot be used: a reason of the ledger, and details."""
+    """Why a clip's audio cannot be used: a reason of the index, and details."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
@@ -66,7 +66,7 @@ class Header:
         return (2 * self.frames * rate + self.rate) // (2 * self.rate)
 
     def notes(self, rate: int) -> str:
-        """What decoding will do beyond reading, for the ledger."""
+        """What decoding will do beyond reading, for the index."""
         parts = []
         if self.channels > 1:
             parts.append(f"mixed down from {self.channels} channels")
@@ -176,7 +176,7 @@ def _open_recording(path: str, *_version: int) -> Any:  # noqa: ANN401 - soundfi
 def _problems() -> Iterator[None]:
     try:
         yield
-    except soundfile.LibsndfileError as error:  # its own text holds the path, which the ledger must not depend on
+    except soundfile.LibsndfileError as error:  # its own text holds the path, which the index must not depend on
         raise AudioProblem("unreadable audio", str(error.error_string)[:200]) from None
     except (soundfile.SoundFileError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else None

@@ -1,4 +1,4 @@
-"""The one mel front end: samples to natural-log mel, in blocks of frames."""
+"""The one mel: samples to natural-log mel, in blocks of frames."""
 
 from functools import lru_cache
 from itertools import pairwise
@@ -8,7 +8,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from xtts.shared.audio.mel_profiles import MelProfile
 
-FRONT_END = 2
+FEATURE_VERSION = 2
 """Raised whenever the numbers that this module or shared/audio/decode.py produce change: old mels are then rebuilt."""
 
 _BLOCK_FRAMES = 128  # the windowed frames and their spectrum then stay in the second-level cache

@@ -88,5 +88,5 @@ def _decibels(power: float) -> float:
 
 
 def _stored(value: float, digits: int) -> float:
-    """Rounded, and as float32 keeps it: what is in memory equals what the ledger gives back."""
+    """Rounded, and as float32 keeps it: what is in memory equals what the index gives back."""
     return float(np.float32(round(float(value), digits)))

@@ -130,10 +130,10 @@ class CacheSpec(_Part):
     without one; else empty."""
     buckets: Annotated[list[Bucket], Field(max_length=100)]
     statistics: Statistics
-    front_end: Count
-    """`FRONT_END` of the program that computed the mels."""
+    feature_version: Count
+    """`FEATURE_VERSION` of the program that computed the mels."""
     versions: dict[str, str]
-    canary: Digest
+    mel_check: Digest
     """Digest of the mel of a known signal: a machine that computes another writes other features."""
 
     @model_validator(mode="after")
@@ -157,7 +157,15 @@ class CacheSpec(_Part):
     @property
     def identity(self) -> str:
         """Digest of all that training depends on, shard digests included; not of file names, file times or versions."""
-        unrelated = {"index_sha256", "versions", "front_end", "index_file", "tokenizer_file", "canary", "audio_folders"}
+        unrelated = {
+            "index_sha256",
+            "versions",
+            "feature_version",
+            "index_file",
+            "tokenizer_file",
+            "mel_check",
+            "audio_folders",
+        }
         fields = self.model_dump(mode="json", exclude=unrelated)
         for shard in (shard for bucket in fields["buckets"] for split in SPLITS for shard in bucket[split]):
             shard["file"] = without_digest(shard["file"])

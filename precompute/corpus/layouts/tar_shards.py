@@ -41,7 +41,7 @@ class WebDataset:
     def read(self, data: Path, limit: int | None) -> list[Clip]:
         """The clips in the order of the tar files' names and of their members.
 
-        Audio without text is a clip with an empty text, text without audio one whose audio is missing: the ledger
+        Audio without text is a clip with an empty text, text without audio one whose audio is missing: the index
         rejects both.
         """
         root, clips = folder_of(data), ClipList(limit)

@@ -29,7 +29,7 @@ class TextBesideAudio:
     def read(self, data: Path, limit: int | None) -> list[Clip]:
         """The clips in the order of their paths.
 
-        Audio without text is a clip with an empty text, text without audio one whose audio is missing: the ledger
+        Audio without text is a clip with an empty text, text without audio one whose audio is missing: the index
         rejects both.
         """
         paths = files_below(data)

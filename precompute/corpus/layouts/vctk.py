@@ -23,7 +23,7 @@ class VCTK:
     def read(self, data: Path, limit: int | None) -> list[Clip]:
         """The clips in the order of speaker and name.
 
-        Audio without text is a clip with an empty text, text without audio one whose audio is missing: the ledger
+        Audio without text is a clip with an empty text, text without audio one whose audio is missing: the index
         rejects both.
         """
         folder = next((one for one in _AUDIO_FOLDERS if (data / one).is_dir()), _AUDIO_FOLDERS[0])

@@ -83,7 +83,7 @@ def test_fresh_and_another_format_write_everything_again(place, tiny_config, fre
     assert tree(cache) == before
 
 
-def test_ledger_has_a_row_and_a_reason_for_every_clip(place, tmp_path):
+def test_index_has_a_row_and_a_reason_for_every_clip(place, tmp_path):
     wavs, text = place / "corpus" / "wavs", (place / "corpus" / "metadata.csv").read_text().splitlines()
     noise = 0.1 * np.random.default_rng(0).standard_normal(22_050)
     (wavs / "tone-0001.wav").unlink()

@@ -133,7 +133,7 @@ def test_segments_and_archives_are_refused(tiny_corpus, tiny_config, tmp_path):
             audio_index.refuse_unsuited([*clips, replace(clips[0], **part)], tiny_config)
 
 
-def test_a_wav_that_is_cut_off_goes_into_the_ledger(tone_corpus, tmp_path):
+def test_a_wav_that_is_cut_off_goes_into_the_index(tone_corpus, tmp_path):
     corpus = tone_corpus(tmp_path / "corpus", 4)
     wav = corpus / "wavs" / "tone-0002.wav"
     wav.write_bytes(wav.read_bytes()[:-1000])

@@ -1,4 +1,4 @@
-"""Caches and corpora made by somebody who means ill, or by a fuzzer: one clear message or a ledger row each."""
+"""Caches and corpora made by somebody who means ill, or by a fuzzer: one clear message or a index row each."""
 
 import hashlib
 import io

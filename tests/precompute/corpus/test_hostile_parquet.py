@@ -1,4 +1,4 @@
-"""Parquet files that are broken, or mean ill: one clear message or a row of the ledger."""
+"""Parquet files that are broken, or mean ill: one clear message or a row of the index."""
 
 import random
 from pathlib import Path
@@ -16,7 +16,7 @@ from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
 
-def test_what_cannot_be_used_of_a_file_is_a_row_of_the_ledger(tmp_path):
+def test_what_cannot_be_used_of_a_file_is_a_row_of_the_index(tmp_path):
     values = [sound(), None, b"", b"no audio", sound(rate=48_000), sound()]
     data = write_rows(tmp_path / "x.parquet", values, row_group_size=4)
     with pytest.raises(LockstepError, match=r"1 missing audio \(1\)") as caught:

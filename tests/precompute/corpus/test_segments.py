@@ -1,4 +1,4 @@
-"""Clips that are segments of longer recordings: their samples, their rows in the ledger, and what a change rewrites."""
+"""Clips that are segments of longer recordings: their samples, their rows in the index, and what a change rewrites."""
 
 import json
 import shutil
@@ -96,7 +96,7 @@ def test_a_change_rewrites_the_shard_of_its_clip_alone(tmp_path, recordings, man
     assert verify_cache(cache, threads=1) == []
 
 
-def test_a_segment_beyond_its_recording_is_a_row_of_the_ledger(tmp_path, recordings):
+def test_a_segment_beyond_its_recording_is_a_row_of_the_index(tmp_path, recordings):
     recordings["two"] = recordings["two"][: round(8.5 * RATE)]
     build(write_nemo(tmp_path / "nemo", recordings), tmp_path / "cache", "shapes.max_reject_fraction=0.5")
     (row,) = (row for row in rows_of(tmp_path / "cache").values() if not row.is_kept)

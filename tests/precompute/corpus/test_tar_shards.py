@@ -56,7 +56,7 @@ def test_the_same_names_in_two_tar_files_stay_apart(tmp_path):
     assert [clip.id for clip in read_corpus(tmp_path).clips] == ["a_1", "b_1", "2"]
 
 
-def test_what_lacks_text_or_audio_is_a_row_of_the_ledger(tmp_path):
+def test_what_lacks_text_or_audio_is_a_row_of_the_index(tmp_path):
     members = [("a.wav", sound()), ("a.txt", b"some words"), ("b.wav", sound()), ("c.txt", b"no sound"),
                ("d.wav", b"no sound"), ("d.txt", b"x"), ("e.wav", b""), ("e.txt", b"x")]  # fmt: skip
     write_tar(tmp_path / "data/a.tar", *members)
@@ -92,7 +92,7 @@ def test_a_changed_member_rewrites_its_shard_alone(tmp_path, many_shards, monkey
     assert verify_cache(cache, threads=1) == []
     request = cache_request(cache, load_spec(cache), data, workers=0)
     assert check_corpus(cache, request) == check_features(cache, request, clips=None) == []
-    monkeypatch.setattr("xtts.precompute.corpus.front_end.read_member", None)
+    monkeypatch.setattr("xtts.precompute.corpus.feature_extractor.read_member", None)
     assert not build(data, cache).changed, "nothing is read again while the tar file is the same"
 
 

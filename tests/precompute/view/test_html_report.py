@@ -76,7 +76,7 @@ def test_the_corpus_is_text_pictures_and_sounds_and_nothing_is_loaded_from_elsew
     assert {int.from_bytes(picture[16:20], "big") for picture in hostile_page.pictures} == heights  # with the padding
 
 
-def test_the_ledger_is_told_in_full(hostile_page, hostile_cache):
+def test_the_index_is_told_in_full(hostile_page, hostile_cache):
     rows = CachedClips(hostile_cache).rows
     kept = [row for row in rows if row.is_kept]
     assert [(line.reason, line.count) for line in reject_lines(rows)] == [("empty audio", 1), ("missing audio", 1)]
@@ -147,7 +147,7 @@ def test_stats_show_the_figures_and_the_farthest(uneven_cache):
     assert "outliers by loudness: 12 (<i>7 -63.5 dBFS, <i>0 -39.5 dBFS, <i>1 -39.5 dBFS, ...)" in told
 
 
-def test_many_speakers_of_a_strange_ledger_neither_fill_the_terminal_nor_move_its_cursor(uneven_cache):
+def test_many_speakers_of_a_strange_index_neither_fill_the_terminal_nor_move_its_cursor(uneven_cache):
     rows = CachedClips(uneven_cache).rows
     strange = [replace(row, clip=replace(row.clip, id="\x1b[2J", speaker="\x1b[H")) for row in rows]
     told = quality_text(quality_stats(strange, RATE))

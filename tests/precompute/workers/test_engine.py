@@ -84,10 +84,10 @@ def engine(request, ray) -> Engine:
 def test_tasks_are_taken_as_results_come(engine):
     taken, found = list[int](), list[str]()
     with engine:
-        for result in engine.run(partial(add, "front end "), (taken.append(n) or str(n) for n in range(20))):
+        for result in engine.run(partial(add, "feature extractor "), (taken.append(n) or str(n) for n in range(20))):
             found.append(result)
             assert len(taken) <= len(found) + 4  # two for each processor
-    assert sorted(found) == sorted(f"front end {number}" for number in range(20))
+    assert sorted(found) == sorted(f"feature extractor {number}" for number in range(20))
 
 
 def test_what_a_task_raises_is_raised_here(engine, tmp_path):
@@ -185,7 +185,7 @@ def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_pa
     clip = clips_of(request.clips)[0]
     (tmp_path / "corpus").mkdir()
     seen_elsewhere = IndexRow(clip=clip, source_bytes=1000, source_mtime_ns=1)
-    unmounted = type(request.front_end)(**{**vars(request.front_end), "roots": {clip.corpus: tmp_path / "corpus"}})
+    unmounted = type(request.extractor)(**{**vars(request.extractor), "roots": {clip.corpus: tmp_path / "corpus"}})
     with pytest.raises(LockstepError, match=r"tone-0000\.wav: gone, or not seen from "):
         read_mel(seen_elsewhere, unmounted)
 
@@ -194,8 +194,8 @@ def test_a_machine_that_does_not_see_one_recording(tiny_corpus, tiny_config, tmp
     """The command looks itself: the clip must not count as one without audio."""
     find, host = scan.with_file, socket.gethostname()
 
-    def find_most(clip, front_end):
-        return IndexRow(clip=clip) if clip.id == "tone-0003" else find(clip, front_end)
+    def find_most(clip, extractor):
+        return IndexRow(clip=clip) if clip.id == "tone-0003" else find(clip, extractor)
 
     monkeypatch.setattr(scan, "with_file", find_most)
     in_process.spans_machines = True

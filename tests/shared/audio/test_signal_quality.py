@@ -84,7 +84,7 @@ def test_what_cannot_be_measured():
 
 
 def test_what_is_stored_is_what_was_measured():
-    """The ledger holds float32: a rerun must not find other figures than the first build."""
+    """The index holds float32: a rerun must not find other figures than the first build."""
     found = measure_signal(noise(speech(), -47.3), RATE)
     for value in (found.loudness_db, found.noise_floor_db, found.clipped_share, found.trailing_silence):
         assert isinstance(value, float)

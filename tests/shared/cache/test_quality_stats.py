@@ -1,4 +1,4 @@
-"""Which clips stand out, from rows of the ledger alone."""
+"""Which clips stand out, from rows of the index alone."""
 
 from dataclasses import replace
 

@@ -17,7 +17,7 @@ def voice(tmp_path_factory, make_plan):
     return plan.folder.voice()
 
 
-def test_held_out_clips_are_those_of_the_ledger(voice, tiny_cache):
+def test_held_out_clips_are_those_of_the_index(voice, tiny_cache):
     clips = read_clips(tiny_cache, voice)
     rows = {row.clip.id: row for row in read_index(index_path(tiny_cache)) if row.split == "validation"}
     assert [clip.clip_id for clip in clips] == sorted(rows)

@@ -1,4 +1,4 @@
-"""The canary: the digest of the mel of a known signal, which tells whether a process computes a cache's features.
+"""The mel check: the digest of the mel of a known signal, which tells whether a process computes a cache's features.
 
 Processors, BLAS libraries and versions of packages sum in other orders, and their mels differ in the last digits. A
 cache made by two of them would have other digests than either, and no run could be resumed when it is built again.
@@ -9,7 +9,7 @@ import platform
 
 import numpy as np
 
-from xtts.precompute.corpus.front_end import FrontEnd
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.shared.audio.decode import Header, Recording
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.errors import LockstepError
@@ -23,23 +23,23 @@ _COMPUTED: dict[tuple[object, ...], str] = {}
 """By what it depends on, so that a process computes it once."""
 
 
-def compute_canary(front_end: FrontEnd) -> str:
+def compute_mel_check(extractor: FeatureExtractor) -> str:
     """SHA-256 of the float32 log-mel of the signal: the stored type would round most differences away."""
-    settings = front_end.profile, front_end.trim_silence_db, front_end.loudness_lufs
+    settings = extractor.profile, extractor.trim_silence_db, extractor.loudness_lufs
     if settings not in _COMPUTED:
         recording = Recording(header=Header(frames=_SAMPLES, rate=_RATE, channels=1), samples=signal())
-        mel = log_mel(front_end.samples(recording), front_end.profile)
+        mel = log_mel(extractor.samples(recording), extractor.profile)
         _COMPUTED[settings] = hashlib.sha256(mel.astype("<f4").tobytes()).hexdigest()
     return _COMPUTED[settings]
 
 
-def prove_canary(front_end: FrontEnd) -> None:
-    """Raise a `LockstepError` where this process computes another canary than `front_end` has."""
-    found, wanted = compute_canary(front_end), front_end.canary
+def check_mel(extractor: FeatureExtractor) -> None:
+    """Raise a `LockstepError` where this process computes another mel check than `extractor` has."""
+    found, wanted = compute_mel_check(extractor), extractor.mel_check
     if found != wanted:
         raise LockstepError(
             f"this machine ({platform.machine()}, numpy {np.__version__})",
-            found=f"computes mels with other last digits than the rest of the cache: canary {found[:_SHOWN_DIGITS]}",
+            found=f"computes mels with other last digits than the rest of the cache: mel check {found[:_SHOWN_DIGITS]}",
             expected=f"{wanted[:_SHOWN_DIGITS]}",
             fix="build where the cache was built, with the `versions` of its cache.json, or all of it here: --fresh",
             exit_code=1,

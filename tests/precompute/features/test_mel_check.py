@@ -1,4 +1,4 @@
-"""The same bytes on every processor of a kind; where not, the canary says so before a mel is computed."""
+"""The same bytes on every processor of a kind; where not, the mel check says so before a mel is computed."""
 
 import os
 import platform
@@ -13,10 +13,10 @@ import soundfile
 from builds import Listener, build, tree
 
 from xtts.precompute.build.build_cache import BuildReport
-from xtts.precompute.corpus.front_end import FrontEnd
-from xtts.precompute.features.canary import compute_canary, prove_canary
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.features.mel_check import check_mel, compute_mel_check
 from xtts.precompute.workers.arithmetic import worker_environment
-from xtts.shared.audio.mel import FRONT_END
+from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.audio.mel_profiles import MEL_PROFILES
 from xtts.shared.cache.cache_spec import load_spec, spec_bytes
 from xtts.shared.config import Config
@@ -57,14 +57,14 @@ def record_again(corpus: Path) -> None:
     soundfile.write(path, samples[::-1], rate)
 
 
-def test_a_worker_with_another_canary_computes_nothing():
-    known = FrontEnd(
+def test_a_worker_with_another_mel_check_computes_nothing():
+    known = FeatureExtractor(
         roots={}, profile=MEL_PROFILES["hifigan"], tokenizer=None, language="en", trim_silence_db=None,
         loudness_lufs=None, mel_dtype="float16", fixed_length=True,
     )  # fmt: skip
-    prove_canary(replace(known, canary=compute_canary(known)))
+    check_mel(replace(known, mel_check=compute_mel_check(known)))
     with pytest.raises(LockstepError, match="expected 000000000000; build where the cache was built") as caught:
-        prove_canary(replace(known, canary="0" * 64))
+        check_mel(replace(known, mel_check="0" * 64))
     assert caught.value.exit_code == 1
 
 
@@ -82,16 +82,16 @@ def test_the_shell_does_not_choose_the_bytes(tiny_corpus, tiny_cache, tmp_path, 
 
 @needs_openblas
 def test_a_cache_of_another_machine_is_not_continued(place, tiny_config, other_machine):
-    before, canary = tree(place / "cache"), load_spec(place / "cache").canary
+    before, mel_check = tree(place / "cache"), load_spec(place / "cache").mel_check
     record_again(place / "corpus")
     with pytest.raises(LockstepError) as caught:
         update(place, tiny_config)
-    assert "computes mels with other last digits than the rest of the cache: canary " in str(caught.value)
-    assert caught.value.expected == canary[:12]
+    assert "computes mels with other last digits than the rest of the cache: mel check " in str(caught.value)
+    assert caught.value.expected == mel_check[:12]
     assert "or all of it here: --fresh" in caught.value.fix
     assert finished(place / "cache") == before
     report, _ = update(place, tiny_config, fresh=True)
-    assert report.spec.canary != canary
+    assert report.spec.mel_check != mel_check
     other_machine.undo()
     record_again(place / "corpus")
     with pytest.raises(LockstepError, match="computes mels with other last digits"):
@@ -100,13 +100,13 @@ def test_a_cache_of_another_machine_is_not_continued(place, tiny_config, other_m
 
 @needs_openblas
 def test_what_needs_no_new_mel_is_done_on_any_machine(place, tiny_config, other_machine):
-    canary = load_spec(place / "cache").canary
+    mel_check = load_spec(place / "cache").mel_check
     assert update(place, tiny_config)[0].changed is False
     blanks = tiny_config.model_copy(update={"text": tiny_config.text.model_copy(update={"add_blank": True})})
     report, lines = update(place, blanks)
     assert report.written_shards > 0
     assert any(", 0 of them from audio" in line for line in lines)
-    assert report.spec.canary == canary
+    assert report.spec.mel_check == mel_check
 
 
 @needs_openblas
@@ -130,9 +130,9 @@ def test_what_another_machine_left_half_done_is_not_used(tiny_corpus, tiny_cache
 def test_another_front_end_computes_all_mels_again(place, tiny_config):
     new, spec = tree(place / "cache"), load_spec(place / "cache")
     fields = spec.model_dump(mode="json")
-    fields["front_end"] = 1
+    fields["extractor"] = 1
     (place / "cache" / "cache.json").write_bytes(spec_bytes(type(spec).model_validate(fields)))
     report, lines = update(place, tiny_config)
-    assert f"front end: version 1 -> {FRONT_END}: all mels are computed again" in lines
+    assert f"feature extractor: version 1 -> {FEATURE_VERSION}: all mels are computed again" in lines
     assert report.kept_shards == 0
     assert tree(place / "cache") == new

@@ -1,4 +1,4 @@
-"""The front end: from a recording to samples; light enough to be sent to a worker with every task."""
+"""The feature extractor: from a recording to samples; light enough to be sent to a worker with every task."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from xtts.shared.text.tokenizer import Tokenizer, Tokens
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrontEnd:
+class FeatureExtractor:
     """How a clip becomes a record."""
 
     roots: Mapping[str, Path]
@@ -32,7 +32,7 @@ class FrontEnd:
     loudness_lufs: float | None
     mel_dtype: str
     fixed_length: bool
-    canary: str = ""
+    mel_check: str = ""
     """What a worker must compute for a known signal before it computes a mel; empty before a build has decided."""
     index_only: bool = False
     """Records name the audio instead of holding its mel."""
