@@ -157,15 +157,8 @@ class CacheSpec(_Part):
     @property
     def identity(self) -> str:
         """Digest of all that training depends on, shard digests included; not of file names, file times or versions."""
-        unrelated = {
-            "index_sha256",
-            "versions",
-            "feature_version",
-            "index_file",
-            "tokenizer_file",
-            "mel_check",
-            "audio_folders",
-        }
+        names = {"index_sha256", "index_file", "tokenizer_file", "audio_folders"}
+        unrelated = names | {"versions", "feature_version", "mel_check"}
         fields = self.model_dump(mode="json", exclude=unrelated)
         for shard in (shard for bucket in fields["buckets"] for split in SPLITS for shard in bucket[split]):
             shard["file"] = without_digest(shard["file"])

@@ -130,7 +130,7 @@ def test_what_another_machine_left_half_done_is_not_used(tiny_corpus, tiny_cache
 def test_another_front_end_computes_all_mels_again(place, tiny_config):
     new, spec = tree(place / "cache"), load_spec(place / "cache")
     fields = spec.model_dump(mode="json")
-    fields["extractor"] = 1
+    fields["feature_version"] = 1
     (place / "cache" / "cache.json").write_bytes(spec_bytes(type(spec).model_validate(fields)))
     report, lines = update(place, tiny_config)
     assert f"feature extractor: version 1 -> {FEATURE_VERSION}: all mels are computed again" in lines
