@@ -17,7 +17,7 @@ import pyarrow as pa
 from reporting.report import machine, report, section_lines
 from setup.amounts import parse, program_parser
 
-from xtts.precompute.build.earlier import EarlierRows
+from xtts.precompute.build.previous import PreviousRows
 from xtts.precompute.build.shard_plan import plan_cache, plan_columns
 from xtts.shared.cache.clip_index import Clip, IndexRow, table_of
 from xtts.shared.config_files import load_config
@@ -75,7 +75,7 @@ def simulate_match(rows: int) -> Figures:
     table, order = clips(rows), np.random.default_rng(1).permutation(rows)
     changed = int(rows * CHANGED_SHARE)
     names = pa.array(np.where(order < changed, order + rows, order)).cast(pa.string())
-    earlier = EarlierRows(rows=table.set_column(table.schema.get_field_index("id"), "id", names), finished={})
+    earlier = PreviousRows(rows=table.set_column(table.schema.get_field_index("id"), "id", names), finished={})
     began = time.process_time()
     earlier.find(table)
     seconds = time.process_time() - began

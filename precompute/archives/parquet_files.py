@@ -9,7 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from xtts.precompute.workers.parts import check_visible, new_part
+from xtts.precompute.workers.shared_folders import attempt_path, check_visible
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import MISSING_AUDIO
@@ -110,7 +110,7 @@ def _unpack(path: Path, group: int, first: int, column: str, there: Path) -> Non
             fcntl.flock(lock, fcntl.LOCK_EX)
             if there.is_dir():
                 return
-            part = new_part(there)
+            part = attempt_path(there)
             part.mkdir()
             try:
                 for row, value in enumerate(_audio(path, group, column), start=first):

@@ -24,8 +24,8 @@ from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.tables import pack, read_table, take
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.open_engine import open_engine
-from xtts.precompute.workers.parts import beside
 from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.shared_folders import beside
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
 from xtts.shared.cache.clip_index import REJECTED
@@ -110,7 +110,7 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
             if found.extractor.index_only:
                 rows = with_sums(rows, measure_sample(rows, found.plan, found.extractor, pool, progress))
             pool.finish()
-            index = staging.parts / INDEX_FILE
+            index = staging.scratch / INDEX_FILE
             figures = write_index(index, found.plan, found.clips, rows)
             weights = request.corpora.weights
             spec = describe(index, figures, found.plan, finished, config, found.extractor, weights=weights)
@@ -161,9 +161,9 @@ def explain_build(request: Request, progress: Progress) -> None:
         if request.cache.is_dir():
             stack.enter_context(ReadLock(request.cache))
         pool = stack.enter_context(request.open_engine())
-        parts = stack.enter_context(TemporaryDirectory(dir=beside(request.cache)))
+        scratch = stack.enter_context(TemporaryDirectory(dir=beside(request.cache)))
         remote, _ = _remote(request, stack)
-        staging = StagingArea(request.cache, Path(parts), remote)
+        staging = StagingArea(request.cache, Path(scratch), remote)
         for line in survey(request, staging, pool, progress).changes:
             progress.say(line)
 

@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from xtts.precompute.build.audio_index import refuse_unsuited
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.remote_cache import RemoteCache, work_folder
 from xtts.precompute.build.staging import refuse_foreign_folder
-from xtts.precompute.corpus.clip_digests import text_digests
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import CorpusEntry, Data, parse_data
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
@@ -33,8 +30,6 @@ from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.text.phonemes import can_phonemise
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
 
-_SLICE = 2**12
-"""Texts at a time."""
 _FEW_ROWS = 2**10
 """A second's work."""
 
@@ -172,53 +167,33 @@ def _tokenizer(clips: Any, config: Config, cache: Path | None) -> Tokenizer:  # 
     import pyarrow.compute as pc
 
     text, stored = config.text, _stored_tokenizer(cache, config) if cache is not None else None
-    said = clips.filter(pc.and_(pc.not_equal(clips["text"], ""), pc.invert(clips["duplicate"])))
-    codes = dict.fromkeys(code or text.language for code in said["language"].unique().to_pylist())
+    clips = clips.filter(pc.and_(pc.not_equal(clips["text"], ""), pc.invert(clips["duplicate"])))
+    language = pc.replace_substring_regex(clips["language"], "^$", text.language)
+    codes = dict.fromkeys(language.unique().to_pylist())
     if text.language in codes or not codes:  # the main language comes first
         codes = {text.language: None, **codes}
-    fixed = text.tokenizer != "bpe" and set(codes) == {ENGLISH}
-    known = _known_texts(cache, text.language) if cache is not None and stored and not fixed else _NO_TEXTS
-    texts = {code: _Texts(said, code, text.language, known) if not fixed else () for code in codes}
+    if text.tokenizer == "bpe" or set(codes) != {ENGLISH}:
+        new = pc.invert(_known_texts(clips, cache)) if cache is not None and stored else pc.is_valid(clips["id"])
+        texts = {code: clips["text"].filter(pc.and_(new, pc.equal(language, code))).to_pylist() for code in codes}
+    else:
+        texts = {ENGLISH: []}  # its table is fixed
     return learn_tokenizer(
         text.tokenizer, texts, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank, previous=stored
     )  # fmt: skip
 
 
-_NO_TEXTS = np.zeros(0, np.uint64)
+def _known_texts(clips: Any, cache: Path) -> Any:  # noqa: ANN401
+    """Which texts the stored tokenizer was learned from, bool[N]; none of a broken index."""
+    import pyarrow.compute as pc
 
-
-@dataclass(frozen=True)
-class _Texts:
-    """The texts of one language that a tokenizer is learned from."""
-
-    clips: Any
-    """An Arrow table of clips with texts."""
-    code: str
-    main: str
-    """Code of the clips that do not name theirs."""
-    known: np.ndarray
-    """`text_digests` of those that are left out, sorted."""
-
-    def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self.clips), _SLICE):
-            part = self.clips.slice(start, _SLICE)
-            named = zip(part["language"].to_pylist(), part["text"].to_pylist(), strict=True)
-            own = [(self.code, text) for code, text in named if (code or self.main) == self.code]
-            new = ~np.isin(text_digests(own), self.known)
-            yield from (text for (_, text), is_new in zip(own, new.tolist(), strict=True) if is_new)
-
-
-def _known_texts(cache: Path, language: str) -> np.ndarray:
-    """Sorted `text_digests` of every clip that the stored tokenizer was learned from; none of a broken index."""
-    found, path = [_NO_TEXTS], cache / load_spec(cache).index_file
+    columns = ["language", "text"]
     try:
-        with readable_index(path) as file:
-            for batch in file.iter_batches(_SLICE, columns=["language", "text"]):
-                said = zip(batch["language"].to_pylist(), batch["text"].to_pylist(), strict=True)
-                found.append(text_digests([(code or language, text) for code, text in said]))
+        with readable_index(cache / load_spec(cache).index_file) as file:
+            known = file.read(columns=columns)
     except LockstepError:
-        return _NO_TEXTS  # the survey says so
-    return np.unique(np.concatenate(found))
+        known = clips.slice(0, 0)  # the survey says so
+    names = [pc.binary_join_element_wise(*(table[name] for name in columns), "|") for table in (clips, known)]
+    return pc.is_in(names[0], value_set=names[1].combine_chunks())
 
 
 def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from xtts.precompute.build.earlier import EarlierRows
-from xtts.precompute.build.staging import Prior
+from xtts.precompute.build.previous import PreviousRows
+from xtts.precompute.build.staging import PreviousCache
 from xtts.precompute.corpus.corpora import Corpora
 from xtts.precompute.features.scan import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT
 from xtts.shared.audio.mel import FEATURE_VERSION
@@ -31,25 +31,26 @@ _DIFFERENCES = {
 }
 
 
-def setting_changes(prior: Prior, new: Features) -> list[str]:
+def setting_changes(previous: PreviousCache, new: Features) -> list[str]:
     """One line for another version of the feature extractor, and for each setting with another value."""
-    version = f"feature extractor: version {prior.spec.feature_version} -> {FEATURE_VERSION}: {_CONSEQUENCES['audio']}"
-    return [version] * (prior.spec.feature_version != FEATURE_VERSION) + [
+    before, all_mels = previous.spec.feature_version, _CONSEQUENCES["audio"]
+    version = f"feature extractor: version {before} -> {FEATURE_VERSION}: {all_mels}"
+    return [version] * (before != FEATURE_VERSION) + [
         f"{key}: {before} -> {now}: {_NO_CONSEQUENCE if key in NO_FEATURES else _CONSEQUENCES[key.split('.')[0]]}"
-        for key, before, now in setting_differences(prior.spec.features, new)
+        for key, before, now in setting_differences(previous.spec.features, new)
     ]
 
 
-def weight_changes(prior: Prior, known: Iterable[str], corpora: Corpora) -> list[str]:
+def weight_changes(previous: PreviousCache, known: Iterable[str], corpora: Corpora) -> list[str]:
     """One line for each corpus, of those `known` before, that training draws from more or less often."""
-    old, new = prior.spec.weights, corpora.weights
+    old, new = previous.spec.weights, corpora.weights
     there = corpora.roots.keys() & set(known)
     weights = {name: (old.get(name, 1.0), new.get(name, 1.0)) for name in sorted(there)}
     changed = [(name or "the corpus without a name", *pair) for name, pair in weights.items() if pair[0] != pair[1]]
     return [f"weight of {name}: {was:g} -> {now:g}: {_NO_CONSEQUENCE}" for name, was, now in changed]
 
 
-def corpus_changes(clips: Any, cached: EarlierRows) -> list[str]:  # noqa: ANN401 - pyarrow ships no types
+def corpus_changes(clips: Any, cached: PreviousRows) -> list[str]:  # noqa: ANN401 - pyarrow ships no types
     """How many clips were added, removed, recorded again or transcribed again, with an example each."""
     known, first = cached.found >= 0, ~clips["duplicate"].to_numpy()
     removed = np.ones(len(cached.rows), bool)

@@ -1,15 +1,15 @@
 """Where every clip goes: split, bucket, shard and position, as a pure function of ids, texts, lengths and the seed."""
 
+import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from xtts.precompute.corpus.clip_digests import digest_columns, text_digests
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fitting_buckets, padding_efficiency, round_up
 from xtts.shared.cache.cache_spec import MOST_SHARDS, MOST_SPEAKER_BYTES, SPLITS, CacheSpec
@@ -30,11 +30,11 @@ class PlanColumns:
     kept: np.ndarray
     """bool[N]: not rejected."""
     high: np.ndarray
-    """uint64[N]: the first 8 bytes of `clip_digest`, which with `low` decide the order."""
+    """uint64[N], of `digest_columns`; with `low` it decides the order."""
     low: np.ndarray
-    """uint64[N]: the next 8, which decide the shard."""
+    """uint64[N], which decides the shard."""
     text: np.ndarray
-    """uint32[N]: the upper half of `text_digests`, which decides the split."""
+    """uint32[N], of `text_digests`, which decides the split."""
     tokens: np.ndarray
     """int64[N]."""
     frames: np.ndarray
@@ -48,6 +48,19 @@ class PlanColumns:
     corpora: list[str]
 
 
+def digest_columns(seed: int, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The first 8 bytes of the digests of these clips, and the next 8: uint64[N] each."""
+    joined = b"".join(hashlib.sha256(f"{seed}:{clip_id}".encode()).digest()[:16] for clip_id in ids)
+    pairs = np.frombuffer(joined, ">u8").reshape(-1, 2)
+    return pairs[:, 0].astype(np.uint64), pairs[:, 1].astype(np.uint64)
+
+
+def text_digests(seed: int, texts: Iterable[str]) -> np.ndarray:
+    """The upper half of the first 8 bytes of the digests of these texts, uint32[N]."""
+    joined = b"".join(hashlib.sha256(f"{seed}:{text}".encode()).digest()[:8] for text in texts)
+    return (np.frombuffer(joined, np.uint64) >> np.uint64(32)).astype(np.uint32)
+
+
 def plan_columns(table: Any, seed: int) -> PlanColumns:  # noqa: ANN401 - pyarrow ships no types
     """Those of the clips of a table after the scan."""
     import pyarrow.compute as pc
@@ -57,12 +70,11 @@ def plan_columns(table: Any, seed: int) -> PlanColumns:  # noqa: ANN401 - pyarro
         return coded.indices.to_numpy(), coded.dictionary.to_pylist()
 
     high, low = digest_columns(seed, table["id"].to_pylist())
-    text = text_digests((seed, text) for text in table["text"].to_pylist()) >> np.uint64(32)
     (speaker, speakers), (corpus, corpora) = names("speaker"), names("corpus")
     return PlanColumns(
-        kept=pc.equal(table["reason"], "").to_numpy(), high=high, low=low, text=text.astype(np.uint32),
-        tokens=table["token_length"].to_numpy(), frames=table["mel_length"].to_numpy(),
-        speaker=speaker, corpus=corpus, speakers=speakers, corpora=corpora,
+        kept=pc.equal(table["reason"], "").to_numpy(), high=high, low=low,
+        text=text_digests(seed, table["text"].to_pylist()), tokens=table["token_length"].to_numpy(),
+        frames=table["mel_length"].to_numpy(), speaker=speaker, corpus=corpus, speakers=speakers, corpora=corpora,
     )  # fmt: skip
 
 

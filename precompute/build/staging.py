@@ -53,7 +53,7 @@ def shard_settings(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prior:
+class PreviousCache:
     """The finished cache that is already there."""
 
     spec: CacheSpec
@@ -88,14 +88,14 @@ class Prior:
         )
 
 
-def load_prior(cache: Path) -> Prior:
+def load_previous(cache: Path) -> PreviousCache:
     """Read what a finished cache is, but its index; a `LockstepError` when it cannot be continued."""
     spec = load_spec(cache)
     path = cache / spec.index_file
     if file_sha256(path) != spec.index_sha256:
         raise LockstepError(str(path), found="other content than when it was written", exit_code=1)
     shards = (shard for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation))
-    return Prior(
+    return PreviousCache(
         spec=spec,
         shards={without_digest(shard.file): Finished(**shard.model_dump(), settings="") for shard in shards},
     )
@@ -104,26 +104,26 @@ def load_prior(cache: Path) -> Prior:
 class StagingArea:
     """The folder inside a cache where shards wait until all of them are there."""
 
-    def __init__(self, cache: Path, parts: Path | None = None, remote: RemoteCache | None = None) -> None:
-        """parts: another folder for them, where a cache must not be touched. remote: where finished shards go."""
-        self._cache, self._parts, self.remote = cache, parts, remote
+    def __init__(self, cache: Path, scratch: Path | None = None, remote: RemoteCache | None = None) -> None:
+        """scratch: another folder for that, where a cache must not be touched. remote: where finished shards go."""
+        self._cache, self._scratch, self.remote = cache, scratch, remote
         self._root = cache / WORK_FOLDER
-        self._all_parts = self._root / "parts"
+        self._all_scratch = self._root / "scratch"
         self._build = uuid4().hex[:12]
 
     def open(self, *, fresh: bool) -> None:
         """Create the folder; drop what a killed build left half written, or everything."""
-        shutil.rmtree(self._root if fresh else self._all_parts, ignore_errors=True)
-        self.parts.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self._root if fresh else self._all_scratch, ignore_errors=True)
+        self.scratch.mkdir(parents=True, exist_ok=True)
 
     @contextmanager
-    def parts_alone(self) -> Iterator[None]:
-        """Have a folder of parts, for a command that stages nothing."""
+    def scratch_alone(self) -> Iterator[None]:
+        """Have the folder `scratch`, for a command that stages nothing."""
         self.open(fresh=False)
         try:
             yield
         finally:
-            shutil.rmtree(self._all_parts, ignore_errors=True)
+            shutil.rmtree(self._all_scratch, ignore_errors=True)
             if not any(self._root.iterdir()):
                 self._root.rmdir()
 
@@ -132,16 +132,16 @@ class StagingArea:
         shutil.rmtree(self._root, ignore_errors=True)
 
     @property
-    def parts(self) -> Path:
+    def scratch(self) -> Path:
         """Folder of what an interrupted build does not keep; another one each time.
 
         Where this process was killed, a worker on another machine may go on for a moment: it does not find it.
         """
-        return self._parts or (self._all_parts / self._build).absolute()
+        return self._scratch or (self._all_scratch / self._build).absolute()
 
     def part(self, file: str) -> Path:
         """Where a worker writes a shard, at the first attempt or a later one, each under its own name."""
-        return self.parts / file.replace("/", "-")
+        return self.scratch / file.replace("/", "-")
 
     def staged(self, file: str) -> Path:
         """Where a finished file waits."""
@@ -177,7 +177,7 @@ class StagingArea:
         return rows_beside(self.staged(file))
 
     def stage_whole(self, name: str, source: Path) -> None:
-        """Put a file of `parts` that is complete beside the shards."""
+        """Put a file of `scratch` that is complete beside the shards."""
         atomic_files.sync_file(source)
         atomic_files.move(source, self.staged(name))
 

@@ -11,10 +11,10 @@ import numpy as np
 from xtts.precompute.build.build_request import Request
 from xtts.precompute.build.changes import corpus_changes, setting_changes, weight_changes, work_ahead
 from xtts.precompute.build.commit import tokenizer_bytes
-from xtts.precompute.build.earlier import Existing, look_back, nothing, rows_now
+from xtts.precompute.build.previous import Existing, look_back, nothing, rows_now
 from xtts.precompute.build.rejections import check_rejects
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, plan_columns, previous_plan
-from xtts.precompute.build.staging import Prior, StagingArea, shard_settings
+from xtts.precompute.build.staging import PreviousCache, StagingArea, shard_settings
 from xtts.precompute.corpus.clip_audio import find_audio
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredClips
@@ -69,9 +69,9 @@ def survey(request: Request, staging: StagingArea, pool: Engine, progress: Progr
     existing = look_back(request, staging, features)
     clips, letters = scan_clips(request, existing, staging, pool, progress)
     columns = plan_columns(clips, request.config.split.seed)
-    plan = plan_cache(columns, request.config, _previous_plan(existing.prior, features))
+    plan = plan_cache(columns, request.config, _previous_plan(existing.previous, features))
     mel_check = existing.mel_check or next(iter(pool.run(compute_mel_check, [request.extractor])))
-    extractor = replace(request.extractor, mel_check=mel_check, unpacked=staging.parts)
+    extractor = replace(request.extractor, mel_check=mel_check, unpacked=staging.scratch)
     settings = _settings(plan, extractor, features)
     ready = {shard.file: one for shard in plan.shards if (one := _ready(shard, settings, plan, existing, clips))}
     missing = [shard for shard in plan.shards if shard.file not in ready]
@@ -105,7 +105,7 @@ def scan_clips(
 
     config, corpora = request.config, request.corpora
     scanner = Scanner(
-        extractor=replace(request.extractor, unpacked=staging.parts), config=config, same_audio=existing.same_audio,
+        extractor=replace(request.extractor, unpacked=staging.scratch), config=config, same_audio=existing.same_audio,
         same_text=existing.same_text,
     )  # fmt: skip
     for earlier in (existing.cached, existing.staged):
@@ -176,9 +176,9 @@ def _measured(clips: Any, numbers: np.ndarray, scanner: Scanner, pool: Engine, p
     return take(pa.concat_tables(tables), place).combine_chunks()
 
 
-def _previous_plan(prior: Prior | None, features: Features) -> PreviousPlan | None:
-    same = prior is not None and prior.same_settings(features, "audio", "text", "shapes", "shards", "split", FILTERS)
-    return previous_plan(prior.spec) if prior is not None and same else None
+def _previous_plan(previous: PreviousCache | None, features: Features) -> PreviousPlan | None:
+    sections = ("audio", "text", "shapes", "shards", "split", FILTERS)
+    return previous_plan(previous.spec) if previous and previous.same_settings(features, *sections) else None
 
 
 def _settings(plan: Plan, extractor: FeatureExtractor, features: Features) -> dict[str, str]:
@@ -206,14 +206,14 @@ def _ready(shard: ShardPlan, settings: Mapping[str, str], plan: Plan, existing: 
     if done is None or rows is None:
         return None
     before = done.settings
-    if earlier is existing.cached and existing.prior is not None:
-        before = existing.prior.settings_of(shard.place.bucket, plan.speakers_of(shard))
+    if earlier is existing.cached and existing.previous is not None:
+        before = existing.previous.settings_of(shard.place.bucket, plan.speakers_of(shard))
     return Ready(done=done, rows=rows_now(take(clips, shard.clips), rows)) if before == settings[shard.file] else None
 
 
 def _changes(request: Request, existing: Existing, clips: Any, features: Features) -> list[str]:  # noqa: ANN401
-    if existing.prior is None:
+    if existing.previous is None:
         return []
-    lines = setting_changes(existing.prior, features)
-    lines += weight_changes(existing.prior, existing.cached.rows["corpus"].unique().to_pylist(), request.corpora)
+    lines = setting_changes(existing.previous, features)
+    lines += weight_changes(existing.previous, existing.cached.rows["corpus"].unique().to_pylist(), request.corpora)
     return [*lines, *corpus_changes(clips, existing.cached)]

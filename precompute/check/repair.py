@@ -19,8 +19,8 @@ from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.precompute.features.extract import measure, mel_of, mel_sums, placed, written
 from xtts.precompute.features.tables import pack, take, unpack
-from xtts.precompute.workers.parts import check_visible
 from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.shared_folders import check_visible
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec, shard_places
 from xtts.shared.cache.clip_index import IndexRow, Place, rows_of, table_of
@@ -56,14 +56,14 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
     import pyarrow as pa
 
     staging = StagingArea(cache)
-    with exclusive(cache), request.open_engine() as pool, staging.parts_alone():
+    with exclusive(cache), request.open_engine() as pool, staging.scratch_alone():
         clips, plan = scan_and_plan(request, previous_plan(spec), staging, pool, progress)
         # In workers, as when they were written: a sum by several threads has other last digits.
         tasks = ((number, shard.place, shard.file, pack(take(clips, shard.clips)))
                  for number, shard in enumerate(plan.shards))  # fmt: skip
-        extractor = replace(request.extractor, unpacked=staging.parts)
+        extractor = replace(request.extractor, unpacked=staging.scratch)
         recovered = dict(pool.run(partial(_recover_rows, cache.absolute(), spec, extractor), tasks))
-        index = staging.parts / INDEX_FILE
+        index = staging.scratch / INDEX_FILE
         write_index(index, plan, clips, pa.concat_tables([unpack(recovered[number]) for number in sorted(recovered)]))
         if file_sha256(index) != spec.index_sha256:
             found = "cannot be made again to the same bytes: the corpus or a shard has changed"

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from xtts.precompute.workers.open_engine import open_engine
-from xtts.precompute.workers.parts import check_visible
+from xtts.precompute.workers.shared_folders import check_visible
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import SPEC_FILE, SPLITS, Bucket, CacheSpec, Shard, load_spec, shard_places
 from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index

@@ -34,7 +34,7 @@ class Corpora:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Part:
+class _Named:
     """A corpus that was read."""
 
     entry: CorpusEntry
@@ -59,7 +59,7 @@ def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None) ->
     _refuse_overlaps(entries)
     labels = _labels(entries)
     parts = [
-        _Part(entry=entry, label=label, corpus=_read(entry, limit))
+        _Named(entry=entry, label=label, corpus=_read(entry, limit))
         for label, entry in sorted(zip(labels, entries, strict=True), key=lambda pair: pair[0])
     ]
     clips = [_named(part) for part in _first(parts, limit)]
@@ -109,7 +109,7 @@ def _labels(entries: Sequence[CorpusEntry]) -> list[str]:
     return labels
 
 
-def _first(parts: Sequence[_Part], limit: int | None) -> Iterator[_Part]:
+def _first(parts: Sequence[_Named], limit: int | None) -> Iterator[_Named]:
     """The corpora with their first clips: all of them together `limit`, of each as many as of the others."""
     counts = [len(part.corpus.clips) for part in parts]
     if limit is not None and sum(counts) > limit:
@@ -120,7 +120,7 @@ def _first(parts: Sequence[_Part], limit: int | None) -> Iterator[_Part]:
         yield replace(part, corpus=replace(part.corpus, clips=part.corpus.clips[:count]))
 
 
-def _named(part: _Part) -> list[Clip]:
+def _named(part: _Named) -> list[Clip]:
     """The clips of a corpus with its name in their ids and speakers, and with its language."""
     entry, clips = part.entry, part.corpus.clips
     prefix = entry.name if entry.speaker_prefix is None else entry.speaker_prefix
@@ -138,7 +138,7 @@ def _named(part: _Part) -> list[Clip]:
     return named
 
 
-def _with_speakers(parts: Sequence[_Part], clips: Sequence[list[Clip]]) -> list[list[Clip]]:
+def _with_speakers(parts: Sequence[_Named], clips: Sequence[list[Clip]]) -> list[list[Clip]]:
     """The clips where all corpora have speakers or none has: a corpus without any is one speaker called like it."""
     unnamed = [bool(own) and not own[0].speaker for own in clips]
     if all(unnamed) or not any(unnamed):
@@ -155,8 +155,8 @@ def _with_speakers(parts: Sequence[_Part], clips: Sequence[list[Clip]]) -> list[
     return found
 
 
-def _refuse_shared_ids(parts: Sequence[_Part], clips: Sequence[list[Clip]]) -> None:
-    owners: dict[str, _Part] = {}
+def _refuse_shared_ids(parts: Sequence[_Named], clips: Sequence[list[Clip]]) -> None:
+    owners: dict[str, _Named] = {}
     for part, own in zip(parts, clips, strict=True):
         for clip in own:
             owner = owners.setdefault(clip.id, part)
@@ -167,8 +167,8 @@ def _refuse_shared_ids(parts: Sequence[_Part], clips: Sequence[list[Clip]]) -> N
                 raise LockstepError(part.entry.where, found=found, expected="every id once", fix=fix)
 
 
-def _refuse_shared_speakers(parts: Sequence[_Part], clips: Sequence[list[Clip]]) -> None:
-    owners: dict[str, _Part] = {}
+def _refuse_shared_speakers(parts: Sequence[_Named], clips: Sequence[list[Clip]]) -> None:
+    owners: dict[str, _Named] = {}
     for part, own in zip(parts, clips, strict=True):
         for speaker in sorted({clip.speaker for clip in own if clip.speaker}):
             owner = owners.setdefault(speaker, part)

@@ -15,7 +15,7 @@ from xtts.precompute.features.cached_mels import StoredClips, StoredMel, StoredM
 from xtts.precompute.features.finished_shard import Finished, rows_beside, write_rows
 from xtts.precompute.features.mel_check import check_mel
 from xtts.precompute.features.tables import unpack
-from xtts.precompute.workers.parts import new_part
+from xtts.precompute.workers.shared_folders import attempt_path
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.signal_quality import SignalQuality
@@ -67,7 +67,7 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
 
     A `LockstepError` where the folder of `task.path` is not there.
     """
-    path, digest, records, rows, with_mels = new_part(task.path), hashlib.sha256(), 0, list[IndexRow](), 0
+    path, digest, records, rows, with_mels = attempt_path(task.path), hashlib.sha256(), 0, list[IndexRow](), 0
     clips, stored = rows_of(unpack(task.rows)), task.stored.by_place()
     if len(stored) < len(clips) and not extractor.index_only:
         check_mel(extractor)

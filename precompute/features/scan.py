@@ -21,7 +21,7 @@ from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.extract import measure
 from xtts.precompute.features.filters import ask_for_samples, filter_by_header, filter_by_signal, must_be_measured
 from xtts.precompute.features.tables import pack, unpack
-from xtts.precompute.workers.parts import check_visible
+from xtts.precompute.workers.shared_folders import check_visible
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import (
     DUPLICATE,

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from xtts.precompute.build import shard_plan
-from xtts.precompute.build.shard_plan import Plan, PreviousPlan, check_limits, held_out, plan_columns
-from xtts.precompute.corpus.clip_digests import digest_columns
+from xtts.precompute.build.shard_plan import Plan, PreviousPlan, check_limits, digest_columns, held_out, plan_columns
 from xtts.precompute.features.filters import apply_filters
 from xtts.shared.cache.bucket_shapes import Shape
 from xtts.shared.cache.cache_spec import MOST_SHARDS

@@ -20,8 +20,8 @@ from xtts.precompute.features import scan
 from xtts.precompute.features.extract import ShardResult, read_mel
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.open_engine import open_engine, ray_address_of
-from xtts.precompute.workers.parts import new_part
 from xtts.precompute.workers.ray_engine import _prepare_process
+from xtts.precompute.workers.shared_folders import attempt_path
 from xtts.precompute.workers.versions import installed_versions
 from xtts.shared.cache.clip_index import IndexRow, clips_of
 from xtts.shared.errors import LockstepError
@@ -93,7 +93,7 @@ def test_tasks_are_taken_as_results_come(engine):
 def test_what_a_task_raises_is_raised_here(engine, tmp_path):
     with engine:
         with pytest.raises(LockstepError, match="elsewhere: not seen from"):
-            list(engine.run(new_part, [tmp_path / "elsewhere" / "part"]))
+            list(engine.run(attempt_path, [tmp_path / "elsewhere" / "part"]))
         with pytest.raises(OSError, match="No such file") as caught:
             list(engine.run(os.stat, [str(tmp_path / "nothing")]))
     assert caught.value.errno == errno.ENOENT

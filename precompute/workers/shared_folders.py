@@ -8,7 +8,7 @@ from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.errors import LockstepError
 
 
-def new_part(path: Path) -> Path:
+def attempt_path(path: Path) -> Path:
     """A name beside `path` that no other attempt at the same task has, not even one that is believed dead.
 
     A `LockstepError` where this process does not see the folder: it is on a machine that does not share it, or of a

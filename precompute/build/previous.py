@@ -11,7 +11,7 @@ import numpy as np
 
 from xtts.precompute.build.build_request import Request
 from xtts.precompute.build.shard_plan import ShardPlan
-from xtts.precompute.build.staging import Prior, StagingArea, load_prior, size_of
+from xtts.precompute.build.staging import PreviousCache, StagingArea, load_previous, size_of
 from xtts.precompute.features.cached_mels import STORED_FACTS, StoredClips
 from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.scan import SAME_CLIP, SAME_FILE, Known
@@ -31,7 +31,7 @@ _OUTCOME = [
 
 
 @dataclass(kw_only=True)
-class EarlierRows:
+class PreviousRows:
     """Rows that an earlier build left, and how N clips of this one match them."""
 
     rows: Any
@@ -97,10 +97,10 @@ def rows_now(clips: Any, earlier: Any) -> Any:  # noqa: ANN401
 class Existing:
     """All that earlier builds left."""
 
-    prior: Prior | None
-    cached: EarlierRows
+    previous: PreviousCache | None
+    cached: PreviousRows
     """Of the finished cache."""
-    staged: EarlierRows
+    staged: PreviousRows
     """Of shards of an interrupted build, which are newer."""
     same_audio: bool
     """The finished cache was built with the same settings of audio."""
@@ -111,14 +111,14 @@ class Existing:
     @property
     def mel_check(self) -> str | None:
         """Of the finished cache, if its mels are of the same audio settings."""
-        return self.prior.spec.mel_check if self.prior is not None and self.same_audio else None
+        return self.previous.spec.mel_check if self.previous is not None and self.same_audio else None
 
     def stored_files(self, request: Request) -> dict[Place, Path]:
         """The shards of the finished cache whose mels are what decoding the audio again would give."""
-        prior, extractor = self.prior, request.extractor
-        if prior is None or not self.same_audio or extractor.index_only or prior.spec.names_audio:
+        previous, extractor = self.previous, request.extractor
+        if previous is None or not self.same_audio or extractor.index_only or previous.spec.names_audio:
             return {}
-        if prior.spec.mel_dtype != extractor.mel_dtype:
+        if previous.spec.mel_dtype != extractor.mel_dtype:
             return {}
         paths = {slot: request.cache / done.file for slot, done in self.cached.finished.items()}
         there = (slot for slot, path in paths.items() if size_of(path) == self.cached.finished[slot].bytes)
@@ -127,35 +127,35 @@ class Existing:
 
 def nothing() -> Existing:
     """Before the first build."""
-    none = (EarlierRows(rows=index_schema().empty_table(), finished={}) for _ in range(2))
-    return Existing(prior=None, cached=next(none), staged=next(none), same_audio=False, same_text=False, lines=[])
+    none = (PreviousRows(rows=index_schema().empty_table(), finished={}) for _ in range(2))
+    return Existing(previous=None, cached=next(none), staged=next(none), same_audio=False, same_text=False, lines=[])
 
 
 def look_back(request: Request, staging: StagingArea, features: Features) -> Existing:
     """Collect what there is."""
     import pyarrow as pa
 
-    cache, prior, lines, cached = request.cache, None, list[str](), index_schema().empty_table()
+    cache, previous, lines, cached = request.cache, None, list[str](), index_schema().empty_table()
     if request.fresh or not cache.is_dir():
         return nothing()
     if (cache / SPEC_FILE).exists():
         try:
-            prior = load_prior(cache)
-            with readable_index(cache / prior.spec.index_file) as file:
+            previous = load_previous(cache)
+            with readable_index(cache / previous.spec.index_file) as file:
                 cached = file.read()
         except LockstepError as error:
-            lines, prior = [f"{error.where}: {error.found}: the whole cache is built again"], None
+            lines, previous = [f"{error.where}: {error.found}: the whole cache is built again"], None
     finished = staging.finished(request.exclude)
     tables = [read_table(staging.rows_path(slot)).replace_schema_metadata(None) for slot in finished]
-    reusable = prior.usable(staging, request.exclude) if prior else {}
+    reusable = previous.usable(staging, request.exclude) if previous else {}
     new = {shard.file for shard in finished.values()} - {shard.file for shard in reusable.values()}
     if new:
         lines.append(f"an interrupted build left {len(new)} finished shards")
-    same_audio, same_text = (prior is not None and prior.same_settings(features, name) for name in ("audio", "text"))
+    same_audio, same_text = (bool(previous and previous.same_settings(features, name)) for name in ("audio", "text"))
     return Existing(
-        prior=prior,
-        cached=EarlierRows(rows=_once(cached), finished=reusable),
-        staged=EarlierRows(rows=_once(pa.concat_tables([index_schema().empty_table(), *tables])), finished=finished),
+        previous=previous,
+        cached=PreviousRows(rows=_once(cached), finished=reusable),
+        staged=PreviousRows(rows=_once(pa.concat_tables([index_schema().empty_table(), *tables])), finished=finished),
         same_audio=same_audio, same_text=same_text, lines=lines,
     )  # fmt: skip
 
