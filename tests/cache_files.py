@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
+from xtts.precompute.build.index_rows import IndexWriter
 from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec, spec_bytes
 from xtts.shared.cache.clip_index import IndexRow, table_of
 from xtts.shared.cache.file_names import with_digest
-from xtts.shared.cache.index_writer import IndexWriter
 
 
 def index_path(cache: Path) -> Path:

@@ -1,4 +1,4 @@
-"""JSON-lines manifests as NeMo writes them, and Lhotse cuts, which are read as such lines."""
+"""JSON-lines manifests as NeMo writes them, and Lhotse cuts, read as such lines; nothing in them is executed."""
 
 import json
 from dataclasses import dataclass
@@ -6,14 +6,17 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from xtts.precompute.archives.tar_files import may_hold_tars
-from xtts.precompute.corpus.json_fields import name_of, seconds_of
+from xtts.precompute.corpus.json_fields import name_of, seconds_of, string_of
 from xtts.precompute.corpus.layouts.layout import ClipList, checked_segment
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
-from xtts.precompute.corpus.lhotse_cuts import MANIFESTS, cut_entry, is_cut
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
+
+_TOLERANCE_SECONDS = 1e-3
+"""Lhotse rounds durations; a cut that is this much shorter than its recording is all of it."""
+_SAVE = "write each cut to a file of its own: CutSet.save_audios"
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Manifest:
 
 
 NEMO = Manifest("nemo", ("manifest.jsonl", "manifest.json"))
-LHOTSE = Manifest("lhotse", MANIFESTS)
+LHOTSE = Manifest("lhotse", ("cuts.jsonl", "cuts.jsonl.gz"))
 
 
 def parse_entry(line: str, where: str) -> dict[str, Any]:
@@ -77,8 +80,8 @@ def add_entry(clips: ClipList, entry: dict[str, Any], source: str, *, where: str
 
 def _add_line(clips: ClipList, line: str, *, where: str, root: Path) -> None:
     entry = parse_entry(line, where)
-    if is_cut(entry):
-        entry = cut_entry(entry, where)
+    if _is_cut(entry):
+        entry = _cut_entry(entry, where)
     source = str(entry.get("audio_filepath") or "")
     relative = Path(source).relative_to(root).as_posix() if Path(source).is_relative_to(root) else source
     add_entry(clips, entry, relative, where=where)
@@ -96,3 +99,52 @@ def _name(source: str, segment: Segment | None) -> str:
     if segment is None:
         return name
     return f"{name}_{round(1000 * segment.start)}-{round(1000 * (segment.start + segment.duration))}"
+
+
+def _is_cut(entry: dict[str, Any]) -> bool:
+    """Whether a line of JSON is a cut, and no entry of another manifest."""
+    return "audio_filepath" not in entry and ("supervisions" in entry or str(entry.get("type")).endswith("Cut"))
+
+
+def _cut_entry(entry: dict[str, Any], where: str) -> dict[str, Any]:
+    """The same clip as an entry of a manifest, with `offset` if it is a part of its recording.
+
+    The text, speaker and language are those of its supervision, whose own times do not count: as in Lhotse's data set
+    for TTS, the cut is the utterance.
+
+    Raises:
+        LockstepError: It is no cut, or one that is mixed, transformed, of several channels or supervisions.
+    """
+    recording, source = _recording(entry, where)
+    supervisions = entry.get("supervisions")
+    if not isinstance(supervisions, list) or not all(isinstance(one, dict) for one in supervisions):
+        raise LockstepError(where, found=f"supervisions are {supervisions!r:.60}", expected="a list of objects")
+    if len(supervisions) > 1:
+        fix = "CutSet.trim_to_supervisions"
+        raise LockstepError(where, found=f"{len(supervisions)} supervisions", expected="one", fix=fix)
+    said = supervisions[0] if supervisions else {}
+    start, duration = seconds_of(entry, "start", where), seconds_of(entry, "duration", where)
+    whole = seconds_of(recording, "duration", where)
+    plain = {key: string_of(said, key, where) for key in ("text", "speaker", "language")}
+    plain |= {"id": string_of(entry, "id", where), "audio_filepath": source}
+    is_whole = abs(start) <= _TOLERANCE_SECONDS and abs(duration - whole) <= _TOLERANCE_SECONDS
+    return plain if is_whole else {**plain, "offset": start, "duration": duration}
+
+
+def _recording(entry: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:
+    """The recording of a cut and its file; what would have to be executed, fetched or mixed is refused."""
+    kind, recording = entry.get("type", "MonoCut"), entry.get("recording")
+    if kind != "MonoCut":
+        raise LockstepError(where, found=f"a cut of type {kind!r:.40}", expected="MonoCut", fix=_SAVE)
+    if not isinstance(recording, dict):
+        raise LockstepError(where, found="a cut without a recording", expected="a cut with audio")
+    if recording.get("transforms"):
+        raise LockstepError(where, found="a recording with transforms", expected="audio as it is", fix=_SAVE)
+    sources = recording.get("sources")
+    source = sources[0] if isinstance(sources, list) and len(sources) == 1 else None
+    if not isinstance(source, dict) or source.get("type") != "file" or not isinstance(source.get("source"), str):
+        raise LockstepError(where, found="a recording that is not one file", expected="one file", fix=_SAVE)
+    channels = source.get("channels")
+    if not isinstance(channels, list) or len(channels) != 1:
+        raise LockstepError(where, found=f"channels are {channels!r:.40}", expected="one channel", fix=_SAVE)
+    return recording, source["source"]
