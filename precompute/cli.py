@@ -7,7 +7,7 @@ import click
 
 from xtts.shared.config_flags import DEFAULT_CACHE, config_options, resolve
 from xtts.shared.errors import reported
-from xtts.shared.system.cores import usable_cores
+from xtts.shared.system.machine import usable_cores
 
 _FOLDER = click.Path(path_type=Path)
 

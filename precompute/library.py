@@ -12,7 +12,7 @@ from xtts.precompute.workers.open_engine import ray_address_of
 from xtts.precompute.workers.progress import NullProgress, Progress
 from xtts.shared.config_flags import config_names, resolve
 from xtts.shared.storage.urls import location
-from xtts.shared.system.cores import usable_cores
+from xtts.shared.system.machine import usable_cores
 
 
 def build_cache(

@@ -34,7 +34,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import called
 from xtts.shared.storage.urls import Location
 from xtts.shared.system.folder_lock import ReadLock, exclusive
-from xtts.shared.system.peak_memory import peak_resident_bytes
+from xtts.shared.system.machine import peak_resident_bytes
 from xtts.shared.text.letter_counts import LetterCounts
 
 _AT_ONCE = 4

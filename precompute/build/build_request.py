@@ -16,9 +16,8 @@ from xtts.precompute.corpus.corpus_entries import CorpusEntry, Data, parse_data
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.corpus.listing import with_numbers_in_words
 from xtts.precompute.corpus.remote_corpus import with_folders
-from xtts.precompute.workers.engine import Engine
+from xtts.precompute.workers.engine import Engine, ThisProcess
 from xtts.precompute.workers.open_engine import open_engine
-from xtts.precompute.workers.this_process import ThisProcess
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import ENGLISH, load_spec
 from xtts.shared.cache.clip_index import clip_table, readable_index

@@ -17,7 +17,7 @@ from xtts.precompute.build.shard_plan import Plan
 from xtts.precompute.build.staging import StagingArea, file_sha256
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.finished_shard import Finished
-from xtts.precompute.workers.versions import installed_versions
+from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import (
     FORMAT_VERSION,

@@ -10,12 +10,12 @@ import numpy as np
 
 from xtts.precompute.corpus.plain_names import name_problem
 from xtts.precompute.features.cached_mels import StoredMels
-from xtts.shared.cache.audio_records import with_mel
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
 from xtts.shared.cache.clip_index import IndexRow, read_index
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record
+from xtts.shared.cache.shard_reader import with_mel
 from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.storage.urls import Location, location
 from xtts.shared.system.folder_lock import ReadLock

@@ -1,8 +1,10 @@
-"""The environment in which a worker computes the same numbers on every processor of its kind.
+"""What decides the last digits that a worker computes: its environment, and versions of packages.
 
-numpy reads it when it is loaded, so it has to be set before. `precompute/features/mel_check.py` proves what came of it.
+numpy reads the environment when it is loaded, so it has to be set before. `precompute/features/mel_check.py` proves
+what came of it.
 """
 
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -28,3 +30,17 @@ def _has_avx2() -> bool:
         return False
     flags = next((line.split() for line in lines if line.startswith("flags")), [])
     return {"avx2", "fma"} <= set(flags)
+
+
+_VERSIONED = ("lockstep-tts", "numpy", "scipy", "soundfile", "soxr")
+
+
+def installed_versions() -> dict[str, str]:
+    """Package to its version in this process."""
+    versions = dict[str, str]()
+    for name in _VERSIONED:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "source"  # imported from a checkout that is not installed
+    return versions

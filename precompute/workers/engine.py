@@ -55,3 +55,27 @@ def call(packed: bytes, task: Any) -> Any:  # noqa: ANN401 - of any packed funct
 def _unpacked(packed: bytes) -> Callable[..., Any]:
     function: Callable[..., Any] = pickle.loads(packed)
     return function
+
+
+class ThisProcess:
+    """Does the tasks one after the other where it is called."""
+
+    spans_machines = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing runs elsewhere."""
+
+    def start(self) -> None:
+        """Nothing to start."""
+
+    def finish(self) -> None:
+        """Nothing to end."""
+
+    def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """Results in the order of the tasks, each done when it is asked for."""
+        return map(function, tasks)

@@ -3,10 +3,9 @@
 import os
 
 from xtts.precompute.workers.arithmetic import worker_environment
-from xtts.precompute.workers.engine import OWN_CLUSTER, Engine
+from xtts.precompute.workers.engine import OWN_CLUSTER, Engine, ThisProcess
 from xtts.precompute.workers.pool import WorkerPool
 from xtts.precompute.workers.ray_engine import RayEngine
-from xtts.precompute.workers.this_process import ThisProcess
 from xtts.shared.errors import LockstepError
 
 ENGINES = ("local", "ray")

@@ -15,7 +15,7 @@ from xtts.precompute.workers.arithmetic import worker_environment
 from xtts.precompute.workers.engine import Result, Task, call, pack
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.errors import LockstepError
-from xtts.shared.system.malloc import keep_freed_memory
+from xtts.shared.system.machine import keep_freed_memory
 
 
 class WorkerPool:

@@ -12,13 +12,12 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self
 
-from xtts.precompute.workers.arithmetic import worker_environment
+from xtts.precompute.workers.arithmetic import installed_versions, worker_environment
 from xtts.precompute.workers.engine import OWN_CLUSTER, Result, Task, call, pack
 from xtts.precompute.workers.pool import load_extractor
 from xtts.precompute.workers.stopping import CONTINUE
-from xtts.precompute.workers.versions import installed_versions
 from xtts.shared.errors import LockstepError
-from xtts.shared.system.malloc import keep_freed_memory
+from xtts.shared.system.machine import keep_freed_memory
 
 _ANSWER_SECONDS = 3.0
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])

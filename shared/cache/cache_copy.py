@@ -12,7 +12,7 @@ from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectStore
 from xtts.shared.storage.urls import Location, StoreUrl, location
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import in_turn, without_readers
-from xtts.shared.system.user_cache import user_cache
+from xtts.shared.system.machine import user_cache
 
 _COPY_LOCK = ".copying"
 

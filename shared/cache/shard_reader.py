@@ -1,10 +1,15 @@
-"""Whole shards read without TensorFlow."""
+"""Records of a finished cache without TensorFlow: whole shards, and mels of records that name audio."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from xtts.shared.audio.decode import AudioProblem, read_recording
+from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec
-from xtts.shared.cache.records import Record, parse_example, unframe
+from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
 
 
 def read_shard(path: Path, spec: CacheSpec, bucket: Bucket) -> Iterator[tuple[memoryview, Record]]:
@@ -14,3 +19,24 @@ def read_shard(path: Path, spec: CacheSpec, bucket: Bucket) -> Iterator[tuple[me
     """
     for payload in unframe(memoryview(path.read_bytes()), limit_bytes=spec.record_bytes_limit(bucket)):
         yield payload, parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
+
+
+def with_mel(record: Record, spec: CacheSpec, frames: int | None = None) -> Record:
+    """The record with the mel of the audio that it names, as a cache with mels holds it; one with a mel as it is.
+
+    frames: T to pad to, none without. Raises `CorruptRecord` where the audio is not what was indexed.
+    """
+    if record.audio is None:
+        return record
+    path, profile = spec.audio_file(record.audio.corpus, record.audio.source), spec.mel_profile
+    try:
+        recording = read_recording(path)
+    except (OSError, AudioProblem) as error:
+        raise CorruptRecord(f"{path} cannot be read ({error})") from None
+    found = (recording.header.rate, len(recording.samples))
+    if found != (profile.sample_rate, record.audio.samples):
+        raise CorruptRecord(f"{path} has {found[1]} samples at {found[0]} Hz, not the {record.audio.samples} indexed")
+    mel = log_mel(recording.mono, profile)[: record.mel_length].astype(spec.mel_dtype)
+    padded = np.full((max(frames or 0, len(mel)), profile.mel_channels), profile.silence, mel.dtype)
+    padded[: len(mel)] = mel
+    return replace(record, mel=padded)

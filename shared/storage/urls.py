@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 from xtts.shared.errors import LockstepError
-from xtts.shared.system.user_cache import user_cache
+from xtts.shared.system.machine import user_cache
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss")
 """As `pyarrow.fs` calls Amazon S3 and all that speak its language, Google Cloud Storage, and Azure's Blob Storage."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from xtts.precompute.workers.this_process import ThisProcess
+from xtts.precompute.workers.engine import ThisProcess
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.system.cores import usable_cores
+from xtts.shared.system.machine import usable_cores
 from xtts.trainer.data.audio_source import clip_reader
 from xtts.trainer.data.batch import Batch, blank_batch
 from xtts.trainer.data.clip_order import BucketOrder, part_size

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.shared.cache.audio_records import with_mel
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Shard, Split, load_spec
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record
-from xtts.shared.cache.shard_reader import read_shard
+from xtts.shared.cache.shard_reader import read_shard, with_mel
 from xtts.shared.errors import LockstepError, repair_command, warn
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer

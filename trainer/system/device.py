@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from xtts.shared.system.peak_memory import peak_resident_bytes
+from xtts.shared.system.machine import peak_resident_bytes
 
 
 def device_name() -> str:

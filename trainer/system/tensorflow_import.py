@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
-from xtts.shared.system.malloc import keep_freed_memory
-from xtts.shared.system.user_cache import user_cache
+from xtts.shared.system.machine import keep_freed_memory, user_cache
 
 _DIRECTORY, _WRITABLE = "--tf_xla_persistent_cache_directory", "--tf_xla_persistent_cache_read_only=false"
 

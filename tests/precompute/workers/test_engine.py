@@ -18,11 +18,11 @@ from builds import build, problems, tree, wait_for
 from xtts.precompute.build.build_request import make_request
 from xtts.precompute.features import scan
 from xtts.precompute.features.extract import ShardResult, read_mel
+from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.open_engine import open_engine, ray_address_of
 from xtts.precompute.workers.ray_engine import _prepare_process
 from xtts.precompute.workers.shared_folders import attempt_path
-from xtts.precompute.workers.versions import installed_versions
 from xtts.shared.cache.clip_index import IndexRow, clips_of
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files

@@ -8,7 +8,7 @@ import pytest
 FAULTS = """
 import resource, sys
 import numpy as np
-from xtts.shared.system.malloc import keep_freed_memory
+from xtts.shared.system.machine import keep_freed_memory
 if sys.argv[1] == "keep":
     keep_freed_memory()
 def work():

@@ -5,7 +5,7 @@ import sys
 
 USED_ONCE = """
 import numpy as np
-from xtts.shared.system.peak_memory import peak_resident_bytes
+from xtts.shared.system.machine import peak_resident_bytes
 
 before = peak_resident_bytes()
 assert before > 2**20

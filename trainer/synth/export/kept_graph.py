@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from xtts.shared.system import atomic_files
-from xtts.shared.system.user_cache import user_cache
+from xtts.shared.system.machine import user_cache
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.export.onnx_model import OnnxOptions, make_graph
 from xtts.trainer.synth.voice_source import Source
