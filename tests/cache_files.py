@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from xtts.precompute.build.index_rows import IndexWriter
+from xtts.precompute.build.index_rows import write_tables
 from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec, spec_bytes
 from xtts.shared.cache.clip_index import IndexRow, table_of
 from xtts.shared.cache.file_names import with_digest
@@ -35,10 +35,7 @@ def replace_index(cache: Path, data: bytes) -> None:
 def index_bytes(rows: Sequence[IndexRow]) -> bytes:
     """The bytes that a build would write for these rows, in one go."""
     sink = io.BytesIO()
-    with IndexWriter(sink) as writer:
-        for _, members in groupby(rows, key=_bucket):
-            writer.add(table_of(list(members)))
-            writer.end_group()
+    write_tables(sink, (table_of(list(members)) for _, members in groupby(rows, key=_bucket)))
     return sink.getvalue()
 
 

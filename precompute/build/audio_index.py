@@ -52,9 +52,9 @@ def measure_sample(
     if len(sample) > SAMPLE_CLIPS:
         sample = sample[np.argpartition(plan.columns.high[numbers[sample]], SAMPLE_CLIPS - 1)[:SAMPLE_CLIPS]]
     sample = sample[np.argsort(numbers[sample])]
-    frames = rows["mel_length"].to_numpy()[sample]
-    progress.start("statistics", len(sample), extractor.profile.seconds(int(frames.sum())))
-    chunks = (pack(take(rows, sample[start : start + _CHUNK])) for start in range(0, len(sample), _CHUNK))
+    rows = take(rows, sample)
+    progress.start("statistics", len(sample), extractor.profile.seconds(int(rows["mel_length"].to_numpy().sum())))
+    chunks = (pack(rows.slice(start, _CHUNK)) for start in range(0, len(sample), _CHUNK))
     measured = dict[str, Sums]()
     for part in pool.run(partial(sums_of_clips, extractor), chunks):
         measured.update(part)

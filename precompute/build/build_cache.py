@@ -13,7 +13,7 @@ from xtts.precompute.build.audio_index import measure_sample
 from xtts.precompute.build.build_request import Request, make_request
 from xtts.precompute.build.commit import commit, describe, sweep
 from xtts.precompute.build.index_rows import Figures, with_sums, write_index
-from xtts.precompute.build.rejections import check_rejects, rejections
+from xtts.precompute.build.rejections import check_rejects, rejected_clips, rejections
 from xtts.precompute.build.remote_cache import DAY_SECONDS, RemoteCache
 from xtts.precompute.build.shard_plan import ShardPlan
 from xtts.precompute.build.staging import StagingArea
@@ -28,7 +28,6 @@ from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.shared_folders import beside
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
-from xtts.shared.cache.clip_index import REJECTED
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import called
@@ -105,13 +104,13 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
                 progress.say(line)
             finished = _write_missing(request, found, staging, pool, progress)
             rows = _shard_rows(found, staging)
-            rejected = _rejected(found.clips, rows)
+            rejected = rejected_clips(found.clips, rows)
             check_rejects(rejected, config, request.corpora.name, request.corpora.roots, of=len(found.clips))
             if found.extractor.index_only:
                 rows = with_sums(rows, measure_sample(rows, found.plan, found.extractor, pool, progress))
             pool.finish()
             index = staging.scratch / INDEX_FILE
-            figures = write_index(index, found.plan, found.clips, rows)
+            figures = write_index(index, found.plan, rows, rejected)
             weights = request.corpora.weights
             spec = describe(index, figures, found.plan, finished, config, found.extractor, weights=weights)
             changed = commit(cache, staging, spec, index, found.extractor.tokenizer)
@@ -124,7 +123,7 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
         spec=spec,
         rejected=rejections(rejected),
         letters=found.letters,
-        unnormalised=len(found.clips) - sum(found.clips["normalised"].to_pylist()),
+        unnormalised=int((~found.clips["normalised"].to_numpy()).sum()),
         padding_efficiency=_fills(figures, spec),
         kept_shards=len(found.ready),
         written_shards=len(found.missing),
@@ -212,12 +211,5 @@ def _shard_rows(found: Survey, staging: StagingArea) -> Any:  # noqa: ANN401 - p
         found.ready[shard.file].rows if shard.file in found.ready else read_table(staging.rows_path(shard.file))
         for shard in found.plan.shards
     ]
-    return pa.concat_tables([table.replace_schema_metadata(None) for table in tables])
-
-
-def _rejected(clips: Any, rows: Any) -> Any:  # noqa: ANN401
-    """The clips that the scan rejected, and those that writing their shards did."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return pa.concat_tables([table.filter(pc.equal(table["status"], REJECTED)) for table in (clips, rows)])
+    # Copied: the files are mapped, and go with the staging area.
+    return pa.concat_tables([table.replace_schema_metadata(None) for table in tables]).combine_chunks()

@@ -18,6 +18,7 @@ from xtts.precompute.corpus.listing import with_numbers_in_words
 from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.workers.engine import Engine, ThisProcess
 from xtts.precompute.workers.open_engine import open_engine
+from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import ENGLISH, load_spec
 from xtts.shared.cache.clip_index import clip_table, readable_index
@@ -57,8 +58,8 @@ class Request:
     is_small_rerun: bool = False
     """Looking what is to be done takes less time than starting workers for it."""
 
-    def engine_for_rows(self, pool: Engine) -> Engine:
-        """What finds, scans and copies rows: the pool, or this process; decoding is always for the pool."""
+    def engine_for_scan(self, pool: Engine) -> Engine:
+        """What scans: the pool, or this process; decoding is always for the pool."""
         return ThisProcess() if self.is_small_rerun and not pool.spans_machines else pool
 
     def open_engine(self) -> Engine:
@@ -83,7 +84,7 @@ def make_request(
     # Trimming decodes while it scans, and its sums are those of a worker; workers fetch several objects at once.
     is_small_rerun = not fresh and config.audio.trim_silence_db is None and not urls
     is_small_rerun = is_small_rerun and 0 < _known_rows(cache) <= _FEW_ROWS
-    with _called(urls):
+    with _called(urls), disk_errors_explained(cache):
         corpora = read_corpora(entries, limit=limit)
     if index_only:
         refuse_unsuited(corpora.clips, config)
@@ -167,12 +168,14 @@ def _tokenizer(clips: Any, config: Config, cache: Path | None) -> Tokenizer:  # 
 
     text, stored = config.text, _stored_tokenizer(cache, config) if cache is not None else None
     clips = clips.filter(pc.and_(pc.not_equal(clips["text"], ""), pc.invert(clips["duplicate"])))
-    language = pc.replace_substring_regex(clips["language"], "^$", text.language)
+    language = _languages(clips, text.language)
     codes = dict.fromkeys(language.unique().to_pylist())
     if text.language in codes or not codes:  # the main language comes first
         codes = {text.language: None, **codes}
     if text.tokenizer == "bpe" or set(codes) != {ENGLISH}:
-        new = pc.invert(_known_texts(clips, cache)) if cache is not None and stored else pc.is_valid(clips["id"])
+        new = pc.is_valid(language)
+        if cache is not None and stored:
+            new = pc.invert(_known_texts(clips, cache, text.language))
         texts = {code: clips["text"].filter(pc.and_(new, pc.equal(language, code))).to_pylist() for code in codes}
     else:
         texts = {ENGLISH: []}  # its table is fixed
@@ -181,18 +184,25 @@ def _tokenizer(clips: Any, config: Config, cache: Path | None) -> Tokenizer:  # 
     )  # fmt: skip
 
 
-def _known_texts(clips: Any, cache: Path) -> Any:  # noqa: ANN401
-    """Which texts the stored tokenizer was learned from, bool[N]; none of a broken index."""
+def _languages(table: Any, main: str) -> Any:  # noqa: ANN401
     import pyarrow.compute as pc
 
-    columns = ["language", "text"]
+    return pc.replace_substring_regex(table["language"], "^$", main)
+
+
+def _known_texts(clips: Any, cache: Path, main: str) -> Any:  # noqa: ANN401
+    """Which texts the stored tokenizer was learned from, bool[N]; none of a broken index."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     try:
         with readable_index(cache / load_spec(cache).index_file) as file:
-            known = file.read(columns=columns)
+            known = file.read(columns=["language", "text"])
     except LockstepError:
         known = clips.slice(0, 0)  # the survey says so
-    names = [pc.binary_join_element_wise(*(table[name] for name in columns), "|") for table in (clips, known)]
-    return pc.is_in(names[0], value_set=names[1].combine_chunks())
+    separator = pa.scalar("|", pa.large_string())
+    said = [pc.binary_join_element_wise(_languages(one, main), one["text"], separator) for one in (clips, known)]
+    return pc.is_in(said[0], value_set=said[1].combine_chunks())
 
 
 def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:

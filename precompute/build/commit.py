@@ -131,8 +131,8 @@ def _statistics(figures: Figures, plan: Plan, *, fixed: bool, channels: int) -> 
 def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, tokenizer: Tokenizer) -> bool:
     """Turn a complete staging into the cache; False when the cache is already the same.
 
-    index: the file among the parts that becomes the index. Readers may be at work: nothing that they use is touched
-    here, see `sweep`.
+    index: the file of the scratch folder that becomes the index. Readers may be at work: nothing that they use is
+    touched here, see `sweep`.
     """
     if staging.remote is not None:
         staging.remote.wait()

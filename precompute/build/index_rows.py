@@ -1,68 +1,32 @@
 """The index of a build, in the order of the shards, and the sums that `cache.json` tells."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any
 
 import numpy as np
 
 from xtts.precompute.build.shard_plan import Plan
 from xtts.precompute.features.extract import Sums
-from xtts.shared.cache.clip_index import KEPT, QUALITIES, REJECTED, index_schema
+from xtts.shared.cache.clip_index import KEPT, QUALITIES, index_schema
 
 _GROUP_ROWS = 2**14
 _REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard", "language", "corpus"]
 """Columns with few different values, which a dictionary makes smaller, and by which a reader chooses row groups."""
 
 
-class IndexWriter:
-    """Rows in the order that they come in; equal rows, ended at equal places, give equal bytes."""
+def write_tables(target: Path | IO[bytes], tables: Iterable[Any]) -> None:
+    """Write an index; equal tables give equal bytes, and each begins a row group."""
+    import pyarrow.parquet as pq
 
-    def __init__(self, target: Path | IO[bytes]) -> None:
-        import pyarrow.parquet as pq
-
-        self._writer = pq.ParquetWriter(
-            target, index_schema(), compression="zstd", use_dictionary=_REPEATED, write_statistics=_REPEATED
-        )
-        self._waiting = list[Any]()
-        self._rows = 0
-        self.rows = 0
-        """Rows added so far."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.end_group()
-        self._writer.close()
-
-    def add(self, table: Any) -> None:  # noqa: ANN401 - pyarrow ships no types
-        """Append the rows of an Arrow table with these columns."""
-        table = table.replace_schema_metadata(None)
-        self.rows += len(table)
-        while self._rows + len(table) >= _GROUP_ROWS:
-            rest = _GROUP_ROWS - self._rows
-            self._waiting.append(table.slice(0, rest))
-            table = table.slice(rest)
-            self.end_group()
-        if len(table):
-            self._waiting.append(table)
-            self._rows += len(table)
-
-    def end_group(self) -> None:
-        """Let the next row begin another row group."""
-        import pyarrow as pa
-
-        if self._waiting:
-            # One chunk: how rows came in must not show in the bytes.
-            self._writer.write_table(pa.concat_tables(self._waiting).combine_chunks())
-        self._waiting, self._rows = [], 0
+    with pq.ParquetWriter(
+        target, index_schema(), compression="zstd", use_dictionary=_REPEATED, write_statistics=_REPEATED
+    ) as writer:
+        for table in tables:
+            if len(table):  # in one piece: how its rows came in must not show in the bytes
+                writer.write_table(table.replace_schema_metadata(None).combine_chunks(), _GROUP_ROWS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,28 +49,27 @@ class Figures:
     bucket_clips: list[int]
 
 
-def write_index(path: Path, plan: Plan, clips: Any, rows: Any) -> Figures:  # noqa: ANN401 - pyarrow ships no types
+def write_index(path: Path, plan: Plan, rows: Any, rejected: Any) -> Figures:  # noqa: ANN401 - pyarrow ships no types
     """Write the index to a file: shard by shard, a row group never in two buckets; then the rejected clips.
 
     Args:
         path: The file.
         plan: The shards in order.
-        clips: All clips after the scan.
-        rows: The rows of all shards of the plan, one after the other; rejected are those that writing rejected.
+        rows: The rows of all shards of the plan, one after the other; those that writing rejected are left out.
+        rejected: All rejected clips.
     """
-    start, before = 0, plan.shards[0].place[:2]
-    with IndexWriter(path) as writer:
-        for shard in plan.shards:
-            if shard.place[:2] != before:
-                writer.end_group()
-            before = shard.place[:2]
-            writer.add(_with_status(rows.slice(start, len(shard.clips)), KEPT))
-            start += len(shard.clips)
-        writer.end_group()
-        for table in (clips, rows):
-            rejected = _with_status(table, REJECTED)  # of which not every build reads the audio
-            writer.add(_with_column(rejected, "audio_sha256", [""] * len(rejected)))
-    return _figures(_with_status(rows, KEPT), writer.rows, len(plan.shapes))
+    import pyarrow.compute as pc
+
+    kept = rows.filter(pc.equal(rows["status"], KEPT))
+    buckets = dict.fromkeys(shard.place[:2] for shard in plan.shards)
+    groups = (
+        kept.filter(pc.and_(pc.equal(kept["split"], split), pc.equal(kept["bucket"], bucket)))
+        for split, bucket in buckets
+    )
+    # Not every build reads the audio of a rejected clip.
+    without_digests = _with_column(rejected, "audio_sha256", [""] * len(rejected))
+    write_tables(path, (*groups, without_digests))
+    return _figures(kept, len(kept) + len(rejected), len(plan.shapes))
 
 
 def _figures(kept: Any, rows: int, buckets: int) -> Figures:  # noqa: ANN401
@@ -123,12 +86,6 @@ def _figures(kept: Any, rows: int, buckets: int) -> Figures:  # noqa: ANN401
         bucket_frames=np.bincount(bucket, frames, buckets).astype(np.int64).tolist(),
         bucket_clips=np.bincount(bucket, minlength=buckets).tolist(),
     )  # fmt: skip
-
-
-def _with_status(table: Any, status: str) -> Any:  # noqa: ANN401
-    import pyarrow.compute as pc
-
-    return table.filter(pc.equal(table["status"], status))
 
 
 def with_sums(table: Any, sample: Mapping[str, Sums]) -> Any:  # noqa: ANN401

@@ -1,5 +1,6 @@
 """What earlier builds left: rows of the clips, and finished shards. The rows are found by the ids of the clips."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from xtts.precompute.build.build_request import Request
+from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.shard_plan import ShardPlan
 from xtts.precompute.build.staging import PreviousCache, StagingArea, load_previous, size_of
 from xtts.precompute.features.cached_mels import STORED_FACTS, StoredClips
@@ -35,7 +37,7 @@ class PreviousRows:
     """Rows that an earlier build left, and how N clips of this one match them."""
 
     rows: Any
-    """An Arrow table with the columns of an index; no id is in it twice."""
+    """An Arrow table with the columns of an index, without lines whose id was there before."""
     finished: Mapping[str, Finished]
     """Its shards that can be used, by file name without digest."""
     found: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -48,7 +50,7 @@ class PreviousRows:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        ids = pc.if_else(clips["duplicate"], pa.scalar(None, pa.string()), clips["id"])
+        ids = pc.if_else(clips["duplicate"], pa.scalar(None, clips["id"].type), clips["id"])
         found = pc.index_in(ids, value_set=self.rows["id"].combine_chunks(), skip_nulls=True)
         self.found = found.fill_null(-1).to_numpy().astype(np.int64)
         self.same = np.zeros(len(self.found), np.uint8)
@@ -105,7 +107,7 @@ class Existing:
     same_audio: bool
     """The finished cache was built with the same settings of audio."""
     same_text: bool
-    """And of text."""
+    """And of text, and with the same tokenizer."""
     lines: list[str]
 
     @property
@@ -127,8 +129,8 @@ class Existing:
 
 def nothing() -> Existing:
     """Before the first build."""
-    none = (PreviousRows(rows=index_schema().empty_table(), finished={}) for _ in range(2))
-    return Existing(previous=None, cached=next(none), staged=next(none), same_audio=False, same_text=False, lines=[])
+    cached, staged = (PreviousRows(rows=index_schema().empty_table(), finished={}) for _ in range(2))
+    return Existing(previous=None, cached=cached, staged=staged, same_audio=False, same_text=False, lines=[])
 
 
 def look_back(request: Request, staging: StagingArea, features: Features) -> Existing:
@@ -152,6 +154,8 @@ def look_back(request: Request, staging: StagingArea, features: Features) -> Exi
     if new:
         lines.append(f"an interrupted build left {len(new)} finished shards")
     same_audio, same_text = (bool(previous and previous.same_settings(features, name)) for name in ("audio", "text"))
+    tokenizer = hashlib.sha256(tokenizer_bytes(request.extractor.tokenizer)).hexdigest()
+    same_text = same_text and previous is not None and previous.spec.tokenizer_sha256 == tokenizer
     return Existing(
         previous=previous,
         cached=PreviousRows(rows=_once(cached), finished=reusable),

@@ -5,14 +5,22 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from xtts.precompute.corpus.corpus_files import described_files
-from xtts.shared.cache.clip_index import MISSING_AUDIO, rows_of
+from xtts.shared.cache.clip_index import MISSING_AUDIO, REJECTED, rows_of
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 
 _EXAMPLES = 3
 
 
-def rejections(rejected: Any) -> dict[str, int]:  # noqa: ANN401 - pyarrow ships no types
+def rejected_clips(*tables: Any) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """Of tables with the columns of an index the rows that are rejected, in one table."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pa.concat_tables([table.filter(pc.equal(table["status"], REJECTED)) for table in tables])
+
+
+def rejections(rejected: Any) -> dict[str, int]:  # noqa: ANN401
     """Reason to number of clips of a table: the most frequent first, of equal ones the one that is met first."""
     counts = rejected["reason"].combine_chunks().value_counts().to_pylist()
     found = {one["values"]: one["counts"] for one in counts}

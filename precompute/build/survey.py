@@ -12,7 +12,7 @@ from xtts.precompute.build.build_request import Request
 from xtts.precompute.build.changes import corpus_changes, setting_changes, weight_changes, work_ahead
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.previous import Existing, look_back, nothing, rows_now
-from xtts.precompute.build.rejections import check_rejects
+from xtts.precompute.build.rejections import check_rejects, rejected_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, plan_columns, previous_plan
 from xtts.precompute.build.staging import PreviousCache, StagingArea, shard_settings
 from xtts.precompute.corpus.clip_audio import find_audio
@@ -25,7 +25,7 @@ from xtts.precompute.features.tables import pack, take, unpack
 from xtts.precompute.workers.engine import Engine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FEATURE_VERSION
-from xtts.shared.cache.clip_index import REJECTED, UNKNOWN, index_schema
+from xtts.shared.cache.clip_index import UNKNOWN, index_schema
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import FILTERS, Features, stored_features
 from xtts.shared.text.letter_counts import LetterCounts, check_letters
@@ -101,8 +101,6 @@ def scan_clips(
 
     A `LockstepError` where too many letters or clips would be lost.
     """
-    import pyarrow.compute as pc
-
     config, corpora = request.config, request.corpora
     scanner = Scanner(
         extractor=replace(request.extractor, unpacked=staging.scratch), config=config, same_audio=existing.same_audio,
@@ -112,8 +110,7 @@ def scan_clips(
         earlier.find(request.clips)
     progress.start("scan", len(request.clips), 0.0)
     facts, counts, to_measure = dict[int, Any](), dict[str, LetterCounts](), list[np.ndarray]()
-    rows = request.engine_for_rows(pool)
-    for result in rows.run(partial(scan, scanner), _tasks(request.clips, existing)):
+    for result in request.engine_for_scan(pool).run(partial(scan, scanner), _tasks(request.clips, existing)):
         if pool.spans_machines:
             _check_missing(result)
         facts[result.start] = unpack(result.facts)
@@ -128,8 +125,7 @@ def scan_clips(
         check_letters(one, config.text.max_unknown_share, kind=config.text.tokenizer)
     clips = _joined(request.clips, [facts[start] for start in sorted(facts)])
     clips = _measured(clips, np.sort(np.concatenate(to_measure)), scanner, pool, progress)
-    rejected = clips.filter(pc.equal(clips["status"], REJECTED))
-    check_rejects(rejected, config, corpora.name, corpora.roots, of=len(clips))
+    check_rejects(rejected_clips(clips), config, corpora.name, corpora.roots, of=len(clips))
     return clips, letters
 
 
@@ -137,8 +133,8 @@ def _tasks(clips: Any, existing: Existing) -> Iterator[ScanTask]:  # noqa: ANN40
     size = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_TASKS))
     for start in range(0, len(clips), size):
         part = clips.slice(start, size)
-        known = (earlier.known(start, start + len(part)) for earlier in (existing.cached, existing.staged))
-        yield ScanTask(start=start, clips=pack(part), cached=next(known), staged=next(known))
+        cached, staged = (one.known(start, start + len(part)) for one in (existing.cached, existing.staged))
+        yield ScanTask(start=start, clips=pack(part), cached=cached, staged=staged)
 
 
 def _check_missing(result: ScanResult) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from xtts.precompute.build.build_cache import run_build
 from xtts.precompute.build.build_request import Request
 from xtts.precompute.build.index_rows import write_index
+from xtts.precompute.build.rejections import rejected_clips
 from xtts.precompute.build.shard_plan import previous_plan
 from xtts.precompute.build.staging import StagingArea, file_sha256
 from xtts.precompute.build.survey import scan_and_plan
@@ -17,7 +18,7 @@ from xtts.precompute.corpus.clip_audio import audio_digest
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredMels
-from xtts.precompute.features.extract import measure, mel_of, mel_sums, placed, written
+from xtts.precompute.features.extract import measure, mel_of, mel_sums, placed, unfit, written
 from xtts.precompute.features.tables import pack, take, unpack
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.shared_folders import check_visible
@@ -64,7 +65,8 @@ def _recover_index(cache: Path, spec: CacheSpec, request: Request, progress: Pro
         extractor = replace(request.extractor, unpacked=staging.scratch)
         recovered = dict(pool.run(partial(_recover_rows, cache.absolute(), spec, extractor), tasks))
         index = staging.scratch / INDEX_FILE
-        write_index(index, plan, clips, pa.concat_tables([unpack(recovered[number]) for number in sorted(recovered)]))
+        rows = pa.concat_tables([unpack(recovered[number]) for number in sorted(recovered)])
+        write_index(index, plan, rows, rejected_clips(clips, rows))
         if file_sha256(index) != spec.index_sha256:
             found = "cannot be made again to the same bytes: the corpus or a shard has changed"
             where = str(cache / spec.index_file)
@@ -91,7 +93,7 @@ def _recover_rows(
         try:
             mel_of(row, None, mels, extractor)
         except AudioProblem as problem:
-            rows.append(row.rejected(problem.reason, problem.detail))
+            rows.append(unfit(row, problem))
         else:
             found = f"no record of {row.clip.id}"
             raise LockstepError(str(path), found=found, fix=build_command(cache, fresh=True), exit_code=1)

@@ -78,7 +78,7 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
             try:
                 record, audio_sha256, sums, quality = _features(row, task, mels, extractor, stored.get(place))
             except AudioProblem as problem:
-                rows.append(row.rejected(problem.reason, problem.detail))
+                rows.append(unfit(row, problem))
                 continue
             payload = record.to_example()
             framed = frame(payload)
@@ -102,6 +102,11 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
 def placed(row: IndexRow, place: Place) -> IndexRow:
     """A scanned clip with the shard that it goes to."""
     return replace(row, split=place.split, bucket=place.bucket, shard=place.shard)
+
+
+def unfit(row: IndexRow, problem: AudioProblem) -> IndexRow:
+    """A clip that turned out to be of no use when its record was to be written."""
+    return replace(row, quality=None).rejected(problem.reason, problem.detail)
 
 
 def written(

@@ -52,7 +52,7 @@ class Scanner:
     same_audio: bool
     """The finished cache was built with these settings of audio: what was found then need not be found again."""
     same_text: bool
-    """Likewise of text."""
+    """Likewise of text, and by the same tokenizer."""
 
 
 @dataclass(frozen=True, kw_only=True)

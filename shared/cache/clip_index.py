@@ -145,7 +145,7 @@ def index_schema() -> Any:  # noqa: ANN401 - pyarrow ships no types
     """The columns of `index.parquet`: those of `Clip`, of `IndexRow` and of `SignalQuality`."""
     import pyarrow as pa
 
-    kinds = {str: pa.string(), bytes: pa.binary(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+    kinds = {str: pa.large_string(), bytes: pa.large_binary(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
     known = [pa.field(fact.name, kinds[fact.type], nullable=False)
              for kind in (Clip, IndexRow) for fact in fields(kind) if fact.type in kinds]  # fmt: skip
     segment = [pa.field(name, pa.float64()) for name in ("start", "duration")]
@@ -209,16 +209,10 @@ def readable_index(path: Path) -> Iterator[Any]:
 
 def read_index(path: Path) -> list[IndexRow]:
     """Rows of `index.parquet`; a `LockstepError` when it cannot be read or has other columns."""
-    return list(iter_index(path))
-
-
-def iter_index(path: Path) -> Iterator[IndexRow]:
-    """The rows one by one, as `read_index` gives them."""
     import pyarrow as pa
 
     with readable_index(path) as file:
-        for batch in file.iter_batches(_READ_ROWS):
-            yield from rows_of(pa.table(batch))
+        return [row for batch in file.iter_batches(_READ_ROWS) for row in rows_of(pa.table(batch))]
 
 
 def notes_of(row: IndexRow) -> str:

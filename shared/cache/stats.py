@@ -55,10 +55,12 @@ class ClipLengths:
 
 def read_lengths(index: Path) -> ClipLengths:
     """The lengths of all clips of an index, of which only these columns are read; a `LockstepError` as `read_index`."""
+    import pyarrow.compute as pc
+
     with readable_index(index) as file:
         table = file.read(columns=["status", "reason", "token_length", "mel_length", "seconds"])
     return ClipLengths(
-        kept=np.array([status == KEPT for status in table["status"].to_pylist()], bool),
+        kept=pc.equal(table["status"], KEPT).to_numpy(),
         tokens=table["token_length"].to_numpy(), frames=table["mel_length"].to_numpy(),
         seconds=table["seconds"].to_numpy(), rejected=Counter(filter(None, table["reason"].to_pylist())),
     )  # fmt: skip

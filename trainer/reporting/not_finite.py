@@ -33,8 +33,9 @@ def _clip_ids(index: Path, wanted: set[tuple[Place, int]]) -> dict[tuple[Place, 
     found: dict[tuple[Place, int], str] = {}
     columns = ("split", "bucket", "shard", "position")
     values = zip(*((place.split, place.bucket, place.shard, record) for place, record in wanted), strict=True)
-    sets = {name: pa.array(set(column)) for name, column in zip(columns, values, strict=True)}
     with readable_index(index) as file:
+        pairs = zip(columns, values, strict=True)
+        sets = {name: pa.array(set(column), file.schema_arrow.field(name).type) for name, column in pairs}
         for rows in file.iter_batches(columns=[*columns, "corpus", "id", "status"]):
             mask = pc.equal(rows["status"], KEPT)
             for name, some in sets.items():

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from builds import build, records
+from builds import build, records, shards, sound, write_files
 from cache_files import index_path, tokenizer_path
 from click.testing import CliRunner
 
@@ -176,3 +176,17 @@ def explain(root, cache):
     done = CliRunner().invoke(main, ["build", "--data", str(root), "--cache", str(cache), "--dry-run", *set_auto])
     assert done.exit_code == 0, done.output
     return done.output
+
+
+def test_a_tokenizer_that_is_learned_anew_encodes_all_texts_again(tmp_path):
+    """The ids that the index knew were taken, and went into records beside other symbols."""
+    files = {f"wavs/{name}.wav": sound(seed=number) for number, name in enumerate("abc")}
+    files["metadata.csv"] = "a|zwei zimmer\nb|quer durch\nc|jeder hafen\n"
+    corpus, settings = write_files(tmp_path / "corpus", files), ("text.language=de", "text.tokenizer=characters")
+    build(corpus, tmp_path / "cache", *settings, limit=1)
+    build(corpus, tmp_path / "cache", *settings)
+    build(corpus, tmp_path / "fresh", *settings)
+    assert shards(tmp_path / "cache") != shards(tmp_path / "fresh"), "new letters were appended"
+    tokenizer_path(tmp_path / "cache").write_text("{}")
+    build(corpus, tmp_path / "cache", *settings)
+    assert shards(tmp_path / "cache") == shards(tmp_path / "fresh")

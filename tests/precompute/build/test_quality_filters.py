@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from builds import Listener, build, problems, tree
+from builds import Listener, build, noise, problems, rows_of, sound, tree, write_files
 from cache_files import index_path
 from click.testing import CliRunner
 
@@ -179,3 +179,12 @@ def test_a_lost_index_is_made_again_to_the_same_bytes(corpus, filtered, tmp_path
     index_path(cache).unlink()
     assert problems(cache, corpus, repair=True) == []
     assert tree(cache) == tree(filtered)
+
+
+def test_what_writing_rejects_keeps_no_measurement(tmp_path):
+    """The index would tell whether a filter was set when the clip was measured."""
+    corpus = write_files(tmp_path, {"metadata.csv": "a|some words\nb|some more\n", "wavs/a.wav": sound()})
+    soundfile.write(corpus / "wavs" / "b.wav", 1e30 * noise(), RATE, subtype="FLOAT")
+    build(corpus, tmp_path / "cache", "data.filters.min_loudness_db=-60", "shapes.max_reject_fraction=0.5")
+    row = rows_of(tmp_path / "cache")["b"]
+    assert (row.reason, row.quality) == ("non-finite mel", None)
