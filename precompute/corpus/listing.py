@@ -1,6 +1,7 @@
 """Reading a corpus: which clips there are, their texts and where their audio lies. No audio is opened here."""
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ _WITH_A_LIST: tuple[Layout, ...] = (
 _TAR_FILES: tuple[Layout, ...] = (WebDataset(), NemoTarred())
 _WITHOUT: tuple[Layout, ...] = (LIBRITTS, PLAIN_FOLDER)
 """These are looked for where there is no list: corpora with one may have texts beside their audio as well."""
+_PACKED = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.zst")
 LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT)}
 """What `--layout` may name."""
 
@@ -123,8 +125,8 @@ def _choose_for_file(data: Path) -> Layout:
     for archive in (Parquet(), WebDataset()):
         if archive.matches(data):
             return archive
-    if data.suffix.lower() == ".zip":
-        fix = f"unpack it: unzip {data}"
+    if data.name.lower().endswith(_PACKED):
+        fix = f"unpack it: {'unzip' if data.suffix.lower() == '.zip' else 'tar xf'} {shlex.quote(str(data))}"
         raise LockstepError(str(data), found="an archive", expected="an unpacked corpus", fix=fix)
     first = first_line(data) if table_of(data) else ""
     if not first or first.lstrip().startswith("{"):

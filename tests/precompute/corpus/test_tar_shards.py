@@ -165,9 +165,15 @@ def test_compressed_tar_files_are_refused_with_the_way_out(tmp_path):
         pass
     with pytest.raises(LockstepError, match=r"a\.tar\.gz: compressed, expected an unpacked corpus, .*tar -xf a"):
         read_corpus(tmp_path)
-    (tmp_path / "LJSpeech.zip").write_bytes(b"PK")
-    with pytest.raises(LockstepError, match=r"LJSpeech\.zip: an archive, expected an unpacked corpus; unpack it: u"):
-        read_corpus(tmp_path / "LJSpeech.zip")
+
+
+@pytest.mark.parametrize(("name", "command"), [("LJSpeech.zip", "unzip"), ("LJSpeech-1.1.tar.bz2", "tar xf")])
+def test_an_archive_is_refused_with_the_command_that_unpacks_it(tmp_path, name, command):
+    (tmp_path / name).write_bytes(b"PK\xff")
+    with pytest.raises(
+        LockstepError, match=rf"{name}: an archive, expected an unpacked corpus; unpack it: {command} /"
+    ):
+        read_corpus(tmp_path / name)
 
 
 @pytest.mark.parametrize("archive", ["x.tar", "x.tar.gz"])
