@@ -54,10 +54,10 @@ def test_precompute(tone_corpus, tmp_path):
 
 
 def test_scale(measure):
-    figures, _ = measure("scale", "--rows", 50_000, "--shard-mb", 32, "--memory-gib", 4)
-    plan, join = figures["table"]
+    figures, _ = measure("scale", "--rows", 50_000, "--shard-mb", 32)
+    plan, match = figures["table"]
     assert plan["shards"] > 100
-    assert join["changed"] == 500
+    assert match["changed"] == 500
 
 
 def test_export_step(micro, tmp_path):

@@ -80,8 +80,8 @@ class NodeLost(NullProgress):
             self.cluster.remove_node(self.doomed, allow_graceful=False)
             os.kill(self.caught, signal.SIGKILL)
             self.doomed = None
-        parts = (self.cache / ".building" / "parts").glob("*/*.tfrecord")
-        self.lost = {path.name for path in parts}  # at the end: attempts whose shard came of another
+        written = (self.cache / ".building" / "scratch").glob("*/*.tfrecord")
+        self.lost = {path.name for path in written}  # at the end: attempts whose shard came of another
 
     def caught_writing(self) -> bool:
         """Whether a worker of the node has a part open; it is halted there."""
