@@ -1,6 +1,5 @@
-"""Servers of the micro model, in this process or in one of their own, and plain requests to them."""
+"""Servers of the micro model, without a socket or with one, in this process or in one of their own."""
 
-import http.client
 import json
 import os
 import re
@@ -10,10 +9,11 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
+import httpx2
 import pytest
 import uvicorn
+from starlette.testclient import TestClient
 
 from xtts.trainer.serve.app import Server, make_app
 from xtts.trainer.serve.settings import ServerSettings, listening_socket
@@ -24,63 +24,55 @@ LONG = "many small words make one long text, " * 6
 """Some thirteen pieces."""
 
 
-class Answer(NamedTuple):
-    """An answer that has been read."""
-
-    status: int
-    headers: dict
-    body: bytes
-
-    @property
-    def json(self):
-        return json.loads(self.body)
+def speak(client, content, **headers):
+    """The answer to a speech request."""
+    body = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return client.post("/v1/audio/speech", content=body, headers={"Content-Type": "application/json"} | headers)
 
 
-class Client:
-    """Requests to a server of this machine."""
+def metric(client, name):
+    """A figure of /metrics."""
+    return float(re.search(rf"^{re.escape(name)} (\S+)$", client.get("/metrics").text, re.MULTILINE)[1])
 
-    def __init__(self, port, process=None):
-        self.port, self.process = port, process
 
-    def request(self, method, path, body=None, headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
-        connection.request(method, path, body, headers or {})
-        answer = connection.getresponse()
-        found = Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
-        connection.close()
-        return found
+def app_here(voice, **settings):
+    """(the application, its settings) for a `WarmVoice` that may have others."""
+    settings = ServerSettings(checkpoint=voice.source.checkpoint, port=0, steps=STEPS, **settings)
+    return make_app(Server(voice, settings)), settings
 
-    def get(self, path, **headers):
-        return self.request("GET", path, headers=headers)
 
-    def post(self, content, **headers):
-        body = content if isinstance(content, bytes) else json.dumps(content).encode()
-        return self.request("POST", "/v1/audio/speech", body, {"Content-Type": "application/json"} | headers)
-
-    def metric(self, name):
-        return float(re.search(rf"^{re.escape(name)} (\S+)$", self.get("/metrics").body.decode(), re.MULTILINE)[1])
+def client_here(voice, **settings):
+    """A client of an application that listens nowhere."""
+    app, _ = app_here(voice, **settings)
+    return TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
 
 
 @contextmanager
-def server_here(voice, **settings):
-    """A server in a thread of this process, for a `WarmVoice` that may have others."""
-    settings = ServerSettings(checkpoint=voice.source.checkpoint, port=0, steps=STEPS, **settings)
+def listening_server(voice, **settings):
+    """A client of a server that listens, in a thread of this process."""
+    app, settings = app_here(voice, **settings)
     bound = listening_socket(settings)
-    running = uvicorn.Server(uvicorn.Config(make_app(Server(voice, settings)), log_level="warning", lifespan="on"))
+    running = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on"))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]})
     thread.start()
     try:
         while not running.started:
             time.sleep(0.01)
-        yield Client(bound.getsockname()[1])
+        with client_of(bound.getsockname()[1]) as client:
+            yield client
     finally:
         running.should_exit = True
         thread.join()
 
 
+def client_of(port):
+    """A client of a server of this machine."""
+    return httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=120, trust_env=False)
+
+
 @contextmanager
 def running_server(folder, *arguments, **environment):
-    """A server in a process of its own, once it is ready; it finds its compile cache by the environment alone."""
+    """(client, process) of a server that is ready; it finds its compile cache by the environment alone."""
     steps = (part for number in STEPS for part in ("--steps", number))
     command = [XTTS_SYNTH, "serve", "--ckpt", folder, "--port", "0", *steps, *arguments]
     inherited = {name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"}
@@ -95,7 +87,8 @@ def running_server(folder, *arguments, **environment):
                 break
         else:
             pytest.fail(f"no server: {lines} {process.stderr.read()}")
-        yield Client(int(found[1]), process)
+        with client_of(int(found[1])) as client:
+            yield client, process
     finally:
         process.kill()
         process.communicate()

@@ -1,33 +1,59 @@
-"""The paths of the server: speech, voices, health, metrics, and the page."""
+"""The server: its paths, what every request passes before them, and its life from listening to the last sentence."""
 
 import asyncio
+import hmac
+import os
+import socket
+import sys
+import threading
 import time
+import webbrowser
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from types import FrameType
+from urllib.parse import urlsplit
 
 import numpy as np
+import uvicorn
+from prometheus_client import generate_latest
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from xtts.shared.errors import warn
 from xtts.trainer.evaluation.synthesis_ranges import NUMBERS
-from xtts.trainer.serve.guard import Guard
-from xtts.trainer.serve.metrics import MEDIA_TYPE, Metrics
-from xtts.trainer.serve.request_queue import RequestQueue
-from xtts.trainer.serve.settings import ServerSettings
-from xtts.trainer.serve.speech_answers import SpeechAnswers
+from xtts.trainer.serve import metrics
+from xtts.trainer.serve.settings import ServerSettings, listening_socket
+from xtts.trainer.serve.speech_answers import Turns, answer
 from xtts.trainer.serve.speech_requests import RequestError
 from xtts.trainer.serve.warm_voice import Spoken, WarmVoice
 
-_PAGE = Path(__file__).with_name("page")
-_PAGE_FILES = {"/": "index.html", "/page.js": "page.js", "/page.css": "page.css"}
+_GRACE_SECONDS = 10
+"""Most time that a sentence may take after a request to stop."""
 _KEPT_MELS = 32
 """Answers whose mel can still be asked for."""
+_PAGE = Path(__file__).with_name("page")
+_PAGE_FILES = {"/": "index.html", "/page.js": "page.js", "/page.css": "page.css"}
+_POLICY = (
+    "default-src 'self'; connect-src 'self' blob:; media-src 'self' blob:; img-src 'self' data:; "
+    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+"""Of every answer."""
 
 
 class Server:
@@ -35,18 +61,21 @@ class Server:
 
     def __init__(self, voice: WarmVoice, settings: ServerSettings) -> None:
         self.voice, self.settings = voice, settings
-        self.queue, self.metrics = RequestQueue(settings.limits.requests), Metrics()
+        self.turns = Turns(settings.limits.requests)
         self._spoken: OrderedDict[str, Spoken] = OrderedDict()
-        self._answers = SpeechAnswers(voice, self.queue, self.metrics, settings.limits)
         self._started = int(time.time())
 
     async def speech(self, request: Request) -> Response:
         """`POST /v1/audio/speech`: the sound of a text."""
-        answer, name, spoken = await self._answers.answer(request)
-        self._spoken[name] = spoken
+        response, spoken = await answer(request, self.voice, self.turns, self.settings.limits)
+        self._spoken[response.headers["x-request-id"]] = spoken
         while len(self._spoken) > _KEPT_MELS:
             self._spoken.popitem(last=False)
-        return answer
+        return response
+
+    async def page(self, request: Request) -> Response:
+        """A file of the page."""
+        return FileResponse(_PAGE / _PAGE_FILES[request.scope["path"]])
 
     async def mel(self, request: Request) -> Response:
         """The log-mel of an answer so far, float32[T, M] little-endian; its request id is in the path."""
@@ -76,26 +105,61 @@ class Server:
 
     async def health(self, _: Request) -> Response:
         """200 while requests are taken."""
-        status = "stopping" if self.queue.closed else "ok"
-        return JSONResponse({"status": status, "queue_length": len(self.queue)}, 503 if self.queue.closed else 200)
+        closed = self.turns.closed
+        content = {"status": "stopping" if closed else "ok", "queue_length": len(self.turns)}
+        return JSONResponse(content, 503 if closed else 200)
 
     async def prometheus(self, _: Request) -> Response:
         """The metrics."""
-        text = self.metrics.page(
-            self.voice.totals, queue_length=len(self.queue), compile_seconds=self.voice.speaker.clock.compile_seconds
-        )
-        return PlainTextResponse(text, media_type=MEDIA_TYPE)
+        readings = metrics.Readings(self.turns, self.voice.speaker.clock)
+        return Response(generate_latest(metrics.REGISTRY) + generate_latest(readings), media_type=metrics.MEDIA_TYPE)
 
     @asynccontextmanager
     async def running(self, _: Starlette) -> AsyncIterator[None]:
-        """Run the queue, and make the other numbers of steps ready while nobody speaks."""
-        turns = asyncio.create_task(self.queue.run())
-        self.queue.idle_work = self.voice.prepare()
+        """Make the other numbers of steps ready while nobody speaks."""
+        preparation = asyncio.create_task(self.turns.do_while_idle(self.voice.prepare()))
         try:
             yield
         finally:
-            turns.cancel()
-            self.queue.end()
+            preparation.cancel()
+            self.turns.end()
+
+
+class Guard:
+    """Middleware that refuses foreign web pages and strangers without the token, and counts the answers."""
+
+    def __init__(self, app: ASGIApp, *, token: str | None, paths: Collection[str], free: Collection[str]) -> None:
+        """Paths: those that exist, free: those without a token."""
+        self._app, self._token, self._paths, self._free = app, token, paths, free
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or hand it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                path = scope["path"] if scope["path"] in self._paths else "other"
+                metrics.ANSWERS.labels(path, message["status"]).inc()
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        try:
+            self._check(Headers(scope=scope), scope["path"])
+        except RequestError as error:
+            await (await _refusal(Request(scope), error))(scope, receive, send_guarded)
+        else:
+            await self._app(scope, receive, send_guarded)
+
+    def _check(self, headers: Headers, path: str) -> None:
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+            raise RequestError(403, "requests from other web pages are refused")
+        if self._token is not None and path not in self._free:
+            scheme, _, given = headers.get("authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):
+                raise RequestError(401, "wrong or missing token, expected Authorization: Bearer TOKEN")
 
 
 def make_app(server: Server) -> Starlette:
@@ -107,29 +171,67 @@ def make_app(server: Server) -> Starlette:
     }  # fmt: skip
     routes = [Route(path, handler, methods=[method]) for path, (handler, method) in own.items()]
     routes.append(Route("/v1/audio/mel/{request_id}", server.mel))
-    routes += [Route(path, _file_handler(name)) for path, name in _PAGE_FILES.items()]
-    guard = Middleware(
-        Guard, token=server.settings.token, paths={*own, *_PAGE_FILES}, free={"/healthz", *_PAGE_FILES},
-        answers=server.metrics.answers,
-    )  # fmt: skip
+    routes += [Route(path, server.page) for path in _PAGE_FILES]
+    settings, pages = server.settings, _PAGE_FILES.keys()
+    middleware = [Middleware(Guard, token=settings.token, paths={*own, *pages}, free={"/healthz", *pages})]
+    if settings.token is None:
+        # A page that has its name resolve to this machine would otherwise be of the same origin.
+        hosts = ["localhost", "127.0.0.1", "[::1]", settings.host]
+        middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
     handlers = {RequestError: _refusal, HTTPException: _refusal, Exception: _failure}
-    return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers, lifespan=server.running)
-
-
-def _file_handler(name: str) -> Callable[[Request], Awaitable[Response]]:
-    async def send_file(_: Request) -> Response:
-        return FileResponse(_PAGE / name)
-
-    return send_file
+    return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=server.running)
 
 
 async def _refusal(_: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):  # a path or a method that does not exist
         error = RequestError(error.status_code, error.detail)
     assert isinstance(error, RequestError)
-    headers = {"retry-after": "1"} if error.status in (429, 503) else None
+    retry, challenge = {"retry-after": "1"}, {"www-authenticate": "Bearer"}
+    headers = {429: retry, 503: retry, 401: challenge}.get(error.status)
     return JSONResponse(error.content, error.status, headers=headers)
 
 
 async def _failure(_: Request, __: Exception) -> Response:
     return JSONResponse(RequestError(500, "the server failed; its log has the reason").content, 500)
+
+
+def serve(settings: ServerSettings) -> None:
+    """Load the voice and serve until SIGINT or SIGTERM; the sentence that is being spoken then is the last."""
+    bound = listening_socket(settings)
+    began = time.perf_counter()
+    voice = WarmVoice(settings, warn, tell=partial(print, flush=True))
+    for _ in voice.prepare(settings.steps[0]):
+        pass
+    print(f"{voice.source.checkpoint}: engine {voice.speaker.engine}, {voice.speaker.readiness()}", flush=True)
+    server = Server(voice, settings)
+    config = uvicorn.Config(
+        make_app(server), log_level="warning", access_log=False, server_header=False, lifespan="on",
+        limit_concurrency=settings.limits.requests + 100, timeout_graceful_shutdown=_GRACE_SECONDS,
+    )  # fmt: skip
+
+    class Listening(uvicorn.Server):
+        """Says where it listens, and ends the turns as soon as it is to stop."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            _announce(settings, bound.getsockname()[1], time.perf_counter() - began)
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            self.force_exit = self.should_exit
+            self.should_exit = server.turns.closed = True
+
+    Listening(config).run(sockets=[bound])
+    print("stopped", flush=True)
+    os._exit(0)  # a step that is still being compiled for nobody is not waited for
+
+
+def _announce(settings: ServerSettings, port: int, seconds: float) -> None:
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
+    address = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+    print(f"ready after {seconds:.1f} s: {address} (Ctrl-C stops)", flush=True)
+    if settings.open_page and _has_display():
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+
+def _has_display() -> bool:
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

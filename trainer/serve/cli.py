@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from xtts.shared.errors import reported
+from xtts.shared.errors import LockstepError, reported
 from xtts.trainer.evaluation.synthesis_ranges import WHOLE_NUMBERS
 from xtts.trainer.synth.cli import checkpoint_option, main, solver_option
 
@@ -39,17 +39,22 @@ def serve(checkpoint: Path, host: str, port: int, token: str | None, steps: tupl
           open_page: bool) -> None:  # fmt: skip
     """Speak over HTTP as OpenAI's speech API does, with a page to try it."""
     with reported():
-        from xtts.trainer.serve.server import serve as run_server
-        from xtts.trainer.serve.settings import Limits, ServerSettings
+        from xtts.trainer.serve.settings import Limits, ServerSettings, check_settings
 
-        run_server(
-            ServerSettings(
-                checkpoint=checkpoint, host=host, port=port, token=token, steps=steps, solver=solver,
-                engine=engine, vocoder=vocoder, recordings=speaker_wav,
-                limits=Limits(letters=max_letters, requests=max_requests, seconds=timeout),
-                open_page=open_page,
-            )
+        settings = ServerSettings(
+            checkpoint=checkpoint, host=host, port=port, token=token, steps=steps, solver=solver,
+            engine=engine, vocoder=vocoder, recordings=speaker_wav,
+            limits=Limits(letters=max_letters, requests=max_requests, seconds=timeout),
+            open_page=open_page,
         )  # fmt: skip
+        check_settings(settings)
+        try:
+            from xtts.trainer.serve.app import serve as run_server
+        except ModuleNotFoundError as error:
+            raise LockstepError(
+                "serve", found=f"{error.name} is not installed", fix="pip install 'lockstep-tts[serve]'"
+            ) from None
+        run_server(settings)
 
 
 __all__ = ["main", "serve"]

@@ -1,10 +1,13 @@
-"""One speech request from its body to its last byte: read, queued, sent, and dropped when the client leaves."""
+"""Speech requests, each from its body to its last byte: they take turns on one thread, and end when a client leaves."""
 
 import asyncio
 import base64
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable
+import sys
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -12,12 +15,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from xtts.shared.errors import LockstepError
+from xtts.trainer.serve import metrics
 from xtts.trainer.serve.encodings import MEDIA_TYPES
-from xtts.trainer.serve.metrics import Metrics
-from xtts.trainer.serve.request_queue import RequestQueue
 from xtts.trainer.serve.settings import Limits
 from xtts.trainer.serve.speech_requests import RequestError, SpeechRequest, read_request
-from xtts.trainer.serve.warm_voice import Spoken, WarmVoice
+from xtts.trainer.serve.warm_voice import Part, Spoken, WarmVoice
 
 _BODY_SECONDS = 10.0
 """Most time for a client to send its request."""
@@ -26,77 +29,145 @@ _CLIENT_LEFT = 499
 _T = TypeVar("_T")
 
 
-class SpeechAnswers:
-    """Answers speech requests within the limits."""
+class Turns:
+    """Requests that wait or speak: each does a step of its work, then it is the others' turn.
 
-    def __init__(self, voice: WarmVoice, queue: RequestQueue, metrics: Metrics, limits: Limits) -> None:
-        self._voice, self._queue, self._metrics, self._limits = voice, queue, metrics, limits
+    The model is used by one thread, which takes the steps in the order in which they were asked for.
+    """
 
-    async def answer(self, request: Request) -> tuple[Response, str, Spoken]:
-        """The answer, its request id, and what is known of it besides; `RequestError` if there is none.
+    def __init__(self, most_requests: int) -> None:
+        self._most_requests = most_requests
+        self._thread = ThreadPoolExecutor(1, "speech")
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.closed = False
+        """Once it is true new requests are refused; the others end after the step that is being done."""
 
-        The first sound is waited for, so that most failures have a status of their own.
-        """
-        asked = read_request(await _read_body(request, self._limits.body_bytes), self._voice.offer)
-        name, sound = secrets.token_hex(8), _Sound(self._voice, self._queue, self._metrics, asked, self._limits.seconds)
+    def __len__(self) -> int:
+        """Requests that wait or speak."""
+        return len(self._tasks)
+
+    def begin(self, work: Iterator[Part], tell: Callable[[Part | RequestError], None]) -> asyncio.Task[None]:
+        """Do the work of a request, whose parts are told; `RequestError` 429 if there are too many, 503 once closed."""
+        if self.closed:
+            raise RequestError(503, "the server is stopping")
+        if len(self) >= self._most_requests:
+            raise RequestError(429, f"{self._most_requests} requests are waiting already; try again in a moment")
+        task = asyncio.create_task(self._work(work, tell))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)  # its client may read for a long time yet
+        return task
+
+    def drop(self, task: asyncio.Task[None]) -> None:
+        """Free the place of a request, finished or not; the step that is being done is its last."""
+        task.cancel()
+        self._tasks.discard(task)
+
+    async def do_while_idle(self, work: Iterator[Part]) -> None:
+        """Do some work step by step while there are no requests."""
+        part: Part | RequestError = Part()
+        while isinstance(part, Part) and not part.last:
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+            else:
+                part = await self._step(work)
+
+    def end(self) -> None:
+        """Give the thread back."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _work(self, work: Iterator[Part], tell: Callable[[Part | RequestError], None]) -> None:
+        part: Part | RequestError = Part()
+        while isinstance(part, Part) and not part.last:
+            part = await self._step(work)
+            tell(part)
+
+    async def _step(self, work: Iterator[Part]) -> Part | RequestError:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._advance, work)
+
+    def _advance(self, work: Iterator[Part]) -> Part | RequestError:
+        """One step, on the thread."""
+        if self.closed:
+            return RequestError(503, "the server is stopping")
         try:
-            first = await _while_connected(request, sound.next_bytes())
-        except BaseException:
-            sound.close(whole=False)
-            raise
-        headers = {"x-request-id": name}
-        if sound.spoken.warnings:
-            headers["x-warning"] = quote("; ".join(sound.spoken.warnings), safe=" ;:,")
-        if asked.streams:
-            return _Stream(sound, first, self._media_type(asked), headers), name, sound.spoken
-        sound.close(whole=True)
-        return Response(first, media_type=self._media_type(asked), headers=headers), name, sound.spoken
-
-    def _media_type(self, asked: SpeechRequest) -> str:
-        if asked.stream_format == "sse":
-            return "text/event-stream"
-        media_type = MEDIA_TYPES[asked.response_format]
-        rate = f";rate={self._voice.offer.sample_rate};channels=1" if asked.response_format == "pcm" else ""
-        return media_type + rate
+            return next(work, Part(last=True))
+        except LockstepError as error:
+            return RequestError(400, str(error), param="input")
+        except Exception:
+            traceback.print_exc(file=sys.stderr)  # the server's own fault: its log has the reason, the client not
+            return RequestError(500, "the speech could not be made; the server's log has the reason")
 
 
-class _Sound:
+class Sound:
     """The bytes of one answer, as they become ready."""
 
-    def __init__(
-        self, voice: WarmVoice, queue: RequestQueue, metrics: Metrics, asked: SpeechRequest, seconds: float
-    ) -> None:
-        self.spoken = Spoken()
-        self._queue, self._metrics, self._began = queue, metrics, asyncio.get_running_loop().time()
-        self._seconds, self._first, self._closed = seconds, True, False
-        self._job = queue.submit(voice.speak(asked, self.spoken))
+    def __init__(self, turns: Turns, work: Iterator[Part], seconds: float) -> None:
+        """seconds: most time from now to the last byte."""
+        self._turns, self._seconds, self._began = turns, seconds, asyncio.get_running_loop().time()
+        self._parts: asyncio.Queue[Part | RequestError] = asyncio.Queue()
+        self._task = turns.begin(work, self._parts.put_nowait)
+        self._heard = self._ended = self._closed = False
 
     async def next_bytes(self) -> bytes | None:
-        """The next bytes, or None after the last; `RequestError` 504 once the time is over."""
+        """The next bytes, never empty, or None after the last; `RequestError` after a failure or too long a time."""
+        data = b""
         try:
             async with asyncio.timeout_at(self._began + self._seconds):
-                data = await self._job.next_bytes()
+                while not (data or self._ended):
+                    part = await self._parts.get()
+                    if isinstance(part, RequestError):
+                        raise part
+                    data, self._ended = part
         except TimeoutError:
             raise RequestError(504, f"not spoken within {self._seconds:g} s; try a shorter text") from None
-        if self._first:
-            self._metrics.first_sound.add(asyncio.get_running_loop().time() - self._began)
-            self._first = False
-        return data
+        if not self._heard:
+            metrics.FIRST_SOUND_SECONDS.observe(asyncio.get_running_loop().time() - self._began)
+            self._heard = True
+        return data or None
 
     def close(self, *, whole: bool) -> None:
-        """Free the place in the queue, and count what was spoken; whole: the client has all of it."""
+        """Free the place among the requests, and count what was spoken; whole: the client has all of it."""
         if self._closed:
             return
         self._closed = True
-        self._queue.drop(self._job)
-        self._metrics.abandoned += not whole
-        self._metrics.seconds.add(asyncio.get_running_loop().time() - self._began)
+        self._turns.drop(self._task)
+        metrics.ABANDONED.inc(not whole)
+        metrics.REQUEST_SECONDS.observe(asyncio.get_running_loop().time() - self._began)
+
+
+async def answer(request: Request, voice: WarmVoice, turns: Turns, limits: Limits) -> tuple[Response, Spoken]:
+    """The answer, with its request id in `x-request-id`, and what is known of it besides.
+
+    The first sound is waited for, so that most failures have a status of their own; `RequestError` for these.
+    """
+    asked = read_request(await _read_body(request, limits.body_bytes), voice.offer)
+    spoken = Spoken()
+    sound = Sound(turns, voice.speak(asked, spoken), limits.seconds)
+    try:
+        first = await _while_connected(request, sound.next_bytes())
+    except BaseException:
+        sound.close(whole=False)
+        raise
+    headers = {"x-request-id": secrets.token_hex(8)}
+    if spoken.warnings:
+        headers["x-warning"] = quote("; ".join(spoken.warnings), safe=" ;:,")
+    media_type = _media_type(asked, voice.offer.sample_rate)
+    if asked.streams:
+        return _Stream(sound, first, media_type, headers), spoken
+    sound.close(whole=True)
+    return Response(first, media_type=media_type, headers=headers), spoken
+
+
+def _media_type(asked: SpeechRequest, sample_rate: int) -> str:
+    if asked.stream_format == "sse":
+        return "text/event-stream"
+    rate = f";rate={sample_rate};channels=1" if asked.response_format == "pcm" else ""
+    return MEDIA_TYPES[asked.response_format] + rate
 
 
 class _Stream(StreamingResponse):
     """Sends the bytes of an answer as they become ready."""
 
-    def __init__(self, sound: _Sound, first: bytes | None, media_type: str, headers: dict[str, str]) -> None:
+    def __init__(self, sound: Sound, first: bytes | None, media_type: str, headers: dict[str, str]) -> None:
         self._sound, self._first, self._whole = sound, first, False
         body = self._events() if media_type == "text/event-stream" else self._parts()
         super().__init__(body, headers=headers, media_type=media_type)

@@ -4,14 +4,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.text_normalization import expand
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.serve.encodings import available_formats, make_encoder
-from xtts.trainer.serve.request_queue import Part
+from xtts.trainer.serve import metrics
+from xtts.trainer.serve.encodings import Encoder, available_formats
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Offer, SpeechRequest
 from xtts.trainer.synth.engines import make_fastest_speaker, make_speaker
@@ -33,13 +34,13 @@ class Spoken:
     warnings: list[str] = field(default_factory=list)
 
 
-@dataclass
-class Totals:
-    """What a voice has spoken so far."""
+class Part(NamedTuple):
+    """What one step of the work for a request gives."""
 
-    pieces: int = 0
-    audio_seconds: float = 0.0
-    work_seconds: float = 0.0
+    data: bytes = b""
+    """Bytes to send, if there are any yet."""
+    last: bool = False
+    """Whether the work ends with it."""
 
 
 class WarmVoice:
@@ -77,7 +78,6 @@ class WarmVoice:
             self.speaker = make_speaker(self.source, options, settings.engine, tell)
         for mel in [*self._recordings.values()][:1]:
             self.speaker.encode_reference(mel)
-        self.totals = Totals()
         self._prepared: list[int] = []
         self._preparation = self._prepare_all()
 
@@ -112,7 +112,7 @@ class WarmVoice:
         yield from self.prepare(request.steps)
         options = request.options(self.offer)
         narrator = self._narrator(request.voice, request.language)
-        encoder = make_encoder(request.response_format, self.offer.sample_rate, streams=request.streams)
+        encoder = Encoder(request.response_format, self.offer.sample_rate, streams=request.streams)
         pieces, last = narrator.pieces(self._text(request, narrator, spoken)), False
         while not last:
             began = time.perf_counter()
@@ -121,9 +121,9 @@ class WarmVoice:
             last = piece.last
             data = encoder.add(piece.samples) + (encoder.finish() if last else b"")
             spoken.mels.append(piece.mel)
-            self.totals.pieces += 1
-            self.totals.audio_seconds += len(piece.samples) / self.offer.sample_rate
-            self.totals.work_seconds += time.perf_counter() - began
+            metrics.PIECES.inc()
+            metrics.AUDIO_SECONDS.inc(len(piece.samples) / self.offer.sample_rate)
+            metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)
             yield Part(data, last)
 
     def _text(self, request: SpeechRequest, narrator: Narrator, spoken: Spoken) -> Text:

@@ -1,11 +1,13 @@
 """One warm voice for all tests of this folder, and what the command speaks with it."""
 
 import pytest
-from server_process import STEPS, server_here
+from server_process import STEPS, client_here, listening_server
 
 from xtts.trainer.serve.cli import main
 from xtts.trainer.serve.settings import Limits, ServerSettings
 from xtts.trainer.serve.warm_voice import WarmVoice
+
+LIMITS = Limits(letters=2000, requests=4)
 
 
 @pytest.fixture(scope="session")
@@ -15,8 +17,15 @@ def warm_voice(onnx_folder):
 
 @pytest.fixture(scope="session")
 def server(warm_voice):
-    """The server that the tests share; it takes four requests at once."""
-    with server_here(warm_voice, limits=Limits(letters=2000, requests=4)) as client:
+    """A client of the application that the tests share; it takes four requests at once."""
+    with client_here(warm_voice, limits=LIMITS) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def listening(warm_voice):
+    """A client of the same behind a socket, for what needs one."""
+    with listening_server(warm_voice, limits=LIMITS) as client:
         yield client
 
 

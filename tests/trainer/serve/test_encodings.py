@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from xtts.trainer.serve.encodings import MEDIA_TYPES, available_formats, make_encoder
+from xtts.trainer.serve.encodings import MEDIA_TYPES, Encoder, available_formats
 
 RATE = 22_050
 
@@ -33,7 +33,7 @@ def test_this_libsndfile_writes_all_of_them():
 @pytest.mark.parametrize("streams", [False, True])
 @pytest.mark.parametrize("name", MEDIA_TYPES)
 def test_a_sound_in_pieces_decodes_to_itself(sound, name, streams):
-    encoder = make_encoder(name, RATE, streams=streams)
+    encoder = Encoder(name, RATE, streams=streams)
     parts = [encoder.add(piece) for piece in np.array_split(sound, 4)]
     data = b"".join([*parts, encoder.finish()])
     assert all(parts[1:]) == (streams or name == "pcm")

@@ -3,40 +3,43 @@
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
-from server_process import LONG, running_server
+from server_process import LONG, metric, running_server, speak
 from test_serve_speech import FAST, HELLO, samples_of
 
 
 def test_a_server_speaks_and_sigterm_stops_it_after_the_sentence_at_hand(onnx_folder, spoken_by_command):
-    with running_server(onnx_folder) as client:
-        assert client.get("/v1/models").json["data"][0]["id"] == "small-voice"
-        assert client.post(FAST | {"input": HELLO}).body == spoken_by_command(HELLO)[0]
+    with running_server(onnx_folder) as (client, process):
+        assert client.get("/v1/models").json()["data"][0]["id"] == "small-voice"
+        assert speak(client, FAST | {"input": HELLO}).content == spoken_by_command(HELLO)[0]
         with ThreadPoolExecutor(1) as threads:
-            waiting = threads.submit(client.post, FAST | {"input": LONG * 4, "speed": 0.5})
-            while not client.get("/healthz").json["queue_length"]:
+            waiting = threads.submit(speak, client, FAST | {"input": LONG * 4, "speed": 0.5})
+            while not client.get("/healthz").json()["queue_length"]:
                 time.sleep(0.01)
-            client.process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGTERM)
             began = time.monotonic()
-            assert waiting.result().status == 503
-            assert client.process.wait(timeout=20) == 0
+            assert waiting.result().status_code == 503
+            assert process.wait(timeout=20) == 0
             assert time.monotonic() - began < 5
-        assert client.process.stdout.read() == "stopped\n"
+        assert process.stdout.read() == "stopped\n"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("engine", ["onnx", "tensorflow"])
 def test_thirty_two_at_once_have_the_bytes_of_the_command(moved_run, spoken_by_command, engine):
     texts = [(HELLO, 0), (HELLO, 3), (LONG[:37], 0), (LONG[:111], 3)] * 8
-    with running_server(moved_run, "--engine", engine, "--timeout", "600") as client:
-        assert client.get("/voices").json["engine"] == engine
+    with running_server(moved_run, "--engine", engine, "--timeout", "600") as (client, _):
+        assert client.get("/voices").json()["engine"] == engine
         with ThreadPoolExecutor(32) as threads:
-            answers = list(threads.map(client.post, [FAST | {"input": text, "seed": seed} for text, seed in texts]))
-    assert [answer.status for answer in answers] == [200] * 32
+            answers = list(
+                threads.map(partial(speak, client), [FAST | {"input": text, "seed": seed} for text, seed in texts])
+            )
+    assert [answer.status_code for answer in answers] == [200] * 32
     for answer, (text, seed) in zip(answers, texts, strict=True):
-        assert answer.body == spoken_by_command(text, seed=seed, ckpt=moved_run, engine=engine)[0]
+        assert answer.content == spoken_by_command(text, seed=seed, ckpt=moved_run, engine=engine)[0]
 
 
 @pytest.mark.long
@@ -48,23 +51,23 @@ def test_nothing_is_compiled_or_exported_twice(moved_run, tmp_path, engine):
         files = [path for kind in ("xla_compile_cache*", "*.graph") for path in tmp_path.rglob(kind)]
         return {path: path.read_bytes() for path in files}
 
-    with running_server(moved_run, "--engine", engine, XDG_CACHE_HOME=str(tmp_path)) as client:
-        client.post(FAST | {"input": HELLO, "steps": 4})  # waits until the second number of steps is ready
-        before = client.metric("xtts_compile_seconds_total")
+    with running_server(moved_run, "--engine", engine, XDG_CACHE_HOME=str(tmp_path)) as (client, _):
+        speak(client, FAST | {"input": HELLO, "steps": 4})  # waits until the second number of steps is ready
+        before = metric(client, "xtts_compile_seconds_total")
         for steps in (4, 2):
-            assert client.post(FAST | {"input": LONG, "steps": steps}).status == 200
-        assert client.metric("xtts_compile_seconds_total") == before > 0
+            assert speak(client, FAST | {"input": LONG, "steps": steps}).status_code == 200
+        assert metric(client, "xtts_compile_seconds_total") == before > 0
     made = kept()
-    with running_server(moved_run, "--engine", engine, XDG_CACHE_HOME=str(tmp_path)) as client:
-        assert client.post(FAST | {"input": HELLO, "steps": 4}).status == 200
+    with running_server(moved_run, "--engine", engine, XDG_CACHE_HOME=str(tmp_path)) as (client, _):
+        assert speak(client, FAST | {"input": HELLO, "steps": 4}).status_code == 200
     assert kept() == made
     assert len(made) >= (2 if engine == "tensorflow" else 1)
 
 
 @pytest.mark.long
-def test_the_official_client_speaks(server, tmp_path, spoken_by_command):
+def test_the_official_client_speaks(listening, tmp_path, spoken_by_command):
     openai = pytest.importorskip("openai")
-    client = openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="none", max_retries=0)
+    client = openai.OpenAI(base_url=f"{listening.base_url}/v1", api_key="none", max_retries=0)
     assert [model.id for model in client.models.list()] == ["small-voice"]
     asked = {"model": "small-voice", "voice": "default", "speed": 4.0}
     speech = client.audio.speech.create(**asked, input=HELLO, response_format="wav")

@@ -22,9 +22,9 @@ return new Set(new Uint32Array(data.buffer)).size;
 
 
 @pytest.fixture(scope="module")
-def page(server, tmp_path_factory):
+def page(listening, tmp_path_factory):
     with browser(tmp_path_factory.mktemp("profile")) as window:
-        window.open(f"http://127.0.0.1:{server.port}/")
+        window.open(f"{listening.base_url}/")
         window.wait_for(f"{SAID} === 'Ready.'")
         yield window
 
@@ -84,8 +84,8 @@ def test_text_from_right_to_left_and_a_narrow_window(page):
     page.chrome("Emulation.clearDeviceMetricsOverride")
 
 
-def test_nothing_comes_from_elsewhere_and_the_console_is_empty(page, server):
-    own = f"http://127.0.0.1:{server.port}/"
+def test_nothing_comes_from_elsewhere_and_the_console_is_empty(page, listening):
+    own = f"{listening.base_url}/"
     loaded = page.run("return performance.getEntriesByType('resource').map((entry) => entry.name)")
     assert any(name.endswith("page.js") for name in loaded)
     assert all(name.startswith((own, f"blob:{own}")) for name in loaded)
