@@ -13,11 +13,11 @@ from xtts.shared.config_flags import DEFAULT_CACHE, config_options
 from xtts.shared.errors import LockstepError, repair_command, reported
 
 if TYPE_CHECKING:
-    from xtts.trainer.doctor.finding import Report
-    from xtts.trainer.doctor.subject import Subject
+    from xtts.trainer.doctor.results import Report
+    from xtts.trainer.doctor.setup import Setup
     from xtts.trainer.engine.engine import TracedSteps
 
-StepsOf = Callable[["Subject"], "TracedSteps | None"]
+StepsOf = Callable[["Setup"], "TracedSteps | None"]
 """Gives steps that are compiled already, as for `build_engine`: the object of the command, none for users."""
 _PATH = click.Path(path_type=Path)
 
@@ -41,25 +41,25 @@ def main(
     Exit code 0: healthy, 1: something to act on, 2: unusable.
     """
     with _usable():
-        from xtts.trainer.doctor.finding import write_overlay
-        from xtts.trainer.doctor.subject import load_subject
+        from xtts.trainer.doctor.results import write_overlay
+        from xtts.trainer.doctor.setup import load_setup
 
         if profile is not None and not steps:
             raise LockstepError("--profile", found="--steps 0", expected="steps to compile")
-        subject = load_subject(config, assignments, flags, cache)
+        setup = load_setup(config, assignments, flags, cache)
         with _progress() as progress:
             _start_tensorflow()
-            from xtts.trainer.doctor.examination import examine
+            from xtts.trainer.doctor.checks import run_checks
             from xtts.trainer.engine.failures import explained
 
             with explained(f"examining {cache}", repair_command(cache)):
-                traced = steps_of(subject) if steps_of else None
-                report = examine(
-                    subject, count=steps, search=search, progress=progress, run=run, profile=profile, traced=traced
+                traced = steps_of(setup) if steps_of else None
+                report = run_checks(
+                    setup, count=steps, search=search, progress=progress, run=run, profile=profile, traced=traced
                 )
         _show(report, as_json)
         if overlay is not None:
-            written = write_overlay(overlay, report.findings)
+            written = write_overlay(overlay, report.problems)
             said = f"{overlay} written: give it as a second --config" if written else "no setting to change: no overlay"
             print(said, file=sys.stderr)
         sys.exit(0 if report.healthy else 1)
@@ -95,7 +95,7 @@ def _start_tensorflow() -> None:
 def _show(report: "Report", as_json: bool) -> None:
     from rich.console import Console
 
-    from xtts.trainer.doctor.page import print_json, print_report
+    from xtts.trainer.doctor.results import print_json, print_report
 
     if as_json:
         print_json(report)

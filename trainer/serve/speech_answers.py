@@ -105,7 +105,12 @@ class Sound:
         self._turns, self._seconds, self._began = turns, seconds, asyncio.get_running_loop().time()
         self._parts: asyncio.Queue[Part | RequestError] = asyncio.Queue()
         self._task = turns.begin(work, self._parts.put_nowait)
-        self._heard = self._ended = self._closed = False
+        self._ended = False
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was asked for."""
+        return asyncio.get_running_loop().time() - self._began
 
     async def next_bytes(self) -> bytes | None:
         """The next bytes, never empty, or None after the last; `RequestError` after a failure or too long a time."""
@@ -119,19 +124,13 @@ class Sound:
                     data, self._ended = part
         except TimeoutError:
             raise RequestError(504, f"not spoken within {self._seconds:g} s; try a shorter text") from None
-        if not self._heard:
-            metrics.FIRST_SOUND_SECONDS.observe(asyncio.get_running_loop().time() - self._began)
-            self._heard = True
         return data or None
 
     def close(self, *, whole: bool) -> None:
         """Free the place among the requests, and count what was spoken; whole: the client has all of it."""
-        if self._closed:
-            return
-        self._closed = True
         self._turns.drop(self._task)
         metrics.ABANDONED.inc(not whole)
-        metrics.REQUEST_SECONDS.observe(asyncio.get_running_loop().time() - self._began)
+        metrics.REQUEST_SECONDS.observe(self.age)
 
 
 async def answer(request: Request, voice: WarmVoice, turns: Turns, limits: Limits) -> tuple[Response, Spoken]:
@@ -147,6 +146,7 @@ async def answer(request: Request, voice: WarmVoice, turns: Turns, limits: Limit
     except BaseException:
         sound.close(whole=False)
         raise
+    metrics.FIRST_SOUND_SECONDS.observe(sound.age)
     headers = {"x-request-id": secrets.token_hex(8)}
     if spoken.warnings:
         headers["x-warning"] = quote("; ".join(spoken.warnings), safe=" ;:,")

@@ -6,22 +6,22 @@ from xtts.shared.cache.cache_spec import Shard
 from xtts.shared.cache.file_names import with_digest
 from xtts.shared.config_files import dump_config, load_config
 from xtts.trainer.data.batch_sizes import batch_sizes
-from xtts.trainer.doctor.finding import write_overlay
-from xtts.trainer.doctor.subject import load_subject
+from xtts.trainer.doctor.results import write_overlay
+from xtts.trainer.doctor.setup import load_setup
 
 
 @pytest.fixture(scope="session")
-def subject(tiny_cache, micro):
+def setup(tiny_cache, micro):
     """The shared cache with the micro settings: healthy."""
-    return load_subject(["tiny"], [*micro, "training.validate_every=24"], {}, tiny_cache)
+    return load_setup(["tiny"], [*micro, "training.validate_every=24"], {}, tiny_cache)
 
 
 @pytest.fixture(scope="session")
 def workload(one_shape_cache, micro, compiled_steps):
     """A healthy workload of one shape, with steps that the runs of other tests share."""
-    from xtts.trainer.doctor.workload import Workload
+    from xtts.trainer.doctor.steps import Workload
 
-    examined = load_subject(["tiny"], [*micro, "shapes.buckets=1"], {}, one_shape_cache)
+    examined = load_setup(["tiny"], [*micro, "shapes.buckets=1"], {}, one_shape_cache)
     built = Workload(examined, compiled_steps(examined))
     built.prepare()
     return built
@@ -31,7 +31,7 @@ def workload(one_shape_cache, micro, compiled_steps):
 def micro_options(workload, micro):
     """The options that name what `workload` is made of: with `compiled_steps` as object nothing is compiled."""
     settings = [*micro, "shapes.buckets=1"]
-    return ["--cache", workload.subject.cache, *(part for setting in settings for part in ("--set", setting))]
+    return ["--cache", workload.setup.cache, *(part for setting in settings for part in ("--set", setting))]
 
 
 @pytest.fixture(scope="session")
@@ -42,17 +42,17 @@ def configured(micro):
 
 @pytest.fixture(scope="session")
 def only():
-    """`only(result)`: the one finding of a check."""
+    """`only(result)`: the one problem of a check."""
 
     def the_one(result):
-        (finding,) = result[1]
-        return finding
+        (problem,) = result[1]
+        return problem
 
     return the_one
 
 
 @pytest.fixture(scope="session")
-def with_clips(subject):
+def with_clips(setup):
     """`with_clips({frames: (training, validation)}, bytes=...)`: a spec of such buckets, one shard of each split."""
 
     def change(clips, *, bytes=1 << 20):
@@ -63,19 +63,19 @@ def with_clips(subject):
                 file = with_digest(f"{split}/bucket-{number:02d}/shard-00000-of-00001.tfrecord", "0" * 64)
                 facts = {"records": count, "bytes": bytes, "bytes_with_mels": bytes, "sha256": "0" * 64}
                 changed[split] = [Shard(file=file, **facts)] if count else []
-            buckets.append(subject.spec.buckets[0].model_copy(update=changed))
-        return subject.spec.model_copy(update={"buckets": buckets})
+            buckets.append(setup.spec.buckets[0].model_copy(update=changed))
+        return setup.spec.model_copy(update={"buckets": buckets})
 
     return change
 
 
 @pytest.fixture
 def advised_config(tmp_path):
-    """`advised_config(config, spec, findings)`: the config with the advice applied, as xtts-train accepts it."""
+    """`advised_config(config, spec, problems)`: the config with the advice applied, as xtts-train accepts it."""
 
-    def merge(config, spec, findings):
+    def merge(config, spec, problems):
         (tmp_path / "config.yaml").write_text(dump_config(config))
-        assert write_overlay(tmp_path / "advice.yaml", findings), "no setting is advised"
+        assert write_overlay(tmp_path / "advice.yaml", problems), "no setting is advised"
         merged = load_config(str(tmp_path / "config.yaml"), overlays=[str(tmp_path / "advice.yaml")])
         batch_sizes(spec, merged.training)
         return merged

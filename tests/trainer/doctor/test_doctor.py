@@ -8,9 +8,9 @@ import pytest
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.config_files import load_config
-from xtts.trainer.doctor import examination
+from xtts.trainer.doctor import checks
 from xtts.trainer.doctor.cli import main
-from xtts.trainer.doctor.finding import Report, Section
+from xtts.trainer.doctor.results import Report, Section
 
 
 @pytest.fixture(scope="session")
@@ -41,19 +41,18 @@ def test_faults_of_the_configuration_are_found_and_the_overlay_fixes_them(examin
     code, report, overlay = examined
     assert (code, report["healthy"]) == (1, False)
     assert report["sections"]["config"]["facts"]["features"] == ["shapes.buckets", "shapes.max_mel_frames"]
-    what = "\n".join(finding["what"] for finding in report["advice"])
+    what = "\n".join(problem["what"] for problem in report["advice"])
     assert "shapes.buckets is 4, the cache was built with 1" in what
     assert "shapes.max_mel_frames 60 rejects" in what
     assert "37% of every step is padding" in what
     fixed = load_config("tiny", overlays=[str(overlay)])
-    assert fixed.shapes.buckets == 1  # of two findings on one setting the first counts
+    assert fixed.shapes.buckets == 1  # of two problems on one setting the first counts
     assert fixed.shapes.max_mel_frames is None
 
 
-def test_without_a_finding_the_exit_code_is_0_and_there_is_no_overlay(micro_options, call, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        examination, "examine", lambda *_, **__: Report([Section(name="config", facts=[], findings=[])])
-    )
+def test_without_a_problem_the_exit_code_is_0_and_there_is_no_overlay(micro_options, call, tmp_path, monkeypatch):
+    healthy = Report([Section(name="config", facts=[], problems=[])])
+    monkeypatch.setattr(checks, "run_checks", lambda *_, **__: healthy)
     code, out, err = call(main, *micro_options, "--apply", tmp_path / "advice.yaml")
     assert code == 0
     assert "✓ config" in out

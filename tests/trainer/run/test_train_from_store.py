@@ -12,7 +12,7 @@ from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.object_store import ObjectStore
 from xtts.shared.storage.urls import location
-from xtts.trainer.doctor.subject import load_subject
+from xtts.trainer.doctor.setup import load_setup
 from xtts.trainer.run.run_plan import make_plan
 from xtts.trainer.run.trainer import train
 
@@ -60,6 +60,6 @@ def test_other_settings_are_refused_by_the_name_of_the_store(micro, url, tmp_pat
 
 
 def test_the_doctor_examines_a_whole_copy(micro, url, tmp_path):
-    subject = load_subject(["tiny"], [*micro, ONE_SHAPE, f"data.stage={tmp_path}"], {}, url.whole)
-    assert subject.spec.identity == load_spec(subject.cache).identity
-    assert all((subject.cache / shard.file).exists() for shard in subject.spec.shards("train", "validation"))
+    setup = load_setup(["tiny"], [*micro, ONE_SHAPE, f"data.stage={tmp_path}"], {}, url.whole)
+    assert setup.spec.identity == load_spec(setup.cache).identity
+    assert all((setup.cache / shard.file).exists() for shard in setup.spec.shards("train", "validation"))

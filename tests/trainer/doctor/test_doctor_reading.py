@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from xtts.trainer.doctor.checks.loading import LoadTimes, data
+from xtts.trainer.doctor.loading import LoadTimes, data
 
 WITH_MELS = "build a cache with mels: run xtts-precompute build without --index-only"
 
@@ -31,8 +31,8 @@ def test_loading_that_is_slower_than_the_steps(only):
     ],
 )
 def test_a_host_too_slow_for_audio_has_two_ways_out(only, mel_on, setting, remedy):
-    finding = only(data(load(0.5), step_seconds=0.1, mel_on=mel_on))
-    assert (finding.name, finding.setting, finding.remedy) == ("slow-audio", setting, remedy)
-    assert finding.what.startswith("the host cannot keep up: loading is slow")
+    problem = only(data(load(0.5), step_seconds=0.1, mel_on=mel_on))
+    assert (problem.name, problem.setting, problem.remedy) == ("slow-audio", setting, remedy)
+    assert problem.what.startswith("the host cannot keep up: loading is slow")
     assert only(data(load(0.5), step_seconds=0.1)).name == "slow-loading"
     assert not data(load(0.5), step_seconds=1.0, mel_on=mel_on)[1]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.doctor.examination import overfitting
+from xtts.trainer.doctor.checks import overfitting
 from xtts.trainer.engine.metrics import LOSSES
 
 
@@ -20,13 +20,13 @@ def write_run(folder, held_out):
     return folder
 
 
-def test_a_run_that_overfits_is_a_finding_and_one_that_learns_is_none(tmp_path, only):
+def test_a_run_that_overfits_is_a_problem_and_one_that_learns_is_none(tmp_path, only):
     result = overfitting(write_run(tmp_path, [0.9, 0.6, 0.7, 0.8, 0.9]))
-    finding = only(result)
-    assert finding.what == (
+    problem = only(result)
+    assert problem.what == (
         "the held-out duration loss rises (0.600 at step 4, 0.900 at step 10) while the training loss falls"
     )
-    assert "training.patience=4" in finding.remedy
+    assert "training.patience=4" in problem.remedy
     assert result[0][0].text == "5 to step 10"
     assert overfitting(write_run(tmp_path, [0.9, 0.6, 0.5, 0.4, 0.3]))[1] == []
 

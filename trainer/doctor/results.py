@@ -1,4 +1,4 @@
-"""The doctor's report: measured facts, findings to act on, the sections that hold them, and an overlay of advice."""
+"""What the checks found: facts and problems, the report of them as a page and as JSON, and an overlay of advice."""
 
 import json
 from collections.abc import Sequence
@@ -6,11 +6,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
 
 HELP = "docs/troubleshooting.md"
-"""Has a section for every finding, by its name."""
+"""Has a section for every problem, by its name."""
+_LONGEST_NAME = 48
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +31,7 @@ class Fact:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class Problem:
     """Something that costs speed or clips, and its fix."""
 
     name: str
@@ -54,7 +60,7 @@ class Finding:
         return f"{HELP}#{self.name}"
 
 
-Result = tuple[list[Fact], list[Finding]]
+Result = tuple[list[Fact], list[Problem]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +69,12 @@ class Section:
 
     name: str
     facts: list[Fact]
-    findings: list[Finding]
+    problems: list[Problem]
 
     @property
     def healthy(self) -> bool:
         """True when there is nothing to act on."""
-        return not self.findings
+        return not self.problems
 
 
 @dataclass(frozen=True)
@@ -80,17 +86,17 @@ class Report:
     def add(self, name: str, *results: Result) -> None:
         """Add a section with the results of its checks."""
         facts = [fact for found, _ in results for fact in found]
-        self.sections.append(Section(name=name, facts=facts, findings=[f for _, some in results for f in some]))
+        self.sections.append(Section(name=name, facts=facts, problems=[f for _, some in results for f in some]))
 
     @property
-    def findings(self) -> list[Finding]:
-        """Findings of all sections, in order."""
-        return [finding for section in self.sections for finding in section.findings]
+    def problems(self) -> list[Problem]:
+        """Problems of all sections, in order."""
+        return [problem for section in self.sections for problem in section.problems]
 
     @property
     def healthy(self) -> bool:
         """True when there is nothing to act on."""
-        return not self.findings
+        return not self.problems
 
     def as_json(self) -> dict[str, Any]:
         """The same content for programs."""
@@ -98,7 +104,7 @@ class Report:
             section.name: {"healthy": section.healthy, "facts": {fact.name: fact.value for fact in section.facts}}
             for section in self.sections
         }
-        advice = [{**asdict(finding), "remedy": finding.remedy, "help": finding.help} for finding in self.findings]
+        advice = [{**asdict(problem), "remedy": problem.remedy, "help": problem.help} for problem in self.problems]
         return {"healthy": not advice, "sections": sections, "advice": advice}
 
 
@@ -107,27 +113,27 @@ def as_yaml(value: Any) -> str:  # noqa: ANN401 - a setting's value is any of YA
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def overlay(findings: Sequence[Finding]) -> str:
+def overlay(problems: Sequence[Problem]) -> str:
     """YAML of every advised setting, each under the problem it fixes; empty without any.
 
-    Where two findings advise the same setting, the first one wins.
+    Where two problems advise the same setting, the first one wins.
     """
-    sections: dict[str, dict[str, Finding]] = {}
-    for finding in findings:
-        section, _, field = finding.setting.partition(".")
+    sections: dict[str, dict[str, Problem]] = {}
+    for problem in problems:
+        section, _, field = problem.setting.partition(".")
         if field:
-            sections.setdefault(section, {}).setdefault(field, finding)
+            sections.setdefault(section, {}).setdefault(field, problem)
     lines = []
     for section, fields in sections.items():
         lines.append(f"{section}:")
-        for field, finding in fields.items():
-            lines += [f"  # {finding.what}", f"  {field}: {as_yaml(finding.value)}"]
+        for field, problem in fields.items():
+            lines += [f"  # {problem.what}", f"  {field}: {as_yaml(problem.value)}"]
     return "".join(f"{line}\n" for line in lines)
 
 
-def write_overlay(path: Path, findings: Sequence[Finding]) -> bool:
+def write_overlay(path: Path, problems: Sequence[Problem]) -> bool:
     """Write the overlay; False, and no file, if there is no setting to change."""
-    text = overlay(findings)
+    text = overlay(problems)
     if not text:
         return False
     heading = "# Advised by xtts-doctor: give it as a second --config, after the one that was examined.\n"
@@ -136,3 +142,50 @@ def write_overlay(path: Path, findings: Sequence[Finding]) -> bool:
     except OSError as error:
         raise LockstepError(str(path), found=f"cannot be written ({error.strerror})") from None
     return True
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Sections with their marks, then the advice."""
+    for section in report.sections:
+        _print_section(section, console)
+    problems = report.problems
+    if not problems:
+        console.print("[green]✓[/green] [bold]advice[/bold]  none: nothing found that would slow the training down")
+        return
+    console.print(f"[yellow]![/yellow] [bold]advice[/bold]  {len(problems)} to act on")
+    for number, problem in enumerate(problems, 1):
+        console.print(Padding(_advice(number, problem), (0, 0, 0, 2), expand=False))
+
+
+def print_json(report: Report) -> None:
+    """The report as JSON on standard output."""
+    print(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
+
+
+def _print_section(section: Section, console: Console) -> None:
+    mark = "[green]✓[/green]" if section.healthy else "[yellow]![/yellow]"
+    console.print(f"{mark} [bold]{section.name}[/bold]")
+    grid = _grid()
+    for fact in section.facts:
+        grid.add_row(escape(fact.name), escape(fact.text))
+    for problem in section.problems:
+        grid.add_row("[yellow]! found[/yellow]", escape(problem.what))
+    console.print(Padding(grid, (0, 0, 0, 2), expand=False))
+
+
+def _grid() -> Table:
+    """A grid of names and texts."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True, min_width=18, max_width=_LONGEST_NAME, overflow="ellipsis")
+    grid.add_column(overflow="fold")
+    return grid
+
+
+def _advice(number: int, problem: Problem) -> Table:
+    grid = _grid()
+    grid.add_row(f"{number}. {problem.section}", f"[bold]{escape(problem.what)}[/bold]")
+    rows = (("cause", problem.cause), ("do", problem.remedy), ("gain", problem.gain), ("help", problem.help))
+    for name, text in rows:
+        if text:
+            grid.add_row(f"   {name}", escape(text))
+    return grid

@@ -7,7 +7,7 @@ from xtts.shared.cache.stats import ClipLengths, corpus_stats, effect_of_caps
 from xtts.shared.config import Config
 from xtts.shared.errors import build_command
 from xtts.shared.feature_settings import feature_config, feature_differences
-from xtts.trainer.doctor.finding import Fact, Finding, Result, as_yaml
+from xtts.trainer.doctor.results import Fact, Problem, Result, as_yaml
 
 _TOLERATED_REJECTS = 0.01
 """A cap may reject this share of the clips: it is meant for a few outliers."""
@@ -22,8 +22,8 @@ def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
     """Feature settings that differ from those of the cache."""
     differences = feature_differences(spec.features, feature_config(config))
     text = f"{len(differences)} settings differ from the cache" if differences else "the settings of the cache"
-    findings = [
-        Finding(
+    problems = [
+        Problem(
             name="other-cache-settings",
             section="config",
             what=f"{key} is {as_yaml(wanted)}, the cache was built with {as_yaml(built)}",
@@ -35,7 +35,7 @@ def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
         )
         for key, built, wanted in differences
     ]
-    return [Fact(name="features", value=[key for key, _, _ in differences], text=text)], findings
+    return [Fact(name="features", value=[key for key, _, _ in differences], text=text)], problems
 
 
 def caps(clips: ClipLengths, config: Config) -> Result:
@@ -43,8 +43,8 @@ def caps(clips: ClipLengths, config: Config) -> Result:
     shapes = config.shapes
     effects = effect_of_caps(clips, max_text_length=shapes.max_text_length, max_mel_frames=shapes.max_mel_frames)
     text = ", ".join(f"{name} rejects {cap.rejected:,} of {cap.clips:,} clips" for name, cap in effects.items())
-    findings = [
-        Finding(
+    problems = [
+        Problem(
             name="clips-rejected",
             section="config",
             what=f"shapes.{name} {cap.limit} rejects {cap.rejected:,} of {cap.clips:,} clips ({cap.share:.1%})",
@@ -58,7 +58,7 @@ def caps(clips: ClipLengths, config: Config) -> Result:
         if cap.share > _TOLERATED_REJECTS
     ]
     counts = {name: cap.rejected for name, cap in effects.items()}
-    return [Fact(name="caps", value=counts, text=text or "none")], findings
+    return [Fact(name="caps", value=counts, text=text or "none")], problems
 
 
 def padding(clips: ClipLengths, spec: CacheSpec) -> Result:
@@ -74,7 +74,7 @@ def padding(clips: ClipLengths, spec: CacheSpec) -> Result:
     gain = stats.padding_efficiency[enough] / now
     if enough <= used or gain < _WORTHWHILE_FILL:
         return [fact], []
-    finding = Finding(
+    problem = Problem(
         name="padding",
         section="config",
         what=f"{1 - now:.0%} of every step is padding",
@@ -85,7 +85,7 @@ def padding(clips: ClipLengths, spec: CacheSpec) -> Result:
         gain=f"{gain:.2f} times the useful frames a second: {now:.1%} of a step is useful now, then "
         f"{stats.padding_efficiency[enough]:.1%}; {enough} steps to compile instead of {used}",
     )
-    return [fact], [finding]
+    return [fact], [problem]
 
 
 def batches(spec: CacheSpec, sizes: dict[int, int]) -> Result:
@@ -105,7 +105,7 @@ def reading(config: Config, spec: CacheSpec, free_memory: int) -> Result:
     )  # fmt: skip
     if shuffling <= _MOST_SHUFFLING * free_memory:
         return [fact], []
-    finding = Finding(
+    problem = Problem(
         name="shuffle-memory",
         section="config",
         what=f"shuffled blocks take {shuffling / free_memory:.0%} of the free memory",
@@ -114,4 +114,4 @@ def reading(config: Config, spec: CacheSpec, free_memory: int) -> Result:
         value=max(int(_MOST_SHUFFLING * free_memory / 2) >> 20, 1),
         gain="no swapping, and no run killed for lack of memory",
     )
-    return [fact], [finding]
+    return [fact], [problem]

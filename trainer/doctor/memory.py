@@ -11,9 +11,9 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch, blank_batch
 from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers, typical_update
-from xtts.trainer.doctor.checks.environment import driver
-from xtts.trainer.doctor.finding import Fact, Finding, Result
-from xtts.trainer.doctor.workload import Workload
+from xtts.trainer.doctor.environment import driver
+from xtts.trainer.doctor.results import Fact, Problem, Result
+from xtts.trainer.doctor.steps import Workload
 from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.system.device import accelerator
 
@@ -100,10 +100,10 @@ def memory(workload: Workload, free: int | None, *, search: bool) -> Result:
     search: find the largest batch, on a GPU by running its step too. Without it, search only if the configured step
     does not fit.
     """
-    spec, training = workload.subject.spec, workload.subject.config.training
-    number = largest_step(spec, workload.subject.sizes)
+    spec, training = workload.setup.spec, workload.setup.config.training
+    number = largest_step(spec, workload.setup.sizes)
     needed = step_bytes(workload.steps, number, workload.buckets[number].signature)
-    shape = f"{workload.subject.sizes[number]} clips x {spec.buckets[number].frames} frames"
+    shape = f"{workload.setup.sizes[number]} clips x {spec.buckets[number].frames} frames"
     available = f"{free / 2**20:,.0f} MiB available" if free is not None else "the driver does not report the memory"
     facts = [Fact(
         name="memory", value={"step_bytes": needed, "available_bytes": free},
@@ -129,9 +129,9 @@ def memory(workload: Workload, free: int | None, *, search: bool) -> Result:
     return facts, [_too_large(what, size)]
 
 
-def _too_large(what: str, fitting: int) -> Finding:
+def _too_large(what: str, fitting: int) -> Problem:
     if not fitting:
-        return Finding(
+        return Problem(
             name="out-of-memory",
             section="config",
             what=what,
@@ -139,7 +139,7 @@ def _too_large(what: str, fitting: int) -> Finding:
             fix="free memory, use a smaller model.size, or exclude the longest clips with shapes.max_mel_frames",
             gain=_RUNS,
         )
-    return Finding(
+    return Problem(
         name="out-of-memory",
         section="config",
         what=what,
@@ -201,7 +201,7 @@ def estimate(workload: Workload, batch_size: int) -> int:
 
 
 def _largest_of(workload: Workload, batch_size: int) -> tuple[Steps, int, Batch]:
-    spec, steps = workload.subject.spec, workload.steps
+    spec, steps = workload.setup.spec, workload.steps
     sizes = batch_sizes(spec, steps.training.model_copy(update={"batch_size": batch_size}))
     number = largest_step(spec, sizes)
     locked = workload.buckets[number].signature
@@ -225,9 +225,7 @@ def _prove(workload: Workload, size: int, micro: int) -> tuple[int, bool]:
 def _runs(workload: Workload, batch_size: int) -> bool:
     steps, number, signature = _largest_of(workload, batch_size)
     try:
-        steps.train(
-            number, blank_batch(signature)
-        ).numpy()  # waits: a GPU reports an error only when the result is read
+        steps.train(number, blank_batch(signature)).numpy()  # a GPU reports an error only when the result is read
     except tf.errors.ResourceExhaustedError:
         return False
     return True

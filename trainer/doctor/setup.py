@@ -1,4 +1,4 @@
-"""What is examined: a cache and a configuration, loaded and checked before TensorFlow is imported."""
+"""What is checked: a cache and a configuration, loaded and checked before TensorFlow is imported."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers, for_corpu
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subject:
+class Setup:
     """The cache and configuration from the command line."""
 
     cache: Path
@@ -29,7 +29,7 @@ class Subject:
     sizes: dict[int, int]
     """B by bucket number."""
     lock: ReadLock
-    """Keeps the files of the cache while it is examined, whatever is built there."""
+    """Keeps the files of the cache while it is checked, whatever is built there."""
 
     def bucket_numbers(self, split: Split) -> list[int]:
         """Numbers of the buckets with clips in a split."""
@@ -44,9 +44,9 @@ def _local(given: Location, data: DataConfig) -> Path:
     return copy.folder
 
 
-def load_subject(
+def load_setup(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], given: str | Path
-) -> Subject:
+) -> Setup:
     """Resolve and check everything that must be valid before measuring; all of a remote cache is copied first."""
     resolved = resolve(config, assignments, flags)
     cache = _local(location(given), resolved.data)
@@ -60,4 +60,4 @@ def load_subject(
         )  # fmt: skip
     quick_check(cache, spec)
     sizes, lengths = batch_sizes(spec, resolved.training), read_lengths(cache / spec.index_file)
-    return Subject(cache=cache, spec=spec, config=resolved, lengths=lengths, sizes=sizes, lock=lock)
+    return Setup(cache=cache, spec=spec, config=resolved, lengths=lengths, sizes=sizes, lock=lock)

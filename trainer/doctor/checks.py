@@ -1,19 +1,26 @@
-"""The whole examination: run in the order that disturbs the measurements least, reported in the order of the page."""
+"""All checks: run in the order that disturbs the measurements least, reported in the order of the page."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.dataset import training_batches
-from xtts.trainer.doctor.checks import settings
-from xtts.trainer.doctor.checks.environment import environment
-from xtts.trainer.doctor.checks.loading import data, load_times
-from xtts.trainer.doctor.checks.memory import available_bytes, free_host_bytes, memory
-from xtts.trainer.doctor.checks.shapes import shapes
-from xtts.trainer.doctor.checks.steps import PROFILED, StepTimes, input_wait, profile_steps, run_steps, steps
-from xtts.trainer.doctor.finding import Fact, Finding, Report, Result
-from xtts.trainer.doctor.subject import Subject
-from xtts.trainer.doctor.workload import Workload, data_sets
+from xtts.trainer.doctor import settings
+from xtts.trainer.doctor.environment import environment
+from xtts.trainer.doctor.loading import data, load_times, shapes
+from xtts.trainer.doctor.memory import available_bytes, free_host_bytes, memory
+from xtts.trainer.doctor.results import Fact, Problem, Report, Result
+from xtts.trainer.doctor.setup import Setup
+from xtts.trainer.doctor.steps import (
+    PROFILED,
+    StepTimes,
+    Workload,
+    data_sets,
+    input_wait,
+    profile_steps,
+    run_steps,
+    steps,
+)
 from xtts.trainer.engine.engine import TracedSteps
 from xtts.trainer.engine.failures import compile_fix, explained
 from xtts.trainer.reporting.run_folder import RunFolder
@@ -25,8 +32,8 @@ Progress = Callable[[str], None]
 """Called with a description of the current work."""
 
 
-def examine(
-    subject: Subject, *, count: int, search: bool, progress: Progress, run: Path | None = None,
+def run_checks(
+    setup: Setup, *, count: int, search: bool, progress: Progress, run: Path | None = None,
     profile: Path | None = None, traced: TracedSteps | None = None,
 ) -> Report:  # fmt: skip
     """Measure everything.
@@ -37,9 +44,9 @@ def examine(
     history = [overfitting(run)] if run else []
     asked, free = count > 0, free_host_bytes()
     progress("tracing the steps")
-    workload = Workload(subject, traced)
+    workload = Workload(setup, traced)
     progress("looking at the machine")
-    machine = environment(subject.cache)
+    machine = environment(setup.cache)
     if not _compiles(machine):
         count, search = 0, False
     with explained("compiling and running the steps", compile_fix()):
@@ -52,13 +59,13 @@ def examine(
     datasets = {name: dataset for name, (_, dataset) in named.items()}
     read = shapes(datasets, {name: bucket.signature for name, (bucket, _) in named.items()})
     training = {bucket.number: training_batches(bucket, 0) for bucket in workload.loop.buckets}
-    loads = load_times(training, batch_counts(subject, count))
+    loads = load_times(training, batch_counts(setup, count))
     report = Report()
     report.add("environment", machine)
-    # Memory comes first: of two findings on one setting the overlay takes the first.
-    report.add("config", *fit, *_settings(subject, free))
+    # Memory comes first: of two problems on one setting the overlay takes the first.
+    report.add("config", *fit, *_settings(setup, free))
     report.add("shapes", read)
-    mel_on = subject.config.data.mel_on if subject.spec.names_audio else ""
+    mel_on = setup.config.data.mel_on if setup.spec.names_audio else ""
     loading = data(loads, step_seconds=times.mean if times else None, mel_on=mel_on)
     report.add("data", loading, *([input_wait(times)] if times else []))
     if times:
@@ -89,21 +96,21 @@ def _measure_steps(
     return [fit], run_steps(workload, count)
 
 
-def _settings(subject: Subject, free_memory: int) -> list[Result]:
-    config, spec = subject.config, subject.spec
+def _settings(setup: Setup, free_memory: int) -> list[Result]:
+    config, spec = setup.config, setup.spec
     return [
-        settings.disagreements(config, spec, subject.cache),
-        settings.caps(subject.lengths, config),
-        settings.padding(subject.lengths, spec),
-        settings.batches(spec, subject.sizes),
+        settings.disagreements(config, spec, setup.cache),
+        settings.caps(setup.lengths, config),
+        settings.padding(setup.lengths, spec),
+        settings.batches(spec, setup.sizes),
         settings.reading(config, spec, free_memory),
     ]
 
 
-def batch_counts(subject: Subject, count: int) -> dict[int, int]:
+def batch_counts(setup: Setup, count: int) -> dict[int, int]:
     """About `count` batches, split over the training buckets as in an epoch, at least two each."""
-    spec, sizes = subject.spec, subject.sizes
-    batches = {n: spec.epoch_clips(spec.buckets[n]) / sizes[n] for n in subject.bucket_numbers("train")}
+    spec, sizes = setup.spec, setup.sizes
+    batches = {n: spec.epoch_clips(spec.buckets[n]) / sizes[n] for n in setup.bucket_numbers("train")}
     share = (count or _LOADED_BATCHES) / sum(batches.values())
     return {n: max(2, round(share * number)) for n, number in batches.items()}
 
@@ -115,10 +122,10 @@ def overfitting(path: Path) -> Result:
     if not validations:
         raise LockstepError("--run", found=f"{path} has no validation", expected="a run folder")
     text = f"{len(validations)} to step {validations[-1]['step']}"
-    findings = [
-        Finding(
+    problems = [
+        Problem(
             name="overfitting", section="run", what=line, cause="the recordings are few for so many steps", fix=REMEDY
         )
         for line in Overfitting().replay(rows)
     ]
-    return [Fact(name="validations", value=len(validations), text=text)], findings
+    return [Fact(name="validations", value=len(validations), text=text)], problems

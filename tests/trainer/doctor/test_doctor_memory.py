@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from xtts.trainer.data.batch import batch_signature
 from xtts.trainer.data.batch_sizes import batch_sizes
-from xtts.trainer.doctor import examination
-from xtts.trainer.doctor.checks import memory as memory_module
-from xtts.trainer.doctor.checks.memory import available_bytes, free_host_bytes, memory
+from xtts.trainer.doctor import checks
+from xtts.trainer.doctor import memory as memory_module
+from xtts.trainer.doctor.memory import available_bytes, free_host_bytes, memory
 
 KEPT, GRADIENTS, FRAME = 1600 << 20, 800 << 20, 1 << 16
 """Bytes: of weights, moments and averages, of what else a step takes before its first clip, and for every frame."""
@@ -22,7 +22,7 @@ def bytes_of(clips, frames):
 
 
 @pytest.fixture
-def workload_of(monkeypatch, subject, configured):
+def workload_of(monkeypatch, setup, configured):
     """`workload_of(spec, "a.b=c")`: one whose steps need KEPT + GRADIENTS + FRAME x frames, and run when they fit."""
 
     def make(spec, *assignments, runs_in=1 << 50):
@@ -37,7 +37,7 @@ def workload_of(monkeypatch, subject, configured):
         alone = SimpleNamespace(train=train, trace=lambda *_, **__: None)
         monkeypatch.setattr(memory_module, "Steps", lambda *_, **__: alone)
         return SimpleNamespace(
-            subject=SimpleNamespace(spec=spec, config=config, sizes=sizes),
+            setup=SimpleNamespace(spec=spec, config=config, sizes=sizes),
             steps=SimpleNamespace(training=config.training, model=None, optimizer=None, step=None, with_mel=None),
             buckets={
                 number: SimpleNamespace(signature=batch_signature(spec, spec.buckets[number], size))
@@ -53,9 +53,9 @@ def workload_of(monkeypatch, subject, configured):
 def test_the_batch_advised_fits_and_is_taken(workload_of, with_clips, advised_config, only):
     spec, free = with_clips({872: (500, 9)}), 4 << 30
     workload = workload_of(spec, "training.batch_size=64", "training.gradient_accumulation_steps=4")
-    finding = only(memory(workload, free, search=False))
-    assert finding.what == "the largest step, 64 clips x 872 frames, needs 5.8 GiB, 4.0 GiB are available"
-    size = advised_config(workload.subject.config, spec, [finding]).training.batch_size
+    problem = only(memory(workload, free, search=False))
+    assert problem.what == "the largest step, 64 clips x 872 frames, needs 5.8 GiB, 4.0 GiB are available"
+    size = advised_config(workload.setup.config, spec, [problem]).training.batch_size
     assert size == 20
     assert bytes_of(size, 872) <= 0.9 * free < bytes_of(size + 4, 872)
     assert not memory(workload_of(spec, "training.batch_size=8"), 8 << 30, search=False)[1]
@@ -63,10 +63,10 @@ def test_the_batch_advised_fits_and_is_taken(workload_of, with_clips, advised_co
 
 def test_no_batch_setting_helps_one_clip_a_micro_batch(workload_of, with_clips, only):
     settings = ("training.batch_size=4", "training.gradient_accumulation_steps=4")
-    finding = only(memory(workload_of(with_clips({872: (500, 9)}), *settings), 2 << 30, search=False))
-    assert finding.cause == "it is too large even with one clip per micro-batch, so no batch setting helps"
-    assert finding.setting == ""
-    assert "model.size" in finding.remedy
+    problem = only(memory(workload_of(with_clips({872: (500, 9)}), *settings), 2 << 30, search=False))
+    assert problem.cause == "it is too large even with one clip per micro-batch, so no batch setting helps"
+    assert problem.setting == ""
+    assert "model.size" in problem.remedy
 
 
 def test_a_batch_is_proved_by_running_it(workload_of, with_clips, monkeypatch, only):
@@ -74,17 +74,17 @@ def test_a_batch_is_proved_by_running_it(workload_of, with_clips, monkeypatch, o
     spec, settings = with_clips({872: (40, 4)}), ("training.batch_size=4", "training.gradient_accumulation_steps=4")
 
     def found(**limits):
-        facts, findings = memory(workload_of(spec, *settings, **limits), 64 << 30, search=True)
-        return facts[1].value, facts[1].text, findings
+        facts, problems = memory(workload_of(spec, *settings, **limits), 64 << 30, search=True)
+        return facts[1].value, facts[1].text, problems
 
     assert found() == (
         {"batch_size": 40, "proved": True},
         "40 (all clips of every bucket, and its largest step ran); 4 now",
         [],
     )
-    value, text, (finding,) = found(runs_in=bytes_of(3, 872))
+    value, text, (problem,) = found(runs_in=bytes_of(3, 872))
     assert (value, text) == ({"batch_size": 0, "proved": False}, "none fits")
-    assert "no batch setting helps" in finding.cause
+    assert "no batch setting helps" in problem.cause
 
 
 def test_memory_that_no_gpu_reports_gets_no_verdict(workload_of, with_clips, monkeypatch):
@@ -94,10 +94,10 @@ def test_memory_that_no_gpu_reports_gets_no_verdict(workload_of, with_clips, mon
     monkeypatch.setattr(memory_module, "driver", lambda: {"memory.total": "[N/A]"})
     assert available_bytes() is None
     workload = workload_of(with_clips({872: (40, 4)}))
-    facts, findings = memory(workload, available_bytes(), search=True)
+    facts, problems = memory(workload, available_bytes(), search=True)
     assert facts[0].text.endswith("the driver does not report the memory")
     assert [fact.text for fact in facts[1:]] == ["not searched: the available memory is unknown"]
-    assert findings == []
+    assert problems == []
 
 
 def test_a_control_group_leaves_its_limit_less_its_use(tmp_path, monkeypatch):
@@ -113,16 +113,16 @@ def test_a_control_group_leaves_its_limit_less_its_use(tmp_path, monkeypatch):
 def test_steps_that_do_not_fit_are_not_run(workload, configured, monkeypatch):
     settings = ("shapes.buckets=1", "training.batch_size=4", "training.validate_every=1")
     examined, estimated, asked = copy(workload), [], []
-    examined.subject = replace(workload.subject, config=configured(*settings), sizes={0: 4})
-    monkeypatch.setattr(examination, "Workload", lambda *_: examined)
+    examined.setup = replace(workload.setup, config=configured(*settings), sizes={0: 4})
+    monkeypatch.setattr(checks, "Workload", lambda *_: examined)
     monkeypatch.setattr(memory_module, "step_bytes", lambda *_: 8 << 30)
     monkeypatch.setattr(memory_module, "estimate", lambda _, size: estimated.append(size) or size << 31)
-    monkeypatch.setattr(examination, "available_bytes", lambda: 4 << 30)
+    monkeypatch.setattr(checks, "available_bytes", lambda: 4 << 30)
     # What shuffling is held against is asked for before a step has taken its part.
-    monkeypatch.setattr(examination, "free_host_bytes", lambda: asked.append(len(estimated)) or 8 << 30)
-    report = examination.examine(examined.subject, count=1, search=True, progress=lambda _: None)
+    monkeypatch.setattr(checks, "free_host_bytes", lambda: asked.append(len(estimated)) or 8 << 30)
+    report = checks.run_checks(examined.setup, count=1, search=True, progress=lambda _: None)
     facts = {fact.name: fact for section in report.sections for fact in section.facts}
     assert asked == [0]
     assert facts["largest batch"].value == {"batch_size": 1, "proved": False}
     assert facts["not run"].text == "they do not fit into memory"
-    assert [finding.setting for finding in report.findings] == ["training.batch_size", "shapes.buckets"]
+    assert [problem.setting for problem in report.problems] == ["training.batch_size", "shapes.buckets"]

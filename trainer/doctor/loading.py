@@ -1,4 +1,4 @@
-"""How long a batch takes to load, in absolute terms and compared with a step."""
+"""Loading: whether batches have the locked shapes, and how long one takes, by itself and compared with a step."""
 
 import itertools
 import time
@@ -8,13 +8,48 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from xtts.trainer.doctor.finding import Fact, Finding, Result
+from xtts.trainer.data.batch import Batch
+from xtts.trainer.doctor.results import Fact, Problem, Result
 
+_COMPARED = 2
+"""Batches of each data set whose shapes are compared."""
 _GOOD_SECONDS, _SLOW_SECONDS = 0.1, 0.5
 _DRAIN_SECONDS = 0.5
 """Time to drain the batches that were already prefetched: they do not show the loading speed."""
 _STEADY, _UNEVEN = 0.25, 1.0
 """Standard deviation / mean of load times; clips load in blocks, so some unevenness is normal."""
+
+
+def shapes(datasets: Mapping[str, tf.data.Dataset], signatures: Mapping[str, Batch]) -> Result:
+    """Read batches of each data set and compare them with the signature of the same name."""
+    read, problems = 0, []
+    for name, dataset in datasets.items():
+        expected = [_form(part) for part in signatures[name]]
+        for batch in dataset.take(_COMPARED):
+            found = [_form(part) for part in batch]
+            read += 1
+            if found == expected:
+                continue
+            problems.append(_mismatch(name, found, expected))
+            break
+    text = f"{read} batches of {len(datasets)} pipelines read" + ("" if problems else ", all of the locked shapes")
+    return [Fact(name="batches read", value=read, text=text)], problems
+
+
+def _form(part: tf.Tensor | tf.TensorSpec) -> str:
+    return f"{part.dtype.name}{part.shape.as_list()}"
+
+
+def _mismatch(name: str, found: list[str], expected: list[str]) -> Problem:
+    pairs = [f"{have}, locked to {want}" for have, want in zip(found, expected, strict=False) if have != want]
+    return Problem(
+        name="wrong-shape",
+        section="shapes",
+        what=f"{name}: " + (pairs[0] if pairs else f"{len(found)} tensors, locked to {len(expected)}"),
+        cause="the batch does not have the signature that its step was compiled for",
+        fix="run xtts-precompute verify on the cache; it names what is wrong and the command that repairs it",
+        gain="no step is retraced",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,28 +126,28 @@ def data(times: LoadTimes, *, step_seconds: float | None, mel_on: str = "") -> R
     return facts, [_slow_audio(slow_loading, mel_on) if mel_on else slow_loading]
 
 
-def _slow_audio(finding: Finding, mel_on: str) -> Finding:
+def _slow_audio(problem: Problem, mel_on: str) -> Problem:
     """The two ways out where the host computes mels: a cache, or the device."""
     cache = "build a cache with mels: run xtts-precompute build without --index-only"
-    return Finding(
+    return Problem(
         name="slow-audio",
-        section=finding.section,
-        what=f"the host cannot keep up: {finding.what}",
+        section=problem.section,
+        what=f"the host cannot keep up: {problem.what}",
         cause="reading and decoding the wavs" + ("" if mel_on == "device" else ", and computing their mels")
         + ", takes the processor longer than a step",
-        gain=finding.gain,
+        gain=problem.gain,
         setting="" if mel_on == "device" else "data.mel_on",
         value=None if mel_on == "device" else "device",
         fix=cache if mel_on == "device" else f"or {cache}",
     )  # fmt: skip
 
 
-def _slow_loading(times: LoadTimes, steadiness: str, step_seconds: float | None) -> Finding:
+def _slow_loading(times: LoadTimes, steadiness: str, step_seconds: float | None) -> Problem:
     if step_seconds:
         gain = f"{times.mean / step_seconds:.1f} times the steps a second: one takes {1000 * step_seconds:.1f} ms"
     else:
         gain = f"{times.mean / _GOOD_SECONDS:.1f} times the batches a second at 100 ms a batch"
-    return Finding(
+    return Problem(
         name="slow-loading",
         section="data",
         what=f"loading is slow: {1000 * times.mean:.0f} ms a batch, p95 {1000 * times.p95:.0f} ms, {steadiness}",

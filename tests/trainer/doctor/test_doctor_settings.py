@@ -11,10 +11,10 @@ from xtts.precompute.workers.progress import NullProgress
 from xtts.shared.cache.stats import corpus_stats, lengths_of
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.trainer.doctor.checks import settings
-from xtts.trainer.doctor.subject import load_subject
+from xtts.trainer.doctor import settings
+from xtts.trainer.doctor.setup import load_setup
 
-LENGTHS = Path(__file__).parents[4] / "benchmarks" / "setup" / "ljspeech_lengths.csv"
+LENGTHS = Path(__file__).parents[3] / "benchmarks" / "setup" / "ljspeech_lengths.csv"
 """(mel_frames, characters) of every fiftieth clip of LJSpeech."""
 
 
@@ -26,30 +26,30 @@ def clips_of(kept_row):
 def test_a_cap_of_800_frames_on_ljspeechs_lengths(clips_of, configured, only):
     with LENGTHS.open(encoding="utf-8", newline="") as file:
         clips = clips_of(int(line["mel_frames"]) for line in csv.DictReader(file))
-    finding = only(settings.caps(clips, configured("shapes.max_mel_frames=800")))
-    assert finding.what == "shapes.max_mel_frames 800 rejects 30 of 262 clips (11.5%)"
-    assert finding.remedy == "set shapes.max_mel_frames to 869; then run xtts-precompute build again"
-    assert finding.gain == "30 more clips to train on, 0.1 hours"
+    problem = only(settings.caps(clips, configured("shapes.max_mel_frames=800")))
+    assert problem.what == "shapes.max_mel_frames 800 rejects 30 of 262 clips (11.5%)"
+    assert problem.remedy == "set shapes.max_mel_frames to 869; then run xtts-precompute build again"
+    assert problem.gain == "30 more clips to train on, 0.1 hours"
     assert not settings.caps(clips, configured("shapes.max_mel_frames=869"))[1]
 
 
-def test_padding_names_the_bucket_count_that_fixes_it(clips_of, subject, only):
+def test_padding_names_the_bucket_count_that_fixes_it(clips_of, setup, only):
     clips = clips_of([int(n) for n in np.random.default_rng(0).integers(100, 870, 2000)])
     fills = corpus_stats(clips).padding_efficiency
-    statistics = subject.spec.statistics.model_copy(update={"fill": fills[1]})
-    wasteful = subject.spec.model_copy(update={"buckets": subject.spec.buckets[:1], "statistics": statistics})
-    finding = only(settings.padding(clips, wasteful))
-    assert finding.setting == "shapes.buckets"
-    assert fills[finding.value] >= 0.97 * fills[12] > fills[1]
-    assert finding.gain.startswith(f"{fills[finding.value] / fills[1]:.2f} times the useful frames")
+    statistics = setup.spec.statistics.model_copy(update={"fill": fills[1]})
+    wasteful = setup.spec.model_copy(update={"buckets": setup.spec.buckets[:1], "statistics": statistics})
+    problem = only(settings.padding(clips, wasteful))
+    assert problem.setting == "shapes.buckets"
+    assert fills[problem.value] >= 0.97 * fills[12] > fills[1]
+    assert problem.gain.startswith(f"{fills[problem.value] / fills[1]:.2f} times the useful frames")
 
 
-def test_buckets_that_disagree_with_the_cache(subject, configured, only):
+def test_buckets_that_disagree_with_the_cache(setup, configured, only):
     config = configured("shapes.buckets=5", "shapes.max_reject_fraction=0.9")  # which decides nothing of a cache
-    finding = only(settings.disagreements(config, subject.spec, subject.cache))
-    assert finding.what == "shapes.buckets is 5, the cache was built with 2"
-    command = f"xtts-precompute build --cache {subject.cache} --data <its corpus> --config <this configuration>"
-    assert finding.remedy == f"set shapes.buckets to 2; or run {command}"
+    problem = only(settings.disagreements(config, setup.spec, setup.cache))
+    assert problem.what == "shapes.buckets is 5, the cache was built with 2"
+    command = f"xtts-precompute build --cache {setup.cache} --data <its corpus> --config <this configuration>"
+    assert problem.remedy == f"set shapes.buckets to 2; or run {command}"
 
 
 def test_blocks_are_shuffled_in_memory_as_far_as_there_are_clips(configured, with_clips, only):
@@ -57,9 +57,9 @@ def test_blocks_are_shuffled_in_memory_as_far_as_there_are_clips(configured, wit
         config, spec = configured("data.shuffle_memory_mb=512"), with_clips({400: (40, 2)}, bytes=mebibytes << 20)
         return settings.reading(config, spec, 600 << 20)
 
-    finding = only(read(300))
-    assert finding.what == "shuffled blocks take 85% of the free memory"
-    assert finding.remedy == "set data.shuffle_memory_mb to 150"
+    problem = only(read(300))
+    assert problem.what == "shuffled blocks take 85% of the free memory"
+    assert problem.remedy == "set data.shuffle_memory_mb to 150"
     assert not read(50)[1]
 
 
@@ -67,4 +67,4 @@ def test_unpadded_clips_are_unusable(tiny_corpus, tmp_path, micro):
     config = load_config("tiny", flags={"shapes.pad_to_fixed_length": False, "shapes.buckets": 1})
     build_cache(tiny_corpus, tmp_path / "features", config, workers=0, progress=NullProgress())
     with pytest.raises(LockstepError, match=r"expected shapes\.pad_to_fixed_length: true; run xtts-"):
-        load_subject(["tiny"], micro, {}, tmp_path / "features")
+        load_setup(["tiny"], micro, {}, tmp_path / "features")

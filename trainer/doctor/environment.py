@@ -10,7 +10,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from xtts.trainer.doctor.finding import Fact, Finding, Result
+from xtts.trainer.doctor.results import Fact, Problem, Result
 from xtts.trainer.system.device import device_name
 
 _ENOUGH_DISK_BYTES = 1 << 30
@@ -23,11 +23,11 @@ def environment(cache: Path) -> Result:
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
     facts = [Fact(name="versions", value={**versions, "python": platform.python_version()},
                   text=f"{named}, Python {platform.python_version()}")]  # fmt: skip
-    findings = []
+    problems = []
     for found, some in (_devices(), _xla(), _disk(cache)):
         facts += found
-        findings += some
-    return facts, findings
+        problems += some
+    return facts, problems
 
 
 def driver() -> dict[str, str] | None:
@@ -61,7 +61,7 @@ def _devices() -> Result:
     if gpus or not card:
         return facts, []
     return facts, [
-        Finding(
+        Problem(
             name="gpu-not-seen",
             section="environment",
             what=f"TensorFlow sees no GPU, although {card['name']} is present with driver {card['driver_version']}",
@@ -87,7 +87,7 @@ def _xla() -> Result:
     fix = f"check TF_XLA_FLAGS and XLA_FLAGS ({os.environ.get('TF_XLA_FLAGS', '')} {os.environ.get('XLA_FLAGS', '')})"
     what = f"XLA does not compile here: {problem}"
     cause = "driver, CUDA libraries or XLA's flags"
-    return [fact], [Finding(name="xla-fails", section="environment", what=what, cause=cause, fix=fix)]
+    return [fact], [Problem(name="xla-fails", section="environment", what=what, cause=cause, fix=fix)]
 
 
 def _disk(cache: Path) -> Result:
@@ -97,4 +97,4 @@ def _disk(cache: Path) -> Result:
         return [fact], []
     what = f"{free / 2**20:,.0f} MiB left on the disk of {cache}"
     cause = "a run keeps several checkpoints"
-    return [fact], [Finding(name="disk-full", section="environment", what=what, cause=cause, fix="free some space")]
+    return [fact], [Problem(name="disk-full", section="environment", what=what, cause=cause, fix="free some space")]

@@ -1,6 +1,8 @@
-"""Locked steps, run by the trainer's own loop and timed inside it."""
+"""The trainer's own data sets, locked steps and loop: what runs in it, timed inside it; nothing is written."""
 
 import os
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,15 +10,57 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.doctor.finding import Fact, Finding, Result
-from xtts.trainer.doctor.workload import Workload
+from xtts.trainer.data.dataset import training_batches, validation_batches
+from xtts.trainer.data.training_bucket import TrainingBucket, training_buckets
+from xtts.trainer.doctor.results import Fact, Problem, Result
+from xtts.trainer.doctor.setup import Setup
+from xtts.trainer.engine.engine import TracedSteps, build_engine
 from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.training_loop import CallResult
 
 PROFILED = 10
+_OPENING_STEPS = 8
+"""Most steps per bucket until every bucket has been drawn once."""
 _STEADY, _UNEVEN = 0.1, 0.3
 _TOLERATED_WAIT = 0.2
 """Share of the time that steps may wait for their batches."""
+
+
+def data_sets(buckets: Iterable[TrainingBucket]) -> dict[str, tuple[TrainingBucket, tf.data.Dataset]]:
+    """(bucket, data set) of all that training would read, by name."""
+    buckets = list(buckets)
+    named = {f"training bucket {b.number:02d}": (b, training_batches(b, 0)) for b in buckets if b.trains}
+    return named | {f"validation bucket {b.number:02d}": (b, validation_batches(b)) for b in buckets if b.validates}
+
+
+class Workload:
+    """The engine, built as in the trainer, so that a run finds the steps compiled here.
+
+    traced: what `build_engine` takes as `steps`.
+    """
+
+    def __init__(self, setup: Setup, traced: TracedSteps | None = None) -> None:
+        buckets = training_buckets(setup.cache, setup.spec, setup.config)
+        self.setup, self.buckets = setup, {bucket.number: bucket for bucket in buckets}
+        engine = build_engine(buckets, setup.config, steps=traced)
+        self.state, self.steps, self.loop, self.validation = engine.state, engine.steps, engine.loop, engine.validation
+
+    def prepare(self) -> float:
+        """Compile every step and open every iterator; returns the seconds of compiling alone.
+
+        A bucket's first batch waits for a whole block to be read, once per run.
+        """
+        began = time.perf_counter()
+        places = range(len(self.loop.buckets))
+        self.steps.compile()
+        self.loop.prepare()
+        compiled = time.perf_counter() - began
+        opened: set[int] = set()
+        for _ in range(_OPENING_STEPS * len(places)):
+            if len(opened) == len(places):
+                break
+            opened.update(self.loop.run(1).buckets.tolist())
+        return compiled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +106,7 @@ class StepTimes:
 def run_steps(workload: Workload, count: int) -> StepTimes:
     """Compile every bucket's step and run `count` steps, in host calls of `training.steps_per_call`."""
     loop, compiled = workload.loop, workload.prepare()
-    most = workload.subject.config.training.steps_per_call
+    most = workload.setup.config.training.steps_per_call
     calls: list[CallResult] = []
     for done in range(0, count, most):
         calls.append(loop.run(min(count - done, most)))
@@ -87,7 +131,7 @@ def profile_steps(workload: Workload, folder: Path) -> None:
 
 
 def steps(workload: Workload, times: StepTimes) -> Result:
-    """The figures of the steps. A trace beyond the locked set ends the examination, so it is not a finding."""
+    """The figures of the steps. A trace beyond the locked set ends the checks, so it is not a problem."""
     whole, count = times.whole, len(times.seconds)
     p50, p95 = np.percentile(whole, [50, 95])
     spread = times.unevenness
@@ -117,7 +161,7 @@ def input_wait(times: StepTimes) -> Result:
     fact = Fact(name="input wait", value=share, text=f"{share:.1%} of the steps' time")
     if share <= _TOLERATED_WAIT:
         return [fact], []
-    finding = Finding(
+    problem = Problem(
         name="input-wait",
         section="data",
         what=f"steps wait {share:.0%} of their time for a batch",
@@ -125,4 +169,4 @@ def input_wait(times: StepTimes) -> Result:
         fix="copy the cache to a local disk, and leave the input pipeline its own core",
         gain=f"{1 / (1 - share):.2f} times the steps a second",
     )
-    return [fact], [finding]
+    return [fact], [problem]

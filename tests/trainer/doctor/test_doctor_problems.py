@@ -1,0 +1,59 @@
+"""Seeded faults, each found and named by the section that looks for it; none where there is none."""
+
+import numpy as np
+import pytest
+
+from xtts.trainer.data.dataset import training_batches
+from xtts.trainer.data.training_bucket import training_buckets
+from xtts.trainer.doctor import checks
+from xtts.trainer.doctor import environment as environment_module
+from xtts.trainer.doctor.environment import environment
+from xtts.trainer.doctor.loading import shapes
+from xtts.trainer.doctor.results import Fact, Problem
+from xtts.trainer.doctor.steps import StepTimes, input_wait
+
+
+def test_batches_of_another_bucket(setup, only):
+    first, second = training_buckets(setup.cache, setup.spec, setup.config)
+    healthy = training_batches(first, 0)
+    assert not shapes({"a": healthy}, {"a": first.signature})[1]
+    problem = only(shapes({"a": healthy}, {"a": second.signature}))
+    assert problem.what.startswith("a: ")
+    assert ", locked to " in problem.what
+
+
+def step_times(waiting):
+    return StepTimes(
+        compile_seconds=1.0, seconds=np.array([[0.0, waiting, 0.1 - waiting]] * 8), places=np.zeros(8, np.int32),
+        useful_frames=1e4, traces=1,
+    )  # fmt: skip
+
+
+def test_steps_that_wait_for_their_batches(only):
+    problem = only(input_wait(step_times(0.05)))
+    assert problem.what == "steps wait 50% of their time for a batch"
+    assert problem.gain == "2.00 times the steps a second"
+    assert not input_wait(step_times(0.01))[1]
+
+
+def test_a_gpu_that_tensorflow_does_not_see(monkeypatch, tmp_path, only):
+    card = {"name": "H200", "driver_version": "570.1", "memory.total": "143771"}
+    monkeypatch.setattr(environment_module, "driver", lambda: card)
+    problem = only(environment(tmp_path))
+    assert problem.what == "TensorFlow sees no GPU, although H200 is present with driver 570.1"
+    monkeypatch.setattr(environment_module, "driver", lambda: None)
+    assert not environment(tmp_path)[1]
+
+
+def test_where_xla_does_not_compile_the_rest_is_examined(workload, monkeypatch):
+    broken = Problem(name="xla-fails", section="environment", what="XLA does not compile here: no ptxas", cause="")
+    fact = Fact(name="xla", value={"works": False, "seconds": 0.1}, text="fails: no ptxas")
+    monkeypatch.setattr(checks, "Workload", lambda *_: workload)
+    monkeypatch.setattr(environment_module, "_xla", lambda: ([fact], [broken]))
+    monkeypatch.setattr(checks, "run_steps", lambda *_: pytest.fail("a step was compiled"))
+    monkeypatch.setattr(checks, "memory", lambda *_, **__: pytest.fail("a step was compiled"))
+    report = checks.run_checks(workload.setup, count=4, search=True, progress=lambda _: None)
+    assert [problem.name for problem in report.problems] == ["xla-fails", "padding"]  # of one shape
+    facts = {section.name: {fact.name: fact for fact in section.facts} for section in report.sections}
+    assert facts["steps"]["not run"].text == "XLA does not compile here"
+    assert facts["shapes"]["batches read"].value >= 3

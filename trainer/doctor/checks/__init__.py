@@ -1,1 +1,0 @@
-"""One check per file: what is measured, and the findings that follow."""
