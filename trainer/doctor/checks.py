@@ -4,21 +4,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.dataset import training_batches
-from xtts.trainer.doctor import settings
 from xtts.trainer.doctor.environment import environment
-from xtts.trainer.doctor.loading import data, load_times, shapes
 from xtts.trainer.doctor.memory import available_bytes, free_host_bytes, memory
 from xtts.trainer.doctor.results import Fact, Problem, Report, Result
-from xtts.trainer.doctor.setup import Setup
-from xtts.trainer.doctor.steps import (
+from xtts.trainer.doctor.settings import Setup, check_settings
+from xtts.trainer.doctor.speed import (
     PROFILED,
     StepTimes,
     Workload,
-    data_sets,
     input_wait,
+    load_times,
+    loading,
     profile_steps,
     run_steps,
+    shapes,
     steps,
 )
 from xtts.trainer.engine.engine import TracedSteps
@@ -26,8 +25,6 @@ from xtts.trainer.engine.failures import compile_fix, explained
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.best_validation import REMEDY, Overfitting
 
-_LOADED_BATCHES = 10
-"""Batches loaded when no steps are requested."""
 Progress = Callable[[str], None]
 """Called with a description of the current work."""
 
@@ -47,7 +44,7 @@ def run_checks(
     workload = Workload(setup, traced)
     progress("looking at the machine")
     machine = environment(setup.cache)
-    if not _compiles(machine):
+    if any(problem.name == "xla-fails" for problem in machine[1]):
         count, search = 0, False
     with explained("compiling and running the steps", compile_fix()):
         fit, times = _measure_steps(workload, count, search, progress)
@@ -55,19 +52,15 @@ def run_checks(
         progress(f"profiling {PROFILED} steps")
         profile_steps(workload, profile)
     progress("reading batches")
-    named = data_sets(workload.buckets.values())
-    datasets = {name: dataset for name, (_, dataset) in named.items()}
-    read = shapes(datasets, {name: bucket.signature for name, (bucket, _) in named.items()})
-    training = {bucket.number: training_batches(bucket, 0) for bucket in workload.loop.buckets}
-    loads = load_times(training, batch_counts(setup, count))
+    read, loads = shapes(workload.pipelines()), load_times(workload, count)
+    mel_on = setup.config.data.mel_on if setup.spec.names_audio else ""
     report = Report()
     report.add("environment", machine)
     # Memory comes first: of two problems on one setting the overlay takes the first.
-    report.add("config", *fit, *_settings(setup, free))
+    report.add("config", *fit, *check_settings(setup, free))
     report.add("shapes", read)
-    mel_on = setup.config.data.mel_on if setup.spec.names_audio else ""
-    loading = data(loads, step_seconds=times.mean if times else None, mel_on=mel_on)
-    report.add("data", loading, *([input_wait(times)] if times else []))
+    loaded = loading(loads, step_seconds=times.mean if times else None, mel_on=mel_on)
+    report.add("data", loaded, *([input_wait(times)] if times else []))
     if times:
         report.add("steps", steps(workload, times))
     elif asked:
@@ -76,10 +69,6 @@ def run_checks(
     if history:
         report.add("run", *history)
     return report
-
-
-def _compiles(machine: Result) -> bool:
-    return any(fact.name == "xla" and fact.value["works"] for fact in machine[0])
 
 
 def _measure_steps(
@@ -96,25 +85,6 @@ def _measure_steps(
     return [fit], run_steps(workload, count)
 
 
-def _settings(setup: Setup, free_memory: int) -> list[Result]:
-    config, spec = setup.config, setup.spec
-    return [
-        settings.disagreements(config, spec, setup.cache),
-        settings.caps(setup.lengths, config),
-        settings.padding(setup.lengths, spec),
-        settings.batches(spec, setup.sizes),
-        settings.reading(config, spec, free_memory),
-    ]
-
-
-def batch_counts(setup: Setup, count: int) -> dict[int, int]:
-    """About `count` batches, split over the training buckets as in an epoch, at least two each."""
-    spec, sizes = setup.spec, setup.sizes
-    batches = {n: spec.epoch_clips(spec.buckets[n]) / sizes[n] for n in setup.bucket_numbers("train")}
-    share = (count or _LOADED_BATCHES) / sum(batches.values())
-    return {n: max(2, round(share * number)) for n, number in batches.items()}
-
-
 def overfitting(path: Path) -> Result:
     """What the validations of a run folder say; `LockstepError` if it has none."""
     rows = list(RunFolder(path).metrics())
@@ -123,9 +93,7 @@ def overfitting(path: Path) -> Result:
         raise LockstepError("--run", found=f"{path} has no validation", expected="a run folder")
     text = f"{len(validations)} to step {validations[-1]['step']}"
     problems = [
-        Problem(
-            name="overfitting", section="run", what=line, cause="the recordings are few for so many steps", fix=REMEDY
-        )
+        Problem(name="overfitting", what=line, cause="the recordings are few for so many steps", fix=REMEDY)
         for line in Overfitting().replay(rows)
     ]
     return [Fact(name="validations", value=len(validations), text=text)], problems

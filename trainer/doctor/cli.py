@@ -1,5 +1,6 @@
 """`xtts-doctor`: one page that says whether a cache will train at full speed here, and what to change."""
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,8 +14,7 @@ from xtts.shared.config_flags import DEFAULT_CACHE, config_options
 from xtts.shared.errors import LockstepError, repair_command, reported
 
 if TYPE_CHECKING:
-    from xtts.trainer.doctor.results import Report
-    from xtts.trainer.doctor.setup import Setup
+    from xtts.trainer.doctor.settings import Setup
     from xtts.trainer.engine.engine import TracedSteps
 
 StepsOf = Callable[["Setup"], "TracedSteps | None"]
@@ -41,23 +41,30 @@ def main(
     Exit code 0: healthy, 1: something to act on, 2: unusable.
     """
     with _usable():
-        from xtts.trainer.doctor.results import write_overlay
-        from xtts.trainer.doctor.setup import load_setup
+        from rich.console import Console
+
+        from xtts.trainer.doctor.results import print_report, write_overlay
+        from xtts.trainer.doctor.settings import load_setup
+        from xtts.trainer.system.tensorflow_import import tensorflow_import
 
         if profile is not None and not steps:
             raise LockstepError("--profile", found="--steps 0", expected="steps to compile")
         setup = load_setup(config, assignments, flags, cache)
-        with _progress() as progress:
-            _start_tensorflow()
+        with Console(stderr=True).status("starting TensorFlow") as status:
+            with tensorflow_import():
+                import tensorflow  # noqa: F401
             from xtts.trainer.doctor.checks import run_checks
             from xtts.trainer.engine.failures import explained
 
             with explained(f"examining {cache}", repair_command(cache)):
                 traced = steps_of(setup) if steps_of else None
                 report = run_checks(
-                    setup, count=steps, search=search, progress=progress, run=run, profile=profile, traced=traced
+                    setup, count=steps, search=search, progress=status.update, run=run, profile=profile, traced=traced
                 )
-        _show(report, as_json)
+        if as_json:
+            print(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
+        else:
+            print_report(report, Console(width=None if os.isatty(1) else 120, highlight=False, emoji=False))
         if overlay is not None:
             written = write_overlay(overlay, report.problems)
             said = f"{overlay} written: give it as a second --config" if written else "no setting to change: no overlay"
@@ -74,33 +81,6 @@ def _usable() -> Iterator[None]:
         except LockstepError as error:
             error.exit_code = 2
             raise
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """A function that shows progress on stderr, if that is a terminal."""
-    from rich.console import Console
-
-    with Console(stderr=True).status("starting TensorFlow") as status:
-        yield status.update
-
-
-def _start_tensorflow() -> None:
-    from xtts.trainer.system.tensorflow_import import tensorflow_import
-
-    with tensorflow_import():
-        import tensorflow  # noqa: F401
-
-
-def _show(report: "Report", as_json: bool) -> None:
-    from rich.console import Console
-
-    from xtts.trainer.doctor.results import print_json, print_report
-
-    if as_json:
-        print_json(report)
-    else:
-        print_report(report, Console(width=None if os.isatty(1) else 120, highlight=False, emoji=False))
 
 
 if __name__ == "__main__":

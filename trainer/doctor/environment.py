@@ -43,27 +43,18 @@ def driver() -> dict[str, str] | None:
 
 
 def _devices() -> Result:
-    build, gpus, card = tf.sysconfig.get_build_info(), tf.config.list_physical_devices("GPU"), driver()
+    build, card = tf.sysconfig.get_build_info(), driver()
     cuda = build.get("cuda_version") if build.get("is_cuda_build") else None
-    # As in TensorFlow: the variable overrides the program's setting, and only these spellings count.
-    forced = {"true": True, "false": False}.get(os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH", ""))
-    chosen = tf.config.experimental.get_memory_growth
-    growth = {gpu.name: bool(chosen(gpu)) if forced is None else forced for gpu in gpus}
     graphics = f"driver {card['driver_version']}" if card else "no NVIDIA driver"
     facts = [
         Fact(name="device", value=device_name(), text=device_name()),
         Fact(name="cuda", value={"built for": cuda, "driver": card}, text=f"built for {cuda or 'none'}, {graphics}"),
     ]
-    if gpus:
-        off = "off: TensorFlow takes all memory of the GPU at once; TF_FORCE_GPU_ALLOW_GROWTH=true switches it on"
-        text = "on" if all(growth.values()) else off
-        facts.append(Fact(name="memory growth", value=growth, text=text))
-    if gpus or not card:
+    if not card or tf.config.list_physical_devices("GPU"):
         return facts, []
     return facts, [
         Problem(
             name="gpu-not-seen",
-            section="environment",
             what=f"TensorFlow sees no GPU, although {card['name']} is present with driver {card['driver_version']}",
             cause="TensorFlow's CUDA libraries are not installed or do not load",
             fix="pip install 'lockstep-tts[gpu]' in this environment",
@@ -87,7 +78,7 @@ def _xla() -> Result:
     fix = f"check TF_XLA_FLAGS and XLA_FLAGS ({os.environ.get('TF_XLA_FLAGS', '')} {os.environ.get('XLA_FLAGS', '')})"
     what = f"XLA does not compile here: {problem}"
     cause = "driver, CUDA libraries or XLA's flags"
-    return [fact], [Problem(name="xla-fails", section="environment", what=what, cause=cause, fix=fix)]
+    return [fact], [Problem(name="xla-fails", what=what, cause=cause, fix=fix)]
 
 
 def _disk(cache: Path) -> Result:
@@ -97,4 +88,4 @@ def _disk(cache: Path) -> Result:
         return [fact], []
     what = f"{free / 2**20:,.0f} MiB left on the disk of {cache}"
     cause = "a run keeps several checkpoints"
-    return [fact], [Problem(name="disk-full", section="environment", what=what, cause=cause, fix="free some space")]
+    return [fact], [Problem(name="disk-full", what=what, cause=cause, fix="free some space")]

@@ -8,12 +8,11 @@ from pathlib import Path
 import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch, blank_batch
 from xtts.trainer.data.batch_sizes import batch_sizes, bucket_numbers, typical_update
 from xtts.trainer.doctor.environment import driver
 from xtts.trainer.doctor.results import Fact, Problem, Result
-from xtts.trainer.doctor.steps import Workload
+from xtts.trainer.doctor.speed import Workload
 from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.system.device import accelerator
 
@@ -22,7 +21,6 @@ _USABLE = 0.9
 _CLOSE = 0.95
 """Use of that share at which the search for a larger batch stops."""
 _MOST_COMPILATIONS = 5
-_RUNS = "the step runs instead of running out of memory"
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 _GROUP_FILES = (
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
@@ -58,10 +56,6 @@ def _meminfo() -> int:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
-        if not hasattr(os, "sysconf"):
-            raise LockstepError(
-                "memory", found="a system that does not report it", expected="Linux, macOS or WSL2"
-            ) from None
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
 
@@ -115,11 +109,14 @@ def memory(workload: Workload, free: int | None, *, search: bool) -> Result:
     limit, micro = _USABLE * free, training.gradient_accumulation_steps
     every = max(spec.epoch_clips(spec.buckets[bucket]) for bucket in bucket_numbers(spec, "train")) // micro * micro
     now = min(training.batch_size, every)  # a larger setting gives the same batches
-    kept = 4 * weight_bytes(workload.steps)  # what a step takes before its first clip
     if needed <= limit and not search:
         return facts, []
     most = every if search else now
-    size = largest_fitting(lambda n: estimate(workload, n), limit, known={0: kept, now: needed}, most=most, micro=micro)
+    kept = 4 * weight_bytes(workload.steps)  # what a step takes before its first clip
+    size = largest_fitting(
+        lambda size: step_bytes(*_largest_of(workload, size)), limit, known={0: kept, now: needed}, most=most,
+        micro=micro,
+    )  # fmt: skip
     if search:
         size, proved = _prove(workload, size, micro)
         facts.append(_found(size, training.batch_size, by_clips=size == most, proved=proved))
@@ -130,24 +127,22 @@ def memory(workload: Workload, free: int | None, *, search: bool) -> Result:
 
 
 def _too_large(what: str, fitting: int) -> Problem:
-    if not fitting:
-        return Problem(
-            name="out-of-memory",
-            section="config",
-            what=what,
-            cause="it is too large even with one clip per micro-batch, so no batch setting helps",
-            fix="free memory, use a smaller model.size, or exclude the longest clips with shapes.max_mel_frames",
-            gain=_RUNS,
+    if fitting:
+        cause, fix = (
+            "training.batch_size is too large for the memory",
+            "or let --find-batch-size find the largest that fits",
         )
+    else:
+        cause = "it is too large even with one clip per micro-batch, so no batch setting helps"
+        fix = "free memory, use a smaller model.size, or exclude the longest clips with shapes.max_mel_frames"
     return Problem(
         name="out-of-memory",
-        section="config",
         what=what,
-        cause="training.batch_size is too large for the memory",
-        setting="training.batch_size",
-        value=fitting,
-        fix="or let --find-batch-size find the largest that fits",
-        gain=_RUNS,
+        cause=cause,
+        setting="training.batch_size" if fitting else "",
+        value=fitting or None,
+        fix=fix,
+        gain="the step runs instead of running out of memory",
     )
 
 
@@ -184,23 +179,13 @@ def _next_place(known: dict[int, int], low: int, high: int, limit: float) -> int
 
     The memory of 0 clips is used only if there is no other: it is too low, since it excludes gradients.
     """
-    measured = sorted(place for place in known if place)
-    if low and high in known:
-        pair = [low, high]
-    elif len(measured) > 1:
-        pair = measured[-2:] if low else measured[:2]
-    else:
-        pair = [0, *measured]
-    slope = (known[pair[1]] - known[pair[0]]) / (pair[1] - pair[0])
-    return int(pair[0] + (limit - known[pair[0]]) / slope) if slope > 0 else 2 * low or high // 2
-
-
-def estimate(workload: Workload, batch_size: int) -> int:
-    """`step_bytes` of the largest step that `training.batch_size` would give, traced outside the locked set."""
-    return step_bytes(*_largest_of(workload, batch_size))
+    near, far = sorted(known, key=lambda place: (place == 0, abs(known[place] - limit)))[:2]
+    slope = (known[near] - known[far]) / (near - far)
+    return int(near + (limit - known[near]) / slope) if slope > 0 else 2 * low or high // 2
 
 
 def _largest_of(workload: Workload, batch_size: int) -> tuple[Steps, int, Batch]:
+    """The largest step that `training.batch_size` would give, traced outside the locked set: its bucket and batch."""
     spec, steps = workload.setup.spec, workload.steps
     sizes = batch_sizes(spec, steps.training.model_copy(update={"batch_size": batch_size}))
     number = largest_step(spec, sizes)
@@ -217,15 +202,12 @@ def _prove(workload: Workload, size: int, micro: int) -> tuple[int, bool]:
     """(largest batch from `size` down whose largest step runs, whether one ran); tried on a GPU only."""
     if not accelerator():
         return size, False
-    while size and not _runs(workload, size):
-        size = int(0.9 * size) // micro * micro
-    return size, size > 0
-
-
-def _runs(workload: Workload, batch_size: int) -> bool:
-    steps, number, signature = _largest_of(workload, batch_size)
-    try:
-        steps.train(number, blank_batch(signature)).numpy()  # a GPU reports an error only when the result is read
-    except tf.errors.ResourceExhaustedError:
-        return False
-    return True
+    while size:
+        steps, number, signature = _largest_of(workload, size)
+        try:
+            steps.train(number, blank_batch(signature)).numpy()  # a GPU reports an error only when the result is read
+        except tf.errors.ResourceExhaustedError:
+            size = int(0.9 * size) // micro * micro
+        else:
+            return size, True
+    return 0, False

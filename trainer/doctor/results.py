@@ -16,7 +16,6 @@ from xtts.shared.system import atomic_files
 
 HELP = "docs/troubleshooting.md"
 """Has a section for every problem, by its name."""
-_LONGEST_NAME = 48
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +35,6 @@ class Problem:
 
     name: str
     """The anchor of its section in `HELP`."""
-    section: str
     what: str
     cause: str
     setting: str = ""
@@ -71,11 +69,6 @@ class Section:
     facts: list[Fact]
     problems: list[Problem]
 
-    @property
-    def healthy(self) -> bool:
-        """True when there is nothing to act on."""
-        return not self.problems
-
 
 @dataclass(frozen=True)
 class Report:
@@ -101,10 +94,14 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         """The same content for programs."""
         sections = {
-            section.name: {"healthy": section.healthy, "facts": {fact.name: fact.value for fact in section.facts}}
+            section.name: {"healthy": not section.problems, "facts": {fact.name: fact.value for fact in section.facts}}
             for section in self.sections
         }
-        advice = [{**asdict(problem), "remedy": problem.remedy, "help": problem.help} for problem in self.problems]
+        advice = [
+            {"section": section.name, **asdict(problem), "remedy": problem.remedy, "help": problem.help}
+            for section in self.sections
+            for problem in section.problems
+        ]
         return {"healthy": not advice, "sections": sections, "advice": advice}
 
 
@@ -148,22 +145,17 @@ def print_report(report: Report, console: Console) -> None:
     """Sections with their marks, then the advice."""
     for section in report.sections:
         _print_section(section, console)
-    problems = report.problems
+    problems = [(section.name, problem) for section in report.sections for problem in section.problems]
     if not problems:
         console.print("[green]✓[/green] [bold]advice[/bold]  none: nothing found that would slow the training down")
         return
     console.print(f"[yellow]![/yellow] [bold]advice[/bold]  {len(problems)} to act on")
-    for number, problem in enumerate(problems, 1):
-        console.print(Padding(_advice(number, problem), (0, 0, 0, 2), expand=False))
-
-
-def print_json(report: Report) -> None:
-    """The report as JSON on standard output."""
-    print(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
+    for number, (name, problem) in enumerate(problems, 1):
+        console.print(Padding(_advice(f"{number}. {name}", problem), (0, 0, 0, 2), expand=False))
 
 
 def _print_section(section: Section, console: Console) -> None:
-    mark = "[green]✓[/green]" if section.healthy else "[yellow]![/yellow]"
+    mark = "[yellow]![/yellow]" if section.problems else "[green]✓[/green]"
     console.print(f"{mark} [bold]{section.name}[/bold]")
     grid = _grid()
     for fact in section.facts:
@@ -176,14 +168,14 @@ def _print_section(section: Section, console: Console) -> None:
 def _grid() -> Table:
     """A grid of names and texts."""
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True, min_width=18, max_width=_LONGEST_NAME, overflow="ellipsis")
+    grid.add_column(style="dim", no_wrap=True, min_width=18)
     grid.add_column(overflow="fold")
     return grid
 
 
-def _advice(number: int, problem: Problem) -> Table:
+def _advice(title: str, problem: Problem) -> Table:
     grid = _grid()
-    grid.add_row(f"{number}. {problem.section}", f"[bold]{escape(problem.what)}[/bold]")
+    grid.add_row(title, f"[bold]{escape(problem.what)}[/bold]")
     rows = (("cause", problem.cause), ("do", problem.remedy), ("gain", problem.gain), ("help", problem.help))
     for name, text in rows:
         if text:

@@ -1,12 +1,20 @@
-"""The configuration against the cache and the corpus: mismatches, rejected clips and waste."""
+"""The cache and the configuration, loaded before TensorFlow is imported and checked against each other."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.cache.stats import ClipLengths, corpus_stats, effect_of_caps
-from xtts.shared.config import Config
-from xtts.shared.errors import build_command
-from xtts.shared.feature_settings import feature_config, feature_differences
+from xtts.shared.cache.cache_copy import CacheCopy
+from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, load_spec
+from xtts.shared.cache.quick_check import quick_check
+from xtts.shared.cache.stats import ClipLengths, corpus_stats, effect_of_caps, read_lengths
+from xtts.shared.config import Config, DataConfig
+from xtts.shared.config_flags import resolve
+from xtts.shared.errors import LockstepError, build_command
+from xtts.shared.feature_settings import feature_config, feature_differences, follow_text
+from xtts.shared.storage.urls import Location, location
+from xtts.shared.system.folder_lock import ReadLock
+from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.doctor.results import Fact, Problem, Result, as_yaml
 
 _TOLERATED_REJECTS = 0.01
@@ -18,6 +26,60 @@ _MOST_SHUFFLING = 0.5
 """Share of the free memory that shuffled blocks may take."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """The cache and configuration from the command line."""
+
+    cache: Path
+    spec: CacheSpec
+    config: Config
+    lengths: ClipLengths
+    """Of the clips in the index."""
+    sizes: dict[int, int]
+    """B by bucket number."""
+    lock: ReadLock
+    """Keeps the files of the cache while it is checked, whatever is built there."""
+
+
+def load_setup(
+    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], given: str | Path
+) -> Setup:
+    """Resolve and check everything that must be valid before measuring; all of a remote cache is copied first."""
+    resolved = resolve(config, assignments, flags)
+    cache = _local(location(given), resolved.data)
+    lock = ReadLock(cache)
+    spec = load_spec(cache)
+    resolved = for_corpus(follow_text(resolved, spec.features), spec)
+    if not spec.fixed_length:
+        raise LockstepError(
+            str(cache), found="unpadded clips: every new shape is traced and compiled, nothing is locked",
+            expected="shapes.pad_to_fixed_length: true", fix=build_command(cache),
+        )  # fmt: skip
+    quick_check(cache, spec)
+    sizes, lengths = batch_sizes(spec, resolved.training), read_lengths(cache / spec.index_file)
+    return Setup(cache=cache, spec=spec, config=resolved, lengths=lengths, sizes=sizes, lock=lock)
+
+
+def _local(given: Location, data: DataConfig) -> Path:
+    if isinstance(given, Path):
+        return given
+    copy = CacheCopy(given, stage=data.stage)
+    copy.fetch(copy.open().shards(*SPLITS))
+    return copy.folder
+
+
+def check_settings(setup: Setup, free_memory: int) -> list[Result]:
+    """All checks of the settings; free_memory: bytes of this machine before a step took its part."""
+    config, spec = setup.config, setup.spec
+    return [
+        disagreements(config, spec, setup.cache),
+        caps(setup.lengths, config),
+        padding(setup.lengths, spec),
+        batches(spec, setup.sizes),
+        reading(config, spec, free_memory),
+    ]
+
+
 def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
     """Feature settings that differ from those of the cache."""
     differences = feature_differences(spec.features, feature_config(config))
@@ -25,7 +87,6 @@ def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
     problems = [
         Problem(
             name="other-cache-settings",
-            section="config",
             what=f"{key} is {as_yaml(wanted)}, the cache was built with {as_yaml(built)}",
             cause="shapes and features are fixed when the cache is built; xtts-train refuses to start",
             setting=key,
@@ -46,7 +107,6 @@ def caps(clips: ClipLengths, config: Config) -> Result:
     problems = [
         Problem(
             name="clips-rejected",
-            section="config",
             what=f"shapes.{name} {cap.limit} rejects {cap.rejected:,} of {cap.clips:,} clips ({cap.share:.1%})",
             cause=f"the longest clip has {cap.longest}; nothing is truncated, so a clip above the cap is left out",
             setting=f"shapes.{name}",
@@ -76,7 +136,6 @@ def padding(clips: ClipLengths, spec: CacheSpec) -> Result:
         return [fact], []
     problem = Problem(
         name="padding",
-        section="config",
         what=f"{1 - now:.0%} of every step is padding",
         cause=f"{used} padded lengths for lengths that differ this much",
         setting="shapes.buckets",
@@ -107,7 +166,6 @@ def reading(config: Config, spec: CacheSpec, free_memory: int) -> Result:
         return [fact], []
     problem = Problem(
         name="shuffle-memory",
-        section="config",
         what=f"shuffled blocks take {shuffling / free_memory:.0%} of the free memory",
         cause="every bucket keeps a block being read and one in use",
         setting="data.shuffle_memory_mb",

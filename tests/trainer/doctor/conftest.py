@@ -7,7 +7,7 @@ from xtts.shared.cache.file_names import with_digest
 from xtts.shared.config_files import dump_config, load_config
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.doctor.results import write_overlay
-from xtts.trainer.doctor.setup import load_setup
+from xtts.trainer.doctor.settings import load_setup
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,7 @@ def setup(tiny_cache, micro):
 @pytest.fixture(scope="session")
 def workload(one_shape_cache, micro, compiled_steps):
     """A healthy workload of one shape, with steps that the runs of other tests share."""
-    from xtts.trainer.doctor.steps import Workload
+    from xtts.trainer.doctor.speed import Workload
 
     examined = load_setup(["tiny"], [*micro, "shapes.buckets=1"], {}, one_shape_cache)
     built = Workload(examined, compiled_steps(examined))

@@ -115,8 +115,8 @@ def test_steps_that_do_not_fit_are_not_run(workload, configured, monkeypatch):
     examined, estimated, asked = copy(workload), [], []
     examined.setup = replace(workload.setup, config=configured(*settings), sizes={0: 4})
     monkeypatch.setattr(checks, "Workload", lambda *_: examined)
-    monkeypatch.setattr(memory_module, "step_bytes", lambda *_: 8 << 30)
-    monkeypatch.setattr(memory_module, "estimate", lambda _, size: estimated.append(size) or size << 31)
+    monkeypatch.setattr(memory_module, "step_bytes", lambda _, number, __: number << 31 or 8 << 30)
+    monkeypatch.setattr(memory_module, "_largest_of", lambda _, size: estimated.append(size) or (None, size, None))
     monkeypatch.setattr(checks, "available_bytes", lambda: 4 << 30)
     # What shuffling is held against is asked for before a step has taken its part.
     monkeypatch.setattr(checks, "free_host_bytes", lambda: asked.append(len(estimated)) or 8 << 30)

@@ -8,16 +8,15 @@ from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.doctor import checks
 from xtts.trainer.doctor import environment as environment_module
 from xtts.trainer.doctor.environment import environment
-from xtts.trainer.doctor.loading import shapes
 from xtts.trainer.doctor.results import Fact, Problem
-from xtts.trainer.doctor.steps import StepTimes, input_wait
+from xtts.trainer.doctor.speed import StepTimes, input_wait, shapes
 
 
 def test_batches_of_another_bucket(setup, only):
     first, second = training_buckets(setup.cache, setup.spec, setup.config)
     healthy = training_batches(first, 0)
-    assert not shapes({"a": healthy}, {"a": first.signature})[1]
-    problem = only(shapes({"a": healthy}, {"a": second.signature}))
+    assert not shapes({"a": (first.signature, healthy)})[1]
+    problem = only(shapes({"a": (second.signature, healthy)}))
     assert problem.what.startswith("a: ")
     assert ", locked to " in problem.what
 
@@ -46,7 +45,7 @@ def test_a_gpu_that_tensorflow_does_not_see(monkeypatch, tmp_path, only):
 
 
 def test_where_xla_does_not_compile_the_rest_is_examined(workload, monkeypatch):
-    broken = Problem(name="xla-fails", section="environment", what="XLA does not compile here: no ptxas", cause="")
+    broken = Problem(name="xla-fails", what="XLA does not compile here: no ptxas", cause="")
     fact = Fact(name="xla", value={"works": False, "seconds": 0.1}, text="fails: no ptxas")
     monkeypatch.setattr(checks, "Workload", lambda *_: workload)
     monkeypatch.setattr(environment_module, "_xla", lambda: ([fact], [broken]))

@@ -12,7 +12,7 @@ from xtts.shared.cache.stats import corpus_stats, lengths_of
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.doctor import settings
-from xtts.trainer.doctor.setup import load_setup
+from xtts.trainer.doctor.settings import load_setup
 
 LENGTHS = Path(__file__).parents[3] / "benchmarks" / "setup" / "ljspeech_lengths.csv"
 """(mel_frames, characters) of every fiftieth clip of LJSpeech."""

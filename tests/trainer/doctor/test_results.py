@@ -29,11 +29,12 @@ def test_every_problem_has_a_section_in_the_troubleshooting_page():
 
 
 def test_page_and_json_say_where_a_problem_is_explained(capsys):
-    problem = Problem(name="disk-full", section="environment", what="slow to read", cause="the disk", fix="copy it")
+    problem = Problem(name="disk-full", what="slow to read", cause="the disk", fix="copy it")
     report = Report()
     report.add("environment", ([], [problem]))
     print_report(report, Console(width=120, emoji=False))
     assert "docs/troubleshooting.md#disk-full" in capsys.readouterr().out
     assert overlay([problem]) == ""  # it advises no setting
     (advice,) = report.as_json()["advice"]
-    assert (advice["name"], advice["help"]) == ("disk-full", "docs/troubleshooting.md#disk-full")
+    assert (advice["section"], advice["name"]) == ("environment", "disk-full")
+    assert advice["help"] == "docs/troubleshooting.md#disk-full"

@@ -11,7 +11,7 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.quick_check import full_check
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
-from xtts.trainer.doctor.setup import load_setup
+from xtts.trainer.doctor.settings import load_setup
 from xtts.trainer.run.run_plan import make_plan
 
 OF_THE_CACHE = ["shapes.buckets=2", "split.validation_fraction=0.1", "training.batch_size=4"]

@@ -12,7 +12,7 @@ from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.object_store import ObjectStore
 from xtts.shared.storage.urls import location
-from xtts.trainer.doctor.setup import load_setup
+from xtts.trainer.doctor.settings import load_setup
 from xtts.trainer.run.run_plan import make_plan
 from xtts.trainer.run.trainer import train
 

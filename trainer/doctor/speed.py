@@ -1,0 +1,306 @@
+"""How fast batches load, and how fast the trainer's own locked steps run in its own loop; nothing is written."""
+
+import itertools
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.data.batch import Batch
+from xtts.trainer.data.dataset import training_batches, validation_batches
+from xtts.trainer.data.training_bucket import training_buckets
+from xtts.trainer.doctor.results import Fact, Problem, Result
+from xtts.trainer.doctor.settings import Setup
+from xtts.trainer.engine.engine import TracedSteps, build_engine
+from xtts.trainer.engine.metrics import TRAIN_METRICS
+
+PROFILED = 10
+_OPENING_STEPS = 8
+"""Most steps per bucket until every bucket has been drawn once."""
+_STEADY, _UNEVEN = 0.1, 0.3
+"""Standard deviation / mean of the steps of a bucket."""
+_STEADY_LOADS, _UNEVEN_LOADS = 0.25, 1.0
+"""The same of load times; clips load in blocks, so some unevenness is normal."""
+_TOLERATED_WAIT = 0.2
+"""Share of the time that steps may wait for their batches."""
+_COMPARED = 2
+"""Batches of each data set whose shapes are compared."""
+_GOOD_SECONDS, _SLOW_SECONDS = 0.1, 0.5
+_LOADED_BATCHES = 10
+"""Batches loaded when no steps are requested."""
+_DRAIN_SECONDS = 0.5
+"""Time to drain the batches that were already prefetched: they do not show the loading speed."""
+
+
+class Workload:
+    """The engine, built as in the trainer, so that a run finds the steps compiled here.
+
+    traced: what `build_engine` takes as `steps`.
+    """
+
+    def __init__(self, setup: Setup, traced: TracedSteps | None = None) -> None:
+        buckets = training_buckets(setup.cache, setup.spec, setup.config)
+        self.setup, self.buckets = setup, {bucket.number: bucket for bucket in buckets}
+        engine = build_engine(buckets, setup.config, steps=traced)
+        self.steps, self.loop = engine.steps, engine.loop
+
+    def pipelines(self) -> dict[str, tuple[Batch, tf.data.Dataset]]:
+        """(signature, data set) of all that training would read, by name."""
+        named = {}
+        for number, bucket in self.buckets.items():
+            if bucket.trains:
+                named[f"training bucket {number:02d}"] = bucket.signature, training_batches(bucket, 0)
+            if bucket.validates:
+                named[f"validation bucket {number:02d}"] = bucket.signature, validation_batches(bucket)
+        return named
+
+    def prepare(self) -> float:
+        """Compile every step and open every iterator; returns the seconds of compiling alone.
+
+        A bucket's first batch waits for a whole block to be read, once per run.
+        """
+        began = time.perf_counter()
+        self.steps.compile()
+        self.loop.prepare()
+        compiled = time.perf_counter() - began
+        opened, buckets = set[int](), len(self.loop.buckets)
+        for _ in range(_OPENING_STEPS * buckets):
+            if len(opened) == buckets:
+                break
+            opened.update(self.loop.run(1).buckets.tolist())
+        return compiled
+
+
+def shapes(pipelines: Mapping[str, tuple[Batch, tf.data.Dataset]]) -> Result:
+    """Read batches of each data set and compare them with its signature."""
+    read, problems = 0, []
+    for name, (signature, dataset) in pipelines.items():
+        expected = [_form(part) for part in signature]
+        for batch in dataset.take(_COMPARED):
+            found = [_form(part) for part in batch]
+            read += 1
+            if found != expected:
+                problems.append(_mismatch(name, found, expected))
+                break
+    text = f"{read} batches of {len(pipelines)} pipelines read" + ("" if problems else ", all of the locked shapes")
+    return [Fact(name="batches read", value=read, text=text)], problems
+
+
+def _form(part: tf.Tensor | tf.TensorSpec) -> str:
+    return f"{part.dtype.name}{part.shape.as_list()}"
+
+
+def _mismatch(name: str, found: list[str], expected: list[str]) -> Problem:
+    pairs = zip(found, expected, strict=True)
+    return Problem(
+        name="wrong-shape",
+        what=next(f"{name}: {have}, locked to {want}" for have, want in pairs if have != want),
+        cause="the batch does not have the signature that its step was compiled for",
+        fix="run xtts-precompute verify on the cache; it names what is wrong and the command that repairs it",
+        gain="no step is retraced",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadTimes:
+    """Seconds to load a batch with all pipelines reading ahead, as in training, at their maximum speed."""
+
+    first: float
+    """Longest wait for the first batch: opening, reading and shuffling a block. It does not measure the disk: earlier
+    checks read the same block, which may still be in memory."""
+    seconds: np.ndarray
+    """float64[n]: load time of every batch, over all pipelines."""
+
+    @property
+    def mean(self) -> float:
+        """Seconds."""
+        return float(self.seconds.mean())
+
+    @property
+    def p95(self) -> float:
+        """Seconds."""
+        return float(np.percentile(self.seconds, 95))
+
+    @property
+    def verdict(self) -> str:
+        """Verdict on the mean."""
+        return "good" if self.mean < _GOOD_SECONDS else "moderate" if self.mean < _SLOW_SECONDS else "slow"
+
+    @property
+    def steadiness(self) -> tuple[float, str]:
+        """(Standard deviation / mean, verdict)."""
+        spread = float(self.seconds.std() / self.mean)
+        return spread, "steady" if spread < _STEADY_LOADS else "uneven" if spread < _UNEVEN_LOADS else "swings"
+
+
+def load_times(workload: Workload, count: int) -> LoadTimes:
+    """Load about `count` batches, of every bucket its share of an epoch and at least two, in a mixed order."""
+    buckets = workload.loop.buckets
+    iterators = [iter(training_batches(bucket, 0)) for bucket in buckets]
+    first = max(_wait(iterator) for iterator in iterators)
+    batches = np.array([bucket.spec.epoch_clips(bucket.stored) / bucket.batch_size for bucket in buckets])
+    shares = np.rint((count or _LOADED_BATCHES) * batches / batches.sum()).astype(int)
+    mixed = np.random.default_rng(0).permutation(np.repeat(np.arange(len(buckets)), np.maximum(shares, 2)))
+    order = (iterators[place] for place in itertools.cycle(mixed.tolist()))
+    began = time.perf_counter()
+    while time.perf_counter() - began < _DRAIN_SECONDS:
+        next(next(order))
+    return LoadTimes(first=first, seconds=np.array([_wait(next(order)) for _ in mixed]))
+
+
+def _wait(iterator: Iterator[object]) -> float:
+    began = time.perf_counter()
+    next(iterator)
+    return time.perf_counter() - began
+
+
+def loading(times: LoadTimes, *, step_seconds: float | None, mel_on: str = "") -> Result:
+    """The verdict on loading, relative to the mean step time where that is known.
+
+    mel_on: `data.mel_on` of a cache that names audio, else empty.
+    """
+    spread, steadiness = times.steadiness
+    against = hidden = ""
+    if step_seconds:
+        hidden = "; the step hides it" if times.p95 < step_seconds else "; some take longer than a step"
+        against = f", {times.mean / step_seconds:.0%} of a step ({1000 * step_seconds:.1f} ms), behind which it hides"
+    facts = [
+        Fact(name="load time", value={"mean": times.mean, "p95": times.p95, "verdict": times.verdict},
+             text=f"{times.verdict}: mean {1000 * times.mean:.1f} ms, p95 {1000 * times.p95:.1f} ms a batch{against}"),
+        Fact(name="load steadiness", value={"std_over_mean": spread, "verdict": steadiness},
+             text=f"{steadiness}: std/mean {spread:.2f}{hidden}"),
+        Fact(name="first batch", value=times.first, text=f"{times.first:.2f} s to open a bucket and read its block"),
+    ]  # fmt: skip
+    slow = times.mean > step_seconds if step_seconds else times.verdict == "slow"
+    return facts, [_slow(times, step_seconds, mel_on)] if slow else []
+
+
+def _slow(times: LoadTimes, step_seconds: float | None, mel_on: str) -> Problem:
+    """Loading that takes longer than a step; where the host computes mels, the ways out are a cache and the device."""
+    what = f"loading is slow: {1000 * times.mean:.0f} ms a batch, p95 {1000 * times.p95:.0f} ms, {times.steadiness[1]}"
+    if step_seconds:
+        gain = f"{times.mean / step_seconds:.1f} times the steps a second: one takes {1000 * step_seconds:.1f} ms"
+    else:
+        gain = f"{times.mean / _GOOD_SECONDS:.1f} times the batches a second at 100 ms a batch"
+    if not mel_on:
+        return Problem(
+            name="slow-loading",
+            what=what,
+            cause="the disk or network that holds the cache, or other work on the processor, is slower than the step",
+            fix="copy the cache to a local disk, and check what else runs here",
+            gain=gain,
+        )
+    on_host, cache = mel_on == "host", "build a cache with mels: run xtts-precompute build without --index-only"
+    work = "reading and decoding the wavs" + ", and computing their mels," * on_host
+    return Problem(
+        name="slow-audio",
+        what=f"the host cannot keep up: {what}",
+        cause=f"{work} takes the processor longer than a step",
+        setting="data.mel_on" if on_host else "",
+        value="device" if on_host else None,
+        fix=f"or {cache}" if on_host else cache,
+        gain=gain,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepTimes:
+    """Timing of N steps."""
+
+    compile_seconds: float
+    """Compilation of all buckets; those in XLA's cache are only loaded."""
+    seconds: np.ndarray
+    """float64[N, 3], as in `CallResult`."""
+    places: np.ndarray
+    """int32[N]: index of the step's bucket among the training buckets."""
+    useful_frames: float
+    """Frames in all N batches, without padding."""
+    traces: int
+    """Traces of training steps, after all N."""
+
+    @property
+    def whole(self) -> np.ndarray:
+        """float64[N]: seconds from the end of one step to the end of the next."""
+        return np.asarray(self.seconds.sum(axis=1))
+
+    @property
+    def mean(self) -> float:
+        """Seconds of a step without its wait: loading must not take longer."""
+        return float((self.whole - self.seconds[:, 1]).mean())
+
+    @property
+    def unevenness(self) -> float:
+        """Standard deviation / mean within a bucket, averaged over the steps."""
+        spreads = np.zeros(len(self.places))
+        for place in np.unique(self.places):
+            seconds = self.whole[self.places == place]
+            spreads[self.places == place] = seconds.std() / seconds.mean()
+        return float(spreads.mean())
+
+
+def run_steps(workload: Workload, count: int) -> StepTimes:
+    """Compile every bucket's step and run `count` steps, in host calls of `training.steps_per_call`."""
+    compiled = workload.prepare()
+    most = workload.setup.config.training.steps_per_call
+    calls = [workload.loop.run(min(count - done, most)) for done in range(0, count, most)]
+    metrics = np.concatenate([call.metrics for call in calls])
+    return StepTimes(
+        compile_seconds=compiled,
+        seconds=np.concatenate([call.seconds for call in calls]),
+        places=np.concatenate([call.buckets for call in calls]),
+        useful_frames=float(metrics[:, TRAIN_METRICS.index("useful_frames")].sum()),
+        traces=workload.steps.guard.count("training"),
+    )
+
+
+def profile_steps(workload: Workload, folder: Path) -> None:
+    """Let TensorFlow's profiler write a trace of `PROFILED` steps, which were compiled before, below a folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tf.profiler.experimental.Profile(str(folder)):
+            workload.loop.run(PROFILED)
+    except (OSError, tf.errors.OpError) as error:
+        raise LockstepError(str(folder), found=f"cannot be profiled into ({error})") from None
+
+
+def steps(workload: Workload, times: StepTimes) -> Result:
+    """The figures of the steps. A trace beyond the locked set ends the checks, so it is not a problem."""
+    whole, count = times.whole, len(times.seconds)
+    p50, p95 = np.percentile(whole, [50, 95])
+    spread = times.unevenness
+    verdict = "steady" if spread < _STEADY else "uneven" if spread < _UNEVEN else "swings"
+    load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    rate = times.useful_frames / whole.sum()
+    buckets = len(workload.loop.buckets)
+    facts = [
+        Fact(name="compile time", value=times.compile_seconds,
+             text=f"{times.compile_seconds:.1f} s for {buckets} shapes (less where XLA's cache holds them)"),
+        Fact(name="step time", value={"p50": p50, "p95": p95, "mean": times.mean, "steps": count},
+             text=f"p50 {1000 * p50:.1f} ms, p95 {1000 * p95:.1f} ms over {count} steps"),
+        Fact(name="step steadiness", value={"std_over_mean": spread, "verdict": verdict},
+             text=f"{verdict}: std/mean {spread:.2f} within a bucket; load of this machine {load}"),
+        Fact(name="traces", value=times.traces, text=f"{times.traces} for {buckets} shapes"),
+        Fact(name="useful frames/s", value=rate, text=f"{rate:,.0f}"),
+    ]  # fmt: skip
+    return facts, []
+
+
+def input_wait(times: StepTimes) -> Result:
+    """Share of the steps' time spent waiting for batches."""
+    share = float(times.seconds[:, 1].sum() / times.whole.sum())
+    fact = Fact(name="input wait", value=share, text=f"{share:.1%} of the steps' time")
+    if share <= _TOLERATED_WAIT:
+        return [fact], []
+    problem = Problem(
+        name="input-wait",
+        what=f"steps wait {share:.0%} of their time for a batch",
+        cause="loading does not keep up with the steps, so the device is idle between them",
+        fix="copy the cache to a local disk, and leave the input pipeline its own core",
+        gain=f"{1 / (1 - share):.2f} times the steps a second",
+    )
+    return [fact], [problem]
