@@ -52,14 +52,14 @@ def run_checks(
         progress(f"profiling {PROFILED} steps")
         profile_steps(workload, profile)
     progress("reading batches")
-    read, loads = shapes(workload.pipelines()), load_times(workload, count)
+    read, (first, loads) = shapes(workload.pipelines()), load_times(workload, count)
     mel_on = setup.config.data.mel_on if setup.spec.names_audio else ""
     report = Report()
     report.add("environment", machine)
     # Memory comes first: of two problems on one setting the overlay takes the first.
     report.add("config", *fit, *check_settings(setup, free))
     report.add("shapes", read)
-    loaded = loading(loads, step_seconds=times.mean if times else None, mel_on=mel_on)
+    loaded = loading(first, loads, step_seconds=times.mean if times else None, mel_on=mel_on)
     report.add("data", loaded, *([input_wait(times)] if times else []))
     if times:
         report.add("steps", steps(workload, times))

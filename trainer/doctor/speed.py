@@ -106,40 +106,13 @@ def _mismatch(name: str, found: list[str], expected: list[str]) -> Problem:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoadTimes:
-    """Seconds to load a batch with all pipelines reading ahead, as in training, at their maximum speed."""
+def load_times(workload: Workload, count: int) -> tuple[float, np.ndarray]:
+    """Load about `count` batches, of every bucket its share of an epoch and at least two, in a mixed order.
 
-    first: float
-    """Longest wait for the first batch: opening, reading and shuffling a block. It does not measure the disk: earlier
-    checks read the same block, which may still be in memory."""
-    seconds: np.ndarray
-    """float64[n]: load time of every batch, over all pipelines."""
-
-    @property
-    def mean(self) -> float:
-        """Seconds."""
-        return float(self.seconds.mean())
-
-    @property
-    def p95(self) -> float:
-        """Seconds."""
-        return float(np.percentile(self.seconds, 95))
-
-    @property
-    def verdict(self) -> str:
-        """Verdict on the mean."""
-        return "good" if self.mean < _GOOD_SECONDS else "moderate" if self.mean < _SLOW_SECONDS else "slow"
-
-    @property
-    def steadiness(self) -> tuple[float, str]:
-        """(Standard deviation / mean, verdict)."""
-        spread = float(self.seconds.std() / self.mean)
-        return spread, "steady" if spread < _STEADY_LOADS else "uneven" if spread < _UNEVEN_LOADS else "swings"
-
-
-def load_times(workload: Workload, count: int) -> LoadTimes:
-    """Load about `count` batches, of every bucket its share of an epoch and at least two, in a mixed order."""
+    All pipelines read ahead, as in training, at their maximum speed. Returns the longest wait for a first batch
+    (opening, reading and shuffling a block; earlier checks read the same block, so it does not measure the disk) and
+    the load time of every batch, float64[n], in seconds.
+    """
     buckets = workload.loop.buckets
     iterators = [iter(training_batches(bucket, 0)) for bucket in buckets]
     first = max(_wait(iterator) for iterator in iterators)
@@ -150,7 +123,7 @@ def load_times(workload: Workload, count: int) -> LoadTimes:
     began = time.perf_counter()
     while time.perf_counter() - began < _DRAIN_SECONDS:
         next(next(order))
-    return LoadTimes(first=first, seconds=np.array([_wait(next(order)) for _ in mixed]))
+    return first, np.array([_wait(next(order)) for _ in mixed])
 
 
 def _wait(iterator: Iterator[object]) -> float:
@@ -159,42 +132,49 @@ def _wait(iterator: Iterator[object]) -> float:
     return time.perf_counter() - began
 
 
-def loading(times: LoadTimes, *, step_seconds: float | None, mel_on: str = "") -> Result:
-    """The verdict on loading, relative to the mean step time where that is known.
+def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, mel_on: str = "") -> Result:
+    """The verdict on what `load_times` gives, relative to the mean step time where that is known.
 
     mel_on: `data.mel_on` of a cache that names audio, else empty.
     """
-    spread, steadiness = times.steadiness
+    mean, p95 = float(seconds.mean()), float(np.percentile(seconds, 95))
+    verdict = "good" if mean < _GOOD_SECONDS else "moderate" if mean < _SLOW_SECONDS else "slow"
+    spread = float(seconds.std() / mean)
+    steadiness = "steady" if spread < _STEADY_LOADS else "uneven" if spread < _UNEVEN_LOADS else "swings"
+    measured = f"mean {1000 * mean:.1f} ms, p95 {1000 * p95:.1f} ms a batch"
     against = hidden = ""
     if step_seconds:
-        hidden = "; the step hides it" if times.p95 < step_seconds else "; some take longer than a step"
-        against = f", {times.mean / step_seconds:.0%} of a step ({1000 * step_seconds:.1f} ms), behind which it hides"
+        hidden = "; the step hides it" if p95 < step_seconds else "; some take longer than a step"
+        against = f", {mean / step_seconds:.0%} of a step ({1000 * step_seconds:.1f} ms), behind which it hides"
     facts = [
-        Fact(name="load time", value={"mean": times.mean, "p95": times.p95, "verdict": times.verdict},
-             text=f"{times.verdict}: mean {1000 * times.mean:.1f} ms, p95 {1000 * times.p95:.1f} ms a batch{against}"),
+        Fact(name="load time", value={"mean": mean, "p95": p95, "verdict": verdict},
+             text=f"{verdict}: {measured}{against}"),
         Fact(name="load steadiness", value={"std_over_mean": spread, "verdict": steadiness},
              text=f"{steadiness}: std/mean {spread:.2f}{hidden}"),
-        Fact(name="first batch", value=times.first, text=f"{times.first:.2f} s to open a bucket and read its block"),
+        Fact(name="first batch", value=first, text=f"{first:.2f} s to open a bucket and read its block"),
     ]  # fmt: skip
-    slow = times.mean > step_seconds if step_seconds else times.verdict == "slow"
-    return facts, [_slow(times, step_seconds, mel_on)] if slow else []
-
-
-def _slow(times: LoadTimes, step_seconds: float | None, mel_on: str) -> Problem:
-    """Loading that takes longer than a step; where the host computes mels, the ways out are a cache and the device."""
-    what = f"loading is slow: {1000 * times.mean:.0f} ms a batch, p95 {1000 * times.p95:.0f} ms, {times.steadiness[1]}"
+    if not (mean > step_seconds if step_seconds else verdict == "slow"):
+        return facts, []
+    what = f"loading is slow: {measured}, {steadiness}"
     if step_seconds:
-        gain = f"{times.mean / step_seconds:.1f} times the steps a second: one takes {1000 * step_seconds:.1f} ms"
+        gain = f"{mean / step_seconds:.1f} times the steps a second: one takes {1000 * step_seconds:.1f} ms"
     else:
-        gain = f"{times.mean / _GOOD_SECONDS:.1f} times the batches a second at 100 ms a batch"
-    if not mel_on:
-        return Problem(
-            name="slow-loading",
-            what=what,
-            cause="the disk or network that holds the cache, or other work on the processor, is slower than the step",
-            fix="copy the cache to a local disk, and check what else runs here",
-            gain=gain,
-        )
+        gain = f"{mean / _GOOD_SECONDS:.1f} times the batches a second at 100 ms a batch"
+    return facts, [_slow_audio(what, gain, mel_on) if mel_on else _slow_loading(what, gain)]
+
+
+def _slow_loading(what: str, gain: str) -> Problem:
+    return Problem(
+        name="slow-loading",
+        what=what,
+        cause="the disk or network that holds the cache, or other work on the processor, is slower than the step",
+        fix="copy the cache to a local disk, and check what else runs here",
+        gain=gain,
+    )
+
+
+def _slow_audio(what: str, gain: str, mel_on: str) -> Problem:
+    """The two ways out where the host computes mels: a cache, or the device."""
     on_host, cache = mel_on == "host", "build a cache with mels: run xtts-precompute build without --index-only"
     work = "reading and decoding the wavs" + ", and computing their mels," * on_host
     return Problem(
