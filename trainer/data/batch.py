@@ -21,7 +21,7 @@ class Batch(NamedTuple):
     token_length: tf.Tensor
     """int32[B]."""
     mel_length: tf.Tensor
-    """int32[B]: 0 for a blank clip."""
+    """int32[B]: 0 for a padding row."""
     speaker: tf.Tensor
     """int32[B]: index into the cache's speakers, 0 for a cache without them."""
     language: tf.Tensor

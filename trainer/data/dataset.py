@@ -7,10 +7,9 @@ import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.system.machine import usable_cores
-from xtts.trainer.data.audio_source import clip_reader
+from xtts.trainer.data.audio_mel import clip_reader
 from xtts.trainer.data.batch import Batch, blank_batch
-from xtts.trainer.data.clip_order import BucketOrder, part_size
-from xtts.trainer.data.corpus_mixture import CorpusMixture
+from xtts.trainer.data.clip_order import BucketOrder, CorpusMixture, part_size
 from xtts.trainer.data.training_bucket import TrainingBucket
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -170,7 +169,7 @@ def ahead_on(batches: tf.data.Dataset, device: str | None) -> tf.data.Dataset:
 
 
 def validation_batches(bucket: TrainingBucket) -> tf.data.Dataset:
-    """Every clip of one bucket that validation reads once; blank clips fill the last batch.
+    """Every clip of one bucket that validation reads once; padding rows fill the last batch.
 
     Where clips are stored unpadded the last batch may be smaller instead.
     """

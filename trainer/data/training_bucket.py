@@ -9,10 +9,8 @@ from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Split
 from xtts.shared.config import Config
 from xtts.trainer.data.audio_mel import reflected_samples
 from xtts.trainer.data.batch import Batch, batch_signature
-from xtts.trainer.data.batch_sizes import batch_sizes
-from xtts.trainer.data.clip_order import BucketOrder
-from xtts.trainer.data.corpus_mixture import CorpusMixture, CorpusPart
-from xtts.trainer.data.validation_clips import validation_records
+from xtts.trainer.data.batch_sizes import batch_sizes, validation_records
+from xtts.trainer.data.clip_order import BucketOrder, CorpusMixture, CorpusPart
 
 _MOST_TURNS = 16
 """Shards of a bucket that are read round-robin."""

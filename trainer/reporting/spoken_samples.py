@@ -14,7 +14,7 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import TrainingConfig
 from xtts.shared.text.tokenizer import load_tokenizer
 from xtts.trainer.data.batch import Batch, padded_signature
-from xtts.trainer.data.validation_clips import validation_records
+from xtts.trainer.data.batch_sizes import validation_records
 from xtts.trainer.evaluation.figures import Figures, Recordings
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, shard_clips
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,6 +18,7 @@ from xtts.shared.feature_settings import feature_config, feature_differences, fo
 from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
+from xtts.trainer.engine.rendezvous import Cluster, find_cluster
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.checkpoint import (
     before_decay,
@@ -29,7 +31,6 @@ from xtts.trainer.run.checkpoint import (
     step_of,
 )
 from xtts.trainer.run.stored_model import open_model
-from xtts.trainer.system.cluster import Cluster, find_cluster
 
 RUNS = Path("runs")
 _HOURS_FOR_BIG = 20
@@ -74,6 +75,20 @@ class RunPlan:
     def cluster(self) -> Cluster | None:
         """The workers that train together; None where this process trains alone."""
         return find_cluster(self.config.training.strategy)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What all workers must share, value by name: every setting (`training.batch_size`), cache and checkpoint."""
+        where = {"cache": self.spec.identity, "checkpoint": f"step {self.steps_done}"}
+        return _leaves(self.config.model_dump()) | where
+
+
+def _leaves(settings: Mapping[str, Any], section: str = "") -> dict[str, str]:
+    leaves: dict[str, str] = {}
+    for key, value in settings.items():
+        name = f"{section}{key}"
+        leaves |= _leaves(value, f"{name}.") if isinstance(value, dict) else {name: json.dumps(value)}
+    return leaves
 
 
 def make_plan(

@@ -27,7 +27,7 @@ def test_the_loss_is_the_same_for_every_batch_size(trainer, monkeypatch):
     steps = Steps(state.model, state.optimizer, trainer.training, state.step, typical=(1.0, 1.0))
     steps.trace({}, {bucket.number: bucket.signature for bucket in buckets})
     steps.guard.locked = False
-    loop = ValidationLoop(buckets, steps, trainer.loop.stop)
+    loop = ValidationLoop(buckets, [steps], trainer.loop.stop)
     loop._run = loop._sums
     losses, bad = loop.run()
     assert not bad
@@ -37,7 +37,7 @@ def test_the_loss_is_the_same_for_every_batch_size(trainer, monkeypatch):
 def test_a_stopped_validation_gives_nothing(trainer, monkeypatch):
     monkeypatch.setattr(trainer.validation, "_stop", tf.Variable(True))
     run = tf.function(trainer.validation._sums, input_signature=[])
-    _, finite, done = run()
+    _, finite, _, done = run()
     assert done.numpy() == 0
     assert not finite.numpy().any()
 
