@@ -71,15 +71,15 @@ def clip_reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batc
     signature: of the bucket, any batch size; a part `samples` holds reflected int16 samples instead of a mel.
     """
     clip_signature = Batch(*(tf.TensorSpec(part.shape[1:], part.dtype, part.name) for part in signature))
-    blank, read = blank_batch(clip_signature), _reader(spec, clip_signature)
+    padding, read = blank_batch(clip_signature), _reader(spec, clip_signature)
 
-    def read_or_blank(serialized: tf.Tensor) -> Batch:
+    def read_or_pad(serialized: tf.Tensor) -> Batch:
         # An error inside this data set is dropped, and the padding row follows: no other op outlives a failing one.
         clip = tf.data.Dataset.from_tensors(serialized).map(tf.autograph.experimental.do_not_convert(read))
-        either = clip.ignore_errors().concatenate(tf.data.Dataset.from_tensors(blank)).take(1)
+        either = clip.ignore_errors().concatenate(tf.data.Dataset.from_tensors(padding)).take(1)
         return Batch(*either.get_single_element())
 
-    return read_or_blank
+    return read_or_pad
 
 
 def _reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batch]:

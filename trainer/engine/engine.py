@@ -70,7 +70,7 @@ class TracedSteps:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Engine(TracedSteps):
+class TrainingEngine(TracedSteps):
     """All that trains a model on a cache."""
 
     loop: TrainingLoop
@@ -127,7 +127,7 @@ def build_engine(
     buckets: Sequence[TrainingBucket], config: Config, *,
     restore: Callable[[TrainState], None] = lambda state: None, compiler: Compiler | None = None,
     group: ProcessGroup = ALONE, steps: TracedSteps | None = None,
-) -> Engine:  # fmt: skip
+) -> TrainingEngine:  # fmt: skip
     """Trace every step, restore the checkpoint, open the input pipelines.
 
     group: the replicas that share the steps.
@@ -153,7 +153,7 @@ def build_engine(
     own = [replica.steps for replica in steps.replicas]
     loop = TrainingLoop(buckets, config.data, own, steps.state.position, group)
     validation = ValidationLoop(buckets, own, loop.stop, group)
-    return Engine(replicas=steps.replicas, loop=loop, validation=validation)
+    return TrainingEngine(replicas=steps.replicas, loop=loop, validation=validation)
 
 
 def _typical(buckets: Sequence[TrainingBucket]) -> tuple[float, float]:

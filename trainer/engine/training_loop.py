@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 import tensorflow as tf
 
 from xtts.shared.config import DataConfig, TrainingConfig
-from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.clip_order import Schedule
 from xtts.trainer.data.dataset import ahead_on, training_batches, without_autograph
@@ -52,18 +51,6 @@ class CallResult(NamedTuple):
     def wait_seconds(self) -> np.ndarray:
         """float64[n]: part of `step_seconds` spent waiting for the input pipeline."""
         return self.seconds[:, 1]
-
-
-def check_specs(bucket: int, found: Batch, expected: Batch) -> None:
-    """Raise `LockstepError` for a data set whose batches do not have the locked signature."""
-    for have, want in zip(found, expected, strict=True):
-        if have.shape != want.shape or have.dtype != want.dtype:
-            raise LockstepError(
-                f"batches of bucket {bucket:02d}",
-                found=f"{want.name} {have.dtype.name}{have.shape.as_list()}",
-                expected=f"{want.dtype.name}{want.shape.as_list()}",
-                fix="the signatures and the batches must come from the same cache.json",
-            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,14 +138,9 @@ class TrainingLoop:
 
     def _open(self, bucket: TrainingBucket, consumed: int) -> tf.data.Iterator:
         """The batches of one bucket from a position on: the rows of this process."""
-        own, signature = None, bucket.signature
-        if self._group.size > 1:
-            rows, first = self._rows(bucket), self._group.first
-            own = range(first * rows, (first + len(self._steps)) * rows)
-            signature = replace(bucket, batch_size=len(own)).signature
-        batches = iter(ahead_on(training_batches(bucket, consumed, own), self._device))
-        check_specs(bucket.number, batches.element_spec, signature)
-        return batches
+        rows, first = self._rows(bucket), self._group.first
+        own = range(first * rows, (first + len(self._steps)) * rows) if self._group.size > 1 else None
+        return iter(ahead_on(training_batches(bucket, consumed, own), self._device))
 
     @property
     def closed_set(self) -> list[TrainingBucket]:
@@ -200,11 +182,6 @@ class TrainingLoop:
         """
         batches, updates = self._whole.numpy().tolist()
         return int(batches) if updates == self._steps[0].step.numpy() else None
-
-    @property
-    def graph(self) -> tf.Graph:
-        """The traced loop, for tests."""
-        return self._run.get_concrete_function().graph  # type: ignore[attr-defined]
 
     @without_autograph
     def _set_rates(self) -> list[tf.Tensor]:

@@ -1,8 +1,7 @@
 """The validation loop: the whole split in one host call."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol, cast
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -18,15 +17,7 @@ HeldOut = tuple[int, list[tuple[int, int]]]
 """A batch of the validation split: its bucket, and the (shard, record) of each clip."""
 
 
-class LossSteps(Protocol):
-    """The interface of the steps that the loop runs; `Steps` implements it for the acoustic model."""
-
-    @property
-    def validation_steps(self) -> Mapping[int, Callable[..., tf.Tensor]]:
-        """By bucket: `Batch`, number int32[] of its first clip in the split -> float32[len(LOSSES), 2]."""
-
-
-Part = tuple[range, tf.data.Iterator, Callable[..., tf.Tensor]]
+BucketPart = tuple[range, tf.data.Iterator, Callable[..., tf.Tensor]]
 """The batches of one bucket: the number of each one's first clip in the bucket, their iterator and their step."""
 
 
@@ -40,9 +31,9 @@ def held_out(buckets: Sequence[TrainingBucket]) -> list[HeldOut]:
     return batches
 
 
-def validation_parts(buckets: Sequence[TrainingBucket], steps: LossSteps, replica: int, replicas: int) -> list[Part]:
+def validation_parts(buckets: Sequence[TrainingBucket], steps: Steps, replica: int, replicas: int) -> list[BucketPart]:
     """The batches of one replica: of those of `held_out` each `replicas`-th, from number `replica` on."""
-    parts, before = list[Part](), 0
+    parts, before = list[BucketPart](), 0
     for bucket in (bucket for bucket in buckets if bucket.validates):
         clips, own = sum(bucket.validation_records), (replica - before) % replicas
         starts = range(own * bucket.batch_size, clips, replicas * bucket.batch_size)
@@ -63,10 +54,10 @@ class ValidationLoop:
     """
 
     def __init__(
-        self, buckets: Sequence[TrainingBucket], steps: Sequence[LossSteps], stop: tf.Variable,
+        self, buckets: Sequence[TrainingBucket], steps: Sequence[Steps], stop: tf.Variable,
         group: ProcessGroup = ALONE,
     ) -> None:  # fmt: skip
-        """steps: of each replica of this process; of unpadded clips they are `Steps`."""
+        """steps: of each replica of this process."""
         self._steps, self._stop, self._group, self.batches = steps, stop, group, held_out(buckets)
         self._most = max((len(places) for _, places in self.batches), default=0)
         """Clips of the largest batch."""
@@ -125,7 +116,7 @@ class ValidationLoop:
                     break
                 batch = iterator.get_next()
                 if self._maps is not None:
-                    self._maps.check(cast(Steps, self._steps[0]).guard)
+                    self._maps.check(self._steps[0].guard)
                 sums = tf.cast(step(*batch, first), tf.float64)
                 good = tf.reduce_all(tf.math.is_finite(sums))
                 total += tf.where(good, sums, 0.0)

@@ -23,7 +23,7 @@ Say = Callable[[str], None]
 
 
 def clip_names(cache: Path, spec: CacheSpec, split: Split, batches: Sequence[HeldOut]) -> list[list[str]]:
-    """The ids of the clips in batches of a split, `FILE:RECORD` of those that the index does not have."""
+    """The ids of the clips in batches of a split, `FILE:RECORD` of those not in the index; one pass over it."""
     files = [
         [(spec.buckets[bucket].shards(split)[shard].file, record) for shard, record in places]
         for bucket, places in batches
@@ -65,7 +65,8 @@ class SkippedUpdates:
     def __call__(self, chunk: Chunk) -> None:
         """Say a line for each skipped update, with its clips; `RunEnded` after too many in a row."""
         skipped = [i for i, value in enumerate(chunk.column("skipped")) if value]
-        names = dict(zip(skipped, self._names(chunk, skipped), strict=True))
+        batches = [_batch(chunk, i, self._buckets) for i in skipped]
+        names = dict(zip(skipped, clip_names(self._cache, self._spec, "train", batches), strict=True))
         for i in range(len(chunk.result.metrics)):
             self._in_a_row = self._in_a_row + 1 if i in names else 0
             if i not in names:
@@ -77,10 +78,6 @@ class SkippedUpdates:
                     f"step {step}", found=f"{self._in_a_row} non-finite updates in a row, all skipped",
                     fix="check the clips named above, or lower training.learning_rate, then --resume", exit_code=1,
                 )  # fmt: skip
-
-    def _names(self, chunk: Chunk, steps: Sequence[int]) -> list[list[str]]:
-        """The clips of some steps of a call; all of them in one pass over the index."""
-        return clip_names(self._cache, self._spec, "train", [_batch(chunk, i, self._buckets) for i in steps])
 
 
 class UnreadClips:
@@ -125,7 +122,7 @@ class UnreadClips:
         self._said.update(new)
         for name in new:
             self._say(
-                f"{where}: the audio of {name} is missing, broken or not what was indexed: the clip counts as blank"
+                f"{where}: the audio of {name} is missing, broken or not what was indexed: a padding row stands for it"
             )
         return new
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 
 import numpy as np
 import tensorflow as tf
@@ -105,7 +106,7 @@ class Panel:
         step, seconds = int(lines[-1]["step"]), np.array(self._seconds)
         closed = f"/{self.buckets}" if self.buckets else " so far"
         half, most = 1000 * np.percentile(seconds, [50, 95])
-        left = time_left((self.total_steps - step) * float(seconds.mean()))
+        left = timedelta(seconds=round((self.total_steps - step) * float(seconds.mean())))
         table = Table.grid(padding=(0, 2))
         table.add_row(
             f"[bold]step {step:,} of {self.total_steps:,}[/]", f"epoch {epoch}",
@@ -289,13 +290,6 @@ def in_words(figures: Figures, sentences: int) -> str:
         f"voicing error {figures.voicing_error:.1%}  pause error {figures.pause_error:.2f} s  "
         f"duration error {figures.duration_error:.1%}  retrieved {figures.retrieval_at_1:.0%}"
     )
-
-
-def time_left(seconds: float) -> str:
-    """Hours, minutes and seconds."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}"
 
 
 def means(lines: list[dict[str, float]]) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """Several devices train straight from audio as one does, also where a wav cannot be read.
 
-One clip for each device in a batch of the largest bucket: the share of a device may be entirely blank.
+One clip for each device in a batch of the largest bucket: the share of a device may be padding rows alone.
 """
 
 import re
