@@ -209,10 +209,10 @@ class TrainingLoop:
             return self._whole.assign_add(tf.stack([1, updates]))
 
     @without_autograph
-    def _train(self, place: tf.Tensor, *after: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def _train(self, place: tf.Tensor, epoch: tf.Tensor, consumed: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """One step on all replicas: (metrics, time its batch arrived, time the host had the metrics, stop).
 
-        after: epoch and clips consumed then. Times: float64[]. Where records name audio also bool[most clips of a
+        epoch, consumed: those after it. Times: float64[]. Where records name audio also bool[most clips of a
         batch]: clips that could not be read.
         """
         with tf.device(self._device or "CPU:0"):
@@ -226,7 +226,7 @@ class TrainingLoop:
             arrived = [tf.identity(metrics) for metrics, _, _ in results]
             _, stop, present = results[0]
             with tf.control_dependencies(arrived):
-                passed = self._advance(*after, arrived[0])
+                passed = self._advance(epoch, consumed, arrived[0])
             with tf.control_dependencies([passed]):
                 done = tf.timestamp()
             if not self._names_audio:
@@ -294,12 +294,12 @@ class TrainingLoop:
         unread = tf.TensorArray(tf.bool, count, element_shape=[self._most])
         i, end, stop = tf.constant(0), tf.timestamp(), tf.constant(False)
         while tf.logical_and(i < count, tf.logical_not(stop)):
-            place, offset, *after = self._draw()
+            place, offset, epoch, consumed = self._draw()
             rates = self._set_rates()
             with tf.control_dependencies([end, place, *rates]):
                 drawn = tf.timestamp()
             with tf.control_dependencies([drawn]):
-                values, ready, done, stop, *flags = self._train(place, *after)
+                values, ready, done, stop, *flags = self._train(place, epoch, consumed)
             spent = tf.stack([drawn - end, ready - drawn, done - ready])
             metrics, seconds = metrics.write(i, values), seconds.write(i, spent)
             places, offsets = places.write(i, place), offsets.write(i, offset)
