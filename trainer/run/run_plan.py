@@ -126,7 +126,8 @@ def make_plan(
     if copy:
         click.echo(f"{copy.url}: copying the shards that are not yet in {copy.folder}")
         copy.fetch(spec.shards(*SPLITS))
-    check_files(resolved, cache, spec)
+    if resolved.data.verify != "off":
+        (full_check if resolved.data.verify == "full" else quick_check)(cache, spec)
     return RunPlan(
         config=resolved, cache=cache, copy=copy, spec=spec, folder=folder, resume=checkpoint,
         init_from=weights.checkpoint if weights else None, lock=lock, asked_steps=asked,
@@ -210,9 +211,3 @@ def check_features(config: Config, spec: CacheSpec, cache: Location) -> None:
         built = json.dumps(found)
         fix = f"{build_command(cache, config='<this configuration>')}, or train with --set {key}={built}"
         raise LockstepError(str(cache), found=f"built with {key} = {built}", expected=json.dumps(wanted), fix=fix)
-
-
-def check_files(config: Config, cache: Path, spec: CacheSpec) -> None:
-    """Check the cache's files as `data.verify` says."""
-    if config.data.verify != "off":
-        (full_check if config.data.verify == "full" else quick_check)(cache, spec)
