@@ -16,18 +16,18 @@ class RunEnded(LockstepError):
 
 @contextmanager
 def explained(where: str, fix: str, *, resume: str = "--resume") -> Iterator[None]:
-    """Turn a failure inside the graph, which Python cannot foresee, into a `LockstepError`.
+    """Turn a failure inside the graph, which Python cannot foresee, into a `RunEnded`.
 
     resume: how a run goes on whose worker has ended.
     """
     try:
         yield
     except tf.errors.ResourceExhaustedError:
-        raise LockstepError(where, found="out of memory", fix="lower training.batch_size", exit_code=1) from None
+        raise RunEnded(where, found="out of memory", fix="lower training.batch_size", exit_code=1) from None
     except tf.errors.OpError as error:
         if _WORKER_LOST.search(error.message):
             raise _lost_worker(where, error, resume) from None
-        raise LockstepError(where, found=first_line(error), fix=fix, exit_code=1) from None
+        raise RunEnded(where, found=first_line(error), fix=fix, exit_code=1) from None
 
 
 _WORKER_LOST = re.compile(

@@ -132,9 +132,9 @@ class Session:
         self._saved_step = self.step
 
     def save_whole_step(self) -> None:
-        """Save what a run that cannot go on leaves: nothing where its last step was cut in two."""
+        """Save what a run that cannot go on leaves: nothing before its first step, or where its last was cut in two."""
         whole = self.loop.whole_step
-        if whole is not None and self.group.is_rank_0:
+        if whole and self.group.is_rank_0:
             self.step = whole
             self.save()
             self.reporter.say(f"saved step {self.step}")

@@ -128,3 +128,17 @@ def test_a_lost_worker_is_named(message, found):
         raise tf.errors.UnavailableError(None, None, message)
     assert raised.value.found == found
     assert raised.value.fix.endswith(f"start all workers again, as many as you like, with {resume}")
+
+
+@pytest.mark.parametrize(
+    ("error", "found", "fix"),
+    [
+        (tf.errors.ResourceExhaustedError, "out of memory", "lower training.batch_size"),
+        (tf.errors.DataLossError, "corrupted record at 12", "look at the data"),
+    ],
+)
+def test_after_any_failure_in_the_graph_the_last_whole_step_is_saved(error, found, fix):
+    """`RunEnded` says so, whatever TensorFlow's message is."""
+    with pytest.raises(RunEnded) as raised, explained("steps after 3", "look at the data"):
+        raise error(None, None, "corrupted record at 12")
+    assert (raised.value.found, raised.value.fix) == (found, fix)
