@@ -8,13 +8,16 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from rich.console import Console
 
+from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import exclusive
 from xtts.trainer.cli import main
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.engine import build_engine
+from xtts.trainer.engine.failures import explained
 from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
 from xtts.trainer.run.trainer import train
 
@@ -113,6 +116,22 @@ def test_a_hook_gets_every_step_after_it_was_validated_and_saved(
         (9, 9, False, True),
         (10, 12, True, True),
     ]
+
+
+def test_a_run_that_fails_in_its_graph_leaves_the_last_whole_step(
+    make_plan, run_settings, one_shape_cache, run_steps, tmp_path
+):
+    rarely = ("training.steps_per_call=5", "training.checkpoint_every=100", "training.validate_every=100")
+    plan = make_plan(tmp_path / "run", *run_settings, *rarely, cache=one_shape_cache)
+
+    def fail(_):
+        with explained("steps after 5", "look at the data"):
+            raise tf.errors.DataLossError(None, None, "corrupted record")
+
+    with pytest.raises(LockstepError, match="corrupted record"):
+        train(plan, Console(quiet=True), run_steps, [fail])
+    (saved,) = list_checkpoints(plan.folder.checkpoints)
+    assert int(load_arrays(saved)["step"]) == 5
 
 
 PATIENT = (
