@@ -1,10 +1,11 @@
 """Train a model of your own on a cache: python examples/own_model.py CACHE [STEPS].
 
 The model here guesses a clip's mean spectrum from its tokens. Order, input pipeline, locked signatures and the loop in
-the graph are Lockstep's; model, loss and update are yours, in a class with the four members of `LoopSteps`.
+the graph are Lockstep's; model, loss and update are yours, in a class with the five members of `LoopSteps`.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -24,31 +25,34 @@ from xtts.trainer.engine.training_loop import Position, TrainingLoop
 
 
 class MeanSpectrumSteps:
-    """One locked step per bucket: a table of spectra by token, whose mean is compared with the clip's."""
+    """A table of spectra by token, whose mean is compared with the clip's: locked gradients per bucket, one update."""
 
     def __init__(self, spec: CacheSpec, training: TrainingConfig, buckets: list[TrainingBucket]) -> None:
         self.training, self.step, self.rate = training, tf.Variable(0, dtype=tf.int64), tf.Variable(0.0)
         self.table = keras.layers.Embedding(spec.vocabulary, spec.mel_channels)
         self.table.build()
-        self._steps = {bucket.number: locked(self._train, bucket.signature) for bucket in buckets}
+        self._steps = {bucket.number: locked(self._gradients, bucket.signature) for bucket in buckets}
 
-    def train(self, bucket: int, batch: Batch) -> tf.Tensor:
+    def gradients(self, bucket: int, batch: Batch, *_: tf.Tensor) -> list[tf.Tensor]:
         """Called inside the loop's graph with a batch of the bucket's signature."""
         return self._steps[bucket](*batch)
 
-    def _train(self, *parts: tf.Tensor) -> tf.Tensor:
-        """float32[len(TRAIN_METRICS)] of the parts of a `Batch`."""
+    def _gradients(self, *parts: tf.Tensor) -> list[tf.Tensor]:
+        """[loss, a gradient for each weight] of the parts of a `Batch`."""
         batch = Batch(*parts)
         with tf.GradientTape() as tape:
             guess = mean_over(self.table(batch.tokens), batch.token_length)
             error = guess - mean_over(tf.cast(batch.mel, tf.float32), batch.mel_length)
             loss = tf.reduce_mean(tf.reduce_sum(tf.square(error), axis=-1))
-        weights = self.table.trainable_variables
-        for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
+        return [loss, *map(tf.convert_to_tensor, tape.gradient(loss, self.table.trainable_variables))]
+
+    def apply(self, frames: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Update by what `gradients` gave: float32[len(TRAIN_METRICS)]; frames: of the batch, without padding."""
+        loss, *gradients = total
+        for weight, gradient in zip(self.table.trainable_variables, gradients, strict=True):
             weight.assign_sub(self.rate * gradient)  # the loop sets the rate: warm-up, constant, decay
         self.step.assign_add(1)
-        frames = tf.cast(tf.reduce_sum(batch.mel_length), tf.float32)
-        told = {"loss": loss, "learning_rate": self.rate, "useful_frames": frames}
+        told = {"loss": loss, "learning_rate": self.rate, "useful_frames": tf.cast(frames, tf.float32)}
         return tf.stack([told.get(name, tf.constant(0.0)) for name in TRAIN_METRICS])
 
 
@@ -65,7 +69,7 @@ def train(cache: Path, steps: int) -> list[float]:
     spec, config = load_spec(cache), load_config("tiny", flags=settings)
     buckets = [bucket for bucket in training_buckets(cache, spec, config) if bucket.trains]
     position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(tf.zeros([len(buckets)], tf.int64)))
-    loop = TrainingLoop(buckets, config.data, MeanSpectrumSteps(spec, config.training, buckets), position)
+    loop = TrainingLoop(buckets, config.data, [MeanSpectrumSteps(spec, config.training, buckets)], position)
     losses = loop.run(steps).metrics[:, TRAIN_METRICS.index("loss")]
     return [float(loss) for loss in losses]
 

@@ -2,8 +2,9 @@
 
 import re
 import runpy
+import sys
 from pathlib import Path
-from unittest.mock import create_autospec
+from unittest.mock import MagicMock, create_autospec
 
 import numpy as np
 import pytest
@@ -12,6 +13,9 @@ import tensorflow  # noqa: F401 - here, so that no test is charged for it
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.records import parse_example, unframe
+from xtts.trainer.engine.metrics import TRAIN_METRICS
+from xtts.trainer.engine.training_loop import CallResult
+from xtts.trainer.reporting.reporter import Chunk
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 MICRO = {
@@ -40,8 +44,9 @@ def test_read_cache_gives_every_clip_as_it_is_stored(tiny_cache, split):
 def test_own_model_learns_from_the_cache_and_is_compiled_once_per_bucket(tiny_cache, monkeypatch):
     example, counted = runpy.run_path(str(EXAMPLES / "own_model.py")), []
     steps = example["MeanSpectrumSteps"]
-    body = steps._train
-    monkeypatch.setattr(steps, "_train", lambda self, *batch: counted.append(batch[1].shape[1]) or body(self, *batch))
+    body = steps._gradients
+    traced = lambda self, *batch: counted.append(batch[1].shape[1]) or body(self, *batch)  # noqa: E731
+    monkeypatch.setattr(steps, "_gradients", traced)
     losses = example["train"](tiny_cache, 60)
     assert np.mean(losses[-10:]) < 0.9 * losses[0]
     assert counted == [bucket.frames for bucket in load_spec(tiny_cache).buckets]
@@ -58,6 +63,25 @@ def test_train_and_speak_calls_the_five_names_as_they_are_defined(monkeypatch, t
     samples, rate = soundfile.read(train_and_speak(tmp_path / "corpus", tmp_path, "ab cd", MICRO))
     assert (len(samples), rate) == (9, 22_050)
     assert used["train"].call_args.args == used["build_cache"].call_args.args[1:] == (tmp_path / "features",)
+
+
+def test_log_to_wandb_sends_every_step_and_validation_once(monkeypatch):
+    logged, wandb = {}, MagicMock()
+    wandb.log = lambda values, step: logged.setdefault(step, {}).update(values)
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    monkeypatch.setattr(sys, "argv", ["log_to_wandb.py", "features", "20"])
+    example = runpy.run_path(str(EXAMPLES / "log_to_wandb.py"))
+    train = create_autospec(example["train"])
+    monkeypatch.setitem(example["main"].__globals__, "train", train)
+    example["main"]()
+    assert train.call_args.kwargs["settings"] == {"training.steps": 20}
+    (hook,) = train.call_args.kwargs["hooks"]
+    metrics = np.arange(2 * len(TRAIN_METRICS), dtype=np.float32).reshape(2, -1)
+    result = CallResult(metrics, np.ones([2, 3]), np.zeros(2, np.int32), np.zeros(2, np.int64), wall=6.0)
+    hook(Chunk(first_step=3, result=result, outside_seconds=0.0, traces=1, epoch=0, validation={"loss": 7.0}))
+    assert [logged[step]["train/loss"] for step in (3, 4)] == metrics[:, 0].tolist()
+    assert "validation/loss" not in logged[3]
+    assert logged[4]["validation/loss"] == 7.0
 
 
 @pytest.mark.long

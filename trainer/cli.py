@@ -77,7 +77,7 @@ def run(plan: "RunPlan", traced: "TracedSteps | None" = None) -> None:
     with tensorflow_import():
         from xtts.trainer.run.trainer import train
 
-    if not train(plan, console, traced) or (plan.cluster and not plan.cluster.chief):
+    if not train(plan, console, traced) or (plan.cluster and not plan.cluster.is_rank_0):
         return
     console.print(
         f"checkpoints: {plan.folder.checkpoints}\n"

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -13,6 +14,9 @@ from xtts.shared.storage.urls import location
 from xtts.trainer.run.checkpoint import step_of
 from xtts.trainer.run.run_plan import RunPlan, make_plan, newest
 from xtts.trainer.system.tensorflow_import import tensorflow_import
+
+if TYPE_CHECKING:
+    from xtts.trainer.run.hooks import Hook
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +41,7 @@ def train(
     out: str | PathLike[str] | None = None,
     resume: bool | str | PathLike[str] = False,
     init_from: str | PathLike[str] | None = None,
+    hooks: "Sequence[Hook]" = (),
     quiet: bool = False,
 ) -> TrainingResult:
     """Train on a cache of stage 1 with locked, compiled steps, as `xtts-train` does.
@@ -52,6 +57,8 @@ def train(
         out: Run folder (default: runs/SIZE-CACHE).
         resume: True continues the run in `out` if there is one; a path continues that run folder or checkpoint.
         init_from: Checkpoint or exported folder whose averaged weights a new run starts from.
+        hooks: Functions that are called with the `Chunk` of each host call: its steps, and the losses of a validation
+            after them. They see what `trainer/run/hooks.py` has done with it; the device waits for them.
         quiet: Print nothing; metrics.jsonl still has every step.
 
     Returns:
@@ -71,7 +78,7 @@ def train(
     with tensorflow_import():
         from xtts.trainer.run.trainer import train as train_plan
 
-    return _result(plan, complete=train_plan(plan, Console(quiet=quiet)))
+    return _result(plan, complete=train_plan(plan, Console(quiet=quiet), hooks=hooks))
 
 
 def _path(given: str | PathLike[str] | None) -> Path | None:

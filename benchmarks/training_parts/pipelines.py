@@ -91,7 +91,7 @@ def lockstep(job: Job) -> Take:
         epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(len(buckets), np.int64))
     )  # fmt: skip
     steps = _NoSteps(config.training)
-    loop = TrainingLoop(buckets, config.data, steps, position)
+    loop = TrainingLoop(buckets, config.data, [steps], position)
     by_place = np.array([bucket.batch_size for bucket in buckets])
     return lambda: int(by_place[loop.run(_BATCHES_A_CALL).buckets].sum())
 
@@ -104,14 +104,17 @@ class _NoSteps:
 
         self.training, self.step, self.rate = training, tf.Variable(0, dtype=tf.int64), tf.Variable(0.0)
 
-    def train(self, _: int, batch: "tuple[tf.Tensor, ...]") -> "tf.Tensor":
+    def gradients(self, _: int, batch: "tuple[tf.Tensor, ...]") -> "list[tf.Tensor]":
+        """Take the batch."""
+        return list(batch[2:])
+
+    def apply(self, frames: "tf.Tensor", _: "list[tf.Tensor]") -> "tf.Tensor":
         """Count the frames."""
         import tensorflow as tf
 
         from xtts.trainer.engine.metrics import TRAIN_METRICS
 
-        frames = tf.cast(tf.reduce_sum(batch.mel_length), tf.float32)
-        return tf.concat([tf.zeros([len(TRAIN_METRICS) - 1]), [frames]], 0)
+        return tf.concat([tf.zeros([len(TRAIN_METRICS) - 1]), [tf.cast(frames, tf.float32)]], 0)
 
 
 def take_from(dataset: "tf.data.Dataset") -> Take:

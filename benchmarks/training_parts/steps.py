@@ -12,11 +12,10 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config import Config
 from xtts.trainer.data.batch_sizes import batch_sizes, typical_update
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.engine.dynamic_baseline import loop_kinds
 from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.train_step import Steps
-from xtts.trainer.engine.training_loop import CallResult
+from xtts.trainer.engine.training_loop import CallResult, TrainingLoop
 
 _FRAMES = TRAIN_METRICS.index("useful_frames")
 _WARM_UP_STEPS = 2
@@ -33,8 +32,7 @@ class Runner:
         self.steps = Steps(state.model, state.optimizer, config.training, state.step, typical=typical)
         began = time.perf_counter()
         self.steps.trace({bucket.number: bucket.signature for bucket in buckets if bucket.trains})
-        loop, _ = loop_kinds(buckets)
-        self.loop = loop(buckets, config.data, self.steps, state.position)
+        self.loop = TrainingLoop(buckets, config.data, [self.steps], state.position)
         self.steps.compile()
         if self.loop.closed_set:
             self.loop.prepare()

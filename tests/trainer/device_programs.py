@@ -55,7 +55,6 @@ def _train(plan, left, logical_cpus):
     import tensorflow as tf
     from rich.console import Console
 
-    from xtts.trainer.engine import device_loop
     from xtts.trainer.run import trainer
 
     if logical_cpus:
@@ -70,8 +69,7 @@ def _train(plan, left, logical_cpus):
 
     trainer.Trainer = Watched
     complete = trainer.train(plan, Console(width=200))
-    loop, state = made[0].loop, made[0].state
-    replicas = loop._replicas if isinstance(loop, device_loop.DeviceLoop) else []
+    loop, state, replicas = made[0].loop, made[0].state, made[0].engine.replicas
     np.savez(left / STATE, **state.arrays())
     here = [{name: array for name, array in one.state.arrays().items() if name not in POSITION} for one in replicas]
     same = [all(np.array_equal(array, other[name]) for name, array in here[0].items()) for other in here[1:]]

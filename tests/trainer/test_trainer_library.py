@@ -11,7 +11,7 @@ STEPS = {"training.steps": 20}
 
 
 def test_a_complete_run_is_unchanged(finished_run, monkeypatch):
-    monkeypatch.setattr(trainer_module, "train", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(trainer_module, "train", lambda *_, **__: pytest.fail("trained again"))
     folder, _ = finished_run
     for result in (train(resume=folder), train(out=str(folder), resume=True)):
         assert result.run.samefile(folder)
@@ -23,7 +23,7 @@ def test_a_complete_run_is_unchanged(finished_run, monkeypatch):
 def test_a_run_goes_on_with_its_own_configuration_and_the_settings_given(finished_run, monkeypatch, quiet):
     plans = []
 
-    def stop_at_once(plan, console):
+    def stop_at_once(plan, console, hooks):
         plans.append((plan, console.quiet))
         return False
 

@@ -21,7 +21,7 @@ class Batch(NamedTuple):
     token_length: tf.Tensor
     """int32[B]."""
     mel_length: tf.Tensor
-    """int32[B]: 0 for a blank clip."""
+    """int32[B]: 0 for a padding row."""
     speaker: tf.Tensor
     """int32[B]: index into the cache's speakers, 0 for a cache without them."""
     language: tf.Tensor
@@ -45,13 +45,6 @@ def make_signature(tokens: int | None, frames: int | None, batch_size: int | Non
     )
 
 
-def padded_signature(spec: CacheSpec, bucket: Bucket, batch_size: int) -> Batch:
-    """The locked signature of B clips padded to the bucket's shape."""
-    return make_signature(
-        bucket.tokens, bucket.frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels
-    )  # fmt: skip
-
-
 def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int | None, *, samples: int | None = None) -> Batch:
     """The signature of a bucket's batches: locked, or open where clips are stored unpadded.
 
@@ -65,5 +58,5 @@ def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int | None, *, 
 
 
 def blank_batch(signature: Batch) -> Batch:
-    """A batch of empty clips: it compiles a step and changes no weight."""
+    """A batch of padding rows: it compiles a step and changes no weight."""
     return Batch(*(tf.zeros(part.shape, part.dtype) for part in signature))

@@ -1,11 +1,10 @@
-"""B of every bucket, from the cache and the configuration; runs before TensorFlow is imported."""
+"""B of every bucket, and which clips validation reads; runs before TensorFlow is imported."""
 
 from collections.abc import Mapping
 
 from xtts.shared.cache.cache_spec import CacheSpec, Split
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.validation_clips import validation_records
 
 _EPOCHS, _FEWEST_STEPS, _MOST_STEPS = 500, 20_000, 500_000
 """What `training.epochs: auto` means."""
@@ -88,3 +87,22 @@ def _largest_batch(spec: CacheSpec, training: TrainingConfig) -> int:
     micro, share = training.gradient_accumulation_steps, training.max_batch_share
     allowed = int(share * stored / most_frames) // micro * micro
     return min(training.batch_size, max(allowed, micro)) if share < 1.0 else training.batch_size
+
+
+def validation_records(spec: CacheSpec, most: int | None) -> list[list[int]]:
+    """Clips to read from the start of each validation shard, by bucket; all of them where there are at most `most`.
+
+    A shard is in the order of the digests of its ids, so its start is a fixed choice among its clips. Every shard gives
+    its share, rounded so that all give `most` together: the choice follows from `cache.json`, is the same on every
+    machine, holds buckets and corpora in their proportions, and hardly changes as clips come and go.
+    """
+    stored = [[shard.records for shard in bucket.validation] for bucket in spec.buckets]
+    clips = sum(map(sum, stored))
+    if most is None or clips <= most:
+        return stored
+    taken = [[most * records // clips for records in shards] for shards in stored]
+    places = [(bucket, shard) for bucket, shards in enumerate(stored) for shard in range(len(shards))]
+    largest_rest = sorted(places, key=lambda place: -(most * stored[place[0]][place[1]] % clips))
+    for bucket, shard in largest_rest[: most - sum(map(sum, taken))]:
+        taken[bucket][shard] += 1
+    return taken

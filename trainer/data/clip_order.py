@@ -7,11 +7,17 @@ shuffled as a whole. Blocks draw evenly from all shards of their group, and are 
 Where a block begins in each shard has a closed form: resuming skips the earlier records of one group and reads at most
 one block. Batches ignore the ends of epochs: nothing is dropped, and the clips left over open the next epoch. The next
 bucket is drawn with probability proportional to the batches each has left in the epoch.
+
+A bucket mixes a stream of each corpus that it holds, clip by clip, which know nothing of the others. An epoch takes a
+fixed number of clips of each, spread evenly over it: a corpus of N clips with weight w gives round(w N) of them. Its
+own stream goes on in the next epoch, so that 0.5 takes every clip once in two epochs, and 2 takes it twice in one. A
+batch therefore holds every corpus in its proportion, and a position of the mixture is a position in each stream, in
+closed form.
 """
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import tensorflow as tf
@@ -48,7 +54,7 @@ def interleaved(counts: list[int]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class BlockPlace:
     """Where a position of the stream is stored."""
 
     group: int
@@ -119,7 +125,7 @@ class BucketOrder:
         seed = tf.random.stateless_uniform([], key, minval=None, maxval=None, dtype=tf.int64, alg="philox")
         return clips.shuffle(tf.cast(count, tf.int64), seed=seed, reshuffle_each_iteration=False)
 
-    def find(self, consumed: int) -> Place:
+    def find(self, consumed: int) -> BlockPlace:
         """The stream's position `consumed`."""
         epoch, rest = divmod(consumed, self.clips)
         drawn = self._epoch(epoch)
@@ -128,9 +134,9 @@ class BucketOrder:
         records, rest = drawn.starts[number + 1] - drawn.starts[number], rest - drawn.starts[number]
         block, visited = divmod(rest, part_size(records, self.block_records))
         group = epoch * self.groups + number
-        return Place(group=group, shards=shards, begins=begins, block=block, start=rest - visited, visited=visited)
+        return BlockPlace(group=group, shards=shards, begins=begins, block=block, start=rest - visited, visited=visited)
 
-    def turns(self, place: Place) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def turns(self, place: BlockPlace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What to read for the block of a place.
 
         (shards in reading order, first record read in each, records of each already read): int64[shards] each.
@@ -164,7 +170,7 @@ class BucketOrder:
             self._drawn[number] = drawn
         return self._drawn[number]
 
-    def _group_records(self, place: Place) -> list[tuple[int, int]]:
+    def _group_records(self, place: BlockPlace) -> list[tuple[int, int]]:
         """(shard, record) of all records of a group in reading order."""
         counts = [self.shard_records[shard] for shard in place.shards]
         turns = zip(*interleaved(counts), strict=True)
@@ -179,6 +185,62 @@ class _Epoch:
     """(shards in reading order, first record read in each) of each group."""
     starts: list[int]
     """Clips of the epoch before each group, and those of all groups."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusPart:
+    """One corpus of a bucket."""
+
+    order: BucketOrder
+    """The stream of its clips."""
+    shards: tuple[int, ...]
+    """Places of its shards among all of the bucket."""
+    clips: int
+    """Clips that an epoch takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusMixture:
+    """The stream of one bucket: which corpus gives its n-th clip, and which of its clips that is."""
+
+    seed: int
+    """Of the run."""
+    parts: tuple[CorpusPart, ...]
+
+    @property
+    def clips(self) -> int:
+        """Clips in one epoch."""
+        return sum(part.clips for part in self.parts)
+
+    @property
+    def turns(self) -> np.ndarray:
+        """int64[clips]: the part that gives each clip of an epoch."""
+        return _turns(tuple(part.clips for part in self.parts))
+
+    def positions(self, consumed: int) -> list[int]:
+        """Clips of each part before the stream's position `consumed`."""
+        if len(self.parts) == 1:
+            return [consumed]
+        epochs, rest = divmod(consumed, self.clips)
+        taken = np.bincount(self.turns[:rest], minlength=len(self.parts))
+        return [epochs * part.clips + int(more) for part, more in zip(self.parts, taken, strict=True)]
+
+    def locate(self, consumed: int, count: int) -> list[tuple[int, int]]:
+        """(shard, record) of the `count` clips after the stream's position `consumed`."""
+        turns = self.turns[np.arange(consumed, consumed + count) % self.clips]
+        streams = []
+        for number, (part, position) in enumerate(zip(self.parts, self.positions(consumed), strict=True)):
+            located = part.order.locate(position, int((turns == number).sum()))
+            streams.append(iter([(part.shards[shard], record) for shard, record in located]))
+        return [next(streams[number]) for number in turns]
+
+
+@lru_cache(maxsize=128)
+def _turns(clips: tuple[int, ...]) -> np.ndarray:
+    """Numbers of streams, each as often as it gives clips and as evenly spread as that allows."""
+    numbers = np.repeat(np.arange(len(clips)), clips)
+    places = np.concatenate([(np.arange(count) + 0.5) / count for count in clips])
+    return numbers[np.lexsort((numbers, places))]
 
 
 @dataclass(frozen=True, kw_only=True)

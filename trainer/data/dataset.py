@@ -7,10 +7,9 @@ import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.system.machine import usable_cores
-from xtts.trainer.data.audio_source import clip_reader
+from xtts.trainer.data.audio_mel import clip_reader
 from xtts.trainer.data.batch import Batch, blank_batch
 from xtts.trainer.data.clip_order import BucketOrder, part_size
-from xtts.trainer.data.corpus_mixture import CorpusMixture
 from xtts.trainer.data.training_bucket import TrainingBucket
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -88,13 +87,12 @@ def _read_in_turn(files: tf.Tensor, records: tf.Tensor, begins: tf.Tensor, befor
 
 def clip_stream(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
     """Endless data set of serialized clips, string[] each, from the stream's position `consumed` on."""
-    order, files, parts = bucket.order, bucket.files("train"), bucket.parts
-    positions = order.positions(consumed) if isinstance(order, CorpusMixture) else [consumed]
+    order, files = bucket.order, bucket.files("train")
     streams = [
         _order_stream(part.order, [files[shard] for shard in part.shards], position)
-        for part, position in zip(parts, positions, strict=True)
+        for part, position in zip(order.parts, order.positions(consumed), strict=True)
     ]
-    if len(streams) == 1 or isinstance(order, BucketOrder):
+    if len(streams) == 1:
         return streams[0]
     turns = tf.data.Dataset.from_tensor_slices(order.turns).repeat().skip(consumed % order.clips)
     return tf.data.Dataset.choose_from_datasets(streams, turns)
@@ -170,7 +168,7 @@ def ahead_on(batches: tf.data.Dataset, device: str | None) -> tf.data.Dataset:
 
 
 def validation_batches(bucket: TrainingBucket) -> tf.data.Dataset:
-    """Every clip of one bucket that validation reads once; blank clips fill the last batch.
+    """Every clip of one bucket that validation reads once; padding rows fill the last batch.
 
     Where clips are stored unpadded the last batch may be smaller instead.
     """
@@ -180,11 +178,11 @@ def validation_batches(bucket: TrainingBucket) -> tf.data.Dataset:
     if not bucket.signature.is_locked:
         batches = clips.batch(bucket.batch_size).map(parser(bucket, None))
         return _options(batches.prefetch(1), autotune=True)
-    parse, blanks = parser(bucket, 1), -sum(records) % bucket.batch_size
-    blank = tf.data.Dataset.from_tensors(blank_batch(bucket.signature_of(1))).repeat(blanks)
+    parse, missing = parser(bucket, 1), -sum(records) % bucket.batch_size
+    padding = tf.data.Dataset.from_tensors(blank_batch(bucket.signature_of(1))).repeat(missing)
     if bucket.spec.names_audio:
         parsed = _read_audio(clips, bucket).batch(1)
     else:
         parsed = clips.map(without_autograph(lambda clip: parse(clip[tf.newaxis])))
-    batches = parsed.concatenate(blank).rebatch(bucket.batch_size, drop_remainder=True)
+    batches = parsed.concatenate(padding).rebatch(bucket.batch_size, drop_remainder=True)
     return _options(batches.prefetch(tf.data.AUTOTUNE), autotune=True)

@@ -9,10 +9,8 @@ from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Split
 from xtts.shared.config import Config
 from xtts.trainer.data.audio_mel import reflected_samples
 from xtts.trainer.data.batch import Batch, batch_signature
-from xtts.trainer.data.batch_sizes import batch_sizes
-from xtts.trainer.data.clip_order import BucketOrder
-from xtts.trainer.data.corpus_mixture import CorpusMixture, CorpusPart
-from xtts.trainer.data.validation_clips import validation_records
+from xtts.trainer.data.batch_sizes import batch_sizes, validation_records
+from xtts.trainer.data.clip_order import BucketOrder, CorpusMixture, CorpusPart
 
 _MOST_TURNS = 16
 """Shards of a bucket that are read round-robin."""
@@ -29,7 +27,7 @@ class TrainingBucket:
     number: int
     batch_size: int
     """B."""
-    order: BucketOrder | CorpusMixture
+    order: CorpusMixture
     """Order of the training clips."""
     validation_clips: int | None = None
     """Most validation clips read of all buckets together; None for all."""
@@ -71,14 +69,6 @@ class TrainingBucket:
         """Paths of the shards of one split, in order."""
         return [str(self.cache / shard.file) for shard in self.stored.shards(split)]
 
-    @property
-    def parts(self) -> tuple[CorpusPart, ...]:
-        """The streams that are mixed: of a single one the only part."""
-        order = self.order
-        if isinstance(order, CorpusMixture):
-            return order.parts
-        return (CorpusPart(order=order, shards=tuple(range(len(self.stored.train))), clips=order.clips),)
-
 
 def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[TrainingBucket]:
     """Every bucket with a batch size, by number: the closed set of shapes, if clips are stored padded."""
@@ -95,7 +85,7 @@ def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[Train
     ]  # fmt: skip
 
 
-def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> BucketOrder | CorpusMixture:
+def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> CorpusMixture:
     """The stream of one bucket's training clips; two blocks of every bucket take at most `memory_mb` MiB together."""
     bucket, buckets = spec.buckets[number], len(spec.buckets)
     stored, records = sum(shard.bytes_with_mels for shard in bucket.train), bucket.clips("train")
@@ -112,8 +102,6 @@ def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> 
             block_records=max(1, block_records * own // clips),
         )
         parts.append(CorpusPart(order=order, shards=tuple(places), clips=own))
-    if len(parts) == 1 and not spec.weights:
-        return parts[0].order
     return CorpusMixture(seed=seed, parts=tuple(parts))
 
 

@@ -10,17 +10,24 @@ import tensorflow as tf
 from xtts.shared.errors import LockstepError
 
 
+class RunEnded(LockstepError):
+    """A run cannot go on, but the state after its last whole step is good: the trainer saves it before it ends."""
+
+
 @contextmanager
-def explained(where: str, fix: str) -> Iterator[None]:
-    """Turn a failure inside the graph, which Python cannot foresee, into a `LockstepError`."""
+def explained(where: str, fix: str, *, resume: str = "--resume") -> Iterator[None]:
+    """Turn a failure inside the graph, which Python cannot foresee, into a `RunEnded`.
+
+    resume: how a run goes on whose worker has ended.
+    """
     try:
         yield
     except tf.errors.ResourceExhaustedError:
-        raise LockstepError(where, found="out of memory", fix="lower training.batch_size", exit_code=1) from None
+        raise RunEnded(where, found="out of memory", fix="lower training.batch_size", exit_code=1) from None
     except tf.errors.OpError as error:
         if _WORKER_LOST.search(error.message):
-            raise _lost_worker(where, error) from None
-        raise LockstepError(where, found=first_line(error), fix=fix, exit_code=1) from None
+            raise _lost_worker(where, error, resume) from None
+        raise RunEnded(where, found=first_line(error), fix=fix, exit_code=1) from None
 
 
 _WORKER_LOST = re.compile(
@@ -28,12 +35,12 @@ _WORKER_LOST = re.compile(
 )
 
 
-def _lost_worker(where: str, error: tf.errors.OpError) -> LockstepError:
+def _lost_worker(where: str, error: tf.errors.OpError, resume: str) -> RunEnded:
     """The error of a worker that waited for one that has ended."""
     named = re.search(r"/job:worker/replica:0/task:(\d+)", error.message)
-    return LockstepError(
+    return RunEnded(
         where, found=f"worker {named[1]} has ended" if named else "a worker has ended",
-        fix="see its output, then start all workers again with --resume, as many as you like", exit_code=1,
+        fix=f"see its output, then start all workers again, as many as you like, with {resume}", exit_code=1,
     )  # fmt: skip
 
 

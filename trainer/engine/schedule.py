@@ -28,17 +28,8 @@ def peak_learning_rate(training: TrainingConfig) -> float:
     return float(training.learning_rate * (training.batch_size / meant_for) ** 0.5)
 
 
-def host_marks(training: TrainingConfig) -> dict[str, int]:
-    """Interval in steps of each task on the host, by setting: a graph call ends at the next of them."""
-    marks = {
-        "training.validate_every": training.validate_every,
-        "training.samples_every": training.samples_every,
-        "training.checkpoint_every": training.checkpoint_every,
-    }
-    return {name: every for name, every in marks.items() if every}
-
-
 def next_mark(training: TrainingConfig, step: int) -> int:
-    """The last step that a graph call starting after `step` may run."""
-    marks = [step + every - step % every for every in host_marks(training).values()]
+    """The last step that a graph call starting after `step` may run: the next at which the host has something to do."""
+    intervals = training.validate_every, training.samples_every, training.checkpoint_every
+    marks = [step + every - step % every for every in intervals if every]
     return min(marks + [mark for mark in (decay_start(training), training.steps) if mark > step])

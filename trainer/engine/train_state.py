@@ -1,5 +1,6 @@
 """The whole state of a run as named arrays: weights, optimizer, averages, step and position."""
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,8 +11,7 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import bucket_numbers
-from xtts.trainer.engine.muon import Muon
-from xtts.trainer.engine.optimizer import AdamW
+from xtts.trainer.engine.optimizer import AdamW, Muon
 from xtts.trainer.engine.training_loop import Position
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Vocabularies
@@ -78,6 +78,13 @@ class TrainState:
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything that a checkpoint holds, by name."""
         return {name: variable.numpy() for name, variable in self._variables().items()}
+
+    def digest(self) -> str:
+        """Of names and values."""
+        digest = hashlib.sha256()
+        for name, array in self.arrays().items():
+            digest.update(name.encode() + array.tobytes())
+        return digest.hexdigest()
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore what `arrays()` returned; names and shapes must match the model."""

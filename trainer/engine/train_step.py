@@ -1,8 +1,9 @@
 """The locked steps: one `tf.function(input_signature=..., jit_compile=True)` per bucket, from one body.
 
 A training step is two compiled functions: the gradients of a bucket's batch, and one update that all buckets share,
-so that the optimizer is compiled once. With a relaxed signature (unpadded clips, the baseline) the gradients are
-retraced for every shape. Nothing else in the trainer computes a loss or updates a weight.
+so that the optimizer is compiled once. Between them the loop adds up the gradients of all replicas. With a relaxed
+signature (unpadded clips, the baseline) the gradients are retraced for every shape. Nothing else in the trainer
+computes a loss or updates a weight.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -83,24 +84,24 @@ class TraceGuard:
 
 
 def present_clips(batch: Batch) -> tf.Tensor:
-    """float32[B]: 1 for a clip, 0 for a blank one."""
+    """float32[B]: 1 for a clip, 0 for a padding row."""
     return tf.cast(batch.mel_length > 0, tf.float32)
 
 
 def random_inputs(
-    batch: Batch, seed: tf.Tensor | int, step: tf.Tensor, *, device: int = 0, present: tf.Tensor | None = None
+    batch: Batch, seed: tf.Tensor | int, step: tf.Tensor, *, replica: int = 0, present: tf.Tensor | None = None
 ) -> RandomInputs:
     """The random numbers of a training step, keyed by (seed, step).
 
-    device: whose equal part of the step's clips the batch is, present: `present_clips` of the whole batch, None where
+    replica: whose equal part of the step's clips the batch is, present: `present_clips` of the whole batch, None where
     this is the whole.
     """
     size, shape = batch.mel.shape[0], batch.mel.shape[1:]
-    key, first = _seed_of(fold(seed, _STEP, step)), device * size
+    key, first = _seed_of(fold(seed, _STEP, step)), replica * size
     rows = tf.range(first, first + size)
     noise = random_normal(fold_seed(key, _NOISE), rows, *shape)
-    # Stratified times: one in each of n equal parts of [0, 1) for n non-blank clips, so that they cover the path. Then
-    # more of them in its middle, where the field is hardest to know (Esser et al., 2403.03206, section 3.1).
+    # Stratified times: one in each of n equal parts of [0, 1) for the n clips, so that they cover the path. Then more
+    # of them in its middle, where the field is hardest to know (Esser et al., 2403.03206, section 3.1).
     present = present_clips(batch) if present is None else present
     before = tf.cumsum(present, exclusive=True)[first : first + size]
     part = before + random_uniform(fold_seed(key, _TIME), rows)
@@ -110,7 +111,7 @@ def random_inputs(
 
 
 class Steps:
-    """The model's training and validation steps, by bucket.
+    """The training and validation steps of one replica of the model, by bucket.
 
     Seed, learning rate and typical counts are variables, so that another schedule or corpus of the same shapes finds
     the same compiled step in XLA's cache.
@@ -118,11 +119,16 @@ class Steps:
 
     def __init__(
         self, model: AcousticModel, optimizer: AdamW, training: TrainingConfig, step: tf.Variable, *,
-        typical: tuple[float, float],
+        typical: tuple[float, float], replica: int = 0, replicas: int = 1,
     ) -> None:  # fmt: skip
-        """typical: (useful frames, tokens) of an average update, see `typical_update`."""
+        """typical: (useful frames, tokens) of an average update, see `typical_update`.
+
+        replica, replicas: whose equal part of every batch the gradients are of.
+        """
         self.model, self.optimizer, self.training, self.step = model, optimizer, training, step
-        self.typical = tf.Variable(self.typical_counts(typical), trainable=False)
+        self._replica, self._replicas = replica, replicas
+        self._parts = training.gradient_accumulation_steps // replicas
+        self.typical = tf.Variable(self._typical_counts(typical), trainable=False)
         """Counts of `LOSSES` in an average update, float32[len(LOSSES)], by which gradients are divided: a frame weighs
         the same in a batch of few as in a batch of many."""
         self.with_mel: Callable[[Batch], Batch] = lambda batch: batch
@@ -132,13 +138,23 @@ class Steps:
         """Learning rate of the next step; the loop sets it."""
         self.guard = TraceGuard()
         self.gradient_steps: dict[int, Callable[..., list[tf.Tensor]]] = {}
-        """`Batch` -> [losses float32[len(LOSSES)], a gradient for each weight]."""
+        """`Batch` -> [losses float32[len(LOSSES)], a gradient for each weight]; of several replicas also of the whole
+        batch: counts float32[len(LOSSES)], by which the losses are divided, and `present_clips`."""
         self.validation_steps: dict[int, Callable[..., tf.Tensor]] = {}
         """`Batch`, number int32[] of its first clip in the split -> float32[len(LOSSES), 2], sums and counts."""
+        self._apply: Callable[..., tf.Tensor] = lambda *inputs: self.update(*inputs)
+        """What `apply` calls."""
         self.compile_calls: dict[str, Callable[[], None]] = {}
         """Calls that compile a locked step and change no state, by step name."""
 
-    def typical_counts(self, typical: tuple[float, float]) -> tf.Tensor:
+    def begin_again(self, training: TrainingConfig, typical: tuple[float, float]) -> None:
+        """Become the steps of a new run with another seed, schedule or corpus; what is compiled stays."""
+        self.training = training
+        self.typical.assign(self._typical_counts(typical))
+        self.seed.assign(training.seed)
+        self.rate.assign(0.0)
+
+    def _typical_counts(self, typical: tuple[float, float]) -> tf.Tensor:
         """(frames, tokens) of an average update as counts of `LOSSES`: float32[len(LOSSES)]."""
         counts = self.model.counts_of(*typical)
         return tf.constant([counts[name] for name in LOSSES], tf.float32)
@@ -149,9 +165,9 @@ class Steps:
     ) -> None:  # fmt: skip
         """Trace the training and validation steps, and close the set of signatures.
 
-        training, validation: signature by bucket number. With open signatures the set stays open, and every new shape
-        is traced when it occurs. `traced` is called with the name and `compile_calls` entry of each locked step that
-        only reads the weights, as soon as it is traced.
+        training, validation: signature by bucket number, for training of this replica's rows. With open signatures the
+        set stays open, and every new shape is traced when it occurs. `traced` is called with the name and
+        `compile_calls` entry of each locked step that only reads the weights, as soon as it is traced.
 
         Call this before anything that differs between a fresh and a resumed run: XLA's cache identifies a step by the
         number TensorFlow gave its trace.
@@ -164,6 +180,10 @@ class Steps:
         for bucket, signature in validation.items():
             self.validation_steps[bucket] = self._validation_step(bucket, signature)
             self._traced(validation_step(bucket), self.validation_steps[bucket], traced)
+        if self._replicas > 1:  # inside `strategy.run` TensorFlow would trace a `tf.function` again
+            self._apply = cast(Callable[..., tf.Tensor], self.update.get_concrete_function())
+            self.gradient_steps = {n: step.get_concrete_function() for n, step in self.gradient_steps.items()}  # type: ignore[attr-defined]
+            self.validation_steps = {n: step.get_concrete_function() for n, step in self.validation_steps.items()}  # type: ignore[attr-defined]
         if all(signature.is_locked for signature in (*training.values(), *validation.values())):
             self.guard.lock()
 
@@ -177,10 +197,23 @@ class Steps:
         for call in self.compile_calls.values():
             call()
 
+    def counts(self, batch: Batch) -> tf.Tensor:
+        """What these rows add to the counts of `LOSSES` of the whole batch: float32[len(LOSSES)]."""
+        counts = self.model.loss_counts(*batch[2:5], micro_batches=self._parts, least=0.0)
+        return tf.stack([counts[name] for name in LOSSES])
+
+    def gradients(self, bucket: int, batch: Batch, *whole: tf.Tensor) -> list[tf.Tensor]:
+        """[losses, gradients] of this replica's rows; whole: counts and `present_clips` of all rows, for several."""
+        return self.gradient_steps[bucket](*batch, *whole)
+
+    def apply(self, frames: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Update by the sums of `gradients`; frames: useful ones, int32[] -> float32[len(TRAIN_METRICS)]."""
+        losses, *gradients = total
+        return self._apply(losses, frames, *gradients)
+
     def train(self, bucket: int, batch: Batch) -> tf.Tensor:
-        """One training step on a batch of a bucket: float32[len(TRAIN_METRICS)]."""
-        losses, *gradients = self.gradient_steps[bucket](*batch)
-        return cast(tf.Tensor, self.update(losses, tf.reduce_sum(batch.mel_length), *gradients))
+        """One training step of a single replica on a batch of a bucket: float32[len(TRAIN_METRICS)]."""
+        return self.apply(tf.reduce_sum(batch.mel_length), self.gradients(bucket, batch))
 
     @cached_property
     def update(self) -> tf.types.experimental.PolymorphicFunction:
@@ -190,13 +223,18 @@ class Steps:
         return tf.function(self._update, input_signature=signature, jit_compile=True, autograph=False)
 
     def _gradient_step(self, bucket: int, signature: Batch) -> Callable[..., list[tf.Tensor]]:
-        def gradient_step(*parts: tf.Tensor) -> list[tf.Tensor]:
-            batch = Batch(*parts)
+        def gradient_step(*inputs: tf.Tensor) -> list[tf.Tensor]:
+            rows, whole = inputs[: len(signature)], inputs[len(signature) :]
+            batch = Batch(*rows)
             self.guard.note(training_step(bucket), batch)
-            losses, gradients = self._accumulate(self.with_mel(batch))
+            losses, gradients = self._accumulate(self.with_mel(batch), *whole)
             return [losses, *gradients]
 
-        return locked(gradient_step, signature) if signature.is_locked else relaxed(gradient_step)
+        if not signature.is_locked:
+            return relaxed(gradient_step)
+        counts = tf.TensorSpec([len(LOSSES)], tf.float32, "counts")
+        present = tf.TensorSpec([signature.mel.shape[0] * self._replicas], tf.float32, "present")
+        return locked(gradient_step, (*signature, *([counts, present] if self._replicas > 1 else [])))
 
     def _validation_step(self, bucket: int, signature: Batch) -> Callable[..., tf.Tensor]:
         def validation_losses(*inputs: tf.Tensor) -> tf.Tensor:
@@ -248,11 +286,21 @@ class Steps:
         gradients = tape.gradient(total, self.optimizer.weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return losses, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
-    def _accumulate(self, batch: Batch) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """(losses, gradients) of the whole batch, in `gradient_accumulation_steps` micro-batches."""
-        parts = self.training.gradient_accumulation_steps
-        counts = self.model.loss_counts(*batch[2:5], micro_batches=parts)
-        return self._add_parts(batch, random_inputs(batch, self.seed, self.step), counts, parts)
+    def _accumulate(
+        self, batch: Batch, counts: tf.Tensor | None = None, present: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """(losses, gradients) that these rows add to those of the whole batch, in equal micro-batches.
+
+        counts, present: as in `gradient_steps`; None where this is the whole.
+        """
+        if counts is None:
+            divisors = self.model.loss_counts(*batch[2:5], micro_batches=self._parts)
+        else:
+            divisors = dict(zip(LOSSES, tf.unstack(tf.maximum(counts, 1.0)), strict=True))
+        random = random_inputs(batch, self.seed, self.step, replica=self._replica, present=present)
+        if self._replica:
+            random = random._replace(dropout=random.dropout + tf.constant([self._replica * self._parts, 0]))
+        return self._add_parts(batch, random, divisors, self._parts)
 
     def _add_parts(
         self, batch: Batch, random: RandomInputs, counts: dict[str, tf.Tensor], parts: int
@@ -279,7 +327,7 @@ class Steps:
         return losses, gradients
 
     def _update(self, losses: tf.Tensor, frames: tf.Tensor, *gradients: tf.Tensor) -> tf.Tensor:
-        """Clip, then update with AdamW; a blank batch or a non-finite loss or norm changes no weight."""
+        """Clip, then update with AdamW; a batch of padding rows or a non-finite loss or norm changes no weight."""
         groups = [clip_group(weight) for weight in self.optimizer.weights]
         clipped, norms = clip_by_group(gradients, groups, self.training.clip_norm)
         total = tf.reduce_sum(losses * loss_weights(self.training))

@@ -1,29 +1,23 @@
 """The validation loop: the whole split in one host call."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from xtts.trainer.data.dataset import validation_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
+from xtts.trainer.engine.dynamic_baseline import MemoryMaps
 from xtts.trainer.engine.metrics import LOSSES
+from xtts.trainer.engine.process_group import ALONE, ProcessGroup
+from xtts.trainer.engine.train_step import Steps
 
 HeldOut = tuple[int, list[tuple[int, int]]]
 """A batch of the validation split: its bucket, and the (shard, record) of each clip."""
 
 
-class LossSteps(Protocol):
-    """The interface of the steps that the loop runs; `Steps` implements it for the acoustic model."""
-
-    @property
-    def validation_steps(self) -> Mapping[int, Callable[..., tf.Tensor]]:
-        """By bucket: `Batch`, number int32[] of its first clip in the split -> float32[len(LOSSES), 2]."""
-
-
-Part = tuple[range, tf.data.Iterator, Callable[..., tf.Tensor]]
+BucketPart = tuple[range, tf.data.Iterator, Callable[..., tf.Tensor]]
 """The batches of one bucket: the number of each one's first clip in the bucket, their iterator and their step."""
 
 
@@ -37,17 +31,15 @@ def held_out(buckets: Sequence[TrainingBucket]) -> list[HeldOut]:
     return batches
 
 
-def validation_parts(
-    buckets: Sequence[TrainingBucket], steps: LossSteps, *, device: int = 0, devices: int = 1
-) -> list[Part]:
-    """The batches of one device: of those of `held_out` each `devices`-th, from number `device` on."""
-    parts, before = list[Part](), 0
+def validation_parts(buckets: Sequence[TrainingBucket], steps: Steps, replica: int, replicas: int) -> list[BucketPart]:
+    """The batches of one replica: of those of `held_out` each `replicas`-th, from number `replica` on."""
+    parts, before = list[BucketPart](), 0
     for bucket in (bucket for bucket in buckets if bucket.validates):
-        clips, own = sum(bucket.validation_records), (device - before) % devices
-        starts = range(own * bucket.batch_size, clips, devices * bucket.batch_size)
+        clips, own = sum(bucket.validation_records), (replica - before) % replicas
+        starts = range(own * bucket.batch_size, clips, replicas * bucket.batch_size)
         if starts:
             # One endless iterator, read in whole passes.
-            batches = iter(validation_batches(bucket).shard(devices, own).repeat())
+            batches = iter(validation_batches(bucket).shard(replicas, own).repeat())
             parts.append((starts, batches, steps.validation_steps[bucket.number]))
         before += -(-clips // bucket.batch_size)
     return parts
@@ -56,22 +48,34 @@ def validation_parts(
 class ValidationLoop:
     """`run()` is one call from the host for the whole validation split.
 
-    stop: bool[]; set from another thread, it ends the current call after the current batch.
+    Each replica takes its share of the batches, by their numbers; the sums are added up at the end.
+    stop: bool[]; set from another thread, it ends this process' share after the current batch, and the validation in
+    all processes.
     """
 
-    unread: Sequence[HeldOut] = ()
-    """Clips whose audio the last pass could not read."""
-
-    def __init__(self, buckets: Sequence[TrainingBucket], steps: LossSteps, stop: tf.Variable) -> None:
-        self._describe(buckets, stop)
-        self._parts = validation_parts(buckets, steps)
-        self._run = tf.function(self._sums, input_signature=[])
-
-    def _describe(self, buckets: Sequence[TrainingBucket], stop: tf.Variable) -> None:
-        """Note what the validation of one device and that of several have in common."""
-        self._stop, self.batches = stop, held_out(buckets)
+    def __init__(
+        self, buckets: Sequence[TrainingBucket], steps: Sequence[Steps], stop: tf.Variable,
+        group: ProcessGroup = ALONE,
+    ) -> None:  # fmt: skip
+        """steps: of each replica of this process."""
+        self._steps, self._stop, self._group, self.batches = steps, stop, group, held_out(buckets)
+        self._most = max((len(places) for _, places in self.batches), default=0)
+        """Clips of the largest batch."""
+        self.unread: list[HeldOut] = []
+        """Clips whose audio could not be read in the last call."""
         self._names_audio = any(bucket.spec.names_audio for bucket in buckets)
-        self._most = max((len(places) for _, places in self.batches), default=0) if self._names_audio else 0
+        self._numbers = [
+            [*range(number, len(self.batches), group.size)] for number in range(group.first, group.first + len(steps))
+        ]
+        self._parts = [
+            validation_parts(buckets, one, number, group.size) for number, one in enumerate(steps, group.first)
+        ]
+        self._maps: MemoryMaps | None = None
+        self._run: Callable[[], tuple[tf.Tensor, ...]] = self._sums
+        if all(bucket.signature.is_locked for bucket in buckets):
+            self._run = tf.function(self._sums, input_signature=[])
+        else:  # in Python, batch by batch
+            self._maps = MemoryMaps()
 
     @property
     def empty(self) -> bool:
@@ -83,48 +87,50 @@ class ValidationLoop:
 
         None where `stop` ended it before the last batch; do not call it again then.
         """
-        self._forget_stop()
-        sums, finite, done, *blank = (part.numpy() for part in self._run())
+        sums, finite, padded, done = (part.numpy() for part in self._run())
         if done < len(self.batches):
             return None
-        self.unread = list(_flagged(self.batches, blank[0])) if blank else []
+        self.unread = list(_flagged(self.batches, padded)) if self._names_audio else []
         losses = {name: float(sums[i, 0] / sums[i, 1]) if sums[i, 1] else math.nan for i, name in enumerate(LOSSES)}
         return losses, [batch for batch, good in zip(self.batches, finite, strict=True) if not good]
 
-    def _forget_stop(self) -> None:
-        """Before a call: a stop was for the one before."""
-        self._stop.assign(False)
-
     def _sums(self) -> tuple[tf.Tensor, ...]:
-        """(sums and counts of the finite batches float64[len(LOSSES), 2], which are finite bool[n], batches done).
+        """Of all replicas: (sums and counts of the finite batches, which are finite, padding rows, batches done).
 
-        Where records name audio also the blank clips, bool[n, most clips of a batch].
+        float64[len(LOSSES), 2], bool[n], bool[n, most clips of a batch], int32[].
         """
-        return self._sums_over(self._parts)
+        sums, flags, done = self._group.run(self._share)[0]
+        return sums, flags[:, 0] > 0.0, flags[:, 1:] > 0.0, tf.cast(done, tf.int32)
 
-    def _sums_over(self, parts: Sequence[Part]) -> tuple[tf.Tensor, ...]:
-        """`_sums` of the batches of some parts."""
+    def _share(self, number: int) -> list[tf.Tensor]:
+        """The sums over all replicas of what each of them found in its batches: as `_sums`, all of them float64.
+
+        number: the replica in this process. The flags of each batch are: finite, then its rows without a clip.
+        """
         total, done = tf.zeros([len(LOSSES), 2], tf.float64), tf.constant(0)
-        batches = sum(len(starts) for starts, _, _ in parts)
-        finite = tf.TensorArray(tf.bool, batches, element_shape=[])
-        blank = tf.TensorArray(tf.bool, batches, element_shape=[self._most])
-        for starts, iterator, step in parts:
+        places = self._numbers[number]
+        flags = tf.TensorArray(tf.bool, len(places), element_shape=[1 + self._most])
+        for starts, iterator, step in self._parts[number]:
             for first in tf.range(starts.start, starts.stop, starts.step):
                 if self._stop:
                     break
                 batch = iterator.get_next()
+                if self._maps is not None:
+                    self._maps.check(self._steps[0].guard)
                 sums = tf.cast(step(*batch, first), tf.float64)
-                if self._names_audio:
-                    length = batch.mel_length[: self._most]
-                    blank = blank.write(done, tf.pad(tf.equal(length, 0), [[0, self._most - tf.size(length)]]))
                 good = tf.reduce_all(tf.math.is_finite(sums))
                 total += tf.where(good, sums, 0.0)
-                finite, done = finite.write(done, good), done + 1
-        return total, finite.stack(), done, *([blank.stack()] if self._names_audio else [])
+                length = batch.mel_length[: self._most]
+                padded = tf.pad(tf.equal(length, 0), [[0, self._most - tf.size(length)]])
+                flags, done = flags.write(done, tf.concat([good[tf.newaxis], padded], axis=0)), done + 1
+        found = tf.cast(flags.stack(), tf.float64)
+        rows = tf.reshape(tf.constant(places, tf.int32), [-1, 1])
+        placed = tf.scatter_nd(rows, found, [len(self.batches), 1 + self._most])
+        return self._group.sum([total, placed, tf.cast(done, tf.float64)])
 
 
 def _flagged(batches: list[HeldOut], flags: np.ndarray) -> Iterator[HeldOut]:
-    """The clips of each batch that have a flag, bool[n, most clips of a batch]; blanks that fill a batch are none."""
+    """The clips of each batch that have a flag, bool[n, most clips of a batch]; padding rows are none."""
     for (bucket, places), marked in zip(batches, flags, strict=True):
         found = [place for place, mark in zip(places, marked, strict=False) if mark]
         if found:

@@ -1,15 +1,20 @@
-"""Output of a run: metrics.jsonl, TensorBoard, lines on the terminal."""
+"""Output of a run: metrics.jsonl, TensorBoard, lines or a live panel on the terminal."""
 
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 
 import numpy as np
 import tensorflow as tf
 from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import png_bytes
@@ -20,14 +25,17 @@ from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
 from xtts.trainer.engine.training_loop import CallResult
 from xtts.trainer.evaluation.figures import Figures
 from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
-from xtts.trainer.reporting.live_panel import Panel, means
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.reporting.spoken_samples import Sample, Samples
+from xtts.trainer.system.device import memory_used, utilisation_reader
+
+_WINDOW = 500
+"""Steps over which percentiles are taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepRows:
-    """The steps of one host call, ready to report."""
+class Chunk:
+    """The steps of one host call, as hooks get them."""
 
     first_step: int
     """Number of the first step, from 1."""
@@ -38,6 +46,13 @@ class StepRows:
     """Traces of training steps so far."""
     epoch: int
     """Epoch of the last step, from 0."""
+    validation: dict[str, float] = field(default_factory=dict)
+    """Losses of the validation after the last step; empty without one."""
+
+    @property
+    def last_step(self) -> int:
+        """Number of the last step."""
+        return self.first_step + len(self.result.metrics) - 1
 
     def rows(self) -> list[dict[str, float]]:
         """The numbers of each step as in metrics.jsonl."""
@@ -64,6 +79,53 @@ class StepRows:
         return self.result.metrics[:, TRAIN_METRICS.index(name)]
 
 
+class Panel:
+    """Shows the newest step; lines printed through the same console stay above it.
+
+    `buckets` is the size of the closed set of shapes, 0 if it is open.
+    """
+
+    def __init__(self, console: Console, *, total_steps: int, buckets: int) -> None:
+        self.total_steps, self.buckets = total_steps, buckets
+        self._seconds: deque[float] = deque(maxlen=_WINDOW)
+        self._utilisation = utilisation_reader()
+        self._live = Live(console=console, refresh_per_second=4, transient=True)
+        self._live.start()
+
+    def show(self, lines: list[dict[str, float]], *, epoch: int) -> None:
+        """Show the last of these lines of metrics.jsonl."""
+        self._seconds.extend(line["step_seconds"] for line in lines)
+        self._live.update(self._table(lines, epoch))
+
+    def stop(self) -> None:
+        """Remove the panel from the terminal."""
+        self._live.stop()
+
+    def _table(self, lines: list[dict[str, float]], epoch: int) -> Table:
+        mean = means(lines)
+        step, seconds = int(lines[-1]["step"]), np.array(self._seconds)
+        closed = f"/{self.buckets}" if self.buckets else " so far"
+        half, most = 1000 * np.percentile(seconds, [50, 95])
+        left = timedelta(seconds=round((self.total_steps - step) * float(seconds.mean())))
+        table = Table.grid(padding=(0, 2))
+        table.add_row(
+            f"[bold]step {step:,} of {self.total_steps:,}[/]", f"epoch {epoch}",
+            ProgressBar(total=self.total_steps, completed=step, width=40), f"{left} left",
+        )  # fmt: skip
+        table.add_row(
+            f"loss {mean['loss']:.4f}", f"prior {mean['prior']:.4f}",
+            f"flow {mean['flow']:.4f}   duration {mean['duration']:.4f}",
+            f"lr {lines[-1]['learning_rate']:.2e}   norm {mean['gradient_norm']:.2f}",
+        )  # fmt: skip
+        table.add_row(
+            f"step p50 {half:.0f} ms", f"p95 {most:.0f} ms",
+            f"{mean['useful_frames_per_second']:,.0f} useful frames/s   input wait {mean['input_wait_share']:.1%}   "
+            f"outside the loop {mean['outside_share']:.1%}",
+            f"traces {lines[-1]['traces']:.0f}{closed}   {memory_used()}   {self._utilisation()}",
+        )  # fmt: skip
+        return table
+
+
 class Reporter:
     """Writes what happens to metrics.jsonl, TensorBoard and the terminal."""
 
@@ -71,6 +133,7 @@ class Reporter:
         self.console, self.total_steps, self.log_every = console, total_steps, log_every
         self._metrics = open(run.metrics_file, "a", encoding="utf-8")
         self._tensorboard = tf.summary.create_file_writer(str(run.tensorboard))
+        self._kept: list[Chunk] = []
         self._pending: list[dict[str, float]] = []
         self._panel = Panel(console, total_steps=total_steps, buckets=buckets) if console.is_terminal else None
 
@@ -80,12 +143,21 @@ class Reporter:
         if self._panel:
             self._panel.total_steps = step
 
-    def steps(self, rows: StepRows) -> None:
+    def keep(self, chunk: Chunk) -> None:
+        """Keep the steps of a call until the next one runs, so that the device does not wait for the terminal."""
+        self._kept.append(chunk)
+
+    def flush(self) -> None:
+        """Record the steps that were kept."""
+        while self._kept:
+            self.steps(self._kept.pop())
+
+    def steps(self, chunk: Chunk) -> None:
         """Record the steps of one call; log every `log_every` steps."""
-        lines = rows.rows()
+        lines = chunk.rows()
         self._write([{"split": "train", **line} for line in lines])
         if self._panel:
-            self._panel.show(lines, epoch=rows.epoch)
+            self._panel.show(lines, epoch=chunk.epoch)
         for line in lines:
             self._pending.append(line)
             if line["step"] % self.log_every == 0 or line["step"] == self.total_steps:
@@ -136,6 +208,7 @@ class Reporter:
 
     def validation(self, step: int, losses: dict[str, float], total: float, *, skipped: int) -> None:
         """Record one validation, of which `skipped` batches were not finite."""
+        self.flush()
         self._write([{"split": "validation", "step": step, "loss": total, **losses, "skipped": skipped}])
         with self._curves(step):
             for name, value in {"loss": total, **losses}.items():
@@ -153,6 +226,7 @@ class Reporter:
 
     def samples(self, step: int, samples: Samples, spoken: list[Sample], *, began: float) -> None:
         """Record the fixed sentences at one step; began: `time.perf_counter()` before they were spoken."""
+        self.flush()
         if not all(np.isfinite(sample.mel).all() for sample in spoken):
             self.say(f"samples at step {step}: none, the model speaks numbers that are not finite")
             return
@@ -184,7 +258,8 @@ class Reporter:
         tf.summary.audio(tag, samples[np.newaxis, :, np.newaxis], profile.sample_rate, encoding="wav")
 
     def say(self, line: str) -> None:
-        """Print a plain line."""
+        """Print a plain line, after the steps that were kept."""
+        self.flush()
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def close(self) -> None:
@@ -196,6 +271,17 @@ class Reporter:
         self._tensorboard.close()
 
 
+class SilentReporter(Reporter):
+    """That of the other processes: rank 0 has the same numbers, and reports them."""
+
+    def __init__(self) -> None:
+        """Open nothing."""
+
+    def __getattribute__(self, name: str) -> Callable[..., None]:
+        """Whatever is said: nothing."""
+        return lambda *_, **__: None
+
+
 def in_words(figures: Figures, sentences: int) -> str:
     """Mean figures over some sentences, in one line."""
     return (
@@ -204,3 +290,19 @@ def in_words(figures: Figures, sentences: int) -> str:
         f"voicing error {figures.voicing_error:.1%}  pause error {figures.pause_error:.2f} s  "
         f"duration error {figures.duration_error:.1%}  retrieved {figures.retrieval_at_1:.0%}"
     )
+
+
+def means(lines: list[dict[str, float]]) -> dict[str, float]:
+    """Mean of every number over steps: losses and norms over steps not skipped, rates over the total time."""
+    good = [line for line in lines if not line["skipped"]] or lines
+    mean = {name: float(np.mean([line[name] for line in good])) for name in lines[0]}
+    seconds = np.array([line["step_seconds"] for line in lines])
+    waited = seconds * np.array([line["input_wait_share"] for line in lines])
+    outside = np.array([line["outside_share"] for line in lines])
+    outside = seconds * outside / (1.0 - outside)
+    mean["step_seconds"] = float(seconds.mean())
+    mean["skipped"] = float(np.mean([line["skipped"] for line in lines]))
+    mean["input_wait_share"] = float(waited.sum() / seconds.sum())
+    mean["outside_share"] = float(outside.sum() / (outside.sum() + seconds.sum()))
+    mean["useful_frames_per_second"] = float(sum(line["useful_frames"] for line in lines) / seconds.sum())
+    return mean

@@ -13,8 +13,8 @@ import tensorflow as tf
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import TrainingConfig
 from xtts.shared.text.tokenizer import load_tokenizer
-from xtts.trainer.data.batch import Batch, padded_signature
-from xtts.trainer.data.validation_clips import validation_records
+from xtts.trainer.data.batch import Batch, make_signature
+from xtts.trainer.data.batch_sizes import validation_records
 from xtts.trainer.evaluation.figures import Figures, Recordings
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, shard_clips
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -67,7 +67,9 @@ class Samples:
             return
         bucket = spec.buckets[number]
         self.described = f"{len(self.clips)} sentences of {bucket.tokens} tokens, {bucket.frames} frames"
-        signature = padded_signature(spec, bucket, len(self.clips))
+        signature = make_signature(
+            bucket.tokens, bucket.frames, len(self.clips), mel=spec.mel_dtype, channels=spec.mel_channels
+        )  # fmt: skip
         self._batch = _batch(self.clips, signature, self.profile.silence)
         self._speak = tf.function(self._generate, input_signature=signature, jit_compile=True, autograph=False)
         self._speak.get_concrete_function()

@@ -20,7 +20,6 @@ from xtts.trainer.engine.schedule import decay_start
 FORMAT_VERSION = 2
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
-_META_KEYS = ("step", "sha256", "settings", "cache", "cache_fingerprint", "progress")
 _VOICE = "model.voice_latents"
 _TRAINING_ONLY = ("model.dropout", "model.voice_vtlp")
 """Settings of a model that its weights fit with any value."""
@@ -177,9 +176,6 @@ def read_meta(checkpoint: Path) -> dict[str, Any]:
     if meta.get("format_version") != FORMAT_VERSION:
         found = f"format version {meta.get('format_version')}"
         raise LockstepError(str(checkpoint), found=found, expected=str(FORMAT_VERSION))
-    missing = [key for key in _META_KEYS if key not in meta]
-    if missing:
-        raise LockstepError(str(checkpoint / META_FILE), found=f"no {missing[0]!r}", expected="a complete description")
     return meta
 
 

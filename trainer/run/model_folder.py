@@ -117,7 +117,7 @@ def read_config(folder: Path) -> Config:
     return load_config(str(path))
 
 
-def read_weights(folder: Path, model: ModelConfig, voice: Voice) -> dict[str, np.ndarray]:
+def read_weights(folder: Path, model: ModelConfig) -> dict[str, np.ndarray]:
     """The averaged weights by path, float32.
 
     Raises:
@@ -136,11 +136,9 @@ def read_weights(folder: Path, model: ModelConfig, voice: Voice) -> dict[str, np
                     expected = " or ".join(_TYPES)
                     raise LockstepError(str(path), found=f"weight {name} of type {part.get_dtype()}", expected=expected)
                 held += int(np.prod(part.get_shape(), dtype=np.float64))
-            if held < least_parameters(model, voice):
-                raise LockstepError(
-                    str(path), found=f"{held:,} values",
-                    expected=f"at least {least_parameters(model, voice):,} for the model of {CONFIG_FILE}",
-                )  # fmt: skip
+            if held < (least := least_parameters(model)):
+                expected = f"at least {least:,} for the model of {CONFIG_FILE}"
+                raise LockstepError(str(path), found=f"{held:,} values", expected=expected)
             weights = {name: stored.get_tensor(name).astype(np.float32) for name in names}
     except (OSError, SafetensorError) as error:
         raise LockstepError(
@@ -152,25 +150,14 @@ def read_weights(folder: Path, model: ModelConfig, voice: Voice) -> dict[str, np
     return weights
 
 
-def least_parameters(model: ModelConfig, voice: Voice) -> int:
-    """Fewer parameters than these no model of these sizes has: the matrices alone.
+def least_parameters(model: ModelConfig) -> int:
+    """Fewer parameters than these no model of these sizes has: a square matrix for every block.
 
     A hostile configuration is refused by it before a model is made.
     """
-    text, decoder, duration = model.text_width, model.decoder_width, model.duration_width
-    count = text * len(voice.tokenizer.symbols)
-    count += text**2 * model.text_blocks * (4 + 2 * model.text_expansion)
-    count += text**2 * model.prenet_layers * model.prenet_kernel
-    count += duration**2 * model.duration_kernel * (model.duration_layers - 1) + text * duration
-    count += decoder**2 * model.decoder_blocks * 2 * model.decoder_expansion
-    count += decoder * (text + model.decoder_blocks * model.decoder_kernel)
-    condition = max([decoder, *(level.width for level in model.decoder_levels)])
-    count += condition**2 + 3 * condition * decoder * model.decoder_blocks
-    for level in model.decoder_levels:
-        count += level.width**2 * level.blocks * (2 * level.expansion + (4 if level.heads else 0))
-        count += 3 * condition * level.width * level.blocks * (2 if level.heads else 1)
-    if model.voice_latents:
-        width = model.voice_width
-        count += width**2 * model.voice_blocks * (4 + 2 * model.voice_expansion)
-        count += width**2 * model.voice_layers * model.voice_kernel
-    return count
+    layers = [
+        (model.text_width, model.text_blocks), (model.decoder_width, model.decoder_blocks),
+        (model.duration_width, model.duration_layers - 1),
+        *((level.width, level.blocks) for level in model.decoder_levels),
+    ]  # fmt: skip
+    return sum(width**2 * number for width, number in layers)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,6 +18,7 @@ from xtts.shared.feature_settings import feature_config, feature_differences, fo
 from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
+from xtts.trainer.engine.rendezvous import Cluster, find_cluster
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.checkpoint import (
     before_decay,
@@ -29,7 +31,6 @@ from xtts.trainer.run.checkpoint import (
     step_of,
 )
 from xtts.trainer.run.stored_model import open_model
-from xtts.trainer.system.cluster import Cluster, find_cluster
 
 RUNS = Path("runs")
 _HOURS_FOR_BIG = 20
@@ -75,6 +76,20 @@ class RunPlan:
         """The workers that train together; None where this process trains alone."""
         return find_cluster(self.config.training.strategy)
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """What all workers must share, value by name: every setting (`training.batch_size`), cache and checkpoint."""
+        where = {"cache": self.spec.identity, "checkpoint": f"step {self.steps_done}"}
+        return _leaves(self.config.model_dump()) | where
+
+
+def _leaves(settings: Mapping[str, Any], section: str = "") -> dict[str, str]:
+    leaves: dict[str, str] = {}
+    for key, value in settings.items():
+        name = f"{section}{key}"
+        leaves |= _leaves(value, f"{name}.") if isinstance(value, dict) else {name: json.dumps(value)}
+    return leaves
+
 
 def make_plan(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], *,
@@ -111,7 +126,8 @@ def make_plan(
     if copy:
         click.echo(f"{copy.url}: copying the shards that are not yet in {copy.folder}")
         copy.fetch(spec.shards(*SPLITS))
-    check_files(resolved, cache, spec)
+    if resolved.data.verify != "off":
+        (full_check if resolved.data.verify == "full" else quick_check)(cache, spec)
     return RunPlan(
         config=resolved, cache=cache, copy=copy, spec=spec, folder=folder, resume=checkpoint,
         init_from=weights.checkpoint if weights else None, lock=lock, asked_steps=asked,
@@ -195,9 +211,3 @@ def check_features(config: Config, spec: CacheSpec, cache: Location) -> None:
         built = json.dumps(found)
         fix = f"{build_command(cache, config='<this configuration>')}, or train with --set {key}={built}"
         raise LockstepError(str(cache), found=f"built with {key} = {built}", expected=json.dumps(wanted), fix=fix)
-
-
-def check_files(config: Config, cache: Path, spec: CacheSpec) -> None:
-    """Check the cache's files as `data.verify` says."""
-    if config.data.verify != "off":
-        (full_check if config.data.verify == "full" else quick_check)(cache, spec)

@@ -1,6 +1,10 @@
-"""Averaged weights as they are stored: by a checkpoint in its run folder, or by a folder that was exported."""
+"""Averaged weights as they are stored, by a run or in an exported folder, and what of them another run begins with.
+
+The tables of a model have a row for each symbol, speaker and language, which may be others in the new run.
+"""
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,7 +84,7 @@ class StoredModel:
                 expected="a run folder, one checkpoint or a folder of safetensors",
             )  # fmt: skip
         if self.run is None:
-            return read_weights(self.checkpoint, self.config().model, self.voice)
+            return read_weights(self.checkpoint, self.config().model)
         arrays = load_arrays(self.checkpoint)
         return {name.removeprefix("averages/"): arrays[name] for name in arrays if name.startswith("averages/")}
 
@@ -92,3 +96,43 @@ def open_model(path: Path) -> StoredModel:
     checkpoint = find_checkpoint(path)
     run = RunFolder.of_checkpoint(checkpoint)
     return StoredModel(checkpoint=checkpoint, run=run, voice=run.voice())
+
+
+def _tables(voice: Voice) -> dict[str, Sequence[str]]:
+    """The row names of each embedding, by layer name."""
+    return {"tokens": voice.tokenizer.symbols, "speakers": voice.speakers, "languages": voice.languages}
+
+
+def take_rows(
+    averages: Mapping[str, np.ndarray], initial: Mapping[str, np.ndarray], before: Voice, now: Voice
+) -> dict[str, np.ndarray]:
+    """The averages of a stored model by weight path, with the rows of its tables reordered to the names in `now`.
+
+    initial: the new model's initial values, kept for names that the stored model does not have.
+    """
+    taken = dict(averages)
+    rows_before, rows_now = _tables(before), _tables(now)
+    for path, value in initial.items():
+        layer, _, leaf = path.rpartition("/")
+        kind = layer.rpartition("/")[2]
+        if leaf != "embeddings" or kind not in rows_now:
+            continue
+        stored, places = averages.get(path), {name: i for i, name in enumerate(rows_before[kind])}
+        table = value.copy()
+        if stored is not None and stored.shape == (len(places), value.shape[1]):
+            for row, name in enumerate(rows_now[kind]):
+                if name in places:
+                    table[row] = stored[places[name]]
+        taken[path] = table
+    return taken
+
+
+def shared_names(before: Voice, now: Voice) -> str:
+    """What both runs share, as in `38 of 51 symbols, 0 of 2 speakers`; empty if they share everything."""
+    shared = []
+    for kind, names in _tables(now).items():
+        known = set(_tables(before)[kind])
+        if list(names) != list(_tables(before)[kind]):
+            what = "symbols" if kind == "tokens" else kind
+            shared.append(f"{sum(name in known for name in names)} of {len(names)} {what}")
+    return ", ".join(shared)

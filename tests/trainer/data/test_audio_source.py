@@ -1,4 +1,4 @@
-"""Batches straight from audio: those of the cache with mels, in the same order; what cannot be read is a blank clip."""
+"""Straight from audio: the batches of the cache with mels, in the same order; what cannot be read is a padding row."""
 
 import shutil
 

@@ -10,7 +10,7 @@ from one_bucket import one_bucket
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.records import parse_example, unframe
 from xtts.trainer.data.batch import Batch, batch_signature, blank_batch
-from xtts.trainer.data.clip_order import BucketOrder
+from xtts.trainer.data.clip_order import BucketOrder, CorpusMixture, CorpusPart
 from xtts.trainer.data.dataset import ahead_on, training_batches, validation_batches
 from xtts.trainer.data.training_bucket import bucket_order
 
@@ -74,7 +74,8 @@ LAYOUTS = {
 @pytest.mark.parametrize(("records", "block_records", "positions"), LAYOUTS.values(), ids=LAYOUTS)
 def test_a_stream_is_what_locate_names(made, assert_streamed_as_located, records, block_records, positions):
     order = BucketOrder(seed=7, bucket=0, shard_records=records, open_shards=3, block_records=block_records)
-    assert_streamed_as_located(made({"": records}), order, positions)
+    part = CorpusPart(order=order, shards=tuple(range(len(records))), clips=sum(records))
+    assert_streamed_as_located(made({"": records}), CorpusMixture(seed=7, parts=(part,)), positions)
 
 
 def test_no_python_runs_in_the_pipeline(tiny_cache):
@@ -97,10 +98,10 @@ def test_validation_visits_every_clip_once_and_fills_up_with_blanks(tiny_cache, 
 
 def test_blocks_fit_the_memory_they_are_given(spec):
     for number, bucket in enumerate(spec.buckets):
-        order = bucket_order(spec, number, seed=5, memory_mb=1)
+        (part,) = bucket_order(spec, number, seed=5, memory_mb=1).parts
         record = max(shard.bytes / shard.records for shard in bucket.train)
         share = (1 << 20) / 2 / len(spec.buckets)
-        assert 0.9 * share - record < order.block_records * record <= 1.01 * share
+        assert 0.9 * share - record < part.order.block_records * record <= 1.01 * share
 
 
 def test_batches_that_are_read_ahead_into_a_device_are_the_same(tiny_cache):

@@ -9,9 +9,9 @@ import pytest
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
+from xtts.trainer.data.batch_sizes import validation_records
 from xtts.trainer.data.dataset import validation_batches
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.data.validation_clips import validation_records
 from xtts.trainer.evaluation.held_out_clips import shard_clips
 from xtts.trainer.reporting.spoken_samples import fixed_sentences
 

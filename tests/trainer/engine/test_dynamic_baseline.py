@@ -14,9 +14,9 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.dataset import training_batches, validation_batches
 from xtts.trainer.engine import dynamic_baseline as dynamic
-from xtts.trainer.engine.dynamic_baseline import DynamicValidation
 from xtts.trainer.engine.train_state import build_model
 from xtts.trainer.engine.train_step import random_inputs
+from xtts.trainer.engine.validation_loop import ValidationLoop
 from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.run.trainer import train
 
@@ -68,7 +68,7 @@ def test_it_trains_warns_reports_its_traces_and_stops_when_memory_maps_run_out(
 ):
     """Op by op: compiling the shapes is what takes the time of a run."""
     assert dynamic.free_maps() is None or dynamic.free_maps() > 2000
-    monkeypatch.setattr(DynamicValidation, "empty", True)
+    monkeypatch.setattr(ValidationLoop, "empty", True)
     monkeypatch.setattr(dynamic, "free_maps", iter([3000, 1900]).__next__)
     plan = make_plan(tmp_path, *UNPADDED, "training.steps=9", "training.log_every=1", cache=caches[0])
     console = Console(record=True, file=io.StringIO(), width=400)

@@ -6,8 +6,7 @@ import tensorflow as tf
 from four_clips import small_model
 
 from xtts.shared.config import TrainingConfig
-from xtts.trainer.engine.muon import Muon, matrix_shape, orthogonalise
-from xtts.trainer.engine.optimizer import AdamW
+from xtts.trainer.engine.optimizer import AdamW, Muon, matrix_shape, orthogonalise
 from xtts.trainer.model.weight_groups import is_hidden_matrix
 
 TRAINING = TrainingConfig(weight_decay=0.1)

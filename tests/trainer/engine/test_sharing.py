@@ -11,12 +11,11 @@ from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.engine.device_steps import DeviceSteps
-from xtts.trainer.engine.devices import check_parts, open_devices
-from xtts.trainer.engine.failures import explained
+from xtts.trainer.engine.failures import RunEnded, explained
 from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.optimizer import AdamW
-from xtts.trainer.engine.train_step import Steps, random_inputs
+from xtts.trainer.engine.process_group import ALONE, check_parts, join_group
+from xtts.trainer.engine.train_step import Steps, present_clips, random_inputs
 from xtts.trainer.engine.validation_loop import held_out, validation_parts
 
 
@@ -43,9 +42,9 @@ def test_devices_that_cannot_share_the_micro_batches_are_refused(parts, devices,
 )
 def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsys, visible, strategy, parts, found):
     monkeypatch.delenv("TF_CONFIG", raising=False)
-    assert open_devices(training()) is None
+    assert join_group(training()) is ALONE
     with pytest.raises(LockstepError, match=r"mirrored, but there is one device \(.*CPU:0\)"):
-        open_devices(training("training.strategy=mirrored"))
+        join_group(training("training.strategy=mirrored"))
     named = {"GPU": [SimpleNamespace(name=name) for name in visible], "CPU": [SimpleNamespace(name="CPU:0")]}
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: named[kind])
     taken = []
@@ -54,7 +53,7 @@ def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsy
         lambda names: taken.extend(names) or SimpleNamespace(num_replicas_in_sync=len(names)),
     )  # fmt: skip
     chosen = training(f"training.strategy={strategy}", f"training.gradient_accumulation_steps={parts}")
-    assert bool(open_devices(chosen)) == bool(found)
+    assert join_group(chosen).size == max(found, 1)
     assert taken == visible[:found]
     advice = "to use all: --set training.gradient_accumulation_steps=2\n"
     assert capsys.readouterr().out.endswith(advice) == (parts == 1)
@@ -69,7 +68,7 @@ def test_a_part_of_a_batch_has_the_random_numbers_of_its_rows(lengths):
     for device in range(3):
         rows = slice(2 * device, 2 * device + 2)
         batch = Batch(tf.zeros([2, 4]), tf.zeros([2, 8, 2]), None, lengths[rows], None, None)
-        part = random_inputs(batch, 5, step, device=device, present=present)
+        part = random_inputs(batch, 5, step, replica=device, present=present)
         np.testing.assert_array_equal(part.noise, whole.noise[rows])
         np.testing.assert_array_equal(part.time, whole.time[rows])
         np.testing.assert_array_equal(part.token_noise, whole.token_noise[rows])
@@ -78,21 +77,19 @@ def test_a_part_of_a_batch_has_the_random_numbers_of_its_rows(lengths):
 
 def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank():
     """One device has nothing else."""
-    model, step, devices, most = small_model(), tf.Variable(3, dtype=tf.int64), 2, 5
+    model, step, devices = small_model(), tf.Variable(3, dtype=tf.int64), 2
     chosen = training(f"training.gradient_accumulation_steps={devices}", "training.batch_size=2")
     optimizer = AdamW(model.trainable_variables, chosen, lambda _: True)
     batch = Batch(*(tf.constant(part[1:3]) for part in (*clips()[:4], *np.zeros([2, 4], np.int32))))
     typical = (40.0, 9.0)
     losses, gradients = Steps(model, optimizer, chosen, step, typical=typical)._accumulate(batch)
     steps = [
-        DeviceSteps(model, optimizer, chosen, step, typical=typical, device=i, devices=devices) for i in range(devices)
+        Steps(model, optimizer, chosen, step, typical=typical, replica=i, replicas=devices) for i in range(devices)
     ]
     shares = [Batch(*rows) for rows in zip(*(tf.split(part, devices) for part in batch), strict=True)]
-    sums = sum(one.counts(share, most) for one, share in zip(steps, shares, strict=True))
-    counts, frames, present = tf.split(sums, [len(LOSSES), 1, most])
-    assert present.numpy().tolist() == [1, 0, 0, 0, 0]
-    assert frames == MEL_LENGTH[1]
-    parts = [one.own_part(share, counts, present[:2]) for one, share in zip(steps, shares, strict=True)]
+    counts = sum(one.counts(share) for one, share in zip(steps, shares, strict=True))
+    assert counts[LOSSES.index("prior")] == MEL_LENGTH[1] * model.mel_channels
+    parts = [one._accumulate(share, counts, present_clips(batch)) for one, share in zip(steps, shares, strict=True)]
     np.testing.assert_allclose(sum(own for own, _ in parts), losses, rtol=1e-5)
     for *shared, whole in zip(*(own for _, own in parts), gradients, strict=True):
         np.testing.assert_allclose(sum(shared), whole, rtol=1e-3, atol=1e-6)
@@ -104,10 +101,10 @@ def test_validation_batches_are_dealt_out_by_number(make_plan, tmp_path, devices
     buckets = training_buckets(plan.cache, plan.spec, plan.config)
     steps = SimpleNamespace(validation_steps={bucket.number: bucket.number for bucket in buckets})
 
-    def batches(**share):
+    def batches(replica=0, replicas=1):
         return [
             (number, start, next(iterator).mel_length.numpy().tolist())
-            for starts, iterator, number in validation_parts(buckets, steps, **share)
+            for starts, iterator, number in validation_parts(buckets, steps, replica, replicas)
             for start in starts
         ]
 
@@ -115,7 +112,7 @@ def test_validation_batches_are_dealt_out_by_number(make_plan, tmp_path, devices
     assert [number for number, _, _ in whole] == [number for number, _ in held_out(buckets)]
     assert len(whole) > 1
     for device in range(devices):
-        assert batches(device=device, devices=devices) == whole[device::devices]
+        assert batches(device, devices) == whole[device::devices]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +123,22 @@ def test_validation_batches_are_dealt_out_by_number(make_plan, tmp_path, devices
     ],
 )
 def test_a_lost_worker_is_named(message, found):
-    with pytest.raises(LockstepError) as raised, explained("steps after 3", "look at the data"):
+    resume = "xtts-train --resume runs/a"
+    with pytest.raises(RunEnded) as raised, explained("steps after 3", "look at the data", resume=resume):
         raise tf.errors.UnavailableError(None, None, message)
     assert raised.value.found == found
-    assert "--resume" in raised.value.fix
+    assert raised.value.fix.endswith(f"start all workers again, as many as you like, with {resume}")
+
+
+@pytest.mark.parametrize(
+    ("error", "found", "fix"),
+    [
+        (tf.errors.ResourceExhaustedError, "out of memory", "lower training.batch_size"),
+        (tf.errors.DataLossError, "corrupted record at 12", "look at the data"),
+    ],
+)
+def test_after_any_failure_in_the_graph_the_last_whole_step_is_saved(error, found, fix):
+    """`RunEnded` says so, whatever TensorFlow's message is."""
+    with pytest.raises(RunEnded) as raised, explained("steps after 3", "look at the data"):
+        raise error(None, None, "corrupted record at 12")
+    assert (raised.value.found, raised.value.fix) == (found, fix)

@@ -13,8 +13,7 @@ from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine import training_loop as loop_module
 from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.training_loop import Position, TrainingLoop
-from xtts.trainer.reporting.live_panel import means
-from xtts.trainer.reporting.reporter import StepRows
+from xtts.trainer.reporting.reporter import Chunk, means
 
 STEPS, SLOW, QUICK = 10, 0.1, 0.02
 """The last two: seconds."""
@@ -33,11 +32,14 @@ class SleepingSteps:
         self.training, self._seconds = training, seconds
         self.step, self.rate = tf.Variable(0, dtype=tf.int64), tf.Variable(0.0)
 
-    def train(self, bucket, batch):
+    def gradients(self, bucket, batch):
         with tf.control_dependencies([sleep(self._seconds, batch)]):
+            return [tf.identity(batch.mel_length)]
+
+    def apply(self, frames, total):
+        with tf.control_dependencies(total):
             self.step.assign_add(1)
-            frames = tf.cast(tf.reduce_sum(batch.mel_length), tf.float32)
-        return tf.one_hot(TRAIN_METRICS.index("useful_frames"), len(TRAIN_METRICS)) * frames
+        return tf.one_hot(TRAIN_METRICS.index("useful_frames"), len(TRAIN_METRICS)) * tf.cast(frames, tf.float32)
 
 
 def sleep_before(batch, seconds):
@@ -50,16 +52,16 @@ def loop_of(make_plan, tmp_path, monkeypatch):
     """`loop_of(waiting, stepping)`: a loop whose pipelines and steps take so many seconds for a batch."""
 
     def make(waiting, stepping):
-        def batches(bucket, consumed):
+        def batches(bucket, consumed, rows):
             options = tf.data.Options()
             options.experimental_optimization.inject_prefetch = False  # every sleep is waited for
-            slowed = training_batches(bucket, consumed).map(functools.partial(sleep_before, seconds=waiting))
+            slowed = training_batches(bucket, consumed, rows).map(functools.partial(sleep_before, seconds=waiting))
             return slowed.with_options(options)
 
         monkeypatch.setattr(loop_module, "training_batches", batches)
         plan = make_plan(tmp_path)
         position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(2, np.int64)))
-        steps = SleepingSteps(plan.config.training, stepping)
+        steps = [SleepingSteps(plan.config.training, stepping)]
         loop = TrainingLoop(training_buckets(plan.cache, plan.spec, plan.config), plan.config.data, steps, position)
         loop.run(2)  # opens the pipelines
         return loop
@@ -68,7 +70,7 @@ def loop_of(make_plan, tmp_path, monkeypatch):
 
 
 def rows_of(result, **options):
-    return StepRows(
+    return Chunk(
         **{"first_step": 1, "result": result, "outside_seconds": 0.0, "traces": 2, "epoch": 0, **options}
     ).rows()
 

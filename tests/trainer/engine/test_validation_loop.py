@@ -1,4 +1,4 @@
-"""The validation loss belongs to the cache: no batch size, row or blank clip moves it."""
+"""The validation loss belongs to the cache: no batch size, row or padding row moves it."""
 
 import numpy as np
 import pytest
@@ -21,13 +21,13 @@ def test_the_loss_is_the_same_for_every_batch_size(trainer, monkeypatch):
     clips = {n: bucket.clips("validation") for n, bucket in enumerate(plan.spec.buckets)}
     assert max(clips.values()) > 1
     trained = [trainer.validation.run()[0][name] for name in LOSSES]
-    size = max(clips.values()) + 3  # filled up with blank clips
+    size = max(clips.values()) + 3  # filled up with padding rows
     assert size != trainer.training.batch_size
     buckets = [one_bucket(plan.cache, n, batch_size=size) for n in clips if clips[n]]
     steps = Steps(state.model, state.optimizer, trainer.training, state.step, typical=(1.0, 1.0))
     steps.trace({}, {bucket.number: bucket.signature for bucket in buckets})
     steps.guard.locked = False
-    loop = ValidationLoop(buckets, steps, trainer.loop.stop)
+    loop = ValidationLoop(buckets, [steps], trainer.loop.stop)
     loop._run = loop._sums
     losses, bad = loop.run()
     assert not bad
@@ -37,7 +37,7 @@ def test_the_loss_is_the_same_for_every_batch_size(trainer, monkeypatch):
 def test_a_stopped_validation_gives_nothing(trainer, monkeypatch):
     monkeypatch.setattr(trainer.validation, "_stop", tf.Variable(True))
     run = tf.function(trainer.validation._sums, input_signature=[])
-    _, finite, done = run()
+    _, finite, _, done = run()
     assert done.numpy() == 0
     assert not finite.numpy().any()
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from device_programs import LEAST, STEPS, Program, assert_same_run, start_workers
 
-from xtts.trainer.run.checkpoint import list_checkpoints
+from xtts.trainer.data.training_bucket import training_buckets
+from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays, step_of
 
 WORKERS = int(os.environ.get("LOCKSTEP_WORKERS", "2"))
 ENDLESS = "training.steps=100000"
@@ -54,7 +55,7 @@ def test_workers_train_as_one_device_does(alone, together, read_steps):
     assert sum(trace.startswith("training") for trace in figures["traces"][0]) == 2
     assert figures["host_calls"] <= 1 + figures["step"] // 2  # marks at multiples of 4 and 6
     assert "loss" in programs[0].screen
-    assert "loss" not in programs[1].screen  # only the chief reports
+    assert "loss" not in programs[1].screen  # only rank 0 reports
 
 
 def test_a_signal_to_one_worker_stops_all_of_them_with_a_checkpoint(together):
@@ -81,9 +82,33 @@ def test_a_worker_that_is_killed_ends_the_others_with_a_clear_word(together, pla
     began = time.monotonic()
     for program in programs:
         assert program.wait(60) == 1, program.screen
-        assert f"worker {killed} has ended; see its output, then start all workers again" in program.screen
+        assert f"worker {killed} has ended; see its output, then start all workers again, as many" in program.screen
         assert "Traceback" not in program.screen
     assert time.monotonic() - began < 60
+
+
+UNSAVED = ("training.steps_per_call=10", "training.checkpoint_every=100000", "training.validate_every=100000")
+
+
+def test_a_worker_that_is_killed_costs_no_step(plan_of, read_steps, tmp_path):
+    """Worker 0 saves the last whole step: nothing else has saved one, and the run goes on after it."""
+    run = tmp_path / "run"
+    programs = start_workers([plan_of(run, "multiworker", ENDLESS, *UNSAVED)] * WORKERS, tmp_path)
+    wait_for_steps(programs, run, read_steps, 50)
+    programs[-1].kill()
+    assert programs[0].wait(60) == 1, programs[0].screen
+    (checkpoint,) = list_checkpoints(run / "checkpoints")
+    step, arrays = step_of(checkpoint), load_arrays(checkpoint)
+    assert step >= read_steps(run)[-1]["step"] >= 50
+    assert f"saved step {step}" in programs[0].screen
+    assert f"worker {WORKERS - 1} has ended" in programs[0].screen
+    assert f"xtts-train --resume {run}" in programs[0].screen
+    plan = plan_of(run, "single", *UNSAVED, f"training.steps={step + 10}", resume=checkpoint)
+    sizes = [bucket.batch_size for bucket in training_buckets(plan.cache, plan.spec, plan.config) if bucket.trains]
+    assert arrays["step"] == step == (arrays["consumed"] / sizes).sum(), "no weight is newer than the position"
+    program = Program(plan, tmp_path)
+    assert program.wait() == 0, program.screen
+    assert read_steps(run)[-1]["step"] == step + 10
 
 
 def test_a_run_continues_with_another_number_of_workers(alone, together, plan_of, read_steps, tmp_path):

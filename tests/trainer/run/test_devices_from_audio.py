@@ -1,6 +1,6 @@
 """Several devices train straight from audio as one does, also where a wav cannot be read.
 
-One clip for each device in a batch of the largest bucket: the share of a device may be entirely blank.
+One clip for each device in a batch of the largest bucket: the share of a device may be padding rows alone.
 """
 
 import re
@@ -59,7 +59,7 @@ def test_workers_train_from_audio_as_one_device_does(alone, plan_of, read_steps,
     first, other = (program.state for program in programs)
     assert all(np.array_equal(first[name], value) for name, value in other.items())
     assert unread(programs[0]) == unread(alone[0])
-    assert unread(programs[1]) == []  # only the chief reports
+    assert unread(programs[1]) == []  # only rank 0 reports
 
 
 def test_devices_of_one_process_compute_the_mels_in_their_steps(alone, plan_of, read_steps, tmp_path):

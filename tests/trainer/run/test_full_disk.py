@@ -10,7 +10,7 @@ from rich.console import Console
 from xtts.shared.errors import LockstepError
 from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.training_loop import CallResult
-from xtts.trainer.reporting.reporter import Reporter, StepRows
+from xtts.trainer.reporting.reporter import Chunk, Reporter
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.checkpoint import find_checkpoint, load_arrays, save_checkpoint
 
@@ -37,7 +37,7 @@ def folder(tmp_path):
 def rows(steps):
     metrics = np.ones([steps, len(TRAIN_METRICS)], np.float32)
     result = CallResult(metrics, np.ones([steps, 3]), np.zeros(steps, np.int32), np.zeros(steps, np.int64), 3.0 * steps)
-    return StepRows(first_step=1, result=result, outside_seconds=0.0, traces=1, epoch=0)
+    return Chunk(first_step=1, result=result, outside_seconds=0.0, traces=1, epoch=0)
 
 
 @pytest.mark.parametrize("size", [0, 1000, 20_000])

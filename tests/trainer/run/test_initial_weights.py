@@ -3,7 +3,7 @@
 import numpy as np
 
 from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
-from xtts.trainer.run.initial_weights import shared_names, take_rows
+from xtts.trainer.run.stored_model import shared_names, take_rows
 
 TOKENS, ENCODER_SPEAKERS = "acoustic_model/text_encoder/tokens/embeddings", "acoustic_model/decoder/speakers/embeddings"
 

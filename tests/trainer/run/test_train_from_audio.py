@@ -98,14 +98,9 @@ def trainer(make_plan, indexed, tmp_path, steps_from_audio):
 )
 def test_a_wav_that_breaks_in_mid_run_is_blank_counted_and_named(trainer, corpus, tmp_path, how):
     wav = corpus / "wavs" / "tone-0005.wav"
-    before, advance, clips = wav.read_bytes(), trainer.advance, load_spec(trainer.plan.cache).statistics.clips
+    before, clips = wav.read_bytes(), load_spec(trainer.plan.cache).statistics.clips
 
-    def then_break():
-        advance()
-        if trainer.step == 6:
-            damage(wav, how)
-
-    trainer.advance = then_break
+    trainer.hooks.append(lambda chunk: damage(wav, how) if chunk.last_step == 6 else None)
     try:
         assert not trainer.run()
     finally:

@@ -1,8 +1,6 @@
 """Whole runs on the shared cache: resume, patience, epochs, bad numbers."""
 
-import inspect
 import itertools
-import re
 import shutil
 import signal
 import threading
@@ -10,15 +8,18 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
+from rich.console import Console
 
+from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import exclusive
 from xtts.trainer.cli import main
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.engine import build_engine
-from xtts.trainer.run import trainer as trainer_module
+from xtts.trainer.engine.failures import explained
 from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
-from xtts.trainer.run.team import SilentReporter
+from xtts.trainer.run.trainer import train
 
 
 def test_a_run_leaves_what_the_design_names(finished_run, read_steps):
@@ -97,10 +98,40 @@ def test_init_from_takes_only_the_averaged_weights(finished_run, run_train, tmp_
     assert "weights of model.decoder_width = 16, expected 18" in err
 
 
-def test_the_reporter_of_other_processes_takes_what_a_run_says_and_does_nothing():
-    said = set(re.findall(r"self\.reporter\.(\w+)\(", inspect.getsource(trainer_module)))
-    assert {"say", "end_at"} <= said
-    assert said - {"samples", "recordings"} <= vars(SilentReporter).keys(), "samples are the chief's"
+def test_a_hook_gets_every_step_after_it_was_validated_and_saved(
+    make_plan, run_settings, one_shape_cache, run_steps, tmp_path
+):
+    plan, seen = make_plan(tmp_path / "run", *run_settings, cache=one_shape_cache), []
+
+    def hook(chunk):
+        saved = {path.name for path in list_checkpoints(plan.folder.checkpoints)}
+        seen.append((chunk.first_step, chunk.last_step, bool(chunk.validation), f"step-{chunk.last_step}" in saved))
+        assert [row["step"] for row in chunk.rows()] == [*range(chunk.first_step, chunk.last_step + 1)]
+
+    assert train(plan, Console(quiet=True), run_steps, [hook])
+    assert seen == [
+        (1, 4, False, True),
+        (5, 6, True, True),
+        (7, 8, False, True),
+        (9, 9, False, True),
+        (10, 12, True, True),
+    ]
+
+
+def test_a_run_that_fails_in_its_graph_leaves_the_last_whole_step(
+    make_plan, run_settings, one_shape_cache, run_steps, tmp_path
+):
+    rarely = ("training.steps_per_call=5", "training.checkpoint_every=100", "training.validate_every=100")
+    plan = make_plan(tmp_path / "run", *run_settings, *rarely, cache=one_shape_cache)
+
+    def fail(_):
+        with explained("steps after 5", "look at the data"):
+            raise tf.errors.DataLossError(None, None, "corrupted record")
+
+    with pytest.raises(LockstepError, match="corrupted record"):
+        train(plan, Console(quiet=True), run_steps, [fail])
+    (saved,) = list_checkpoints(plan.folder.checkpoints)
+    assert int(load_arrays(saved)["step"]) == 5
 
 
 PATIENT = (

@@ -1,7 +1,9 @@
-"""The workers of a run, as TF_CONFIG names them; nothing here imports TensorFlow."""
+"""The workers of a run, as TF_CONFIG names them, and how they wait for each other; nothing here imports TensorFlow."""
 
 import json
 import os
+import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +11,8 @@ from typing import Any
 from xtts.shared.errors import LockstepError
 
 VARIABLE = "TF_CONFIG"
+LONGEST_SECONDS = 600.0
+_PAUSE_SECONDS, _ANSWER_SECONDS = 0.2, 2.0
 _EXPECTED = '{"cluster": {"worker": ["HOST:PORT", ...]}, "task": {"type": "worker", "index": 0}}'
 
 
@@ -22,7 +26,7 @@ class Cluster:
     """Number of this worker."""
 
     @property
-    def chief(self) -> bool:
+    def is_rank_0(self) -> bool:
         """True for the worker that owns the run folder."""
         return self.index == 0
 
@@ -76,3 +80,52 @@ def _is_address(address: object) -> bool:
 
 def _wrong(found: str) -> LockstepError:
     return LockstepError(VARIABLE, found=found, expected=_EXPECTED, fix="see docs/devices.md")
+
+
+def wait_for_workers(cluster: Cluster, *, seconds: float = LONGEST_SECONDS) -> None:
+    """Return once something has listened at the address of each worker; this one listens at its own meanwhile.
+
+    The wait inside TensorFlow has no end and lets no Python run. A worker that has met all others goes on to it, which
+    listens at the same port. Raises `LockstepError` for a port that is taken, and for workers that were not there
+    within `seconds`.
+    """
+    deadline = time.monotonic() + seconds
+    missing = {number: address for number, address in enumerate(cluster.addresses) if number != cluster.index}
+    with _listener(cluster):
+        while missing:
+            missing = {number: address for number, address in missing.items() if not _answers(address)}
+            if missing and time.monotonic() >= deadline:
+                named = ", ".join(f"worker {number} ({address})" for number, address in missing.items())
+                raise LockstepError(
+                    cluster.name, found=f"waited {seconds:.0f} s without {named}", expected="all workers to be started",
+                    fix=f"look at their output; check {VARIABLE}, and that no firewall closes these ports",
+                    exit_code=1,
+                )  # fmt: skip
+            time.sleep(_PAUSE_SECONDS if missing else 0.0)
+
+
+def _listener(cluster: Cluster) -> socket.socket:
+    """A socket that listens at this worker's port, on every interface; nobody has to accept a connection."""
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
+    _, port = _host_and_port(cluster.addresses[cluster.index])
+    try:
+        return socket.create_server(("", port), family=family, backlog=128, dualstack_ipv6=both)
+    except OSError as error:
+        raise LockstepError(
+            cluster.name, found=f"cannot listen at port {port}: {error.strerror}",
+            fix=f"end the program that has it, or give this worker another port in {VARIABLE}",
+        ) from None  # fmt: skip
+
+
+def _answers(address: str) -> bool:
+    try:
+        socket.create_connection(_host_and_port(address), timeout=_ANSWER_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)

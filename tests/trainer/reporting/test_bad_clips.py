@@ -11,7 +11,7 @@ from cache_files import index_bytes
 
 from xtts.shared.cache.clip_index import Place
 from xtts.shared.cache.file_names import shard_file
-from xtts.trainer.reporting.not_finite import clip_names
+from xtts.trainer.reporting.bad_clips import clip_names
 
 SHARD = 250
 

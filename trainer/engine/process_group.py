@@ -1,10 +1,11 @@
-"""The devices that share every step, and what they tell each other."""
+"""The replicas that share every step, one on each device, and what their processes tell each other.
+
+A single device is a group of one: the sum over its replicas is the identity.
+"""
 
 import hashlib
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,8 +15,7 @@ import tensorflow as tf
 from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.engine.failures import explained
-from xtts.trainer.system.cluster import VARIABLE, Cluster, find_cluster
-from xtts.trainer.system.meeting import wait_for_workers
+from xtts.trainer.engine.rendezvous import VARIABLE, Cluster, find_cluster, wait_for_workers
 
 T = TypeVar("T")
 _CHUNKS = 8
@@ -23,41 +23,51 @@ _CHUNKS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Devices:
-    """Several devices of one or more processes; each holds the whole model and computes its rows of every batch."""
+class ProcessGroup:
+    """R replicas in one or more processes; each holds the whole model and computes its rows of every batch."""
 
-    strategy: tf.distribute.Strategy
-    cluster: Cluster | None
+    strategy: tf.distribute.Strategy | None = None
+    """None for a single replica."""
+    cluster: Cluster | None = None
     """None for one process."""
 
     @property
-    def count(self) -> int:
-        """R: devices of all processes."""
-        return int(self.strategy.num_replicas_in_sync)
+    def size(self) -> int:
+        """R: replicas of all processes."""
+        return int(self.strategy.num_replicas_in_sync) if self.strategy else 1
 
     @property
-    def local(self) -> tuple[str, ...]:
-        """TensorFlow's names of the devices of this process."""
-        return tuple(self.strategy.extended.worker_devices)
+    def devices(self) -> tuple[str | None, ...]:
+        """TensorFlow's names of the devices of this process; None where TensorFlow chooses."""
+        return tuple(self.strategy.extended.worker_devices) if self.strategy else (None,)
 
     @property
     def first(self) -> int:
-        """Number of this process' first device among all."""
-        return self.cluster.index * len(self.local) if self.cluster else 0
+        """Number of this process' first replica among all."""
+        return self.cluster.index * len(self.devices) if self.cluster else 0
 
     @property
-    def chief(self) -> bool:
-        """True for the process that owns the run folder."""
-        return self.cluster is None or self.cluster.chief
+    def several_processes(self) -> bool:
+        """True where other processes train along."""
+        return self.cluster is not None
+
+    @property
+    def is_rank_0(self) -> bool:
+        """True for the process that owns the run folder, reports, speaks samples and saves."""
+        return self.cluster is None or self.cluster.is_rank_0
 
     @property
     def described(self) -> str:
-        """How many devices and processes, in words."""
+        """How many devices and processes, to follow the name of one; empty for a single one."""
+        if self.size == 1:
+            return ""
         workers = f" of {len(self.cluster.addresses)} workers" if self.cluster else ""
-        return f"{self.count} devices{workers}, each with {1 / self.count:.0%} of every batch"
+        return f"; {self.size} devices{workers}, each with {1 / self.size:.0%} of every batch"
 
     def run(self, body: Callable[[int], T]) -> list[T]:
-        """Results of `body(place)` on each device of this process, inside a graph; place: index into `local`."""
+        """Results of `body(place)` on each device of this process, inside a graph; place: index into `devices`."""
+        if self.strategy is None:
+            return [body(0)]
 
         def replica() -> T:
             number = tf.distribute.get_replica_context().replica_id_in_sync_group
@@ -65,25 +75,26 @@ class Devices:
 
         return list(self.strategy.experimental_local_results(self.strategy.run(replica)))
 
-    @staticmethod
-    def sum(vector: tf.Tensor) -> tf.Tensor:
-        """The sum over all devices, in `body` of `run`; never inside a compiled function."""
-        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, vector)
+    def sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """The sums over all replicas, in `body` of `run`; never inside a compiled function, where they do not exist."""
+        if self.strategy is None:
+            return list(tensors)
+        return list(tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, list(tensors)))
 
     def sum_of_processes(self, vector: np.ndarray) -> np.ndarray:
         """Sum over the processes of float32[n], called from Python by all of them in the same order."""
 
         def add() -> tf.Tensor:
-            return self.run(lambda place: self.sum(tf.constant(vector * (place == 0), tf.float32)))[0]
+            return self.run(lambda place: self.sum([tf.constant(vector * (place == 0), tf.float32)])[0])[0]
 
         with explained("all workers", "look at their output"):
             return np.asarray(tf.function(add, autograph=False)())
 
-    def chief_says(self, flag: bool) -> bool:
-        """The chief's flag, in every process; also a barrier."""
+    def rank_0_says(self, flag: bool) -> bool:
+        """The flag of rank 0, in every process; it waits until all have asked."""
         if self.cluster is None:
             return flag
-        return bool(self.sum_of_processes(np.array([flag and self.chief], np.float32))[0])
+        return bool(self.sum_of_processes(np.array([flag and self.is_rank_0], np.float32))[0])
 
     def check_same(self, facts: Mapping[str, str], *, fix: str) -> None:
         """Raise `LockstepError` in every process if a fact differs between them; facts: value by name."""
@@ -102,13 +113,22 @@ class Devices:
                     )  # fmt: skip
 
 
+ALONE = ProcessGroup()
+"""The group of one replica."""
+
+
+def on(device: str | None) -> AbstractContextManager[object]:
+    """The context of a device of a group."""
+    return nullcontext() if device is None else tf.device(device)
+
+
 def _digest(text: str) -> list[int]:
     data = hashlib.sha256(text.encode()).digest()[: 2 * _CHUNKS]
     return [int(number) for number in np.frombuffer(data, np.uint16)]
 
 
-def open_devices(training: TrainingConfig) -> Devices | None:
-    """The devices of `training.strategy`, waiting for the other workers; None for a single one.
+def join_group(training: TrainingConfig) -> ProcessGroup:
+    """The replicas of `training.strategy`, once all workers are there.
 
     Call it before TensorFlow does anything else. Raises `LockstepError` for a strategy that this machine or the
     settings do not allow.
@@ -116,12 +136,11 @@ def open_devices(training: TrainingConfig) -> Devices | None:
     cluster = find_cluster(training.strategy)
     if cluster is None:
         names = _mirrored_devices(training)
-        devices = Devices(strategy=tf.distribute.MirroredStrategy(names), cluster=None) if names else None
+        group = ProcessGroup(strategy=tf.distribute.MirroredStrategy(names)) if names else ALONE
     else:
-        devices = Devices(strategy=_join(cluster), cluster=cluster)
-    if devices:
-        check_parts(training, devices.count)
-    return devices
+        group = ProcessGroup(strategy=_join(cluster), cluster=cluster)
+    check_parts(training, group.size)
+    return group
 
 
 def _mirrored_devices(training: TrainingConfig) -> list[str]:
@@ -151,22 +170,8 @@ def _join(cluster: Cluster) -> tf.distribute.Strategy:
     kinds = tf.distribute.experimental.CommunicationImplementation
     kind = kinds.AUTO if tf.config.list_physical_devices("GPU") else kinds.RING
     options = tf.distribute.experimental.CommunicationOptions(implementation=kind)
-    fix = f"check the addresses in {VARIABLE}, and that their ports are free"
-    with _ends_at_interrupt(), explained(cluster.name, fix):
+    with explained(cluster.name, f"check the addresses in {VARIABLE}, and that their ports are free"):
         return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
-
-
-@contextmanager
-def _ends_at_interrupt() -> Iterator[None]:
-    """Let Ctrl-C end the process at once: Python would notice it only after the wait inside TensorFlow."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def check_parts(training: TrainingConfig, devices: int) -> None:

@@ -1,11 +1,15 @@
-"""TF_CONFIG: what it says, and what is refused."""
+"""TF_CONFIG: what it says, and what is refused. Workers that wait for each other."""
 
 import json
+import socket
+import threading
+import time
 
 import pytest
+from device_programs import free_ports
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.system.cluster import find_cluster
+from xtts.trainer.engine.rendezvous import Cluster, find_cluster, wait_for_workers
 
 WORKERS = ["10.0.0.1:2222", "10.0.0.2:2222"]
 TASK = {"type": "worker", "index": 1}
@@ -19,8 +23,8 @@ def environment(cluster, task=TASK):
 def test_several_workers_are_a_cluster(strategy):
     cluster = find_cluster(strategy, environment({"worker": WORKERS}))
     assert cluster.addresses == tuple(WORKERS)
-    assert (cluster.index, cluster.chief, cluster.name) == (1, False, "worker 1 of 2")
-    assert find_cluster(strategy, environment({"worker": WORKERS}, {"type": "worker", "index": 0})).chief
+    assert (cluster.index, cluster.is_rank_0, cluster.name) == (1, False, "worker 1 of 2")
+    assert find_cluster(strategy, environment({"worker": WORKERS}, {"type": "worker", "index": 0})).is_rank_0
 
 
 def test_who_trains_alone_has_no_cluster():
@@ -56,3 +60,47 @@ def test_a_malformed_tf_config_is_refused(text, found):
         with pytest.raises(LockstepError, match=r"^TF_CONFIG: ") as raised:
             find_cluster(strategy, {"TF_CONFIG": text})
         assert found in raised.value.found
+
+
+def workers(ports, index):
+    return Cluster(addresses=tuple(f"127.0.0.1:{port}" for port in ports), index=index)
+
+
+def test_workers_that_start_one_after_another_meet():
+    ports, met = free_ports(3), []
+
+    def start(index):
+        time.sleep(0.3 * index)
+        wait_for_workers(workers(ports, index), seconds=30)
+        met.append(index)
+        with socket.create_server(("127.0.0.1", ports[index])):  # as TensorFlow does: the port is free again
+            time.sleep(2)
+
+    started = [threading.Thread(target=start, args=(index,)) for index in range(3)]
+    for worker in started:
+        worker.start()
+    for worker in started:
+        worker.join()
+    assert sorted(met) == [0, 1, 2]
+
+
+def test_workers_that_are_missing_are_named():
+    ports = free_ports(3)
+    with socket.create_server(("127.0.0.1", ports[2])), pytest.raises(LockstepError) as raised:
+        wait_for_workers(workers(ports, 1), seconds=0.5)
+    assert raised.value.where == "worker 1 of 3"
+    assert raised.value.found == f"waited 0 s without worker 0 (127.0.0.1:{ports[0]})"
+    assert raised.value.exit_code == 1
+
+    nowhere = Cluster(addresses=(f"127.0.0.1:{ports[0]}", "no-such-host.invalid:2222"), index=0)
+    with pytest.raises(LockstepError, match=r"without worker 1 \(no-such-host.invalid:2222\)"):
+        wait_for_workers(nowhere, seconds=0.1)
+
+
+def test_a_port_that_is_taken_is_refused():
+    ports = free_ports(2)
+    with (
+        socket.create_server(("", ports[0])),
+        pytest.raises(LockstepError, match=f"cannot listen at port {ports[0]}: "),
+    ):
+        wait_for_workers(workers(ports, 0), seconds=5)

@@ -1,0 +1,133 @@
+"""Hooks of a run for clips that are bad: which they are, and when the run ends for them.
+
+Their numbers are not finite, or, in runs straight from audio, their wav cannot be read.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from xtts.shared.cache.cache_spec import CacheSpec, Split
+from xtts.shared.cache.clip_index import KEPT, Place, readable_index
+from xtts.shared.cache.file_names import shard_place
+from xtts.trainer.data.training_bucket import TrainingBucket
+from xtts.trainer.engine.failures import RunEnded
+from xtts.trainer.engine.validation_loop import HeldOut
+from xtts.trainer.reporting.reporter import Chunk
+
+_LISTED = 50
+"""Most clips that the last error names; every clip had a line of its own before."""
+Say = Callable[[str], None]
+"""Prints a line."""
+
+
+def clip_names(cache: Path, spec: CacheSpec, split: Split, batches: Sequence[HeldOut]) -> list[list[str]]:
+    """The ids of the clips in batches of a split, `FILE:RECORD` of those not in the index; one pass over it."""
+    files = [
+        [(spec.buckets[bucket].shards(split)[shard].file, record) for shard, record in places]
+        for bucket, places in batches
+    ]
+    wanted = {(shard_place(file), record) for batch in files for file, record in batch}
+    ids = _clip_ids(cache / spec.index_file, wanted) if wanted else {}
+    return [[ids.get((shard_place(file), record), f"{file}:{record}") for file, record in batch] for batch in files]
+
+
+def _clip_ids(index: Path, wanted: set[tuple[Place, int]]) -> dict[tuple[Place, int], str]:
+    """Ids by shard and record; of a large index it reads a few columns, a row group at a time."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found: dict[tuple[Place, int], str] = {}
+    columns = ("split", "bucket", "shard", "position")
+    values = zip(*((place.split, place.bucket, place.shard, record) for place, record in wanted), strict=True)
+    with readable_index(index) as file:
+        pairs = zip(columns, values, strict=True)
+        sets = {name: pa.array(set(column), file.schema_arrow.field(name).type) for name, column in pairs}
+        for rows in file.iter_batches(columns=[*columns, "corpus", "id", "status"]):
+            mask = pc.equal(rows["status"], KEPT)
+            for name, some in sets.items():
+                mask = pc.and_(mask, pc.is_in(rows[name], some))
+            for row in rows.filter(mask).to_pylist():
+                place = Place(row["split"], row["bucket"], row["shard"], row["corpus"])
+                found[place, row["position"]] = row["id"]
+    return found
+
+
+class SkippedUpdates:
+    """Names the clips of skipped updates, and counts those that were skipped in a row."""
+
+    def __init__(self, cache: Path, spec: CacheSpec, buckets: Sequence[TrainingBucket], most: int, say: Say) -> None:
+        """buckets: those of the loop, most: updates skipped in a row that end the run."""
+        self._cache, self._spec, self._buckets, self._most, self._say = cache, spec, buckets, most, say
+        self._in_a_row = 0
+
+    def __call__(self, chunk: Chunk) -> None:
+        """Say a line for each skipped update, with its clips; `RunEnded` after too many in a row."""
+        skipped = [i for i, value in enumerate(chunk.column("skipped")) if value]
+        batches = [_batch(chunk, i, self._buckets) for i in skipped]
+        names = dict(zip(skipped, clip_names(self._cache, self._spec, "train", batches), strict=True))
+        for i in range(len(chunk.result.metrics)):
+            self._in_a_row = self._in_a_row + 1 if i in names else 0
+            if i not in names:
+                continue
+            step = chunk.first_step + i
+            self._say(f"step {step}: loss or gradient not finite, update skipped; clips: {', '.join(names[i])}")
+            if self._in_a_row >= self._most:
+                raise RunEnded(
+                    f"step {step}", found=f"{self._in_a_row} non-finite updates in a row, all skipped",
+                    fix="check the clips named above, or lower training.learning_rate, then --resume", exit_code=1,
+                )  # fmt: skip
+
+
+class UnreadClips:
+    """Names each clip whose wav cannot be read once, and counts them."""
+
+    def __init__(
+        self, cache: Path, spec: CacheSpec, buckets: Sequence[TrainingBucket], most_share: float, say: Say
+    ) -> None:
+        """buckets: those of the loop, most_share: of the training clips; with more unread ones the run ends."""
+        self._cache, self._spec, self._buckets, self._say = cache, spec, buckets, say
+        self._found, self._said = list[str](), set[str]()
+        self._clips, self._most_share = sum(bucket.stored.clips("train") for bucket in buckets), most_share
+
+    def __call__(self, chunk: Chunk) -> None:
+        """Say a line for each training clip that is found unreadable; `RunEnded` when they are too many."""
+        flags = chunk.result.unread
+        if flags is None:
+            return
+        steps, batches = np.flatnonzero(flags.any(axis=1)), list[HeldOut]()
+        for i in steps:
+            bucket, places = _batch(chunk, int(i), self._buckets)
+            batches.append((bucket, [place for place, flag in zip(places, flags[i], strict=False) if flag]))
+        for i, names in zip(steps, clip_names(self._cache, self._spec, "train", batches), strict=True):
+            self._found += self._new(f"step {chunk.first_step + i}", names)
+        if len(self._found) > self._most_share * self._clips:
+            listed = ", ".join(self._found[:_LISTED]) + (", ..." if len(self._found) > _LISTED else "")
+            raise RunEnded(
+                f"step {chunk.last_step}",
+                found=f"{len(self._found)} of {self._clips} clips could not be read: {listed}",
+                expected=f"at most {self._most_share:.1%} (data.max_unreadable_fraction)",
+                fix="put the recordings back as they were indexed, then --resume", exit_code=1,
+            )  # fmt: skip
+
+    def held_out(self, where: str, unread: Iterable[HeldOut]) -> None:
+        """Say a line for each validation clip that is found unreadable."""
+        for names in clip_names(self._cache, self._spec, "validation", list(unread)):
+            self._new(where, names)
+
+    def _new(self, where: str, names: Iterable[str]) -> list[str]:
+        """Those that had no line yet."""
+        new = [name for name in dict.fromkeys(names) if name not in self._said]
+        self._said.update(new)
+        for name in new:
+            self._say(
+                f"{where}: the audio of {name} is missing, broken or not what was indexed: a padding row stands for it"
+            )
+        return new
+
+
+def _batch(chunk: Chunk, i: int, buckets: Sequence[TrainingBucket]) -> HeldOut:
+    """The clips of one step of a call."""
+    bucket = buckets[int(chunk.result.buckets[i])]
+    return bucket.number, bucket.order.locate(int(chunk.result.offsets[i]), bucket.batch_size)

@@ -1,0 +1,108 @@
+"""Hooks: what a run does between two calls of its loop, `for chunk in loop: for hook in hooks: hook(chunk)`.
+
+They are called with each chunk of steps, in this order:
+
+1. `stop` notes that a signal ended the call, or that the kernel has no memory maps for more compiled steps
+2. `SkippedUpdates` names the clips whose numbers were not finite, and ends the run after too many in a row
+3. `UnreadClips` names the clips whose audio could not be read, and ends the run when they are too many
+4. `Reporter.keep` writes metrics.jsonl, TensorBoard and the terminal, while the next call runs
+5. `speak` speaks the samples (`training.samples_every`)
+6. `Validate` computes the held-out losses (`training.validate_every`) and puts them into the chunk
+7. `save` saves a checkpoint (`training.checkpoint_every`)
+8. the user's own, in worker 0 alone
+
+A call ends at the next step that one of them waits for; the device is idle while they work.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
+from xtts.trainer.engine.schedule import decay_start
+from xtts.trainer.engine.train_step import loss_weights
+from xtts.trainer.reporting.bad_clips import UnreadClips, clip_names
+from xtts.trainer.reporting.reporter import Chunk
+from xtts.trainer.run.best_validation import REMEDY, Overfitting, mean_losses
+from xtts.trainer.run.session import Session
+
+Hook = Callable[[Chunk], None]
+"""Called with the steps of each host call."""
+
+
+def stop(run: Session, chunk: Chunk) -> None:
+    """Note why the run ends before its last step; the hooks that follow do not begin long work then."""
+    if chunk.result.stopped:
+        run.note_stop()
+    if run.loop.exhausted:
+        run.stop.append(f"{chunk.traces} steps are compiled: the kernel has no memory maps for more")
+
+
+def speak(run: Session, _: Chunk) -> None:
+    """Speak the fixed sentences with the averaged weights if they are due; nothing after a signal."""
+    if run.samples.empty or run.stop or not run.is_due(run.training.samples_every or run.training.steps):
+        return
+    began = time.perf_counter()
+    with run.averaged_weights():
+        spoken = run.graph.run(run.samples.speak)
+    run.reporter.samples(run.step, run.samples, spoken, began=began)
+
+
+def save(run: Session, _: Chunk) -> None:
+    """Save a checkpoint if it is due: also after a signal, and where the learning rate begins to decay."""
+    training = run.training
+    if run.stop or run.is_due(training.checkpoint_every) or run.step == decay_start(training):
+        run.save()
+
+
+class Validate:
+    """Validates with the averaged weights, keeps the best, and watches which losses rise."""
+
+    def __init__(self, run: Session, unread: UnreadClips) -> None:
+        self._run, self._unread, self.overfitting = run, unread, Overfitting()
+        self._trained: list[np.ndarray] = []
+        """Metrics of the steps since the last validation."""
+
+    def __call__(self, chunk: Chunk) -> None:
+        """Validate if it is due."""
+        self._trained.append(chunk.result.metrics)
+        if self._run.is_due(self._run.training.validate_every):
+            chunk.validation.update(self.run())
+
+    def run(self, *, record: bool = True) -> dict[str, float]:
+        """Losses by name, the total as `loss`; empty, and nothing recorded, if a signal comes before the end."""
+        run = self._run
+        loop, where = run.validation, f"validation at step {run.step}"
+        if loop.empty or run.stop:
+            return {}
+        with run.averaged_weights(), run.explained(where):
+            found = run.graph.run(loop.run)
+        if found is None:
+            run.note_stop()
+            return {}
+        losses, bad = found
+        self._unread.held_out(where, loop.unread)
+        if bad:
+            (clips,) = clip_names(run.plan.cache, run.plan.spec, "validation", bad[:1])
+            run.reporter.say(
+                f"{where}: {len(bad)} of {len(loop.batches)} batches not finite, left out; clips of the first: "
+                f"{', '.join(clips)}"
+            )
+        weights = zip(LOSSES, loss_weights(run.training), strict=True)
+        total = sum(weight * losses[name] for name, weight in weights)
+        if record:
+            run.reporter.validation(run.step, losses, total, skipped=len(bad))
+            for line in self._rising(losses):
+                run.reporter.say(f"overfitting: {line}; {REMEDY}")
+            if run.best.note(run.step, total) and run.step:
+                run.save()
+        return {"loss": total, **losses}
+
+    def _rising(self, held_out: Mapping[str, float]) -> Iterator[str]:
+        """`Overfitting.note` of the losses of this model, once it has trained."""
+        rows, self._trained = self._trained, []
+        if rows:
+            columns = [TRAIN_METRICS.index(name) for name in LOSSES]
+            means = mean_losses(np.concatenate(rows)[:, columns].tolist())
+            yield from self.overfitting.note(self._run.step, {name: held_out[name] for name in LOSSES}, means)
