@@ -29,8 +29,6 @@ class SynthesisOptions:
     speed: float = 1.0
     """2.0 speaks twice as fast."""
     seed: int = 0
-    duration_noise: float = 0.0
-    """Standard deviation of the noise that durations are drawn from; 0 speaks with their means."""
     seconds: float | None = None
     """Length of the whole text, its pauses included; None: as it comes."""
 

@@ -4,7 +4,6 @@ WHOLE_NUMBERS: dict[str, tuple[int, int]] = {"steps": (1, 1000), "seed": (0, 2**
 NUMBERS: dict[str, tuple[float, float]] = {
     "temperature": (0.0, 2.0),
     "speed": (0.25, 4.0),
-    "duration_noise": (0.0, 2.0),
     "seconds": (0.01, 3600.0),
 }
 """By fields of `SynthesisOptions`."""

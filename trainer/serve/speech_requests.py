@@ -41,7 +41,6 @@ class Offer:
     sample_rate: int
     mel_channels: int
     letters: int
-    draws_durations: bool = False
 
 
 class SpeechRequest(BaseModel):
@@ -63,7 +62,6 @@ class SpeechRequest(BaseModel):
     solver: Solver | None = None
     temperature: float = SynthesisOptions.temperature
     seed: int = SynthesisOptions.seed
-    duration_noise: float = SynthesisOptions.duration_noise
     seconds: float | None = None
     """Of the whole text, instead of a speed."""
 
@@ -73,7 +71,7 @@ class SpeechRequest(BaseModel):
         return replace(
             default, steps=self.steps or default.steps, solver=self.solver or default.solver,
             temperature=self.temperature, speed=self.speed, seed=self.seed,
-            duration_noise=self.duration_noise, seconds=self.seconds,
+            seconds=self.seconds,
         )  # fmt: skip
 
     @property
@@ -95,8 +93,6 @@ def read_request(body: bytes, offer: Offer) -> SpeechRequest:
         raise RequestError(400, f"input: {len(asked.input)} characters, at most {offer.letters}", param="input")
     if asked.seconds is not None and asked.speed != SynthesisOptions.speed:
         raise RequestError(400, "seconds: together with speed", param="seconds")
-    if asked.duration_noise and not offer.draws_durations:
-        raise RequestError(400, "duration_noise: this voice has mean durations alone", param="duration_noise")
     chosen = asked.model_copy(
         update={
             "voice": _chosen("voice", asked.voice, offer.voices),

@@ -66,7 +66,6 @@ class WarmVoice:
             sample_rate=self._mel_profile.sample_rate,
             mel_channels=self._mel_profile.mel_channels,
             letters=settings.limits.letters,
-            draws_durations=self.source.model.duration_model == "flow",
         )
         self._vocoder = make_vocoder(settings.vocoder, self._mel_profile, warn)
         self._narrators: dict[tuple[str, str], Narrator] = {}

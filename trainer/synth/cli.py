@@ -82,12 +82,6 @@ _SAMPLING = (
 )
 _NOISE = (
     click.option(
-        "--duration-noise",
-        type=click.FloatRange(*NUMBERS["duration_noise"]),
-        default=0.0,
-        help="Deviation of the durations' noise, of a model with model.duration_model=flow; 0: their means.",
-    ),
-    click.option(
         "--temperature",
         type=click.FloatRange(*NUMBERS["temperature"]),
         default=0.8,

@@ -67,7 +67,6 @@ def load_voice(
     temperature: float = 0.8,
     speed: float = 1.0,
     seconds: float | None = None,
-    duration_noise: float = 0.0,
     seed: int = 0,
     engine: Engine | None = None,
 ) -> LoadedVoice:
@@ -87,8 +86,6 @@ def load_voice(
         temperature: Standard deviation of the decoder's noise, 0 to 2.
         speed: 0.25 to 4; 2 speaks twice as fast.
         seconds: How long each text lasts, instead of a speed: 0.01 to 3600.
-        duration_noise: Standard deviation of the noise that durations are drawn from, 0 to 2, for a model with
-            `model.duration_model=flow`; 0 speaks with their means.
         seed: Key of the noise.
         engine: "tensorflow" or "onnx" (default: TensorFlow, or ONNX for an exported ONNX folder, which needs no
             TensorFlow). They draw other noise.
@@ -99,7 +96,7 @@ def load_voice(
     """
     options = SynthesisOptions(
         steps=steps, solver=solver, temperature=temperature, speed=speed, seed=seed,
-        duration_noise=duration_noise, seconds=seconds,
+        seconds=seconds,
     )  # fmt: skip
     check_vocoder(vocoder)
     source = open_source(Path(checkpoint))

@@ -109,7 +109,7 @@ class Narrator:
         voice = self.speaker.voice
         frames_per_second, whole = voice.mel_profile.sample_rate / voice.mel_profile.hop_samples, True
         while True:
-            timed = [self._timed(words, number) for number, (words, _) in enumerate(pieces)]
+            timed = [self._timed(words) for words, _ in pieces]
             pauses = pause_frames * (len(pieces) - 1)
             if whole:  # shorter pieces lose the spaces between them, and gain pauses
                 check_seconds(
@@ -123,11 +123,9 @@ class Narrator:
             pieces[long : long + 1] = self._cut_shorter(text, *pieces[long], frames=frames[long], most=most[long])
             whole = False
 
-    def _timed(self, words: str, number: int) -> TimedPiece:
+    def _timed(self, words: str) -> TimedPiece:
         ids = self._ids(words)
-        frames = self.speaker.count_frames(
-            ids, speaker=self.speaker_number, language=self.language_number, number=number
-        )
+        frames = self.speaker.count_frames(ids, speaker=self.speaker_number, language=self.language_number)
         return TimedPiece(tokens=len(ids), frames=frames)
 
     def _cut_shorter(

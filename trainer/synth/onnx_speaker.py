@@ -8,7 +8,7 @@ import numpy as np
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
-from xtts.trainer.synth.onnx_names import MEL, NOISE, SCHEDULE, START, WANTED_FRAMES
+from xtts.trainer.synth.onnx_names import MEL, NOISE, SCHEDULE, WANTED_FRAMES
 from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
 from xtts.trainer.synth.speaker import Clock, Engine, Utterance
 from xtts.trainer.synth.voice_source import Source
@@ -17,8 +17,6 @@ _THREADS = 1
 """Of one operator: the products of a sentence are small, and a result must not depend on the number of cores."""
 _REQUIRED = {"x", "x_length", "noise_scale", "length_scale"}
 _TABLES = {"sid", "language"}
-_START = 1
-"""Use of the key: the noise of the mel has none."""
 
 
 class OnnxSpeaker:
@@ -50,13 +48,13 @@ class OnnxSpeaker:
         """Refused: the voice is in the graph."""
         raise LockstepError(self.where, found="a graph that takes no reference recording")
 
-    def count_frames(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> int:
+    def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
         """As `Speaker.count_frames`: of no evaluations, the mel is noise that is as long as the speech."""
         bare: dict[str, np.ndarray] = {
             "length_scale": np.ones([1], np.float32), SCHEDULE: np.zeros([0, 3], np.float32),
             NOISE: np.empty([1, 0, self._channels], np.float32),
         }  # fmt: skip
-        return len(self._mel(ids, speaker, language, number, bare))
+        return len(self._mel(ids, speaker, language, bare))
 
     def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0) -> Utterance:
         """As `Speaker.speak`; the noise comes from numpy, keyed by seed and `number`."""
@@ -82,27 +80,20 @@ class OnnxSpeaker:
         }
         if frames:
             more[WANTED_FRAMES] = np.array([frames], np.int64)
-        mel = self._mel(ids, speaker, language, number, more)
+        mel = self._mel(ids, speaker, language, more)
         if not len(mel) <= self._most_frames + 1:
             raise LockstepError(
                 self.where, found=f"a mel of {len(mel)} frames", expected=f"at most {self._most_frames + 1}"
             )
         return mel
 
-    def _mel(
-        self, ids: Sequence[int], speaker: int, language: int, number: int, more: dict[str, np.ndarray]
-    ) -> np.ndarray:
+    def _mel(self, ids: Sequence[int], speaker: int, language: int, more: dict[str, np.ndarray]) -> np.ndarray:
         """The mel float32[T, M] that the graph makes of tokens and more inputs."""
         given = more | {
             "x": np.array([ids], np.int64),
             "x_length": np.array([len(ids)], np.int64),
             "noise_scale": np.array([self.options.temperature], np.float32),
         }
-        if self.options.duration_noise:
-            drawn = np.random.default_rng([self.options.seed, number, _START]).standard_normal(
-                (1, len(ids)), np.float32
-            )
-            given[START] = self.options.duration_noise * drawn
         rows = {"sid": np.array([speaker], np.int64), "language": np.array([language], np.int64)}
         try:
             mel: np.ndarray = self._session.run([MEL], given | {name: rows[name] for name in self._tables})[0]
@@ -122,8 +113,7 @@ class OnnxSpeaker:
             )  # fmt: skip
         inputs = {part.name for part in self._session.get_inputs()}
         optional = {part.name for part in self._session.get_overridable_initializers()}
-        needed = {SCHEDULE, NOISE, WANTED_FRAMES} | ({START} if self.source.model.duration_model == "flow" else set())
-        if not (_REQUIRED <= inputs <= _REQUIRED | _TABLES and needed <= optional):
+        if not (_REQUIRED <= inputs <= _REQUIRED | _TABLES and {SCHEDULE, NOISE, WANTED_FRAMES} <= optional):
             raise LockstepError(
                 self.where, found=f"a graph of {', '.join(sorted(inputs | optional))}",
                 expected="one that xtts-synth export --format onnx has written", fix="export it again",

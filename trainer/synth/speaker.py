@@ -53,7 +53,7 @@ class Speaker(Protocol):
     def encode_reference(self, *mels: np.ndarray) -> None:
         """Set the voice to the mean of recordings, log-mel float32[T, M]; `LockstepError` if the model takes none."""
 
-    def count_frames(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> int:
+    def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
         """Frames of some tokens at speed 1, without making their mel; the arguments are those of `speak`."""
         ...
 

@@ -12,9 +12,9 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
+from xtts.trainer.synth.onnx_names import WANTED_FRAMES
 from xtts.trainer.synth.reference_recording import split_crops
 from xtts.trainer.synth.speaker import Clock, Engine, Utterance
-from xtts.trainer.synth.timing_inputs import timing, timing_signature, timing_values
 from xtts.trainer.synth.voice_source import Source
 
 Generated = tuple[tf.Tensor, tf.Tensor]
@@ -43,22 +43,21 @@ def load_model(source: Source) -> AcousticModel:
 
 
 def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
-    """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, then two groups.
+    """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, `WANTED_FRAMES`.
 
-    First those of `timing_signature`. Then the conditioning, if the model has several to choose from: speaker int32[1],
-    voice float32[1, N, D], then language int32[1].
+    Then the conditioning, if the model has several to choose from: speaker int32[1], voice float32[1, N, D], then
+    language int32[1].
     """
     parts = [tf.TensorSpec([1, tokens], tf.int32, "tokens"), tf.TensorSpec([1], tf.int32, "token_length")]
     parts += [tf.TensorSpec([], tf.float32, "temperature"), tf.TensorSpec([], tf.float32, "speed")]
-    parts.append(tf.TensorSpec([2], tf.int32, "seed"))
+    parts += [tf.TensorSpec([2], tf.int32, "seed"), tf.TensorSpec([1], tf.int32, WANTED_FRAMES)]
     latents = [1, source.model.voice_latents, source.model.voice_width]
     conditioning = {
         "speaker": tf.TensorSpec([1], tf.int32, "speaker"),
         "voice": tf.TensorSpec(latents, tf.float32, "voice"),
         "language": tf.TensorSpec([1], tf.int32, "language"),
     }
-    timed = timing_signature(source.model).values()
-    return [*parts, *timed, *(conditioning[kind] for kind in source.conditioning)]
+    return [*parts, *(conditioning[kind] for kind in source.conditioning)]
 
 
 def reference_signature(source: Source) -> list[tf.TensorSpec]:
@@ -72,7 +71,6 @@ def generator(model: AcousticModel, frames: int, conditioning: Sequence[str]) ->
 
     conditioning: the last inputs, as in `Source.conditioning`.
     """
-    names = [*timing_signature(model.config), *conditioning]
 
     def generate(
         schedule: tf.Tensor,
@@ -81,14 +79,13 @@ def generator(model: AcousticModel, frames: int, conditioning: Sequence[str]) ->
         temperature: tf.Tensor,
         speed: tf.Tensor,
         seed: tf.Tensor,
+        wanted_frames: tf.Tensor,
         *given: tf.Tensor,
     ) -> Generated:
         noise = tf.random.stateless_normal([1, frames, model.mel_channels], seed)
-        inputs = dict(zip(names, given, strict=True))
         mel, mel_length, _ = model.generate(
             tokens, token_length, noise=noise, schedule=schedule, temperature=temperature, speed=speed,
-            conditioning=Conditioning(**{name: inputs[name] for name in conditioning}),
-            timing=timing(inputs, tokens, seed),
+            conditioning=Conditioning(**dict(zip(conditioning, given, strict=True))), wanted_frames=wanted_frames,
         )  # fmt: skip
         return mel, mel_length
 
@@ -168,16 +165,12 @@ class TensorFlowSpeaker:
         self._latents = tf.constant(mean_latents(self._encode_reference, mels, frames, silence))
         self._lacks_voice = False
 
-    def count_frames(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> int:
+    def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
         """As `Speaker.count_frames`; not compiled, so that no shape waits for it."""
         self._check_voice()
-        tokens, seed = tf.constant([[*ids]], tf.int32), tf.constant([self.options.seed, number], tf.int32)
-        values = timing_values(self.options, 0)
-        inputs = {name: tf.constant(values[name]) for name in timing_signature(self.source.model)}
         timed = self.model.time_tokens(
-            tokens, tf.constant([len(ids)]), longest=self.voice.ladder[-1].frames, speed=tf.constant(1.0),
-            conditioning=Conditioning(**self._conditioning(speaker, language)),
-            timing=timing(inputs, tokens, seed)._replace(frames=None),
+            tf.constant([[*ids]], tf.int32), tf.constant([len(ids)]), longest=self.voice.ladder[-1].frames,
+            speed=tf.constant(1.0), conditioning=Conditioning(**self._conditioning(speaker, language)),
         )  # fmt: skip
         return int(tf.reduce_sum(timed.durations))
 
@@ -253,9 +246,8 @@ class TensorFlowSpeaker:
             tf.constant(self.options.temperature, tf.float32),
             tf.constant(self.options.speed, tf.float32),
             tf.constant([self.options.seed, number], tf.int32),
+            tf.constant([frames], tf.int32),
         ]
-        timed = timing_values(self.options, frames)
-        values += [tf.constant(timed[name]) for name in timing_signature(self.source.model)]
         return [*values, *self._conditioning(speaker, language).values()]
 
     def _conditioning(self, speaker: int, language: int) -> dict[str, tf.Tensor]:

@@ -56,12 +56,7 @@ class Source(StoredModel):
         return speakers.index(name)
 
     def check_timing(self, options: SynthesisOptions) -> None:
-        """`LockstepError` if the model draws no durations and is to do so, or two options decide the length."""
-        if options.duration_noise and self.model.duration_model == "mean":
-            raise LockstepError(
-                "--duration-noise", found=f"{self.checkpoint} has mean durations alone",
-                expected="a model trained with --set model.duration_model=flow",
-            )  # fmt: skip
+        """`LockstepError` if two options decide the length."""
         if options.seconds is not None and options.speed != SynthesisOptions.speed:
             raise LockstepError("--seconds", found="together with --speed", expected="one of them")
 

@@ -28,7 +28,6 @@ from xtts.trainer.synth import evaluate_checkpoint, load_voice
         ({"speed": None}, "--speed: None, expected 0.25 to 4"),
         ({"seed": -1}, "--seed: -1, expected a whole number, 0 to 2147483647"),
         ({"seed": 10**400}, f"--seed: 1{'0' * 39}, expected a whole number, 0 to 2147483647"),
-        ({"duration_noise": 2.1}, "--duration-noise: 2.1, expected 0 to 2"),
         ({"seconds": -2}, "--seconds: -2, expected 0.01 to 3600"),
         ({"seconds": math.nan}, "--seconds: nan, expected 0.01 to 3600"),
     ],

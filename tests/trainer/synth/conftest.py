@@ -61,16 +61,16 @@ def untrained(micro):
 
 
 @pytest.fixture(scope="session")
-def drawing(untrained):
-    """(a model that draws durations, its source)."""
-    return untrained("model.duration_model=flow")
+def several(untrained):
+    """(a model of three speakers and two languages, its source)."""
+    return untrained()
 
 
 @pytest.fixture(scope="session")
-def drawing_graph(drawing, tmp_path_factory, worker_id):
+def several_graph(several, tmp_path_factory, worker_id):
     """The bytes of its ONNX graph."""
-    model, source = drawing
-    with made_once(tmp_path_factory, worker_id, "drawing-graph") as (place, empty):
+    model, source = several
+    with made_once(tmp_path_factory, worker_id, "several-graph") as (place, empty):
         if empty:
             graph = convert_model(model, source, options=SynthesisOptions(steps=2), language=None, references=[])
             (place / "model.onnx").write_bytes(graph.SerializeToString())

@@ -1,4 +1,4 @@
-"""`--seconds` and `--duration-noise`, in both engines, of a model that draws durations."""
+"""`--seconds`, in both engines."""
 
 from dataclasses import replace
 
@@ -13,28 +13,27 @@ from xtts.trainer.synth.long_texts import Narrator
 from xtts.trainer.synth.onnx_speaker import OnnxSpeaker
 from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
 from xtts.trainer.synth.time_budget import TimedPiece, share_frames
-from xtts.trainer.synth.voice_source import open_source
 
 OPTIONS = SynthesisOptions(steps=2)
 FRAMES_PER_SECOND, HOP = 22_050 / 256, 256
 
 
 @pytest.fixture(scope="session")
-def drawing_speakers(drawing, drawing_graph):
+def speakers(several, several_graph):
     """Both engines by name, the one of TensorFlow compiled."""
-    _, source = drawing
-    speakers = {
+    _, source = several
+    both = {
         "tensorflow": TensorFlowSpeaker(source, OPTIONS),
-        "onnx": OnnxSpeaker(source, OPTIONS, graph=drawing_graph, where="the graph"),
+        "onnx": OnnxSpeaker(source, OPTIONS, graph=several_graph, where="the graph"),
     }
-    speakers["tensorflow"].prepare(source.voice.ladder[0])
-    return speakers
+    both["tensorflow"].prepare(source.voice.ladder[0])
+    return both
 
 
 @pytest.fixture(params=["tensorflow", "onnx"])
-def narrator(request, drawing_speakers):
+def narrator(request, speakers):
     """A narrator whose sound is silence."""
-    speaker = drawing_speakers[request.param]
+    speaker = speakers[request.param]
     return Narrator(speaker, lambda mel: np.zeros(len(mel) * HOP, np.float32), speaker_number=0, language="en")
 
 
@@ -55,10 +54,9 @@ def sentences(count):
 
 def test_sentences_last_as_long_as_they_are_asked_to(narrator):
     random, lengths = np.random.default_rng(5), set()
-    for number, words in enumerate(sentences(5)):
-        noise = {"duration_noise": (0.0, 0.8)[number % 2]}
-        seconds = spoken(narrator, words, **noise) / FRAMES_PER_SECOND * random.uniform(0.6, 1.6)
-        frames = spoken(narrator, words, seconds=seconds, **noise)
+    for words in sentences(5):
+        seconds = spoken(narrator, words) / FRAMES_PER_SECOND * random.uniform(0.6, 1.6)
+        frames = spoken(narrator, words, seconds=seconds)
         assert frames == round(seconds * FRAMES_PER_SECOND)
         lengths.add(frames)
     assert len(lengths) > 3
@@ -85,31 +83,17 @@ def test_a_time_that_cannot_be_met_is_refused_with_those_that_can(narrator, seco
     assert f"near its own, {own / FRAMES_PER_SECOND:.2f} s" in str(message.value)
 
 
-def test_noise_spreads_the_lengths_and_its_seed_decides_them(narrator):
-    words = "some words to say"
-    assert spoken(narrator, words, seed=1) == spoken(narrator, words, seed=2)
-    noisy = [spoken(narrator, words, seed=seed, duration_noise=1.0) for seed in (1, 2, 3, 1)]
-    assert len(set(noisy)) > 1
-    assert noisy[0] == noisy[3]
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--seconds", "3", "--speed", "2"], "--seconds: together with --speed, expected one of them"),
         (["--seconds", "0"], "is not in the range"),
-        (["--duration-noise", "1"], "has mean durations alone, expected a model trained with --set model.duration_mo"),
     ],
 )
 def test_options_that_do_not_fit_are_one_line(finished_run, call, tmp_path, options, said):
     code, _, err = call(main, "--ckpt", finished_run[0], "-o", tmp_path / "a.wav", *options, "hello")
     assert code == 2
     assert said in err
-
-
-def test_a_model_that_draws_durations_takes_noise(drawing, finished_run):
-    drawing[1].check_timing(replace(OPTIONS, duration_noise=1.0))
-    open_source(finished_run[0]).check_timing(OPTIONS)
 
 
 @pytest.mark.parametrize("frames", range(60, 840, 37))

@@ -13,7 +13,7 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.run.model_folder import GRAPH_FILE, write_description
 from xtts.trainer.synth.export.joined_vocoder import join, load_joinable
 from xtts.trainer.synth.export.onnx_tokens import TOKENS_FILE, metadata, tokens_file
-from xtts.trainer.synth.onnx_names import MEL, NOISE, SCHEDULE, START, WANTED_FRAMES
+from xtts.trainer.synth.onnx_names import MEL, NOISE, SCHEDULE, WANTED_FRAMES
 from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
 from xtts.trainer.synth.reference_recording import read_recordings
 from xtts.trainer.synth.voice_source import Source
@@ -22,7 +22,7 @@ from xtts.trainer.system.tensorflow_import import tensorflow_import
 if TYPE_CHECKING:
     import onnx
 
-_OPTIONAL = (SCHEDULE, NOISE, WANTED_FRAMES, START)
+_OPTIONAL = (SCHEDULE, NOISE, WANTED_FRAMES)
 _TRIED_TOKENS = 12
 _FEWEST_HALVED = 64
 """Values of the smallest weight that is stored as float16."""
