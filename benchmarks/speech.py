@@ -24,7 +24,7 @@ from xtts.shared.cache.clip_index import kept_rows, read_index
 from xtts.shared.errors import LockstepError, reported
 from xtts.trainer.evaluation.pictures import draw_pair
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.synth.evaluate import SYNTHESISED, Evaluation, EvaluationRequest, evaluate
+from xtts.trainer.synth.evaluate import SYNTHESISED, Evaluation, evaluate
 from xtts.trainer.synth.output_files import write_whole
 
 FULL, QUICK = {"clips": 1250}, {"clips": 120}
@@ -50,8 +50,7 @@ def main() -> None:
 
 def show(options: argparse.Namespace) -> None:
     run = options.run or train(options.work, options.clips, quick=options.quick)
-    asked = {"checkpoint": run, "cache": options.cache, "limit": options.limit, "options": SynthesisOptions()}
-    done = evaluate(EvaluationRequest(**asked, split="validation", json_file=None))
+    done = evaluate(run, SynthesisOptions(), cache=options.cache, split="validation", limit=options.limit)
     figures = summarise(done)
     report(speech_lines(figures), figures, options.out)
     if options.picture:

@@ -11,9 +11,16 @@ import numpy as np
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.trainer.evaluation.cepstral_distortion import cepstra, warped_distances, warping_path
-from xtts.trainer.evaluation.frechet_distance import FrechetDistance, distance_of_halves
-from xtts.trainer.evaluation.prosody import pause_seconds, pitch_errors, pitch_track
+from xtts.trainer.evaluation.speech_distances import (
+    FrechetDistance,
+    cepstra,
+    distance_of_halves,
+    pause_seconds,
+    pitch_errors,
+    pitch_track,
+    warped_distances,
+    warping_path,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,12 +17,15 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.model_config import ModelConfig
 from xtts.trainer.model.alignment import fit_durations, gaussian_scores, round_durations, search_durations
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.model.decoder import FlowDecoder
 from xtts.trainer.model.layers import apply_mask, axis_size, glorot, length_mask
-from xtts.trainer.model.networks import DurationPredictor, TextEncoder
+from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder
 from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
-from xtts.trainer.model.reference_encoder import ReferenceEncoder, leaked_frame_count
-from xtts.trainer.model.vocal_tract import perturb_vocal_tracts, warping_matrices
+from xtts.trainer.model.reference_encoder import (
+    ReferenceEncoder,
+    leaked_frame_count,
+    perturb_vocal_tracts,
+    warping_matrices,
+)
 
 NOBODY = Conditioning()
 """For a model of one voice and one language."""

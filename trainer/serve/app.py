@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from xtts.trainer.evaluation.synthesis_ranges import NUMBERS
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.serve.guard import Guard
 from xtts.trainer.serve.metrics import MEDIA_TYPE, Metrics
 from xtts.trainer.serve.request_queue import RequestQueue
@@ -62,10 +62,11 @@ class Server:
         offer = self.voice.offer
         return JSONResponse(
             {
-                "model": offer.model, "engine": self.voice.speaker.engine,
+                "model": offer.model, "engine": self.voice.synthesizer.engine,
                 "voices": [{"id": name, "name": name} for name in offer.voices],
-                "languages": offer.languages, "steps": offer.steps, "formats": offer.formats,
-                "speed": NUMBERS["speed"], "sample_rate": offer.sample_rate, "most_letters": offer.letters,
+                "languages": offer.languages, "nfe": offer.nfe, "formats": offer.formats,
+                "options": SynthesisOptions.model_json_schema()["properties"],
+                "sample_rate": offer.sample_rate, "most_letters": offer.letters,
             }
         )  # fmt: skip
 
@@ -82,13 +83,15 @@ class Server:
     async def prometheus(self, _: Request) -> Response:
         """The metrics."""
         text = self.metrics.page(
-            self.voice.totals, queue_length=len(self.queue), compile_seconds=self.voice.speaker.clock.compile_seconds
+            self.voice.totals,
+            queue_length=len(self.queue),
+            compile_seconds=self.voice.synthesizer.clock.compile_seconds,
         )
         return PlainTextResponse(text, media_type=MEDIA_TYPE)
 
     @asynccontextmanager
     async def running(self, _: Starlette) -> AsyncIterator[None]:
-        """Run the queue, and make the other numbers of steps ready while nobody speaks."""
+        """Run the queue, and make the other numbers of evaluations ready while nobody speaks."""
         turns = asyncio.create_task(self.queue.run())
         self.queue.idle_work = self.voice.prepare()
         try:

@@ -33,9 +33,9 @@ def serve(settings: ServerSettings) -> None:
     bound = listening_socket(settings)
     began = time.perf_counter()
     voice = WarmVoice(settings, warn, tell=partial(print, flush=True))
-    for _ in voice.prepare(settings.steps[0]):
+    for _ in voice.prepare(settings.nfe[0]):
         pass
-    print(f"{voice.source.checkpoint}: engine {voice.speaker.engine}, {voice.speaker.readiness()}", flush=True)
+    print(f"{voice.source.checkpoint}: engine {voice.synthesizer.engine}, {voice.synthesizer.readiness()}", flush=True)
     server = Server(voice, settings)
     config = uvicorn.Config(
         make_app(server), log_level="warning", access_log=False, server_header=False, lifespan="on",

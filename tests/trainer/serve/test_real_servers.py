@@ -49,14 +49,14 @@ def test_nothing_is_compiled_or_exported_twice(moved_run, tmp_path, engine):
         return {path: path.read_bytes() for path in files}
 
     with running_server(moved_run, "--engine", engine, XDG_CACHE_HOME=str(tmp_path)) as client:
-        client.post(FAST | {"input": HELLO, "steps": 4})  # waits until the second number of steps is ready
+        client.post(FAST | {"input": HELLO, "nfe": 4})  # waits until the second number of evaluations is ready
         before = client.metric("xtts_compile_seconds_total")
-        for steps in (4, 2):
-            assert client.post(FAST | {"input": LONG, "steps": steps}).status == 200
+        for nfe in (4, 2):
+            assert client.post(FAST | {"input": LONG, "nfe": nfe}).status == 200
         assert client.metric("xtts_compile_seconds_total") == before > 0
     made = kept()
     with running_server(moved_run, "--engine", engine, XDG_CACHE_HOME=str(tmp_path)) as client:
-        assert client.post(FAST | {"input": HELLO, "steps": 4}).status == 200
+        assert client.post(FAST | {"input": HELLO, "nfe": 4}).status == 200
     assert kept() == made
     assert len(made) >= (2 if engine == "tensorflow" else 1)
 

@@ -15,9 +15,9 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.synth.export.joined_vocoder import OPSET
-from xtts.trainer.synth.onnx_names import MEL, NOISE, SCHEDULE, WANTED_FRAMES
-from xtts.trainer.synth.onnx_runtime import first_line
-from xtts.trainer.synth.tensorflow_speaker import mean_latents
+from xtts.trainer.synth.onnx_file import first_line
+from xtts.trainer.synth.onnx_synthesizer import MEL, NOISE, SCHEDULE, WANTED_FRAMES
+from xtts.trainer.synth.tensorflow_synthesizer import mean_latents
 from xtts.trainer.synth.voice_source import Source
 
 INPUTS = {
@@ -65,7 +65,7 @@ def convert_model(
     for name, value in defaults.items():
         shape = [None, 3] if name == SCHEDULE else [size or None for size in value.shape]
         signature[name] = tf.TensorSpec(shape, tf.as_dtype(value.dtype), name)
-    longest = source.voice.ladder[-1].frames
+    longest = source.voice.shapes[-1].frames
     speak = tf.function(
         _speak(model, longest=longest, fixed=fixed, names=list(signature)), input_signature=[*signature.values()]
     )

@@ -9,9 +9,9 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.sampling_schedule import SOLVERS
 from xtts.trainer.synth.export.onnx_graph import convert_model
-from xtts.trainer.synth.export.onnx_tokens import metadata
+from xtts.trainer.synth.export.onnx_model import graph_metadata
 
-OPTIONS = SynthesisOptions(steps=2)
+OPTIONS = SynthesisOptions(nfe=2)
 IDS = [5, 9, 20, 14, 8, 2, 11]
 RANDOM = np.random.default_rng(0)
 NOISE = RANDOM.standard_normal((1, 200, 80)).astype(np.float32)
@@ -59,7 +59,7 @@ def test_speaker_and_language_are_inputs(several, session):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_schedule_is_an_input(several, session, solver):
-    schedule = SynthesisOptions(steps=6, solver=solver).schedule
+    schedule = SynthesisOptions(nfe=6, solver=solver).schedule
     mel = spoken(session, sid=[2], language=[1], schedule=schedule)
     np.testing.assert_allclose(mel, expected(several[0], schedule, speaker=2, language=1), atol=1e-3)
     assert mel.shape != (default := spoken(session, sid=[2], language=[1])).shape or np.abs(mel - default).max() > 0.01
@@ -96,7 +96,7 @@ def test_a_voice_and_a_language_are_fixed_in_the_graph_beside_a_speaker(imitatin
 
 
 def test_metadata_of_several(several):
-    described = metadata(several[1].voice, language="fa", steps=OPTIONS.steps)
+    described = graph_metadata(several[1].voice, language="fa", nfe=OPTIONS.nfe)
     assert described["n_speakers"] == "3"
     assert described["speakers"] == '["ann", "bo", "cy"]'
     assert (described["language"], described["voice"]) == ("Persian", "fa")

@@ -8,18 +8,24 @@ import numpy as np
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
-from xtts.trainer.synth.onnx_names import MEL, NOISE, SCHEDULE, WANTED_FRAMES
-from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
-from xtts.trainer.synth.speaker import Clock, Engine, Utterance
+from xtts.trainer.synth.onnx_file import first_line, open_session, refusals
+from xtts.trainer.synth.synthesizer import Clock, Engine
 from xtts.trainer.synth.voice_source import Source
 
+MEL = "mel"
+"""The output: float32[1, M, T], natural-log magnitude."""
+WANTED_FRAMES = "wanted_frames"
+"""Input of the signatures in TensorFlow, int32[1], and of the graph, int64[1], which may be left out: 0 for as many as
+the durations have."""
+SCHEDULE, NOISE = "schedule", "noise"
+"""Inputs that may be left out: float32[N, 3] of `sampling_schedule`; standard normal float32[1, F, M], F is 0."""
 _THREADS = 1
 """Of one operator: the products of a sentence are small, and a result must not depend on the number of cores."""
 _REQUIRED = {"x", "x_length", "noise_scale", "length_scale"}
 _TABLES = {"sid", "language"}
 
 
-class OnnxSpeaker:
+class OnnxSynthesizer:
     """Speaks with a graph of `xtts-synth export --format onnx`: any number of tokens and frames, nothing is padded."""
 
     engine: Engine = "onnx"
@@ -31,7 +37,7 @@ class OnnxSpeaker:
         """
         self.source, self.voice, self.options, self.where = source, source.voice, options, where
         self.clock = Clock()
-        self._most_frames, self._channels = self.voice.ladder[-1].frames, self.voice.mel_profile.mel_channels
+        self._most_frames, self._channels = self.voice.shapes[-1].frames, self.voice.mel_profile.mel_channels
         began = time.perf_counter()
         self._session = open_session(graph, where, threads=_THREADS)
         self._tables = self._check_inputs()
@@ -49,19 +55,21 @@ class OnnxSpeaker:
         raise LockstepError(self.where, found="a graph that takes no reference recording")
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
-        """As `Speaker.count_frames`: of no evaluations, the mel is noise that is as long as the speech."""
+        """As `Synthesizer.count_frames`: of no evaluations, the mel is noise that is as long as the speech."""
         bare: dict[str, np.ndarray] = {
             "length_scale": np.ones([1], np.float32), SCHEDULE: np.zeros([0, 3], np.float32),
             NOISE: np.empty([1, 0, self._channels], np.float32),
         }  # fmt: skip
         return len(self._mel(ids, speaker, language, bare))
 
-    def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0) -> Utterance:
-        """As `Speaker.speak`; the noise comes from numpy, keyed by seed and `number`."""
+    def speak(
+        self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0
+    ) -> tuple[np.ndarray, int]:
+        """As `Synthesizer.speak`; the noise comes from numpy, keyed by seed and `number`."""
         began = time.perf_counter()
         mel = self._run(ids, speaker, language, number, frames)
         self.clock.speak_seconds += time.perf_counter() - began
-        return Utterance(mel=mel[: self._most_frames], frames=len(mel))
+        return mel[: self._most_frames], len(mel)
 
     def readiness(self) -> str:
         """What was made ready and how long that took."""

@@ -12,10 +12,9 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.synth.onnx_names import WANTED_FRAMES
-from xtts.trainer.synth.reference_recording import split_crops
-from xtts.trainer.synth.speaker import Clock, Engine, Utterance
-from xtts.trainer.synth.voice_source import Source
+from xtts.trainer.synth.onnx_synthesizer import WANTED_FRAMES
+from xtts.trainer.synth.synthesizer import Clock, Engine
+from xtts.trainer.synth.voice_source import Source, split_crops
 
 Generated = tuple[tf.Tensor, tf.Tensor]
 """mel float32[1, T, M], natural-log magnitude, and mel_length int32[1]."""
@@ -114,12 +113,12 @@ def mean_latents(
 class _Program(NamedTuple):
     """What decides a compiled function."""
 
-    steps: int
+    nfe: int
     shape: Shape
 
 
-class TensorFlowSpeaker:
-    """Speaks with a checkpoint or a folder of safetensors; another number of steps has its own compiled functions."""
+class TensorFlowSynthesizer:
+    """Speaks with a checkpoint or a folder of safetensors; another `nfe` has its own compiled functions."""
 
     engine: Engine = "tensorflow"
 
@@ -136,20 +135,20 @@ class TensorFlowSpeaker:
 
     @property
     def compiled_shapes(self) -> list[Shape]:
-        """The shapes in use so far, each compiled or loaded once for a number of steps."""
+        """The shapes in use so far, each compiled or loaded once for a number of evaluations."""
         return [program.shape for program in self._ready]
 
     def trace(self, largest: Shape) -> None:
-        """Trace the shapes up to `largest` for the steps of `options`, if that has not been done (0.3 s each).
+        """Trace the shapes up to `largest` for the evaluations of `options`, if that has not been done (0.3 s each).
 
         XLA's cache identifies a function by its trace order, so smaller shapes are always traced.
         """
-        for shape in self.voice.ladder[: self.voice.ladder.index(largest) + 1]:
+        for shape in self.voice.shapes[: self.voice.shapes.index(largest) + 1]:
             if (program := self._program(shape)) not in self._traced:
                 self._traced[program] = self._trace(program)
 
     def prepare(self, shape: Shape) -> None:
-        """Compile or load the function of a shape for the steps of `options`, if that has not been done."""
+        """Compile or load the function of a shape for the evaluations of `options`, if that has not been done."""
         if self._program(shape) not in self._ready:
             self._compile(shape)
 
@@ -166,27 +165,29 @@ class TensorFlowSpeaker:
         self._lacks_voice = False
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
-        """As `Speaker.count_frames`; not compiled, so that no shape waits for it."""
+        """As `Synthesizer.count_frames`; not compiled, so that no shape waits for it."""
         self._check_voice()
         timed = self.model.time_tokens(
-            tf.constant([[*ids]], tf.int32), tf.constant([len(ids)]), longest=self.voice.ladder[-1].frames,
+            tf.constant([[*ids]], tf.int32), tf.constant([len(ids)]), longest=self.voice.shapes[-1].frames,
             speed=tf.constant(1.0), conditioning=Conditioning(**self._conditioning(speaker, language)),
         )  # fmt: skip
         return int(tf.reduce_sum(timed.durations))
 
-    def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0) -> Utterance:
-        """As `Speaker.speak`.
+    def speak(
+        self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0
+    ) -> tuple[np.ndarray, int]:
+        """As `Synthesizer.speak`.
 
         Tries the smallest shape that holds the tokens, then the smallest that holds the predicted frames.
         """
         self._check_voice()
-        fitting = [shape for shape in self.voice.ladder if shape.tokens >= len(ids)]
+        fitting = [shape for shape in self.voice.shapes if shape.tokens >= len(ids)]
         shape = next((known for known in fitting if known.frames >= frames), fitting[-1])
         while True:
             mel, found = self._run(shape, self._arguments(shape, ids, speaker, language, number, frames))
             longer = [larger for larger in fitting if larger.frames > shape.frames]
             if found <= shape.frames or not longer:
-                return Utterance(mel=mel[: min(found, shape.frames)], frames=found)
+                return mel[: min(found, shape.frames)], found
             shape = next((larger for larger in longer if larger.frames >= found), longer[-1])
 
     def _check_voice(self) -> None:
@@ -212,14 +213,14 @@ class TensorFlowSpeaker:
         return function
 
     def _program(self, shape: Shape) -> _Program:
-        return _Program(self.options.steps, shape)
+        return _Program(self.options.nfe, shape)
 
     def _trace(self, program: _Program) -> Callable[..., Generated]:
         shape = program.shape
         function = tf.function(
             generator(self.model, shape.frames, self.source.conditioning),
             input_signature=[
-                tf.TensorSpec([program.steps, 3], tf.float32, "schedule"),
+                tf.TensorSpec([program.nfe, 3], tf.float32, "schedule"),
                 *generate_signature(self.source, shape.tokens),
             ],
             jit_compile=True,

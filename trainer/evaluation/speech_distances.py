@@ -1,0 +1,217 @@
+"""How far speech is from a recording: mel-cepstral distortion, a Fréchet distance over mel patches, melody, pauses.
+
+None of them needs TensorFlow.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from xtts.shared.audio.mel_profiles import MelProfile
+
+CEPSTRA = 13
+DECIBELS = 10.0 / math.log(10.0) * math.sqrt(2.0)
+"""From a distance between cepstra of natural logarithms to dB (Kubichek, "Mel-cepstral distance measure for objective
+speech quality assessment", IEEE PACRIM 1993, eq. 1)."""
+
+_CELLS = 2**22
+"""Grid cells warped at once: the part in use then stays in the L2 cache."""
+PATCH_FRAMES = 5
+AUDIBLE_NATS = 80.0 * np.log(10.0) / 20.0
+"""80 dB: what is further below the loudest channel of a clip, such as digital silence, counts as equally silent."""
+LOWEST_HZ, HIGHEST_HZ = 60.0, 500.0
+"""Range of speaking voices."""
+PAUSE_SECONDS = 0.1
+"""Silence inside a sentence that lasts as long is a pause."""
+SILENCE_DB = 30.0
+"""Below the loud frames of the clip: silence, as at the edges of a recording (shared/audio/signal_quality.py)."""
+
+
+def cepstra(mel: np.ndarray) -> np.ndarray:
+    """Cepstra 1 to 13 of each frame, without c_0 (loudness): [T, M], natural-log magnitude -> float32[T, 13].
+
+    c_d = 2/M sum_k mel_k cos(pi d (k + 1/2) / M), the DCT-II scaled so that mel_k = c_0/2 + sum_d c_d cos(...), the
+    series that Kubichek's constant applies to.
+    """
+    channels = mel.shape[1]
+    order, place = np.arange(1, CEPSTRA + 1)[:, None], np.arange(channels)[None]
+    basis = 2.0 / channels * np.cos(np.pi * order * (place + 0.5) / channels)
+    found: np.ndarray = mel.astype(np.float32) @ basis.T.astype(np.float32)
+    return found
+
+
+def warped_distances(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
+    """MCD-DTW in dB between one clip and each of several: float32[T, 13], [float32[T', 13]] -> float64[R].
+
+    The path runs from start to end of both clips in steps of (1, 1), (1, 0) and (0, 1), and minimises the summed
+    distance. The distortion is the mean over the cells of that path.
+    """
+    longest = max(len(reference) for reference in references)
+    some = max(1, _CELLS // (len(query) * longest))
+    order = np.argsort([len(reference) for reference in references], kind="stable")
+    found = np.empty(len(references))
+    for start in range(0, len(order), some):
+        chosen = order[start : start + some]
+        found[chosen] = _warp(query, [references[i] for i in chosen])
+    return DECIBELS * found
+
+
+def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """The path of `warped_distances` between two clips, cepstra float32[T, 13] each: int[P, 2], pairs of frames."""
+    (grid,) = _grids(query, [reference])
+    rows, columns = len(query), len(reference)
+    total = np.full((rows + 1, columns + 1), np.inf)
+    total[0, 0] = 0.0
+    for diagonal in range(rows + columns - 1):
+        i = np.arange(max(0, diagonal - columns + 1), min(diagonal, rows - 1) + 1)
+        j = diagonal - i
+        total[i + 1, j + 1] = grid[i, j] + np.minimum(total[i, j], np.minimum(total[i, j + 1], total[i + 1, j]))
+    row, column, path = rows, columns, [(rows - 1, columns - 1)]
+    while (row, column) != (1, 1):
+        before = ((row - 1, column - 1), (row - 1, column), (row, column - 1))
+        row, column = min(before, key=lambda cell: float(total[cell]))
+        path.append((row - 1, column - 1))
+    return np.array(path[::-1])
+
+
+def _grids(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
+    """Euclidean distances, float32[R, T, T'], T' of the longest reference, at least 2; padding is arbitrary."""
+    width = max(2, *(len(reference) for reference in references))
+    padded = np.stack([np.pad(reference, [(0, width - len(reference)), (0, 0)]) for reference in references])
+    squares = np.square(query).sum(axis=1)[:, None] + np.square(padded).sum(axis=2)[:, None]
+    squares -= 2.0 * (query @ padded.transpose(0, 2, 1))
+    np.maximum(squares, 0.0, out=squares)
+    roots: np.ndarray = np.sqrt(squares, out=squares)
+    return roots
+
+
+def _warp(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
+    """Mean distance along the best path, float64[R]: all references at once, anti-diagonal by anti-diagonal."""
+    grids = _grids(query, references)
+    count, rows, columns = grids.shape
+    flat = grids.reshape(count, rows * columns)
+    blank = np.full((count, rows + 1), np.inf, np.float32)  # entry i + 1 is row i; rows outside stay infinite
+    zeros = np.zeros((count, rows + 1), np.float32)
+    before, last = (blank, zeros), (blank, zeros)
+    ends: dict[int, list[int]] = {}
+    for number, reference in enumerate(references):
+        ends.setdefault(rows + len(reference) - 2, []).append(number)
+    means = np.empty(count)
+    for diagonal in range(max(ends) + 1):
+        low, high = max(0, diagonal - columns + 1), min(diagonal, rows - 1) + 1
+        first = low * columns + diagonal - low
+        cost = flat[:, first : first + (high - low - 1) * (columns - 1) + 1 : columns - 1]
+        total, cells = blank.copy(), zeros.copy()
+        best, steps = _cheapest(before, last, low, high) if diagonal else (np.float32(0), np.float32(0))
+        total[:, low + 1 : high + 1] = best + cost
+        cells[:, low + 1 : high + 1] = steps + np.float32(1)
+        for number in ends.get(diagonal, ()):
+            means[number] = total[number, rows] / cells[number, rows]
+        before, last = last, (total, cells)
+    return means
+
+
+def _cheapest(
+    before: tuple[np.ndarray, np.ndarray], last: tuple[np.ndarray, np.ndarray], low: int, high: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The cheapest of a cell's three predecessors (the diagonal one if equal), and the length of its path."""
+    (diagonal, diagonal_cells), (straight, straight_cells) = before, last
+    best, steps = diagonal[:, low:high], diagonal_cells[:, low:high]
+    for shift in (0, 1):
+        other = straight[:, low + shift : high + shift]
+        better = other < best
+        best = np.where(better, other, best)
+        steps = np.where(better, straight_cells[:, low + shift : high + shift], steps)
+    return best, steps
+
+
+class FrechetDistance:
+    """The distance of speech to a set of recordings by the mel patches of both: what a mean over frames cannot see.
+
+    Two Gaussians are fitted to patches of a few frames and compared: the distance of Heusel et al. ("GANs trained by a
+    two time-scale update rule", 1706.08500, eq. 6), which Kilgour et al. (1812.08466) took to audio, without their
+    networks. Speech that is blurred, over time or frequency, or noisy has another covariance; a distance to the nearest
+    frame rewards blur. All M channels of a patch count: 32 principal components of the recordings see blur, but no
+    noise.
+    """
+
+    def __init__(self, recordings: Sequence[np.ndarray]) -> None:
+        """recordings: log-mels [T, M], natural log."""
+        self._recorded = _gaussian(recordings)
+
+    def __call__(self, mels: Sequence[np.ndarray]) -> float:
+        """Of speech, log-mels [T, M] each, to the recordings, in squared nats: |m1 - m2|^2 + tr(C1 + C2 - 2 (C1 C2)^½).
+
+        The mean of each clip is removed before: how loud it is says nothing of its sound.
+        """
+        (mean1, covariance1), (mean2, covariance2) = _gaussian(mels), self._recorded
+        values, vectors = np.linalg.eigh(covariance1)
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        # (C1 C2)^½ and (R C2 R)^½ with R = C1^½ have the same trace; the latter is symmetric.
+        crossed = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ covariance2 @ root), 0.0)).sum()
+        spread = np.trace(covariance1) + np.trace(covariance2) - 2.0 * crossed
+        return float(np.square(mean1 - mean2).sum() + spread)
+
+
+def distance_of_halves(recordings: Sequence[np.ndarray]) -> float:
+    """Between every other recording and the rest: as good as speech can be, but half as much, and of other texts."""
+    return FrechetDistance(recordings[1::2])(recordings[::2])
+
+
+def _gaussian(mels: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """(mean [N], covariance [N, N]) of each frame with those after it, N = PATCH_FRAMES * M."""
+    audible = (np.maximum(mel.astype(np.float64), mel.max() - AUDIBLE_NATS) for mel in mels if len(mel) >= PATCH_FRAMES)
+    levelled = (mel - mel.mean() for mel in audible)
+    size = PATCH_FRAMES * mels[0].shape[1]
+    count, total, squares = 0, np.zeros(size), np.zeros((size, size))
+    for mel in levelled:  # clip by clip: all patches of hours of speech would not fit into memory
+        patches = sliding_window_view(mel, PATCH_FRAMES, axis=0).reshape(-1, size)
+        count, total, squares = count + len(patches), total + patches.sum(axis=0), squares + patches.T @ patches
+    mean = total / count
+    return mean, (squares - count * np.outer(mean, mean)) / (count - 1)
+
+
+def pitch_track(samples: np.ndarray, profile: MelProfile, frames: int) -> np.ndarray:
+    """F0 in Hz of each mel frame, 0 where unvoiced: float32[S] -> float32[T], T = frames.
+
+    Probabilistic YIN (Mauch and Dixon, ICASSP 2014) as librosa has it, in steps of 0.2 semitones. Samples that are no
+    numbers count as silence.
+    """
+    import librosa  # a second
+
+    hertz, voiced, _ = librosa.pyin(
+        np.nan_to_num(samples), fmin=LOWEST_HZ, fmax=HIGHEST_HZ, sr=profile.sample_rate, frame_length=profile.fft_size,
+        hop_length=profile.hop_samples, resolution=0.2,
+    )  # fmt: skip
+    track = np.where(voiced, hertz, 0.0).astype(np.float32)[:frames]
+    return np.pad(track, (0, frames - len(track)))
+
+
+class PitchErrors(NamedTuple):
+    """Differences of F0 along a warping path."""
+
+    log_f0: float
+    """Root mean square of the difference of ln F0, over the pairs of frames that are voiced in both; 0 without any."""
+    voicing: float
+    """Share of the pairs of frames that are voiced in one and unvoiced in the other."""
+
+
+def pitch_errors(track: np.ndarray, recorded: np.ndarray, path: np.ndarray) -> PitchErrors:
+    """track: float32[T], recorded: float32[T'], Hz, 0 where unvoiced, path: int[P, 2]."""
+    one, two = track[path[:, 0]], recorded[path[:, 1]]
+    both = (one > 0) & (two > 0)
+    apart = np.log(one[both] / two[both])
+    return PitchErrors(float(np.sqrt(np.mean(apart**2))) if both.any() else 0.0, float(np.mean((one > 0) != (two > 0))))
+
+
+def pause_seconds(mel: np.ndarray, profile: MelProfile) -> float:
+    """Seconds of all pauses inside a clip: mel [T, M], natural-log magnitude."""
+    level = 10.0 / np.log(10.0) * np.log(np.exp(2.0 * mel.astype(np.float64)).sum(axis=1))
+    quiet = level < np.percentile(level, 95) - SILENCE_DB
+    spoken = np.flatnonzero(~quiet)
+    gaps = np.diff(spoken) - 1  # frames between one that is spoken and the next
+    frame = profile.hop_samples / profile.sample_rate
+    return float(gaps[gaps * frame >= PAUSE_SECONDS].sum() * frame)
