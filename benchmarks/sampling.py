@@ -22,8 +22,9 @@ from setup.amounts import parse, program_parser
 from xtts.shared.errors import reported
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.evaluate import competing_clips, recordings_of, spread
-from xtts.trainer.synth.synthesizer import Synthesizer, make_synthesizer
+from xtts.trainer.synth.synthesizer import Synthesizer
 from xtts.trainer.synth.voice_source import Source, open_source
 
 EXACT_STEPS = 100

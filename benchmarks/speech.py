@@ -104,13 +104,13 @@ def draw(done: Evaluation, clip_id: str, file: Path) -> None:
     from PIL import Image  # Matplotlib's own dependency
 
     spoken = {
-        done.clips[place].clip_id: (done.clips[place], said) for place, said in zip(done.own, done.spoken, strict=True)
+        done.clips[place].clip_id: (done.clips[place], mel) for place, mel in zip(done.own, done.mels, strict=True)
     }
     if clip_id not in spoken:
         raise LockstepError("--clip", found=f"{clip_id!r}", expected=f"a held-out sentence, such as {min(spoken)}")
-    clip, said = spoken[clip_id]
+    clip, mel = spoken[clip_id]
     texts = {row.clip.id: row.clip.text for row in kept_rows(read_index(done.cache / load_spec(done.cache).index_file))}
-    drawn = png_bytes(draw_pair(clip.mel, said.mel, done.source.voice.mel_profile, texts[clip_id]))
+    drawn = png_bytes(draw_pair(clip.mel, mel, done.source.voice.mel_profile, texts[clip_id]))
     picture = Image.open(io.BytesIO(drawn)).convert("RGB")
     for colours in _PALETTES:
         small = io.BytesIO()

@@ -4,7 +4,8 @@ None of them needs TensorFlow.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,6 @@ DECIBELS = 10.0 / math.log(10.0) * math.sqrt(2.0)
 """From a distance between cepstra of natural logarithms to dB (Kubichek, "Mel-cepstral distance measure for objective
 speech quality assessment", IEEE PACRIM 1993, eq. 1)."""
 
-_CELLS = 2**22
-"""Grid cells warped at once: the part in use then stays in the L2 cache."""
 PATCH_FRAMES = 5
 AUDIBLE_NATS = 80.0 * np.log(10.0) / 20.0
 """80 dB: what is further below the loudest channel of a clip, such as digital silence, counts as equally silent."""
@@ -49,20 +48,51 @@ def warped_distances(query: np.ndarray, references: Sequence[np.ndarray]) -> np.
     The path runs from start to end of both clips in steps of (1, 1), (1, 0) and (0, 1), and minimises the summed
     distance. The distortion is the mean over the cells of that path.
     """
-    longest = max(len(reference) for reference in references)
-    some = max(1, _CELLS // (len(query) * longest))
-    order = np.argsort([len(reference) for reference in references], kind="stable")
-    found = np.empty(len(references))
-    for start in range(0, len(order), some):
-        chosen = order[start : start + some]
-        found[chosen] = _warp(query, [references[i] for i in chosen])
-    return DECIBELS * found
+    mean = _compiled_path_mean()
+    return DECIBELS * np.array([mean(_distances(query, reference)) for reference in references])
+
+
+@cache
+def _compiled_path_mean() -> Callable[[np.ndarray], float]:
+    """`_path_mean` in machine code, kept for the next process."""
+    import numba  # half a second; librosa needs it anyway
+
+    compiled: Callable[[np.ndarray], float] = numba.njit(cache=True)(_path_mean)
+    return compiled
+
+
+def _path_mean(distances: np.ndarray) -> float:
+    """The mean of distances float32[T, T'] along the cheapest path; of two predecessors the diagonal one if equal."""
+    rows, columns = distances.shape
+    total, cells = np.full(columns + 1, np.inf), np.zeros(columns + 1)  # of the row before, then of this one
+    total[0] = 0.0
+    for row in range(rows):
+        corner, corner_cells = total[0], cells[0]
+        total[0] = np.inf
+        for column in range(columns):
+            best, steps = corner, corner_cells
+            corner, corner_cells = total[column + 1], cells[column + 1]
+            if corner < best:
+                best, steps = corner, corner_cells
+            if total[column] < best:
+                best, steps = total[column], cells[column]
+            total[column + 1] = best + distances[row, column]
+            cells[column + 1] = steps + 1
+    mean: float = total[columns] / cells[columns]
+    return mean
+
+
+def _distances(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Euclidean distances between the frames of two clips: float32[T, T']."""
+    squares = np.square(query).sum(axis=1)[:, None] + np.square(reference).sum(axis=1) - 2.0 * (query @ reference.T)
+    roots: np.ndarray = np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares)
+    return roots
 
 
 def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """The path of `warped_distances` between two clips, cepstra float32[T, 13] each: int[P, 2], pairs of frames."""
-    (grid,) = _grids(query, [reference])
-    rows, columns = len(query), len(reference)
+    grid = _distances(query, reference)
+    rows, columns = grid.shape
     total = np.full((rows + 1, columns + 1), np.inf)
     total[0, 0] = 0.0
     for diagonal in range(rows + columns - 1):
@@ -75,57 +105,6 @@ def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
         row, column = min(before, key=lambda cell: float(total[cell]))
         path.append((row - 1, column - 1))
     return np.array(path[::-1])
-
-
-def _grids(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
-    """Euclidean distances, float32[R, T, T'], T' of the longest reference, at least 2; padding is arbitrary."""
-    width = max(2, *(len(reference) for reference in references))
-    padded = np.stack([np.pad(reference, [(0, width - len(reference)), (0, 0)]) for reference in references])
-    squares = np.square(query).sum(axis=1)[:, None] + np.square(padded).sum(axis=2)[:, None]
-    squares -= 2.0 * (query @ padded.transpose(0, 2, 1))
-    np.maximum(squares, 0.0, out=squares)
-    roots: np.ndarray = np.sqrt(squares, out=squares)
-    return roots
-
-
-def _warp(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
-    """Mean distance along the best path, float64[R]: all references at once, anti-diagonal by anti-diagonal."""
-    grids = _grids(query, references)
-    count, rows, columns = grids.shape
-    flat = grids.reshape(count, rows * columns)
-    blank = np.full((count, rows + 1), np.inf, np.float32)  # entry i + 1 is row i; rows outside stay infinite
-    zeros = np.zeros((count, rows + 1), np.float32)
-    before, last = (blank, zeros), (blank, zeros)
-    ends: dict[int, list[int]] = {}
-    for number, reference in enumerate(references):
-        ends.setdefault(rows + len(reference) - 2, []).append(number)
-    means = np.empty(count)
-    for diagonal in range(max(ends) + 1):
-        low, high = max(0, diagonal - columns + 1), min(diagonal, rows - 1) + 1
-        first = low * columns + diagonal - low
-        cost = flat[:, first : first + (high - low - 1) * (columns - 1) + 1 : columns - 1]
-        total, cells = blank.copy(), zeros.copy()
-        best, steps = _cheapest(before, last, low, high) if diagonal else (np.float32(0), np.float32(0))
-        total[:, low + 1 : high + 1] = best + cost
-        cells[:, low + 1 : high + 1] = steps + np.float32(1)
-        for number in ends.get(diagonal, ()):
-            means[number] = total[number, rows] / cells[number, rows]
-        before, last = last, (total, cells)
-    return means
-
-
-def _cheapest(
-    before: tuple[np.ndarray, np.ndarray], last: tuple[np.ndarray, np.ndarray], low: int, high: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The cheapest of a cell's three predecessors (the diagonal one if equal), and the length of its path."""
-    (diagonal, diagonal_cells), (straight, straight_cells) = before, last
-    best, steps = diagonal[:, low:high], diagonal_cells[:, low:high]
-    for shift in (0, 1):
-        other = straight[:, low + shift : high + shift]
-        better = other < best
-        best = np.where(better, other, best)
-        steps = np.where(better, straight_cells[:, low + shift : high + shift], steps)
-    return best, steps
 
 
 class FrechetDistance:

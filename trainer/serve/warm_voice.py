@@ -13,8 +13,8 @@ from xtts.trainer.serve.encodings import available_formats, make_encoder
 from xtts.trainer.serve.request_queue import Part
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Offer, SpeechRequest
+from xtts.trainer.synth.engines import make_fastest_synthesizer, make_synthesizer
 from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text
-from xtts.trainer.synth.synthesizer import make_fastest_synthesizer, make_synthesizer
 from xtts.trainer.synth.vocoder.vocoder import check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import Source, open_source, read_recordings
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.long_form import LongFormSynthesizer, Speech, encode_text
-from xtts.trainer.synth.synthesizer import Engine, make_synthesizer
+from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.vocoder.vocoder import GRIFFIN_LIM, check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import Source, open_source, read_recordings
 

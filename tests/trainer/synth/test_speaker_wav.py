@@ -24,7 +24,7 @@ FRAMES = 64
 
 @pytest.fixture(scope="session")
 def imitator(make_plan, one_shape_cache, tmp_path_factory):
-    """(run folder of a model with latents, never trained, its weights moved so that they all matter; what speaks it)."""
+    """(run folder of an untrained model with latents, its weights moved so that they all matter; its synthesizer)."""
     changes = ["model.voice_latents=4", "model.voice_width=16", f"model.voice_frames={FRAMES}"]
     plan = make_plan(tmp_path_factory.mktemp("voice") / "run", *changes, cache=one_shape_cache)
     plan.folder.path.mkdir()
@@ -102,9 +102,7 @@ def test_the_voice_of_several_references_is_the_mean_of_their_latents(
     paths = [recordings / f"{name}.wav" for name in ("low", "high")]
     latents = []
     for mel in (mels := read_recordings(paths, source)):
-        synthesizer.encode_reference(
-            mel[: FRAMES * len(latents) + FRAMES]
-        )  # of other crops: each weighs one
+        synthesizer.encode_reference(mel[: FRAMES * len(latents) + FRAMES])  # of other crops: each weighs one
         latents.append(synthesizer._latents.numpy())
     synthesizer.encode_reference(mels[0][:FRAMES], mels[1][: 2 * FRAMES])
     np.testing.assert_allclose(synthesizer._latents, np.mean(latents, axis=0), atol=1e-6)

@@ -15,10 +15,10 @@ from onnx_graphs import hifigan
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.serve.cli import main
-from xtts.trainer.synth import synthesizer as engines
+from xtts.trainer.synth import engines
+from xtts.trainer.synth.engines import make_fastest_synthesizer, make_synthesizer
 from xtts.trainer.synth.export import onnx_model as kept
 from xtts.trainer.synth.export.onnx_model import Graph
-from xtts.trainer.synth.synthesizer import make_fastest_synthesizer, make_synthesizer
 from xtts.trainer.synth.voice_source import open_source, read_recordings
 
 OPTIONS = SynthesisOptions(nfe=2)

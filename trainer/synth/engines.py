@@ -1,0 +1,88 @@
+"""Chooses what turns tokens into mels: TensorFlow, or the exported ONNX graph in onnxruntime."""
+
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.synth.synthesizer import Engine, Synthesizer
+from xtts.trainer.synth.voice_source import Source
+from xtts.trainer.system.tensorflow_import import tensorflow_import
+
+_GPUS = Path("/proc/driver/nvidia/gpus")
+
+
+def make_synthesizer(
+    source: Source, options: SynthesisOptions, engine: Engine | None, tell: Callable[[str], None]
+) -> Synthesizer:
+    """A synthesizer of an engine; by default TensorFlow, or ONNX for an exported folder that has a graph.
+
+    tell: gets a line before work that takes long.
+
+    Raises:
+        LockstepError: The source cannot speak with this engine.
+    """
+    if engine is None:
+        has_graph = source.graph is not None and _obstacle(source) is None
+        engine = "onnx" if has_graph or not source.has_weights else "tensorflow"
+    if engine == "onnx":
+        return _onnx(source, options, tell)
+    if not source.has_weights:
+        raise LockstepError(
+            "--engine tensorflow", found=f"{source.checkpoint} has an ONNX graph and no weights",
+            expected="--engine onnx",
+        )  # fmt: skip
+    return _tensorflow(source, options)
+
+
+def make_fastest_synthesizer(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Synthesizer:
+    """A synthesizer of ONNX, or of TensorFlow where that is not possible or there is a GPU; `tell` gets the reason."""
+    if not source.has_weights:
+        return _onnx(source, options, tell)
+    if (reason := _obstacle(source) or _gpu()) is None:
+        try:
+            return _onnx(source, options, tell)
+        except LockstepError as error:
+            reason = str(error)
+    tell(f"{source.checkpoint}: engine tensorflow, since {reason}")
+    return _tensorflow(source, options)
+
+
+def _onnx(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Synthesizer:
+    if source.has_weights and (reason := _obstacle(source)) is not None:
+        raise LockstepError("--engine onnx", found=reason, expected="--engine tensorflow")
+    from xtts.trainer.synth.onnx_file import read_onnx_file
+    from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
+
+    if source.graph is not None:
+        where = str(source.graph)
+        graph = read_onnx_file(source.graph, where=where, kind="an acoustic model").data
+    else:
+        from xtts.trainer.synth.export.onnx_model import kept_graph
+
+        where, graph = f"the ONNX graph of {source.checkpoint}", kept_graph(source, tell)
+    return OnnxSynthesizer(source, options, graph=graph, where=where)
+
+
+def _tensorflow(source: Source, options: SynthesisOptions) -> Synthesizer:
+    with tensorflow_import():
+        from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
+
+    return TensorFlowSynthesizer(source, options)
+
+
+def _obstacle(source: Source) -> str | None:
+    """Why no graph can speak for a source that has weights, if none can."""
+    if source.takes_recording:
+        return "an ONNX graph takes no reference recording"
+    needed = ("onnx", "onnxruntime", *(() if source.graph else ("tf2onnx",)))
+    missing = [name for name in needed if find_spec(name) is None]
+    return f"{' and '.join(missing)} not installed (pip install 'lockstep-tts[onnx]')" if missing else None
+
+
+def _gpu() -> str | None:
+    """Whether TensorFlow may have a GPU, known without its import: the graph runs on the CPU."""
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
+    return "there is a GPU" if any(_GPUS.glob("*")) and not hidden else None
