@@ -2,10 +2,11 @@
 
     python benchmarks/sampling.py RUN [--quick] [--sentences 53] [--engine onnx] [--steps 4 10 ...] [--out FILE.json]
 
-Speaks held-out sentences of the run's cache in every combination, from the same noise. The figures are those of
-`xtts-synth evaluate`; none of them decides alone: less noise and fewer evaluations lower the relative MCD, and blur.
+Speaks held-out sentences of the run's cache in every combination, a sentence always from the same noise. The figures
+are those of `xtts-synth evaluate`; none of them decides alone: less noise and fewer evaluations lower the relative MCD,
+and blur.
 `solver error` is the root mean square distance to the exact solution at the same temperature, in dB of the mel.
-`time` is processor time of the model per second of speech.
+`time` is processor time of the model per second of speech, reference recordings included.
 """
 
 import argparse
@@ -20,10 +21,11 @@ from reporting.report import machine, report, section_lines
 from setup.amounts import parse, program_parser
 
 from xtts.shared.errors import reported
-from xtts.trainer.evaluation.held_out_clips import Clip, another_recording
+from xtts.trainer.evaluation.figures import spread
+from xtts.trainer.evaluation.held_out_clips import Clip
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.engines import make_synthesizer
-from xtts.trainer.synth.evaluate import competing_clips, recordings_of, spread
+from xtts.trainer.synth.evaluate import competing_clips, recordings_of, speak_clips
 from xtts.trainer.synth.synthesizer import Synthesizer
 from xtts.trainer.synth.voice_source import Source, open_source
 
@@ -98,15 +100,9 @@ def speak_all(
     """(log-mel float32[T, M] of each sentence, processor time per second of speech)."""
     for shape in synthesizer.voice.shapes:
         synthesizer.prepare(shape)
-    profile, mels, busy = synthesizer.voice.mel_profile, list[np.ndarray](), 0.0
-    for place in own:
-        clip = clips[place]
-        if source.takes_recording:
-            synthesizer.encode_reference(clips[another_recording(clips, place)].mel)
-        began = time.process_time()
-        mels.append(synthesizer.speak(clip.ids, speaker=clip.speaker, language=clip.language, number=0)[0])
-        busy += time.process_time() - began
-    return mels, busy * profile.sample_rate / (sum(map(len, mels)) * profile.hop_samples)
+    profile, began = synthesizer.voice.mel_profile, time.process_time()
+    mels = [mel for mel, _ in speak_clips(synthesizer, source, clips, own)]
+    return mels, (time.process_time() - began) * profile.sample_rate / (sum(map(len, mels)) * profile.hop_samples)
 
 
 def distance(mel: np.ndarray, exact: np.ndarray) -> float:

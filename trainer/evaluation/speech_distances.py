@@ -49,24 +49,31 @@ def warped_distances(query: np.ndarray, references: Sequence[np.ndarray]) -> np.
     distance. The distortion is the mean over the cells of that path.
     """
     mean = _compiled_path_mean()
-    return DECIBELS * np.array([mean(_distances(query, reference)) for reference in references])
+    return DECIBELS * np.array([mean(query, np.ascontiguousarray(reference.T)) for reference in references])
 
 
 @cache
-def _compiled_path_mean() -> Callable[[np.ndarray], float]:
+def _compiled_path_mean() -> Callable[[np.ndarray, np.ndarray], float]:
     """`_path_mean` in machine code, kept for the next process."""
     import numba  # half a second; librosa needs it anyway
 
-    compiled: Callable[[np.ndarray], float] = numba.njit(cache=True)(_path_mean)
+    compiled: Callable[[np.ndarray, np.ndarray], float] = numba.njit(cache=True)(_path_mean)
     return compiled
 
 
-def _path_mean(distances: np.ndarray) -> float:
-    """The mean of distances float32[T, T'] along the cheapest path; of two predecessors the diagonal one if equal."""
-    rows, columns = distances.shape
+def _path_mean(query: np.ndarray, reference: np.ndarray) -> float:
+    """The mean distance along the cheapest path; of two predecessors the diagonal one if equal.
+
+    query: float32[T, 13], reference: float32[13, T'].
+    """
+    rows, columns = len(query), reference.shape[1]
     total, cells = np.full(columns + 1, np.inf), np.zeros(columns + 1)  # of the row before, then of this one
     total[0] = 0.0
     for row in range(rows):
+        squares = np.zeros(columns, np.float32)
+        for k in range(len(reference)):
+            squares += (query[row, k] - reference[k]) ** 2
+        distances = np.sqrt(squares)
         corner, corner_cells = total[0], cells[0]
         total[0] = np.inf
         for column in range(columns):
@@ -76,22 +83,17 @@ def _path_mean(distances: np.ndarray) -> float:
                 best, steps = corner, corner_cells
             if total[column] < best:
                 best, steps = total[column], cells[column]
-            total[column + 1] = best + distances[row, column]
+            total[column + 1] = best + distances[column]
             cells[column + 1] = steps + 1
     mean: float = total[columns] / cells[columns]
     return mean
 
 
-def _distances(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Euclidean distances between the frames of two clips: float32[T, T']."""
-    squares = np.square(query).sum(axis=1)[:, None] + np.square(reference).sum(axis=1) - 2.0 * (query @ reference.T)
-    roots: np.ndarray = np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares)
-    return roots
-
-
 def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """The path of `warped_distances` between two clips, cepstra float32[T, 13] each: int[P, 2], pairs of frames."""
-    grid = _distances(query, reference)
+    from scipy.spatial.distance import cdist
+
+    grid = cdist(query, reference)
     rows, columns = grid.shape
     total = np.full((rows + 1, columns + 1), np.inf)
     total[0, 0] = 0.0
@@ -156,16 +158,16 @@ def _gaussian(mels: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 def pitch_track(samples: np.ndarray, profile: MelProfile, frames: int) -> np.ndarray:
     """F0 in Hz of each mel frame, 0 where unvoiced: float32[S] -> float32[T], T = frames.
 
-    Probabilistic YIN (Mauch and Dixon, ICASSP 2014) as librosa has it, in steps of 0.2 semitones. Samples that are no
-    numbers count as silence.
+    Probabilistic YIN (Mauch and Dixon, ICASSP 2014) as librosa has it, in steps of half a semitone and two
+    frames. Samples that are no numbers count as silence.
     """
     import librosa  # a second
 
     hertz, voiced, _ = librosa.pyin(
         np.nan_to_num(samples), fmin=LOWEST_HZ, fmax=HIGHEST_HZ, sr=profile.sample_rate, frame_length=profile.fft_size,
-        hop_length=profile.hop_samples, resolution=0.2,
+        hop_length=2 * profile.hop_samples, resolution=0.5,
     )  # fmt: skip
-    track = np.where(voiced, hertz, 0.0).astype(np.float32)[:frames]
+    track = np.repeat(np.where(voiced, hertz, 0.0).astype(np.float32), 2)[:frames]
     return np.pad(track, (0, frames - len(track)))
 
 

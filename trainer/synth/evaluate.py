@@ -17,11 +17,12 @@ from xtts.shared.cache.cache_spec import Split
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import Location
-from xtts.trainer.evaluation.figures import Figures, Recordings, Sentence
+from xtts.trainer.evaluation.figures import Figures, Recordings, Sentence, spread
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, read_clips
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.synth.output_files import check_file, write_whole
+from xtts.trainer.synth.synthesizer import Synthesizer
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
@@ -53,7 +54,7 @@ class Evaluation:
     mels: list[np.ndarray]
     """N spoken sentences, log-mels float32[T, M]."""
     systems: dict[str, tuple[Figures, list[Sentence]]]
-    """Figures by system, together and of N sentences."""
+    """Figures by system, together and of its sentences."""
     frechet_floor: float | None
     """`Recordings.frechet_floor`."""
 
@@ -72,7 +73,10 @@ def evaluate(
     console, began = console or Console(width=None if os.isatty(1) else 120), time.perf_counter()
     own = spread(len(clips), limit)
     console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[split]}", highlight=False)
-    spoken = speak_clips(source, clips, own, options)
+    with tensorflow_import():
+        from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
+
+    spoken = speak_clips(TensorFlowSynthesizer(source, options, compiled=False), source, clips, own)
     console.print(f"comparing them with {len(clips)} recordings", highlight=False)
     recordings = recordings_of(clips, own, source)
     said = recordings.compare([mel for mel, _ in spoken], [frames for _, frames in spoken])
@@ -93,12 +97,6 @@ def recordings_of(clips: Sequence[Clip], own: Sequence[int], source: Source) -> 
     return Recordings([clip.mel for clip in clips], [clip.clip_id for clip in clips], own, source.voice.mel_profile)
 
 
-def spread(clips: int, limit: int) -> list[int]:
-    """At most `limit` indices, evenly spaced over `clips`."""
-    chosen = min(clips, limit)
-    return [i * clips // chosen for i in range(chosen)]
-
-
 def competing_clips(cache: Path, voice: Voice, split: Split) -> list[Clip]:
     """The clips of a split; `LockstepError` for fewer than two, which leave nothing to compare with."""
     clips = read_clips(cache, voice, split)
@@ -112,22 +110,18 @@ def competing_clips(cache: Path, voice: Voice, split: Split) -> list[Clip]:
 
 
 def speak_clips(
-    source: Source, clips: Sequence[Clip], own: Sequence[int], options: SynthesisOptions
+    synthesizer: Synthesizer, source: Source, clips: Sequence[Clip], own: Sequence[int]
 ) -> list[tuple[np.ndarray, int]]:
-    """Speak the sentences `own`: (mel, frames) as `Synthesizer.speak`.
+    """Speak the sentences `own`, each from noise of its own: (mel, frames) as `Synthesizer.speak`.
 
     With voice latents the reference is another recording of the speaker.
     """
-    with tensorflow_import():
-        from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
-
-    synthesizer = TensorFlowSynthesizer(source, options)
     spoken = []
-    for place in own:
+    for number, place in enumerate(own):
         clip = clips[place]
-        if source.model.voice_latents:
+        if source.takes_recording:
             synthesizer.encode_reference(clips[another_recording(clips, place)].mel)
-        spoken.append(synthesizer.speak(clip.ids, speaker=clip.speaker, language=clip.language, number=0))
+        spoken.append(synthesizer.speak(clip.ids, speaker=clip.speaker, language=clip.language, number=number))
         if not np.isfinite(spoken[-1][0]).all():
             raise LockstepError(str(source.checkpoint), found=f"the speech of {clip.clip_id} has non-finite numbers")
     return spoken
@@ -136,8 +130,8 @@ def speak_clips(
 def figures_table(done: Evaluation, kind: str) -> Table:
     """A table of the figures by system, headed by the kind of sentences."""
     table = Table("of " + kind, title_justify="left")
-    for name in done.systems:
-        table.add_column(name, justify="right")
+    for name, (_, sentences) in done.systems.items():
+        table.add_column(name if len(sentences) == len(done.own) else f"{name} ({len(sentences)})", justify="right")
     table.add_column("recordings in halves", justify="right")
     figures = [figures for figures, _ in done.systems.values()]
     for name, (field, shown) in ROWS.items():
