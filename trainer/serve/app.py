@@ -85,7 +85,7 @@ class Server:
         text = self.metrics.page(
             self.voice.totals,
             queue_length=len(self.queue),
-            compile_seconds=self.voice.synthesizer.clock.compile_seconds,
+            compile_seconds=self.voice.synthesizer.compile_seconds,
         )
         return PlainTextResponse(text, media_type=MEDIA_TYPE)
 

@@ -113,13 +113,13 @@ class LongFormSynthesizer:
 
         Each piece is vocoded separately, so that memory does not grow with the text.
         """
-        clock, number = self.synthesizer.clock, 0
-        began, compiled = time.perf_counter(), clock.compile_seconds
+        synthesizer, number = self.synthesizer, 0
+        began, compiled = time.perf_counter(), synthesizer.compile_seconds
         waiting = deque(self._cut(text, self.voice.most_tokens))
         frames = deque(self._share_seconds(waiting))
         while waiting:
             piece = waiting.popleft()
-            mel, length = self.synthesizer.speak(
+            mel, length = synthesizer.speak(
                 piece.ids, speaker=self.speaker, language=self._row, number=number,
                 frames=frames.popleft() if frames else 0,
             )  # fmt: skip
@@ -130,9 +130,9 @@ class LongFormSynthesizer:
             if waiting:
                 mel = np.concatenate([mel, self._pause])
             samples = self.vocoder(mel)
-            seconds = time.perf_counter() - began - (clock.compile_seconds - compiled)
+            seconds = time.perf_counter() - began - (synthesizer.compile_seconds - compiled)
             yield Speech(mel=mel, samples=samples, seconds=seconds, first_seconds=seconds, last=not waiting)
-            began, compiled = time.perf_counter(), clock.compile_seconds
+            began, compiled = time.perf_counter(), synthesizer.compile_seconds
 
     def _cut(self, text: Text, most_tokens: int) -> list[Text]:
         """Pieces with something to speak, in order, of at most so many tokens or a single character each."""

@@ -1,6 +1,5 @@
 """ONNX files and sessions: read with clear refusals, run by onnxruntime on the CPU."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,9 +9,6 @@ from xtts.shared.errors import LockstepError
 
 LARGEST_BYTES = 2**30
 """BigVGAN's largest has 450 MB."""
-
-_EXTERNAL = 1
-_SHOWN = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,49 +46,14 @@ def read_onnx_file(path: Path, *, where: str, kind: str = "a vocoder") -> OnnxFi
         raise LockstepError(str(path), found="no ONNX model, or one that was cut off") from None
     if not model.graph.node:
         raise LockstepError(str(path), found="an ONNX model without operators", expected=kind)
-    for tensor in _tensors(model):
-        _check_tensor(path, tensor)
+    for tensor in model.graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            raise LockstepError(
+                str(path), found=f"the weight {tensor.name!r:.80} is kept in another file",
+                expected="one file with all weights", fix="export it without external data",
+            )  # fmt: skip
     metadata = {entry.key: entry.value for entry in model.metadata_props}
     return OnnxFile(path=path, data=data, metadata=metadata)
-
-
-def _check_tensor(path: Path, tensor: Any) -> None:  # noqa: ANN401
-    if tensor.data_location == _EXTERNAL or tensor.external_data:
-        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-        raise LockstepError(
-            str(path), found=f"the weight {_shown(tensor.name)} is kept in another file, {_shown(location)}",
-            expected="one file with all weights", fix="export it without external data",
-        )  # fmt: skip
-
-
-def _nodes(model: Any) -> Iterator[Any]:  # noqa: ANN401
-    """Every operator, those of branches, loops and functions included."""
-    waiting = [model.graph, *model.functions]
-    while waiting:
-        for node in waiting.pop().node:
-            yield node
-            for attribute in node.attribute:
-                waiting += attribute.graphs
-                if attribute.HasField("g"):
-                    waiting.append(attribute.g)
-
-
-def _tensors(model: Any) -> Iterator[Any]:  # noqa: ANN401
-    """Every stored tensor: weights, and constants in the attributes of operators."""
-    graphs = [model.graph]
-    for node in _nodes(model):
-        for attribute in node.attribute:
-            yield from attribute.tensors
-            if attribute.HasField("t"):
-                yield attribute.t
-            graphs += (*attribute.graphs, attribute.g)
-    for graph in graphs:
-        yield from graph.initializer
-
-
-def _shown(text: str) -> str:
-    """A text of the file for a message: quoted, without control characters, short."""
-    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
 
 
 def open_session(data: bytes, where: str, *, threads: int = 0) -> Any:  # noqa: ANN401 - onnxruntime ships no types

@@ -9,7 +9,7 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.synth.onnx_file import first_line, open_session, refusals
-from xtts.trainer.synth.synthesizer import Clock, Engine
+from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.voice_source import Source
 
 MEL = "mel"
@@ -36,13 +36,12 @@ class OnnxSynthesizer:
         where: the origin of the graph, for messages.
         """
         self.source, self.voice, self.options, self.where = source, source.voice, options, where
-        self.clock = Clock()
         self._most_frames, self._channels = self.voice.shapes[-1].frames, self.voice.mel_profile.mel_channels
         began = time.perf_counter()
         self._session = open_session(graph, where, threads=_THREADS)
         self._tables = self._check_inputs()
         self._run([1], 0, 0, 0)
-        self.clock.compile_seconds = time.perf_counter() - began
+        self.compile_seconds = time.perf_counter() - began
 
     def trace(self, largest: Shape) -> None:
         """Nothing: the graph is of any size."""
@@ -66,14 +65,12 @@ class OnnxSynthesizer:
         self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0
     ) -> tuple[np.ndarray, int]:
         """As `Synthesizer.speak`; the noise comes from numpy, keyed by seed and `number`."""
-        began = time.perf_counter()
         mel = self._run(ids, speaker, language, number, frames)
-        self.clock.speak_seconds += time.perf_counter() - began
         return mel[: self._most_frames], len(mel)
 
     def readiness(self) -> str:
         """What was made ready and how long that took."""
-        return f"ONNX graph loaded in {self.clock.compile_seconds:.1f} s"
+        return f"ONNX graph loaded in {self.compile_seconds:.1f} s"
 
     def _run(self, ids: Sequence[int], speaker: int, language: int, number: int, frames: int = 0) -> np.ndarray:
         """The mel float32[T, M]; one frame more than the longest shape says that the speech is longer."""

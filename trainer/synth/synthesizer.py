@@ -1,7 +1,6 @@
 """What turns tokens into mels: the same for every engine."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
@@ -10,16 +9,6 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape, Voice
 
 Engine = Literal["onnx", "tensorflow"]
-
-
-@dataclass
-class Clock:
-    """Time spent."""
-
-    compile_seconds: float = 0.0
-    """Seconds of making the model ready."""
-    speak_seconds: float = 0.0
-    """Seconds in the model."""
 
 
 class Synthesizer(Protocol):
@@ -32,7 +21,8 @@ class Synthesizer(Protocol):
     engine: Engine
     voice: Voice
     options: SynthesisOptions
-    clock: Clock
+    compile_seconds: float
+    """Of making the model ready, so far."""
 
     def trace(self, largest: Shape) -> None:
         """Trace the shapes up to `largest` for the steps of `options`, before any is prepared."""

@@ -13,7 +13,7 @@ from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.synth.onnx_synthesizer import WANTED_FRAMES
-from xtts.trainer.synth.synthesizer import Clock, Engine
+from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.voice_source import Source, split_crops
 
 Generated = tuple[tf.Tensor, tf.Tensor]
@@ -126,7 +126,7 @@ class TensorFlowSynthesizer:
         """compiled: by XLA, for the fastest speech; without it some sentences are heard sooner, of other noise."""
         self.source, self.voice, self.options, self._compiled = source, source.voice, options, compiled
         self.model = load_model(source)
-        self.clock = Clock()
+        self.compile_seconds = 0.0
         self._traced: dict[_Program, Callable[..., Generated]] = {}
         self._ready: dict[_Program, Callable[..., Generated]] = {}
         self._lacks_voice = bool(source.model.voice_latents)
@@ -155,7 +155,7 @@ class TensorFlowSynthesizer:
 
     def readiness(self) -> str:
         """What was made ready and how long that took."""
-        return f"{len(self.compiled_shapes)} shapes made ready in {self.clock.compile_seconds:.1f} s"
+        return f"{len(self.compiled_shapes)} shapes made ready in {self.compile_seconds:.1f} s"
 
     def encode_reference(self, *mels: np.ndarray) -> None:
         """Set the voice to the mean latents of one or more recordings; mels: float32[T, M]."""
@@ -197,11 +197,8 @@ class TensorFlowSynthesizer:
 
     def _run(self, shape: Shape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, int]:
         function = self._ready.get(self._program(shape)) or self._compile(shape)
-        began = time.perf_counter()
         mel, mel_length = function(*arguments)
-        found = mel[0].numpy(), int(mel_length[0].numpy())
-        self.clock.speak_seconds += time.perf_counter() - began
-        return found
+        return mel[0].numpy(), int(mel_length[0].numpy())
 
     def _compile(self, shape: Shape) -> Callable[..., Generated]:
         """The compiled function of a shape; an empty text is spoken once, so that no real one waits."""
@@ -209,7 +206,7 @@ class TensorFlowSynthesizer:
         self.trace(shape)
         function = self._traced[self._program(shape)]
         function(*self._arguments(shape, [], 0, 0, 0))
-        self.clock.compile_seconds += time.perf_counter() - began
+        self.compile_seconds += time.perf_counter() - began
         self._ready[self._program(shape)] = function
         return function
 
