@@ -65,7 +65,7 @@ def with_vocoder(moved_run, onnx_folder, call, vocoder, tmp_path_factory):
         line = ("export", "--ckpt", moved_run, folder, "--format", "onnx", "--steps", 4, "--vocoder", vocoder)
         code, out, err = call(main, *line)
     assert code == 0, err
-    assert "an ONNX graph from x, x_length, noise_scale, length_scale to audio_output, 4 steps" in out
+    assert "an ONNX graph from x, x_length, noise_scale, length_scale to audio_output, 4 evaluations" in out
     return folder
 
 
