@@ -85,8 +85,7 @@ def _path_mean(query: np.ndarray, reference: np.ndarray) -> float:
                 best, steps = total[column], cells[column]
             total[column + 1] = best + distances[column]
             cells[column + 1] = steps + 1
-    mean: float = total[columns] / cells[columns]
-    return mean
+    return float(total[columns] / cells[columns])
 
 
 def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
