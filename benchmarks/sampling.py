@@ -2,10 +2,11 @@
 
     python benchmarks/sampling.py RUN [--quick] [--sentences 53] [--engine onnx] [--steps 4 10 ...] [--out FILE.json]
 
-Speaks held-out sentences of the run's cache in every combination, from the same noise. The figures are those of
-`xtts-synth evaluate`; none of them decides alone: less noise and fewer evaluations lower the relative MCD, and blur.
+Speaks held-out sentences of the run's cache in every combination, a sentence always from the same noise. The figures
+are those of `xtts-synth evaluate`; none of them decides alone: less noise and fewer evaluations lower the relative MCD,
+and blur.
 `solver error` is the root mean square distance to the exact solution at the same temperature, in dB of the mel.
-`time` is processor time of the model per second of speech.
+`time` is processor time of the model per second of speech, reference recordings included.
 """
 
 import argparse
@@ -20,20 +21,21 @@ from reporting.report import machine, report, section_lines
 from setup.amounts import parse, program_parser
 
 from xtts.shared.errors import reported
-from xtts.trainer.evaluation.held_out_clips import Clip, another_recording
+from xtts.trainer.evaluation.figures import spread
+from xtts.trainer.evaluation.held_out_clips import Clip
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.synth.engines import make_speaker
-from xtts.trainer.synth.evaluate import competing_clips, recordings_of, spread
-from xtts.trainer.synth.speaker import Speaker
+from xtts.trainer.synth.engines import make_synthesizer
+from xtts.trainer.synth.evaluate import competing_clips, recordings_of, speak_clips
+from xtts.trainer.synth.synthesizer import Synthesizer
 from xtts.trainer.synth.voice_source import Source, open_source
 
 EXACT_STEPS = 100
 DECIBELS = 20.0 / np.log(10.0)
 """From natural logarithms of magnitudes."""
 FULL = {
-    "sentences": 100, "steps": [2, 4, 6, 10, 20], "solvers": ["euler", "midpoint"], "temperatures": [0.667, 0.8, 1.0],
+    "sentences": 100, "nfe": [2, 4, 6, 10, 20], "solvers": ["euler", "midpoint"], "temperatures": [0.667, 0.8, 1.0],
 }  # fmt: skip
-QUICK = {"sentences": 2, "steps": [2], "solvers": ["euler", "midpoint"], "temperatures": [1.0]}
+QUICK = {"sentences": 2, "nfe": [2], "solvers": ["euler", "midpoint"], "temperatures": [1.0]}
 
 
 def main() -> None:
@@ -50,7 +52,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = program_parser(__doc__, QUICK)
     parser.add_argument("run", type=Path, help="run folder, or one checkpoint")
     parser.add_argument("--sentences", type=int, help="most sentences to speak")
-    parser.add_argument("--steps", type=int, nargs="+", help="evaluations of the vector field")
+    parser.add_argument("--nfe", type=int, nargs="+", help="evaluations of the vector field")
     parser.add_argument("--solvers", nargs="+", choices=["euler", "midpoint"])
     parser.add_argument("--temperatures", type=float, nargs="+")
     parser.add_argument("--engine", choices=["tensorflow", "onnx"], default="tensorflow")
@@ -60,9 +62,9 @@ def parse_arguments() -> argparse.Namespace:
 def combinations(options: argparse.Namespace) -> Iterator[SynthesisOptions]:
     """By temperature the exact solution, then all that can be combined."""
     for temperature in options.temperatures:
-        yield SynthesisOptions(steps=EXACT_STEPS, solver="midpoint", temperature=temperature)
-        for steps, solver in itertools.product(options.steps, options.solvers):
-            yield SynthesisOptions(steps=steps, solver=solver, temperature=temperature)
+        yield SynthesisOptions(nfe=EXACT_STEPS, solver="midpoint", temperature=temperature)
+        for nfe, solver in itertools.product(options.nfe, options.solvers):
+            yield SynthesisOptions(nfe=nfe, solver=solver, temperature=temperature)
 
 
 def measure(source: Source, options: argparse.Namespace) -> dict[str, object]:
@@ -71,13 +73,13 @@ def measure(source: Source, options: argparse.Namespace) -> dict[str, object]:
     clips = competing_clips(source.cache, source.voice, "validation")
     own = spread(len(clips), options.sentences)
     recordings = recordings_of(clips, own, source)
-    speaker = make_speaker(source, SynthesisOptions(), options.engine, print)
+    synthesizer = make_synthesizer(source, SynthesisOptions(), options.engine, print)
     rows: list[dict[str, object]] = []
     exact: list[np.ndarray] = []
     for synthesis in combinations(options):
-        speaker.options = synthesis
-        mels, cost = speak_all(speaker, source, clips, own)
-        exact = mels if synthesis.steps == EXACT_STEPS else exact
+        synthesizer.options = synthesis
+        mels, cost = speak_all(synthesizer, source, clips, own)
+        exact = mels if synthesis.nfe == EXACT_STEPS else exact
         found, _ = recordings.compare(mels, [len(mel) for mel in mels])
         row: dict[str, object] = {name: getattr(synthesis, name) for name in NAMED}
         row |= {name: round(value, 4) for name, value in vars(found).items() if name in SHOWN}
@@ -88,25 +90,19 @@ def measure(source: Source, options: argparse.Namespace) -> dict[str, object]:
     return {"engine": options.engine, "sentences": len(own), "recordings": len(clips), "table": rows}
 
 
-NAMED = ("solver", "steps", "temperature")
+NAMED = ("solver", "nfe", "temperature")
 SHOWN = ("relative_mcd", "frechet_distance", "log_f0_error", "voicing_error")
 
 
 def speak_all(
-    speaker: Speaker, source: Source, clips: Sequence[Clip], own: Sequence[int]
+    synthesizer: Synthesizer, source: Source, clips: Sequence[Clip], own: Sequence[int]
 ) -> tuple[list[np.ndarray], float]:
     """(log-mel float32[T, M] of each sentence, processor time per second of speech)."""
-    for shape in speaker.voice.ladder:
-        speaker.prepare(shape)
-    profile, mels, busy = speaker.voice.mel_profile, list[np.ndarray](), 0.0
-    for place in own:
-        clip = clips[place]
-        if source.takes_recording:
-            speaker.encode_reference(clips[another_recording(clips, place)].mel)
-        began = time.process_time()
-        mels.append(speaker.speak(clip.ids, speaker=clip.speaker, language=clip.language, number=0).mel)
-        busy += time.process_time() - began
-    return mels, busy * profile.sample_rate / (sum(map(len, mels)) * profile.hop_samples)
+    for shape in synthesizer.voice.shapes:
+        synthesizer.prepare(shape)
+    profile, began = synthesizer.voice.mel_profile, time.process_time()
+    mels = [mel for mel, _ in speak_clips(synthesizer, source, clips, own)]
+    return mels, (time.process_time() - began) * profile.sample_rate / (sum(map(len, mels)) * profile.hop_samples)
 
 
 def distance(mel: np.ndarray, exact: np.ndarray) -> float:

@@ -24,7 +24,7 @@ from xtts.shared.cache.clip_index import kept_rows, read_index
 from xtts.shared.errors import LockstepError, reported
 from xtts.trainer.evaluation.pictures import draw_pair
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.synth.evaluate import SYNTHESISED, Evaluation, EvaluationRequest, evaluate
+from xtts.trainer.synth.evaluate import SYNTHESISED, Evaluation, evaluate
 from xtts.trainer.synth.output_files import write_whole
 
 FULL, QUICK = {"clips": 1250}, {"clips": 120}
@@ -50,8 +50,7 @@ def main() -> None:
 
 def show(options: argparse.Namespace) -> None:
     run = options.run or train(options.work, options.clips, quick=options.quick)
-    asked = {"checkpoint": run, "cache": options.cache, "limit": options.limit, "options": SynthesisOptions()}
-    done = evaluate(EvaluationRequest(**asked, split="validation", json_file=None))
+    done = evaluate(run, SynthesisOptions(), cache=options.cache, split="validation", limit=options.limit)
     figures = summarise(done)
     report(speech_lines(figures), figures, options.out)
     if options.picture:
@@ -105,13 +104,13 @@ def draw(done: Evaluation, clip_id: str, file: Path) -> None:
     from PIL import Image  # Matplotlib's own dependency
 
     spoken = {
-        done.clips[place].clip_id: (done.clips[place], said) for place, said in zip(done.own, done.spoken, strict=True)
+        done.clips[place].clip_id: (done.clips[place], mel) for place, mel in zip(done.own, done.mels, strict=True)
     }
     if clip_id not in spoken:
         raise LockstepError("--clip", found=f"{clip_id!r}", expected=f"a held-out sentence, such as {min(spoken)}")
-    clip, said = spoken[clip_id]
+    clip, mel = spoken[clip_id]
     texts = {row.clip.id: row.clip.text for row in kept_rows(read_index(done.cache / load_spec(done.cache).index_file))}
-    drawn = png_bytes(draw_pair(clip.mel, said.mel, done.source.voice.mel_profile, texts[clip_id]))
+    drawn = png_bytes(draw_pair(clip.mel, mel, done.source.voice.mel_profile, texts[clip_id]))
     picture = Image.open(io.BytesIO(drawn)).convert("RGB")
     for colours in _PALETTES:
         small = io.BytesIO()

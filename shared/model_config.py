@@ -1,6 +1,6 @@
 """The `model` section of the configuration."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -51,9 +51,6 @@ class ModelConfig(Section):
     """Convolutions of the duration predictor."""
     duration_kernel: PositiveInt
     """Width of those convolutions, tokens; odd."""
-    duration_model: Literal["mean", "flow"]
-    """`flow` trains, beside the predictor of the mean, a network that draws durations by flow matching, with half its
-    channels: for `xtts-synth --duration-noise`."""
     decoder_width: PositiveInt
     """D of the flow-matching decoder; even."""
     decoder_blocks: PositiveInt

@@ -10,7 +10,7 @@ import soundfile
 
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.trainer.evaluation.prosody import pitch_track
+from xtts.trainer.evaluation.speech_distances import pitch_track
 
 VOICE = Path(__file__).parents[1] / "voices" / "kerstin-de"
 MOST_BYTES = 8 * 2**20

@@ -1,6 +1,7 @@
 """From log-mel to sound without a trained vocoder: Griffin-Lim over all spectra that have this mel."""
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -8,6 +9,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from xtts.shared.audio.inverse_stft import overlap_add
 from xtts.shared.audio.mel import hann_window, mel_filterbank
 from xtts.shared.audio.mel_profiles import MelProfile
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 ITERATIONS = 60
 """docs/vocoders.md has the figures of others."""
@@ -44,12 +48,13 @@ def reconstruct(mel: np.ndarray, profile: MelProfile, *, iterations: int = ITERA
         samples: np.ndarray = overlap_add(frames * window, hop) / weights
         return samples
 
-    start = fit(np.ones((count, len(down)), np.float32))
+    bins = down.shape[0]
+    start = fit(np.ones((count, bins), np.float32))
     turns = np.random.default_rng(0).random(start.shape, dtype=np.float32)
     spectrum, before = start * np.exp(np.complex64(2j * np.pi) * turns), None
     for _ in range(iterations):
         frames = sliding_window_view(sound(spectrum), size)[::hop][:count]
-        consistent = scipy.fft.rfft(frames * window, axis=1)[:, : len(down)]
+        consistent = scipy.fft.rfft(frames * window, axis=1)[:, :bins]
         ahead = consistent if before is None else (1 + _MOMENTUM) * consistent - _MOMENTUM * before
         before = consistent
         spectrum = ahead * (fit(np.abs(consistent) + _SMALLEST) / np.maximum(np.abs(ahead), _SMALLEST))
@@ -65,9 +70,14 @@ def shortest_samples(frames: int, profile: MelProfile) -> int:
 
 
 @lru_cache
-def _matrices(profile: MelProfile) -> tuple[np.ndarray, np.ndarray]:
-    """(filterbank [F, M], its transpose divided by each bin's sum [M, F]), float32; F: up to the last bin reached."""
+def _matrices(profile: MelProfile) -> "tuple[csc_array, csc_array]":
+    """(filterbank [F, M], its transpose divided by each bin's sum [M, F]), float32; F: up to the last bin reached.
+
+    Sparse, two entries a bin: dense products took most of the time, on a busy machine nine tenths of it.
+    """
+    from scipy.sparse import csc_array
+
     bank = mel_filterbank(profile)
     bank = bank[:, : int(np.flatnonzero(bank.any(axis=0)).max()) + 1]
     shares = bank / np.maximum(bank.sum(axis=0), _SMALLEST)
-    return np.ascontiguousarray(bank.T, np.float32), shares.astype(np.float32)
+    return csc_array(bank.T.astype(np.float32)), csc_array(shares.astype(np.float32))

@@ -9,7 +9,7 @@ from xtts.shared.config_files import load_config
 from xtts.shared.model_config import DecoderLevel
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.model.random_numbers import RandomInputs, random_normal
+from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.model.sampling_schedule import sampling_schedule
 
 VOCABULARY, CHANNELS = 20, 16
@@ -56,9 +56,8 @@ def clips(tokens=10, frames=40):
 
 
 def losses(model, ids, mel, token_length, mel_length, noise, time, dropout_seed=None, speaker=None, language=None):
-    token_noise = random_normal(tf.constant([4, 2]), tf.range(ids.shape[0]), ids.shape[1], 2)
     sums = model.loss_sums(
-        ids, mel, token_length, mel_length, random=RandomInputs(noise, time, dropout_seed, token_noise),
+        ids, mel, token_length, mel_length, random=RandomInputs(noise, time, dropout_seed),
         conditioning=Conditioning(speaker=speaker, language=language),
     )  # fmt: skip
     counts = model.loss_counts(token_length, mel_length, speaker)

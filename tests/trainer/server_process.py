@@ -19,7 +19,7 @@ from xtts.trainer.serve.app import Server, make_app
 from xtts.trainer.serve.settings import ServerSettings, listening_socket
 
 XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
-STEPS = (2, 4)
+NFE = (2, 4)
 LONG = "many small words make one long text, " * 6
 """Some thirteen pieces."""
 
@@ -37,7 +37,7 @@ def metric(client, name):
 
 def app_here(voice, **settings):
     """(the application, its settings) for a `WarmVoice` that may have others."""
-    settings = ServerSettings(checkpoint=voice.source.checkpoint, port=0, steps=STEPS, **settings)
+    settings = ServerSettings(checkpoint=voice.source.checkpoint, port=0, nfe=NFE, **settings)
     return make_app(Server(voice, settings)), settings
 
 
@@ -73,8 +73,8 @@ def client_of(port):
 @contextmanager
 def running_server(folder, *arguments, **environment):
     """(client, process) of a server that is ready; it finds its compile cache by the environment alone."""
-    steps = (part for number in STEPS for part in ("--steps", number))
-    command = [XTTS_SYNTH, "serve", "--ckpt", folder, "--port", "0", *steps, *arguments]
+    wanted = (part for number in NFE for part in ("--nfe", number))
+    command = [XTTS_SYNTH, "serve", "--ckpt", folder, "--port", "0", *wanted, *arguments]
     inherited = {name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"}
     process = subprocess.Popen(
         [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=inherited | environment

@@ -37,10 +37,8 @@ VALIDATION_TIMES = 4
 
 _STEP, _VALIDATION = 10, 11
 """Constants folded into the keys of training steps and validation; they follow those of clip_order.py."""
-_NOISE, _TIME, _DROPOUT, _TOKEN_NOISE = 0, 1, 2, 3
+_NOISE, _TIME, _DROPOUT = 0, 1, 2
 """Uses of a training step's key."""
-SHOWN_NORMS = 2
-"""Norms among the metrics, by `clip_group`: that of the duration flow is not."""
 UPDATE = "update"
 """Name of the step that updates the weights."""
 
@@ -106,8 +104,7 @@ def random_inputs(
     before = tf.cumsum(present, exclusive=True)[first : first + size]
     part = before + random_uniform(fold_seed(key, _TIME), rows)
     time = logit_normal(present[first : first + size] * part / tf.maximum(tf.reduce_sum(present), 1.0))
-    token_noise = random_normal(fold_seed(key, _TOKEN_NOISE), rows, batch.tokens.shape[1], 2)
-    return RandomInputs(noise, time, fold_seed(key, _DROPOUT), token_noise)
+    return RandomInputs(noise, time, fold_seed(key, _DROPOUT))
 
 
 class Steps:
@@ -257,18 +254,14 @@ class Steps:
         aligned = self.model.align_clips(*batch[:4], dropout_seed=None, conditioning=conditioning)
         place, key = spread_times(clips), _seed_of(fold(self.seed, _VALIDATION, bucket))
 
-        def add(i: tf.Tensor, flow: tf.Tensor, drawn: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-            seed = tf.stack([key[0] + i, key[1]])
-            noise = random_normal(seed, clips, *mel.shape[1:])
-            token_noise = random_normal(fold_seed(seed, _TOKEN_NOISE), clips, batch.tokens.shape[1], 2)
+        def add(i: tf.Tensor, flow: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            noise = random_normal(tf.stack([key[0] + i, key[1]]), clips, *mel.shape[1:])
             time = (tf.cast(i, tf.float32) + place) / VALIDATION_TIMES
-            more = self.model.duration_flow_loss(aligned, token_noise, time)
-            return i + 1, flow + self.model.flow_loss(aligned, noise, time), drawn + more
+            return i + 1, flow + self.model.flow_loss(aligned, noise, time)
 
-        start = (tf.constant(0), tf.zeros_like(place), tf.zeros_like(place))
-        _, *sums = tf.while_loop(lambda i, *_: i < VALIDATION_TIMES, add, start, maximum_iterations=VALIDATION_TIMES)
-        flow, drawn = (total / VALIDATION_TIMES for total in sums)
-        return {"prior": aligned.prior, "flow": flow, "duration": aligned.duration, "duration_flow": drawn}
+        start = (tf.constant(0), tf.zeros_like(place))
+        _, flow = tf.while_loop(lambda i, _: i < VALIDATION_TIMES, add, start, maximum_iterations=VALIDATION_TIMES)
+        return {"prior": aligned.prior, "flow": flow / VALIDATION_TIMES, "duration": aligned.duration}
 
     def _gradients(
         self, batch: Batch, random: RandomInputs, counts: dict[str, tf.Tensor]
@@ -309,14 +302,12 @@ class Steps:
         if parts == 1:
             return self._gradients(batch, random, counts)
         first, second = tf.unstack(random.dropout)
-        assert random.token_noise is not None
-        whole = (*batch, random.noise, random.time, random.token_noise)
+        whole = (*batch, random.noise, random.time)
         split = [tf.reshape(part, [parts, -1, *part.shape[1:]]) for part in whole]
 
         def add(i: tf.Tensor, losses: tf.Tensor, *gradients: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            *micro, noise, time, token_noise = (part[i] for part in split)
-            dropout = tf.stack([first + i, second])
-            inputs = RandomInputs(noise, time, dropout, token_noise)
+            *micro, noise, time = (part[i] for part in split)
+            inputs = RandomInputs(noise, time, tf.stack([first + i, second]))
             more, more_gradients = self._gradients(Batch(*micro), inputs, counts)
             summed = (a + b for a, b in zip(gradients, more_gradients, strict=True))
             return (i + 1, losses + more, *summed)
@@ -335,8 +326,7 @@ class Steps:
         self.optimizer.apply(clipped, self.rate, accept=finite & (frames > 0))
         self.step.assign_add(tf.cast(frames > 0, tf.int64))
         skipped = tf.cast(~finite, tf.float32)
-        shown = tf.unstack(norms)[:SHOWN_NORMS]
-        metrics = [total, *tf.unstack(losses), *shown, self.rate, skipped, tf.cast(frames, tf.float32)]
+        metrics = [total, *tf.unstack(losses), *tf.unstack(norms), self.rate, skipped, tf.cast(frames, tf.float32)]
         return tf.stack(metrics)
 
 
@@ -359,5 +349,4 @@ def relaxed(body: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
 
 def loss_weights(training: TrainingConfig) -> tuple[float, ...]:
     """The weights of `LOSSES` in the total."""
-    # The duration flow shares no weight, and no clipping, with the others: a factor would change nothing but the total.
-    return (1.0, 1.0, training.duration_loss_weight, 1.0)
+    return (1.0, 1.0, training.duration_loss_weight)

@@ -11,9 +11,20 @@ import numpy as np
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.trainer.evaluation.cepstral_distortion import cepstra, warped_distances, warping_path
-from xtts.trainer.evaluation.frechet_distance import FrechetDistance, distance_of_halves
-from xtts.trainer.evaluation.prosody import pause_seconds, pitch_errors, pitch_track
+from xtts.trainer.evaluation.speech_distances import (
+    FrechetDistance,
+    cepstra,
+    distance_of_halves,
+    pause_seconds,
+    pitch_errors,
+    pitch_track,
+    warped_distances,
+    warping_path,
+)
+
+_MOST_VOCODED = 16
+_PITCH_ITERATIONS = 10
+"""Of Griffin-Lim: F0 needs no more. Log-F0 errors of a run were 0.120 as with 60, of vocoded recordings 0.004."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,24 +83,27 @@ class Recordings:
         recorded[np.arange(len(own)), own] = np.inf
         # Two recordings may be identical: then nothing is nearer than the wrong one.
         self._nearest_wrong = np.maximum(recorded.min(axis=1), 1e-6)
-        self._frechet = FrechetDistance([mels[i] for i in own])
-        self._vocoded = [reconstruct(mels[i], profile) for i in own]
-        self._tracks = [self._pitch(samples, mels[i]) for samples, i in zip(self._vocoded, own, strict=True)]
+        self._tracks = [self._pitch(mels[i]) for i in own]
 
-    def _pitch(self, samples: np.ndarray, mel: np.ndarray) -> np.ndarray:
+    def _pitch(self, mel: np.ndarray) -> np.ndarray:
+        samples = reconstruct(mel, self._profile, iterations=_PITCH_ITERATIONS)
         return pitch_track(samples, self._profile, len(mel))
 
-    def compare(self, spoken: Sequence[np.ndarray], frames: Sequence[int]) -> tuple[Figures, list[Sentence]]:
-        """Of N sentences, log-mels [T, M], together and one by one; frames: their lengths, had none been cut off.
+    def compare(
+        self, spoken: Sequence[np.ndarray], frames: Sequence[int], rows: Sequence[int] | None = None
+    ) -> tuple[Figures, list[Sentence]]:
+        """Of N sentences, log-mels [T, M], together and one by one.
 
-        Both sides of a figure passed the same: pitch is that of vocoded mels, all else that of mels.
+        frames: their lengths, had none been cut off; rows: which of the N they are, where only some are spoken. Both
+        sides of a figure passed the same: pitch is that of vocoded mels, all else that of mels.
         """
+        rows = range(len(self._own)) if rows is None else rows
         sentences = []
-        for row, (mel, length, place) in enumerate(zip(spoken, frames, self._own, strict=True)):
+        for row, mel, length in zip(rows, spoken, frames, strict=True):
+            place = self._own[row]
             recording, query = self._mels[place], cepstra(mel)
             distances = warped_distances(query, self._cepstra)
-            track = self._pitch(reconstruct(mel, self._profile), mel)
-            pitch = pitch_errors(track, self._tracks[row], warping_path(query, self._cepstra[place]))
+            pitch = pitch_errors(self._pitch(mel), self._tracks[row], warping_path(query, self._cepstra[place]))
             pauses = [pause_seconds(either, self._profile) for either in (mel, recording)]
             sentences.append(
                 Sentence(
@@ -103,17 +117,26 @@ class Recordings:
                     nearest=self._ids[int(np.argmin(distances))],
                 )
             )
-        return mean_figures(sentences, self._frechet(spoken)), sentences
+        frechet = FrechetDistance([self._mels[self._own[row]] for row in rows])
+        return mean_figures(sentences, frechet(spoken)), sentences
 
     def vocoded(self) -> tuple[Figures, list[Sentence]]:
-        """`compare` of the recordings themselves after the vocoder: what it costs."""
-        mels = [log_mel(samples, self._profile) for samples in self._vocoded]
-        return self.compare(mels, [len(mel) for mel in mels])
+        """`compare` of recordings themselves after the vocoder: what it costs, which differs little between them."""
+        rows = spread(len(self._own), _MOST_VOCODED)
+        recorded = [self._mels[self._own[row]] for row in rows]
+        mels = [log_mel(reconstruct(mel, self._profile), self._profile) for mel in recorded]
+        return self.compare(mels, [len(mel) for mel in mels], rows)
 
     @property
     def frechet_floor(self) -> float | None:
         """`distance_of_halves` of the N recordings; None of a single one."""
         return None if len(self._own) < 2 else distance_of_halves([self._mels[i] for i in self._own])
+
+
+def spread(clips: int, limit: int) -> list[int]:
+    """At most `limit` indices, evenly spaced over `clips`."""
+    chosen = min(clips, limit)
+    return [i * clips // chosen for i in range(chosen)]
 
 
 def mean_figures(sentences: Sequence[Sentence], frechet_distance: float) -> Figures:

@@ -1,60 +1,86 @@
-"""Options of synthesis."""
+"""Options of a synthesis: the one place for their names, defaults, ranges and words, whatever the way in."""
 
-import math
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_ranges import NUMBERS, WHOLE_NUMBERS
-from xtts.trainer.model.sampling_schedule import SOLVERS, Solver, evaluations_per_step, sampling_schedule
+from xtts.trainer.model.sampling_schedule import Solver, evaluations_per_step, sampling_schedule
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
-@dataclass(frozen=True, kw_only=True)
-class SynthesisOptions:
-    """Settings of one synthesis; only `steps` is part of the compiled program.
+class SynthesisOptions(BaseModel):
+    """Settings of one synthesis; only `nfe` is part of the compiled program.
+
+    Commands, requests over HTTP and Python programs get their options from these fields, and the same error.
 
     Raises:
-        LockstepError: A value cannot be used, or solver and steps not together.
+        LockstepError: An option is unknown, its value cannot be used, or two do not go together.
     """
 
-    steps: int = 4
-    """Evaluations of the vector field from noise to mel (NFE): one for a step of euler, two of midpoint."""
-    solver: Solver = "midpoint"
-    """Of the differential equation from noise to mel."""
-    temperature: float = 0.8
-    """Standard deviation of the noise; 0 gives the same speech for every seed."""
-    speed: float = 1.0
-    """2.0 speaks twice as fast."""
-    seed: int = 0
-    duration_noise: float = 0.0
-    """Standard deviation of the noise that durations are drawn from; 0 speaks with their means."""
-    seconds: float | None = None
-    """Length of the whole text, its pauses included; None: as it comes."""
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        """Check every value."""
-        if self.solver not in SOLVERS:
-            raise LockstepError("--solver", found=repr(self.solver), expected=" or ".join(SOLVERS))
-        values: dict[str, Any] = vars(self)  # of any type: Python programs give them, too
-        together, steps = evaluations_per_step(self.solver), values["steps"]
-        if isinstance(steps, Integral) and (steps < 1 or steps % together):
+    nfe: Annotated[int, Field(ge=1, le=1000)] = 4
+    """Evaluations of the decoder's vector field from noise to mel: what a mel costs."""
+    solver: Solver = "midpoint"
+    """From noise to mel: euler makes a step of each evaluation, midpoint one of every two."""
+    temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.8
+    """Standard deviation of the mel's noise; 0 gives the same speech for every seed."""
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    """Key of the noise."""
+    speed: Annotated[float, Field(ge=0.25, le=4.0)] = 1.0
+    """2 speaks twice as fast."""
+    seconds: Annotated[float | None, Field(ge=0.01, le=3600.0)] = None
+    """How long each text lasts, its pauses included, instead of a speed."""
+
+    def __init__(self, /, **given: Any) -> None:  # noqa: ANN401 - of any type: Python programs and clients give them
+        """Check every value; numbers of numpy are numbers."""
+        try:
+            super().__init__(**{name: _plain(value) for name, value in given.items()})
+        except ValidationError as error:
+            raise _refusal(error) from None
+        if self.nfe % (together := evaluations_per_step(self.solver)):
             raise LockstepError(
-                "--steps", found=f"{steps} with --solver {self.solver}",
-                expected=f"a multiple of {together}, which counts evaluations", fix="or use --solver euler",
+                "--nfe", found=f"{self.nfe} with solver {self.solver}", expected=f"a multiple of {together}",
+                fix="or use solver euler",
             )  # fmt: skip
-        for name, (least, most) in (WHOLE_NUMBERS | NUMBERS).items():
-            value, whole = values[name], name in WHOLE_NUMBERS
-            if value is None and name == "seconds":
-                continue
-            number: Any = value if isinstance(value, Integral if whole else Real) else math.nan
-            if not least <= number <= most:
-                expected = f"{'a whole number, ' if whole else ''}{least:.10g} to {most:.10g}"
-                raise LockstepError("--" + name.replace("_", "-"), found=f"{value!r:.40}", expected=expected)
+        if self.seconds is not None and self.speed != type(self).model_fields["speed"].default:
+            raise LockstepError("--seconds", found="together with a speed", expected="one of them")
+
+    def replaced(self, **changes: Any) -> Self:  # noqa: ANN401
+        """The same with other values, checked."""
+        return type(self)(**{**self.model_dump(), **changes})
 
     @property
-    def schedule(self) -> np.ndarray:
-        """The evaluations in order: float32[steps, 3], see `sampling_schedule`."""
-        return sampling_schedule(self.steps, self.solver)
+    def schedule(self) -> "np.ndarray":
+        """The evaluations in order: float32[nfe, 3], see `sampling_schedule`."""
+        return sampling_schedule(self.nfe, self.solver)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    """A number of numpy as Python's own."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def accepted(name: str) -> str:
+    """What an option may be, in words: for messages, help and documents."""
+    schema = SynthesisOptions.model_json_schema()["properties"][name]
+    schema = schema.get("anyOf", [schema])[0]
+    if "enum" in schema:
+        return " or ".join(schema["enum"])
+    whole = "a whole number, " if schema["type"] == "integer" else ""
+    return f"{whole}{schema['minimum']:.10g} to {schema['maximum']:.10g}"
+
+
+def _refusal(error: ValidationError) -> LockstepError:
+    """The first thing that is wrong, as an option of the command; a request has more fields, in pydantic's words."""
+    first = error.errors(include_url=False)[0]
+    name = ".".join(map(str, first["loc"]))
+    if name in SynthesisOptions.model_fields:
+        return LockstepError(f"--{name}", found=f"{first['input']!r:.40}", expected=accepted(name))
+    unknown = first["type"] == "extra_forbidden"
+    return LockstepError(f"--{name}", found="unknown field" if unknown else str(first["msg"]))

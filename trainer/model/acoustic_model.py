@@ -17,18 +17,18 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.model_config import ModelConfig
 from xtts.trainer.model.alignment import fit_durations, gaussian_scores, round_durations, search_durations
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.model.decoder import FlowDecoder
-from xtts.trainer.model.duration_flow import STEPS, DurationFlow, Timing
 from xtts.trainer.model.layers import apply_mask, axis_size, glorot, length_mask
-from xtts.trainer.model.networks import DurationPredictor, TextEncoder
+from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder
 from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
-from xtts.trainer.model.reference_encoder import ReferenceEncoder, leaked_frame_count
-from xtts.trainer.model.vocal_tract import perturb_vocal_tracts, warping_matrices
+from xtts.trainer.model.reference_encoder import (
+    ReferenceEncoder,
+    leaked_frame_count,
+    perturb_vocal_tracts,
+    warping_matrices,
+)
 
 NOBODY = Conditioning()
 """For a model of one voice and one language."""
-MEAN = Timing()
-"""The durations that the predictor expects."""
 SIGMA_MIN = 1e-4
 """Standard deviation of the flow's end point around a mel (Matcha-TTS, section 2.2)."""
 
@@ -63,8 +63,6 @@ class AlignedClips(NamedTuple):
     """float32[B], loss per clip."""
     duration: tf.Tensor
     """float32[B], loss per clip."""
-    tokens: tuple[tf.Tensor, tf.Tensor, tf.Tensor]
-    """(encodings [B, L, D] without gradient, durations int32[B, L], valid bool[B, L, 1])."""
 
 
 class TimedTokens(NamedTuple):
@@ -99,8 +97,6 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         self.reference = ReferenceEncoder(config, mel.channels, seeds, dtype=dtype) if config.voice_latents else None
         perturbed = config.voice_latents and config.voice_vtlp and len(mel.hertz)
         self.vocal_tracts = warping_matrices(np.array(mel.hertz), config.voice_vtlp) if perturbed else None
-        # Last, so that the other weights start as without it.
-        self.duration_flow = DurationFlow(config, seeds, dtype=dtype) if config.duration_model == "flow" else None
         self.build()
 
     def build(self) -> None:
@@ -111,8 +107,6 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         self.decoder.build()
         if self.reference is not None:
             self.reference.build()
-        if self.duration_flow is not None:
-            self.duration_flow.build()
 
     @property
     def parameter_count(self) -> int:
@@ -181,7 +175,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
     def counts_of(self, frames: tf.Tensor | float, tokens: tf.Tensor | float) -> dict[str, tf.Tensor]:
         """Number of values in each sum of `loss_sums` over so many frames and tokens."""
         values = frames * self.mel_channels
-        return {"prior": values, "flow": values, "duration": tokens, "duration_flow": tokens}
+        return {"prior": values, "flow": values, "duration": tokens}
 
     def loss_sums(
         self,
@@ -197,15 +191,13 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
 
         The arguments are those of `align_clips` and `flow_loss`, in which the random numbers have their uses.
         `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
-        constant; `flow` is the squared error of the vector field; `duration` is the deviance of `duration_deviance`;
-        `duration_flow` is the squared error of the duration flow's field, 0 for a model of mean durations.
+        constant; `flow` is the squared error of the vector field; `duration` is the deviance of `duration_deviance`.
         """
         aligned = self.align_clips(
             tokens, mel, token_length, mel_length, dropout_seed=random.dropout, conditioning=conditioning
         )
         flow = self.flow_loss(aligned, random.noise, random.time)
-        drawn = self.duration_flow_loss(aligned, random.token_noise, random.time)
-        return {"prior": aligned.prior, "flow": flow, "duration": aligned.duration, "duration_flow": drawn}
+        return {"prior": aligned.prior, "flow": flow, "duration": aligned.duration}
 
     def align_clips(
         self,
@@ -239,12 +231,11 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         encodings, mean = self.encode(tokens, valid, conditioning, fold_seed(dropout_seed, 0))
         durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
         expected, text = self.decoder.regulate_length(encodings, mean, durations, mel.shape[1])
-        detached = tf.stop_gradient(encodings)
-        predicted = self.duration_predictor(detached, valid, fold_seed(dropout_seed, 1))
+        predicted = self.duration_predictor(tf.stop_gradient(encodings), valid, fold_seed(dropout_seed, 1))
         return AlignedClips(
             target=target, frame_mask=frame_mask, scored=scored, text=text, conditioning=conditioning,
             prior=0.5 * sum_of_squares(target - expected, scored),
-            duration=duration_deviance(predicted, durations, valid), tokens=(detached, durations, valid),
+            duration=duration_deviance(predicted, durations, valid),
         )  # fmt: skip
 
     def flow_loss(self, clips: AlignedClips, noise: tf.Tensor, time: tf.Tensor) -> tf.Tensor:
@@ -260,49 +251,42 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         field = self.decoder(noisy, clips.text, clips.frame_mask, condition)
         return sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.scored)
 
-    def duration_flow_loss(self, clips: AlignedClips, noise: tf.Tensor | None, time: tf.Tensor) -> tf.Tensor:
-        """`DurationFlow.loss` of each clip: float32[B]; 0 for a model of mean durations, which needs no noise."""
-        return (
-            tf.zeros_like(time) if self.duration_flow is None else self.duration_flow.loss(*clips.tokens, noise, time)
-        )
-
     def generate(
         self, tokens: tf.Tensor, token_length: tf.Tensor, *, noise: tf.Tensor, schedule: tf.Tensor,
-        temperature: tf.Tensor, speed: tf.Tensor, conditioning: Conditioning = NOBODY, timing: Timing = MEAN,
+        temperature: tf.Tensor, speed: tf.Tensor, conditioning: Conditioning = NOBODY,
+        wanted_frames: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:  # fmt: skip
         """Synthesise: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
 
         tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal,
         schedule: float32[N, 3], of `sampling_schedule`, temperature: float32[], scale of the noise,
-        speed: float32[], 2.0 speaks twice as fast.
+        speed: float32[], 2.0 speaks twice as fast, wanted_frames: int32[B], frames of the whole clip instead of a
+        speed, at least its tokens; 0 or no tensor: what the durations sum up to.
         The voice of `conditioning` comes from `encode_reference`. A clip longer than T frames is cut off there;
         mel_length and durations still give its full length.
         """
         timed = self.time_tokens(
-            tokens, token_length, longest=noise.shape[1], speed=speed, conditioning=conditioning, timing=timing
-        )
+            tokens, token_length, longest=noise.shape[1], speed=speed, conditioning=conditioning,
+            wanted_frames=wanted_frames,
+        )  # fmt: skip
         mel_length = tf.reduce_sum(timed.durations, axis=1)
         mel = self.speak_tokens(timed, mel_length, noise * temperature, schedule=schedule, conditioning=conditioning)
         return mel, mel_length, timed.durations
 
     def time_tokens(
         self, tokens: tf.Tensor, token_length: tf.Tensor, *, longest: int, speed: tf.Tensor,
-        conditioning: Conditioning, timing: Timing = MEAN,
+        conditioning: Conditioning, wanted_frames: tf.Tensor | None = None,
     ) -> TimedTokens:  # fmt: skip
         """Encode the text and predict its durations; longest: most frames of one token, the others as in `generate`."""
         valid = length_mask(token_length, axis_size(tokens, 1))
         encodings, mean = self.encode(tokens, valid, conditioning, None)
         log_frames, inside = self.duration_predictor(encodings, valid, None), valid[..., 0]
-        if self.duration_flow is not None and timing.start is not None:
-            steps = tf.where(timing.drawn, STEPS, 0)
-            drawn = self.duration_flow.draw(encodings, valid, timing.start, steps=steps)
-            log_frames = tf.where(timing.drawn, drawn, log_frames)
         # No token lasts longer than the whole shape: an untrained predictor must not overflow the exponential.
         predicted = tf.exp(tf.minimum(log_frames, math.log(longest))) / speed
         exact = apply_mask(tf.maximum(predicted, 1.0), inside)
-        if timing.frames is not None:
-            fitted = fit_durations(predicted, timing.frames, inside)
-            exact = tf.where(timing.frames[:, tf.newaxis] > 0, fitted, exact)
+        if wanted_frames is not None:
+            fitted = fit_durations(predicted, wanted_frames, inside)
+            exact = tf.where(wanted_frames[:, tf.newaxis] > 0, fitted, exact)
         return TimedTokens(encodings, mean, round_durations(exact))
 
     def speak_tokens(

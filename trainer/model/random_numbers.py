@@ -26,8 +26,6 @@ class RandomInputs(NamedTuple):
     """float32[B] in [0, 1]."""
     dropout: tf.Tensor | None
     """int32[2], a seed; None: nothing is dropped."""
-    token_noise: tf.Tensor | None = None
-    """float32[B, L, 2], standard normal; None only for a model of mean durations."""
 
 
 def _mix(x: tf.Tensor) -> tf.Tensor:

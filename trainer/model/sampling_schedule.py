@@ -1,8 +1,9 @@
 """When the vector field is evaluated from noise to mel, and how far each evaluation moves; without TensorFlow."""
 
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 Solver = Literal["euler", "midpoint"]
 SOLVERS: tuple[Solver, ...] = get_args(Solver)
@@ -19,11 +20,13 @@ def evaluations_per_step(solver: Solver) -> int:
     return len(_STAGES[solver])
 
 
-def sampling_schedule(evaluations: int, solver: Solver) -> np.ndarray:
-    """The evaluations of the vector field in order, float32[N, 3]: time, move, further move; see `decoder.solve`.
+def sampling_schedule(evaluations: int, solver: Solver) -> "np.ndarray":
+    """The evaluations of the vector field in order, float32[N, 3]: time, move, further move; see `networks.solve`.
 
     evaluations: N, a multiple of those of one step of the solver.
     """
+    import numpy as np  # not for the help of a command
+
     stages = _STAGES[solver]
     edges = np.linspace(0.0, 1.0, evaluations // len(stages) + 1)
     rows = [

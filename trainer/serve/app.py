@@ -30,7 +30,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from xtts.shared.errors import warn
-from xtts.trainer.evaluation.synthesis_ranges import NUMBERS
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.settings import ServerSettings, listening_socket
 from xtts.trainer.serve.speech_answers import Turns, answer
@@ -91,10 +91,11 @@ class Server:
         offer = self.voice.offer
         return JSONResponse(
             {
-                "model": offer.model, "engine": self.voice.speaker.engine,
+                "model": offer.model, "engine": self.voice.synthesizer.engine,
                 "voices": [{"id": name, "name": name} for name in offer.voices],
-                "languages": offer.languages, "steps": offer.steps, "formats": offer.formats,
-                "speed": NUMBERS["speed"], "sample_rate": offer.sample_rate, "most_letters": offer.letters,
+                "languages": offer.languages, "nfe": offer.nfe, "formats": offer.formats,
+                "options": SynthesisOptions.model_json_schema()["properties"],
+                "sample_rate": offer.sample_rate, "most_letters": offer.letters,
             }
         )  # fmt: skip
 
@@ -111,12 +112,12 @@ class Server:
 
     async def prometheus(self, _: Request) -> Response:
         """The metrics."""
-        readings = metrics.Readings(self.turns, self.voice.speaker.clock)
+        readings = metrics.Readings(self.turns, self.voice.synthesizer)
         return Response(generate_latest(metrics.REGISTRY) + generate_latest(readings), media_type=metrics.MEDIA_TYPE)
 
     @asynccontextmanager
     async def running(self, _: Starlette) -> AsyncIterator[None]:
-        """Make the other numbers of steps ready while nobody speaks."""
+        """Make the other numbers of evaluations ready while nobody speaks."""
         preparation = asyncio.create_task(self.turns.do_while_idle(self.voice.prepare()))
         try:
             yield
@@ -200,9 +201,9 @@ def serve(settings: ServerSettings) -> None:
     bound = listening_socket(settings)
     began = time.perf_counter()
     voice = WarmVoice(settings, warn, tell=partial(print, flush=True))
-    for _ in voice.prepare(settings.steps[0]):
+    for _ in voice.prepare(settings.nfe[0]):
         pass
-    print(f"{voice.source.checkpoint}: engine {voice.speaker.engine}, {voice.speaker.readiness()}", flush=True)
+    print(f"{voice.source.checkpoint}: engine {voice.synthesizer.engine}, {voice.synthesizer.readiness()}", flush=True)
     server = Server(voice, settings)
     config = uvicorn.Config(
         make_app(server), log_level="warning", access_log=False, server_header=False, lifespan="on",

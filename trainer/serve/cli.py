@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from xtts.shared.errors import LockstepError, reported
-from xtts.trainer.evaluation.synthesis_ranges import WHOLE_NUMBERS
-from xtts.trainer.synth.cli import checkpoint_option, main, solver_option
+from xtts.trainer.synth.cli import checkpoint_option, main, synthesis_option
 
 if TYPE_CHECKING:
     from xtts.trainer.model.sampling_schedule import Solver
-    from xtts.trainer.synth.speaker import Engine
+    from xtts.trainer.synth.synthesizer import Engine
 
 _PATH = click.Path(path_type=Path)
 
@@ -21,9 +20,9 @@ _PATH = click.Path(path_type=Path)
 @click.option("--host", default="127.0.0.1", help="Where to listen; beyond this machine only with a token.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, help="0 takes a free one.")
 @click.option("--token", envvar="XTTS_TOKEN", show_envvar=True, help="What clients send as Authorization: Bearer.")
-@click.option("--steps", type=click.IntRange(*WHOLE_NUMBERS["steps"]), multiple=True, default=(4, 10, 20),
-              help="Evaluations that may be asked for, the default first; repeat it.")  # fmt: skip
-@solver_option
+@synthesis_option("nfe", multiple=True, default=(4, 10, 20),
+                  help="Evaluations that may be asked for, the default first; repeat it.")  # fmt: skip
+@synthesis_option("solver")
 @click.option("--engine", type=click.Choice(["auto", "onnx", "tensorflow"]), default="auto",
               help="What makes the mel; auto: onnx where it can, if there is no GPU.")  # fmt: skip
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
@@ -33,7 +32,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--max-requests", type=click.IntRange(1, 1000), default=32, help="Most that wait or speak; then 429.")
 @click.option("--timeout", type=click.FloatRange(1.0, 3600.0), default=60.0, help="Most seconds for a request.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser, where there is a display.")
-def serve(checkpoint: Path, host: str, port: int, token: str | None, steps: tuple[int, ...],
+def serve(checkpoint: Path, host: str, port: int, token: str | None, nfe: tuple[int, ...],
           solver: "Solver", engine: 'Engine | Literal["auto"]', vocoder: str,
           speaker_wav: tuple[Path, ...], max_letters: int, max_requests: int, timeout: float,
           open_page: bool) -> None:  # fmt: skip
@@ -42,7 +41,7 @@ def serve(checkpoint: Path, host: str, port: int, token: str | None, steps: tupl
         from xtts.trainer.serve.settings import Limits, ServerSettings, check_settings
 
         settings = ServerSettings(
-            checkpoint=checkpoint, host=host, port=port, token=token, steps=steps, solver=solver,
+            checkpoint=checkpoint, host=host, port=port, token=token, nfe=nfe, solver=solver,
             engine=engine, vocoder=vocoder, recordings=speaker_wav,
             limits=Limits(letters=max_letters, requests=max_requests, seconds=timeout),
             open_page=open_page,

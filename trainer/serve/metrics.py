@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, disable_cre
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from xtts.trainer.synth.speaker import Clock
+from xtts.trainer.synth.synthesizer import Synthesizer
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -31,11 +31,11 @@ SYNTHESIS_SECONDS = Counter("xtts_synthesis_seconds_total", "Time of making it."
 class Readings(Collector):
     """What is counted elsewhere, read when it is asked for."""
 
-    def __init__(self, queue: Sized, clock: Clock) -> None:
-        self._queue, self._clock = queue, clock
+    def __init__(self, queue: Sized, synthesizer: Synthesizer) -> None:
+        self._queue, self._synthesizer = queue, synthesizer
 
     def collect(self) -> Iterator[Metric]:
         """The metrics; a counter's name gets its `_total`."""
         yield GaugeMetricFamily("xtts_queue_length", "Requests that wait or speak.", len(self._queue))
-        yield CounterMetricFamily("xtts_compile_seconds", "Time of making steps ready.", self._clock.compile_seconds)
+        yield CounterMetricFamily("xtts_compile_seconds", "Time of compiling.", self._synthesizer.compile_seconds)
         yield CounterMetricFamily("process_cpu_seconds", "User and system time.", time.process_time())

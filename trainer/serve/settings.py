@@ -9,7 +9,7 @@ from typing import Literal
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.sampling_schedule import Solver
-from xtts.trainer.synth.speaker import Engine
+from xtts.trainer.synth.synthesizer import Engine
 
 _SHORTEST_TOKEN = 16
 
@@ -39,9 +39,9 @@ class ServerSettings:
     host: str = "127.0.0.1"
     port: int = 8000
     token: str | None = None
-    steps: tuple[int, ...] = (4, 10, 20)
+    nfe: tuple[int, ...] = (4, 10, 20)
     """Numbers of evaluations that a request may ask for, the default first."""
-    solver: Solver = SynthesisOptions.solver
+    solver: Solver = "midpoint"
     """Of requests that name none."""
     engine: Engine | Literal["auto"] = "auto"
     vocoder: str = "griffinlim"
@@ -50,9 +50,9 @@ class ServerSettings:
     limits: Limits = Limits()
     open_page: bool = False
 
-    def synthesis(self, steps: int) -> SynthesisOptions:
+    def synthesis(self, nfe: int) -> SynthesisOptions:
         """Options for a number of evaluations; `LockstepError` if they do not go together."""
-        return SynthesisOptions(steps=steps, solver=self.solver)
+        return SynthesisOptions(nfe=nfe, solver=self.solver)
 
 
 def is_loopback(host: str) -> bool:
@@ -67,7 +67,8 @@ def is_loopback(host: str) -> bool:
 def check_settings(settings: ServerSettings) -> None:
     """Raise `LockstepError` for what the server must not start with.
 
-    An address beyond this machine without a token, a token that is easily guessed, steps that the solver cannot take.
+    An address beyond this machine without a token, a token that is easily guessed, evaluations that the
+    solver cannot make.
     """
     token = settings.token
     if token is not None and (len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable())):
@@ -77,10 +78,10 @@ def check_settings(settings: ServerSettings) -> None:
             "--host", found=f"{settings.host} is reached from other machines", expected="a --token as well",
             fix="set XTTS_TOKEN to a long random text, or leave --host out",
         )  # fmt: skip
-    if len(set(settings.steps)) < len(settings.steps):
-        raise LockstepError("--steps", found="a number twice", expected="each once, the default first")
-    for steps in settings.steps:
-        settings.synthesis(steps)
+    if len(set(settings.nfe)) < len(settings.nfe):
+        raise LockstepError("--nfe", found="a number twice", expected="each once, the default first")
+    for nfe in settings.nfe:
+        settings.synthesis(nfe)
 
 
 def listening_socket(settings: ServerSettings) -> socket.socket:

@@ -1,13 +1,13 @@
 """What a client sends to `/v1/audio/speech`, checked field by field, and how a refusal is told."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
+from pydantic_core import from_json
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.model.sampling_schedule import Solver
 
 _Choice = TypeVar("_Choice", str, int)
 
@@ -34,47 +34,26 @@ class Offer:
     model: str
     voices: list[str]
     languages: list[str]
-    steps: list[int]
+    nfe: list[int]
     synthesis: SynthesisOptions
     """Of a request that asks for nothing else."""
     formats: list[str]
     sample_rate: int
     mel_channels: int
     letters: int
-    draws_durations: bool = False
 
 
-class SpeechRequest(BaseModel):
-    """The JSON of a request: the fields of OpenAI's API, then those of this server."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+class SpeechRequest(SynthesisOptions):
+    """The JSON of a request: the fields of OpenAI's API, those of this server, and the options of synthesis."""
 
     input: Annotated[str, Field(min_length=1)]
     model: str = ""
     """Any: a server has one."""
     voice: str | None = None
+    language: str | None = None
     response_format: str = "mp3"
-    speed: float = SynthesisOptions.speed
     stream_format: Literal["audio", "sse"] | None = None
     """Sentence by sentence, as bytes or as events; without it the whole file at once, except pcm."""
-
-    language: str | None = None
-    steps: int | None = None
-    solver: Solver | None = None
-    temperature: float = SynthesisOptions.temperature
-    seed: int = SynthesisOptions.seed
-    duration_noise: float = SynthesisOptions.duration_noise
-    seconds: float | None = None
-    """Of the whole text, instead of a speed."""
-
-    def options(self, offer: Offer) -> SynthesisOptions:
-        """What it is spoken with; `LockstepError` for values that cannot be used."""
-        default = offer.synthesis
-        return replace(
-            default, steps=self.steps or default.steps, solver=self.solver or default.solver,
-            temperature=self.temperature, speed=self.speed, seed=self.seed,
-            duration_noise=self.duration_noise, seconds=self.seconds,
-        )  # fmt: skip
 
     @property
     def streams(self) -> bool:
@@ -83,34 +62,31 @@ class SpeechRequest(BaseModel):
 
 
 def read_request(body: bytes, offer: Offer) -> SpeechRequest:
-    """The request in a body, its choices made; `RequestError` with status 400 names the first wrong field."""
+    """The request in a body, its choices made; `RequestError` with status 400 names the first wrong field.
+
+    An option of synthesis that is missing, or null, has the server's default.
+    """
     try:
-        asked = SpeechRequest.model_validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        param = ".".join(map(str, first["loc"])) or None
-        said = "unknown field" if first["type"] == "extra_forbidden" else str(first["msg"])
-        raise RequestError(400, f"{_printable(param)}: {said}" if param else said, param=_printable(param)) from None
+        given = from_json(body)
+    except ValueError as error:
+        raise RequestError(400, f"Invalid JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise RequestError(400, "expected an object")
+    missing = [name for name in SynthesisOptions.model_fields if given.get(name) is None]
+    try:
+        asked = SpeechRequest(**{**given, **{name: getattr(offer.synthesis, name) for name in missing}})
+    except LockstepError as error:
+        param = _printable(error.where.removeprefix("--"))
+        expected = f", expected {error.expected}" if error.expected else ""
+        raise RequestError(400, f"{param}: {error.found}{expected}", param=param) from None
     if len(asked.input) > offer.letters:
         raise RequestError(400, f"input: {len(asked.input)} characters, at most {offer.letters}", param="input")
-    if asked.seconds is not None and asked.speed != SynthesisOptions.speed:
-        raise RequestError(400, "seconds: together with speed", param="seconds")
-    if asked.duration_noise and not offer.draws_durations:
-        raise RequestError(400, "duration_noise: this voice has mean durations alone", param="duration_noise")
-    chosen = asked.model_copy(
-        update={
-            "voice": _chosen("voice", asked.voice, offer.voices),
-            "language": _chosen("language", asked.language, offer.languages),
-            "steps": _chosen("steps", asked.steps, offer.steps),
-            "response_format": _chosen("response_format", asked.response_format, offer.formats),
-        }
+    return asked.replaced(
+        voice=_chosen("voice", asked.voice, offer.voices),
+        language=_chosen("language", asked.language, offer.languages),
+        nfe=_chosen("nfe", asked.nfe, offer.nfe),
+        response_format=_chosen("response_format", asked.response_format, offer.formats),
     )
-    try:
-        chosen.options(offer)
-    except LockstepError as error:
-        param = error.where.removeprefix("--").replace("-", "_")
-        raise RequestError(400, f"{param}: {error.found}, expected {error.expected}", param=param) from None
-    return chosen
 
 
 def _chosen(param: str, asked: _Choice | None, offered: list[_Choice]) -> _Choice:
@@ -122,6 +98,6 @@ def _chosen(param: str, asked: _Choice | None, offered: list[_Choice]) -> _Choic
     return asked
 
 
-def _printable(text: str | None) -> str | None:
+def _printable(text: str) -> str:
     """A client's words as an answer may repeat them: short."""
-    return text if text is None or len(text) <= 60 else f"{text[:60]}..."
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -2,25 +2,22 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.text_normalization import expand
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.encodings import Encoder, available_formats
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Offer, SpeechRequest
-from xtts.trainer.synth.engines import make_fastest_speaker, make_speaker
-from xtts.trainer.synth.input_texts import Text, check_speakable
-from xtts.trainer.synth.long_texts import Narrator
-from xtts.trainer.synth.reference_recording import read_recordings
+from xtts.trainer.synth.engines import make_fastest_synthesizer, make_synthesizer
+from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text
 from xtts.trainer.synth.vocoder.vocoder import check_vocoder, make_vocoder
-from xtts.trainer.synth.voice_source import Source, open_source
+from xtts.trainer.synth.voice_source import Source, open_source, read_recordings
 
 _ONLY_VOICE = "default"
 
@@ -52,53 +49,54 @@ class WarmVoice:
 
     def __init__(self, settings: ServerSettings, warn: Callable[[str], None], tell: Callable[[str], None]) -> None:
         """Load the voice; `warn` gets what may be wrong with it, `tell` the engine's choice and long work."""
+        self._settings = settings
         check_vocoder(settings.vocoder)
         self.source = open_source(settings.checkpoint)
-        options = settings.synthesis(settings.steps[0])
+        options = settings.synthesis(settings.nfe[0])
         self._mel_profile = self.source.voice.mel_profile
         self._recordings = _recordings(settings.recordings, self.source)
         self.offer = Offer(
             model=(self.source.run.path if self.source.run else self.source.checkpoint).resolve().name,
             voices=list(self._recordings) or self.source.speakers or [_ONLY_VOICE],
             languages=self.source.languages,
-            steps=list(settings.steps),
+            nfe=list(settings.nfe),
             synthesis=options,
             formats=available_formats(),
             sample_rate=self._mel_profile.sample_rate,
             mel_channels=self._mel_profile.mel_channels,
             letters=settings.limits.letters,
-            draws_durations=self.source.model.duration_model == "flow",
         )
         self._vocoder = make_vocoder(settings.vocoder, self._mel_profile, warn)
-        self._narrators: dict[tuple[str, str], Narrator] = {}
+        self._long_form: dict[tuple[str, str], LongFormSynthesizer] = {}
         self._reference: str | None = None
         if settings.engine == "auto":
-            self.speaker = make_fastest_speaker(self.source, options, tell)
+            self.synthesizer = make_fastest_synthesizer(self.source, options, tell)
         else:
-            self.speaker = make_speaker(self.source, options, settings.engine, tell)
+            self.synthesizer = make_synthesizer(self.source, options, settings.engine, tell)
         for mel in [*self._recordings.values()][:1]:
-            self.speaker.encode_reference(mel)
+            self.synthesizer.encode_reference(mel)
         self._prepared: list[int] = []
         self._preparation = self._prepare_all()
 
-    def prepare(self, steps: int | None = None) -> Iterator[Part]:
-        """Compile or load every shape for a number of steps, by default for all of the offer; an empty part each time.
+    def prepare(self, nfe: int | None = None) -> Iterator[Part]:
+        """Compile or load every shape for a number of evaluations, by default for all of the offer.
 
-        All of them are traced before the first is run, so that the next start finds every one in XLA's cache.
+        Gives an empty part each time. All are traced before the first is run, so that the next start finds every one in
+        XLA's cache.
         """
-        while (len(self._prepared) < len(self.offer.steps)) if steps is None else (steps not in self._prepared):
+        while (len(self._prepared) < len(self.offer.nfe)) if nfe is None else (nfe not in self._prepared):
             yield next(self._preparation)
 
     def _prepare_all(self) -> Iterator[Part]:
-        for steps in self.offer.steps:
-            self.speaker.options = replace(self.offer.synthesis, steps=steps)
-            self.speaker.trace(self.source.voice.ladder[-1])
-        for steps in self.offer.steps:
-            for place, shape in enumerate(ladder := self.source.voice.ladder):
-                self.speaker.options = replace(self.offer.synthesis, steps=steps)
-                self.speaker.prepare(shape)
-                if place == len(ladder) - 1:
-                    self._prepared.append(steps)
+        for nfe in self.offer.nfe:
+            self.synthesizer.options = self._settings.synthesis(nfe)
+            self.synthesizer.trace(self.source.voice.shapes[-1])
+        for nfe in self.offer.nfe:
+            for shape in (shapes := self.source.voice.shapes):
+                self.synthesizer.options = self._settings.synthesis(nfe)
+                self.synthesizer.prepare(shape)
+                if shape == shapes[-1]:
+                    self._prepared.append(nfe)
                 yield Part()
 
     def speak(self, request: SpeechRequest, spoken: Spoken) -> Iterator[Part]:
@@ -108,15 +106,15 @@ class WarmVoice:
         """
         assert request.voice is not None
         assert request.language is not None
-        assert request.steps is not None
-        yield from self.prepare(request.steps)
-        options = request.options(self.offer)
-        narrator = self._narrator(request.voice, request.language)
+        yield from self.prepare(request.nfe)
+        synthesizer = self._speaking(request.voice, request.language)
+        text, unknown = encode_text(request.input, self.source.voice, request.language, "input")
+        spoken.warnings += unknown
         encoder = Encoder(request.response_format, self.offer.sample_rate, streams=request.streams)
-        pieces, last = narrator.pieces(self._text(request, narrator, spoken)), False
+        pieces, last = synthesizer.pieces(text), False
         while not last:
             began = time.perf_counter()
-            self._become(request.voice, options)
+            self._become(request.voice, request)
             piece = next(pieces)
             last = piece.last
             data = encoder.add(piece.samples) + (encoder.finish() if last else b"")
@@ -126,27 +124,19 @@ class WarmVoice:
             metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)
             yield Part(data, last)
 
-    def _text(self, request: SpeechRequest, narrator: Narrator, spoken: Spoken) -> Text:
-        """The text as `xtts-synth` speaks it."""
-        voice = self.source.voice
-        words = expand(request.input, narrator.language) if voice.expand_numbers else request.input
-        text = Text(words=words, out=Path(), where="input")
-        spoken.warnings += check_speakable([text], narrator.tokenizer, narrator.language, None)
-        return text
-
-    def _narrator(self, voice: str, language: str) -> Narrator:
-        if (voice, language) not in self._narrators:
-            number = self.source.speakers.index(voice) if voice in self.source.speakers else 0
-            self._narrators[voice, language] = Narrator(
-                self.speaker, self._vocoder, speaker_number=number, language=language
+    def _speaking(self, voice: str, language: str) -> LongFormSynthesizer:
+        if (voice, language) not in self._long_form:
+            row = self.source.speakers.index(voice) if voice in self.source.speakers else 0
+            self._long_form[voice, language] = LongFormSynthesizer(
+                self.synthesizer, self._vocoder, speaker=row, language=language
             )
-        return self._narrators[voice, language]
+        return self._long_form[voice, language]
 
     def _become(self, voice: str, options: SynthesisOptions) -> None:
-        """Set what the speaker keeps from call to call: another request may have spoken in between."""
-        self.speaker.options = options
+        """Set what the synthesizer keeps from call to call: another request may have spoken in between."""
+        self.synthesizer.options = options
         if voice in self._recordings and self._reference != voice:
-            self.speaker.encode_reference(self._recordings[voice])
+            self.synthesizer.encode_reference(self._recordings[voice])
             self._reference = voice
 
 

@@ -1,18 +1,15 @@
 """`xtts-synth`: speech from a checkpoint. Heavy imports happen inside the commands."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from xtts.shared.errors import LockstepError, reported
-from xtts.trainer.evaluation.synthesis_ranges import NUMBERS, WHOLE_NUMBERS
-
-if TYPE_CHECKING:
-    from xtts.shared.cache.cache_spec import Split
-    from xtts.trainer.synth.speaker import Engine
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions, accepted
 
 _PATH = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -67,39 +64,30 @@ def checkpoint_option(command: _Command) -> _Command:
     return path(best(command))
 
 
-solver_option = click.option(
-    "--solver", type=click.Choice(["euler", "midpoint"]), default="midpoint",
-    help="From noise to mel; a step of midpoint is two evaluations.",
-)  # fmt: skip
-_SAMPLING = (
-    click.option(
-        "--steps",
-        type=click.IntRange(*WHOLE_NUMBERS["steps"]),
-        default=4,
-        help="Evaluations of the decoder, from noise to mel.",
-    ),
-    solver_option,
-)
-_NOISE = (
-    click.option(
-        "--duration-noise",
-        type=click.FloatRange(*NUMBERS["duration_noise"]),
-        default=0.0,
-        help="Deviation of the durations' noise, of a model with model.duration_model=flow; 0: their means.",
-    ),
-    click.option(
-        "--temperature",
-        type=click.FloatRange(*NUMBERS["temperature"]),
-        default=0.8,
-        help="Deviation of the mel's noise.",
-    ),
-    click.option("--seed", type=click.IntRange(*WHOLE_NUMBERS["seed"]), default=0, help="Key of the noise."),
-)
+class _Value(click.ParamType[Any]):
+    """A value of `SynthesisOptions`, which judges it: a number where it looks like one."""
+
+    name = "value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """A text of the command line as a number, if it is one."""
+        for kind in (int, float):
+            with suppress(ValueError):
+                return kind(value) if isinstance(value, str) else value
+        return value
 
 
-def _with_options(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
-    """Adds options of synthesis in this order; their names are the fields of `SynthesisOptions`."""
-    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+def synthesis_option(field: str, **changes: Any) -> Callable[[_Command], _Command]:  # noqa: ANN401 - of click.option
+    """The command's option for a field of `SynthesisOptions`, with its default, range and description."""
+    described = SynthesisOptions.model_fields[field]
+    names = ("--nfe", "--steps") if field == "nfe" else (f"--{field}",)
+    told = {"default": described.default, "help": f"{described.description}  [{accepted(field)}]"}
+    return click.option(*names, field, type=_Value(), metavar="VALUE", **(told | changes))
+
+
+def _with_options(*fields: str) -> Callable[[_Command], _Command]:
+    """Adds options of synthesis in this order."""
+    return lambda command: reduce(lambda made, field: synthesis_option(field)(made), reversed(fields), command)
 
 
 @click.group(cls=_Synth)
@@ -114,10 +102,7 @@ def main() -> None:
 @click.option(
     "-o", "--out", type=_PATH, help="The wav, or the folder of --file for 0001.wav and so on.  [default: out.wav]"
 )
-@_with_options(*_SAMPLING, *_NOISE)
-@click.option("--speed", type=click.FloatRange(*NUMBERS["speed"]), default=1.0, help="2 speaks twice as fast.")
-@click.option("--seconds", type=click.FloatRange(*NUMBERS["seconds"]), default=None,
-              help="How long each text lasts.")  # fmt: skip
+@_with_options("nfe", "solver", "temperature", "seed", "speed", "seconds")
 @click.option("--mel-out", type=_PATH, metavar="FILE.npy", help="The log-mel too, float32[T, M].")
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
 @click.option("--speaker", metavar="NAME", help="Of a corpus of several; the first where none is named.")
@@ -126,25 +111,18 @@ def main() -> None:
               help="Whose voice, for a model with voice latents; repeat it for the mean of several.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["tensorflow", "onnx"]),
               help="What makes the mel.  [default: tensorflow; onnx for an ONNX folder]")  # fmt: skip
-def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | None, mel_out: Path | None,
-          vocoder: str, speaker: str | None, language: str | None, speaker_wav: tuple[Path, ...],
-          engine: "Engine | None", **synthesis: Any) -> None:  # fmt: skip  # noqa: ANN401 - by `_with_options`
+def speak(checkpoint: Path, **given: Any) -> None:  # noqa: ANN401 - those of `speak.speak`, and of synthesis
     """Speak TEXT; this command needs no name."""
     with reported():
-        from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-        from xtts.trainer.synth.speak_command import Request
-        from xtts.trainer.synth.speak_command import speak as speak_request
+        options = _taken(given)
+        from xtts.trainer.synth.speak import speak as run
 
-        if file is not None and out is None:
-            raise LockstepError("--file", found="no -o", expected="-o FOLDER for 0001.wav and so on")
-        options = SynthesisOptions(**synthesis)
-        speak_request(
-            Request(
-                checkpoint=checkpoint, words=text, file=file, out=out or Path("out.wav"), mel_out=mel_out,
-                vocoder=vocoder, speaker=speaker, language=language, speaker_wav=speaker_wav, options=options,
-                engine=engine,
-            )
-        )  # fmt: skip
+        run(checkpoint, options, **given)
+
+
+def _taken(given: dict[str, Any]) -> SynthesisOptions:
+    """The options of synthesis, taken out of those of a command; `LockstepError` for a value that cannot be used."""
+    return SynthesisOptions(**{name: given.pop(name) for name in SynthesisOptions.model_fields if name in given})
 
 
 @main.command(context_settings={"show_default": True})
@@ -153,29 +131,21 @@ def speak(checkpoint: Path, text: str | None, file: Path | None, out: Path | Non
 @click.option("--split", type=click.Choice(["validation", "train"]), default="validation", help="Which of them.")
 @click.option("--limit", type=click.IntRange(1), default=100, help="Most sentences to speak; all recordings compete.")
 @click.option("--json", "json_file", type=_PATH, metavar="FILE.json", help="The figures of every sentence.")
-@_with_options(*_SAMPLING, *_NOISE)
-def evaluate(checkpoint: Path, cache: str | None, split: "Split", limit: int, json_file: Path | None,
-             **synthesis: Any) -> None:  # fmt: skip  # noqa: ANN401
+@_with_options("nfe", "solver", "temperature", "seed")
+def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa: ANN401 - of `evaluate.evaluate`
     """Compare held-out sentences, spoken, with the recordings of all of them."""
     with reported():
+        options = _taken(given)
         from xtts.shared.storage.urls import location
-        from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-        from xtts.trainer.synth.evaluate import EvaluationRequest
-        from xtts.trainer.synth.evaluate import evaluate as run_evaluation
+        from xtts.trainer.synth.evaluate import evaluate as run
 
-        options = SynthesisOptions(**synthesis)
-        at = location(cache) if cache else None
-        run_evaluation(
-            EvaluationRequest(
-                checkpoint=checkpoint, cache=at, split=split, limit=limit, json_file=json_file, options=options
-            )
-        )
+        run(checkpoint, options, cache=location(cache) if cache else None, **given)
 
 
 _FORMAT_OPTIONS = {
-    "saved-model": ("steps", "solver"),
+    "saved-model": ("nfe", "solver"),
     "safetensors": ("license_name", "evaluation", "about", "float16"),
-    "onnx": ("steps", "solver", "vocoder", "language", "speaker_wav", "float16"),
+    "onnx": ("nfe", "solver", "vocoder", "language", "speaker_wav", "float16"),
 }
 """The options of `export` that belong to each format."""
 
@@ -188,7 +158,7 @@ _FORMAT_OPTIONS = {
     help="For stock TensorFlow; for --ckpt and --init-from elsewhere, with a model card; for onnxruntime. "
     "Repeat it for several in one folder.",
 )  # fmt: skip
-@_with_options(*_SAMPLING)
+@_with_options("nfe", "solver")
 @click.option("--license", "license_name", metavar="ID", help="safetensors: for the card.  [default: not stated]")
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="safetensors: of evaluate --json.")
 @click.option("--about", type=_PATH, metavar="FILE.md", help="safetensors: text for the card, such as who speaks.")
@@ -200,22 +170,18 @@ _FORMAT_OPTIONS = {
 def export(checkpoint: Path, out: Path, formats: tuple[str, ...], license_name: str | None,
            evaluation: Path | None, about: Path | None, float16: bool, vocoder: Path | None,
            language: str | None, speaker_wav: tuple[Path, ...],
-           **synthesis: Any) -> None:  # fmt: skip  # noqa: ANN401
+           **given: Any) -> None:  # fmt: skip  # noqa: ANN401 - of synthesis
     """Write the model as a SavedModel, as a folder to pass on, or as an ONNX graph."""
     with reported():
         _refuse_options_of_other_formats(formats)
-        from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-        from xtts.trainer.synth.export.export_command import ExportRequest
-        from xtts.trainer.synth.export.export_command import export as run_export
+        options = _taken(given)
+        from xtts.trainer.synth.export.export_command import export as run
         from xtts.trainer.synth.export.model_card import CardOptions
         from xtts.trainer.synth.export.onnx_model import OnnxOptions
 
         card = CardOptions(license=license_name, evaluation=evaluation, about=about, float16=float16)
         onnx = OnnxOptions(vocoder=vocoder, language=language, speaker_wav=speaker_wav, float16=float16)
-        options = SynthesisOptions(**synthesis)
-        run_export(
-            ExportRequest(checkpoint=checkpoint, out=out, formats=formats, synthesis=options, card=card, onnx=onnx)
-        )
+        run(checkpoint, out, options, formats=formats, card=card, onnx=onnx)
 
 
 def _refuse_options_of_other_formats(chosen: tuple[str, ...]) -> None:

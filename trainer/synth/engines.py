@@ -7,18 +7,17 @@ from pathlib import Path
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.synth.onnx_file import read_onnx_file
-from xtts.trainer.synth.speaker import Engine, Speaker
+from xtts.trainer.synth.synthesizer import Engine, Synthesizer
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 _GPUS = Path("/proc/driver/nvidia/gpus")
 
 
-def make_speaker(
+def make_synthesizer(
     source: Source, options: SynthesisOptions, engine: Engine | None, tell: Callable[[str], None]
-) -> Speaker:
-    """A speaker of an engine; by default TensorFlow, or ONNX for an exported folder that has a graph.
+) -> Synthesizer:
+    """A synthesizer of an engine; by default TensorFlow, or ONNX for an exported folder that has a graph.
 
     tell: gets a line before work that takes long.
 
@@ -38,8 +37,8 @@ def make_speaker(
     return _tensorflow(source, options)
 
 
-def make_fastest_speaker(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Speaker:
-    """A speaker of ONNX, or of TensorFlow where that is not possible or there is a GPU; `tell` gets the reason."""
+def make_fastest_synthesizer(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Synthesizer:
+    """A synthesizer of ONNX, or of TensorFlow where that is not possible or there is a GPU; `tell` gets the reason."""
     if not source.has_weights:
         return _onnx(source, options, tell)
     if (reason := _obstacle(source) or _gpu()) is None:
@@ -51,26 +50,27 @@ def make_fastest_speaker(source: Source, options: SynthesisOptions, tell: Callab
     return _tensorflow(source, options)
 
 
-def _onnx(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Speaker:
+def _onnx(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Synthesizer:
     if source.has_weights and (reason := _obstacle(source)) is not None:
         raise LockstepError("--engine onnx", found=reason, expected="--engine tensorflow")
-    from xtts.trainer.synth.onnx_speaker import OnnxSpeaker
+    from xtts.trainer.synth.onnx_file import read_onnx_file
+    from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
 
     if source.graph is not None:
         where = str(source.graph)
         graph = read_onnx_file(source.graph, where=where, kind="an acoustic model").data
     else:
-        from xtts.trainer.synth.export.kept_graph import kept_graph
+        from xtts.trainer.synth.export.onnx_model import kept_graph
 
         where, graph = f"the ONNX graph of {source.checkpoint}", kept_graph(source, tell)
-    return OnnxSpeaker(source, options, graph=graph, where=where)
+    return OnnxSynthesizer(source, options, graph=graph, where=where)
 
 
-def _tensorflow(source: Source, options: SynthesisOptions) -> Speaker:
+def _tensorflow(source: Source, options: SynthesisOptions) -> Synthesizer:
     with tensorflow_import():
-        from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
+        from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
 
-    return TensorFlowSpeaker(source, options)
+    return TensorFlowSynthesizer(source, options)
 
 
 def _obstacle(source: Source) -> str | None:

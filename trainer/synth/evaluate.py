@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -17,16 +17,14 @@ from xtts.shared.cache.cache_spec import Split
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import Location
-from xtts.trainer.evaluation.figures import Figures, Recordings, Sentence
+from xtts.trainer.evaluation.figures import Figures, Recordings, Sentence, spread
 from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, read_clips
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.synth.output_files import check_file, write_whole
+from xtts.trainer.synth.synthesizer import Synthesizer
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
-
-if TYPE_CHECKING:
-    from xtts.trainer.synth.speaker import Utterance
 
 SYNTHESISED, VOCODED = "synthesised", "vocoded recording"
 ROWS = {
@@ -44,18 +42,6 @@ _KINDS: dict[Split, str] = {"validation": "held-out sentences", "train": "traini
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationRequest:
-    """A request to evaluate."""
-
-    checkpoint: Path
-    cache: Location | None
-    split: Split
-    limit: int
-    json_file: Path | None
-    options: SynthesisOptions
-
-
-@dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """The result."""
 
@@ -65,37 +51,43 @@ class Evaluation:
     """All R clips of the split."""
     own: list[int]
     """Indices of the N spoken clips."""
-    spoken: "list[Utterance]"
-    """N spoken sentences."""
+    mels: list[np.ndarray]
+    """N spoken sentences, log-mels float32[T, M]."""
     systems: dict[str, tuple[Figures, list[Sentence]]]
-    """Figures by system, together and of N sentences."""
+    """Figures by system, together and of its sentences."""
     frechet_floor: float | None
     """`Recordings.frechet_floor`."""
 
 
-def evaluate(request: EvaluationRequest, console: Console | None = None) -> Evaluation:
+def evaluate(
+    checkpoint: Path, options: SynthesisOptions, *, cache: Location | None, split: Split, limit: int,
+    json_file: Path | None = None, console: Console | None = None,
+) -> Evaluation:  # fmt: skip
     """Speak, compare, and show the figures as a table and, if requested, as JSON."""
-    if request.json_file is not None:
-        check_file(request.json_file, ".json", "--json")
-    source = open_source(request.checkpoint)
-    cache = request.cache or source.cache or Path(DEFAULT_CACHE)
-    with local_cache(cache, lambda spec: spec.shards(request.split)) as folder:
-        clips = competing_clips(folder, source.voice, request.split)
+    if json_file is not None:
+        check_file(json_file, ".json", "--json")
+    source = open_source(checkpoint)
+    cache = cache or source.cache or Path(DEFAULT_CACHE)
+    with local_cache(cache, lambda spec: spec.shards(split)) as folder:
+        clips = competing_clips(folder, source.voice, split)
     console, began = console or Console(width=None if os.isatty(1) else 120), time.perf_counter()
-    own = spread(len(clips), request.limit)
-    console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[request.split]}", highlight=False)
-    spoken = speak_clips(source, clips, own, request.options)
+    own = spread(len(clips), limit)
+    console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[split]}", highlight=False)
+    with tensorflow_import():
+        from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
+
+    spoken = speak_clips(TensorFlowSynthesizer(source, options, compiled=False), source, clips, own)
     console.print(f"comparing them with {len(clips)} recordings", highlight=False)
     recordings = recordings_of(clips, own, source)
-    said = recordings.compare([one.mel for one in spoken], [one.frames for one in spoken])
+    said = recordings.compare([mel for mel, _ in spoken], [frames for _, frames in spoken])
     systems = {SYNTHESISED: said, VOCODED: recordings.vocoded()}
     done = Evaluation(
-        source=source, cache=cache, clips=clips, own=own, spoken=spoken, systems=systems,
+        source=source, cache=cache, clips=clips, own=own, mels=[mel for mel, _ in spoken], systems=systems,
         frechet_floor=recordings.frechet_floor,
     )  # fmt: skip
-    console.print(figures_table(done, _KINDS[request.split]))
-    if request.json_file is not None:
-        write_whole(request.json_file, (json.dumps(_report(request, done), indent=1) + "\n").encode())
+    console.print(figures_table(done, _KINDS[split]))
+    if json_file is not None:
+        write_whole(json_file, (json.dumps(_report(done, split, options), indent=1) + "\n").encode())
     console.print(f"{time.perf_counter() - began:.0f} s", highlight=False)
     return done
 
@@ -103,12 +95,6 @@ def evaluate(request: EvaluationRequest, console: Console | None = None) -> Eval
 def recordings_of(clips: Sequence[Clip], own: Sequence[int], source: Source) -> Recordings:
     """The recordings of a split, of which the sentences `own` are spoken."""
     return Recordings([clip.mel for clip in clips], [clip.clip_id for clip in clips], own, source.voice.mel_profile)
-
-
-def spread(clips: int, limit: int) -> list[int]:
-    """At most `limit` indices, evenly spaced over `clips`."""
-    chosen = min(clips, limit)
-    return [i * clips // chosen for i in range(chosen)]
 
 
 def competing_clips(cache: Path, voice: Voice, split: Split) -> list[Clip]:
@@ -124,21 +110,19 @@ def competing_clips(cache: Path, voice: Voice, split: Split) -> list[Clip]:
 
 
 def speak_clips(
-    source: Source, clips: Sequence[Clip], own: Sequence[int], options: SynthesisOptions
-) -> "list[Utterance]":
-    """Speak the sentences `own`; with voice latents the reference is another recording of the speaker."""
-    with tensorflow_import():
-        from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
+    synthesizer: Synthesizer, source: Source, clips: Sequence[Clip], own: Sequence[int]
+) -> list[tuple[np.ndarray, int]]:
+    """Speak the sentences `own`, each from noise of its own: (mel, frames) as `Synthesizer.speak`.
 
-    speaker = TensorFlowSpeaker(source, options)
+    With voice latents the reference is another recording of the speaker.
+    """
     spoken = []
-    for place in own:
+    for number, place in enumerate(own):
         clip = clips[place]
-        if source.model.voice_latents:
-            speaker.encode_reference(clips[another_recording(clips, place)].mel)
-        utterance = speaker.speak(clip.ids, speaker=clip.speaker, language=clip.language, number=0)
-        spoken.append(utterance)
-        if not np.isfinite(utterance.mel).all():
+        if source.takes_recording:
+            synthesizer.encode_reference(clips[another_recording(clips, place)].mel)
+        spoken.append(synthesizer.speak(clip.ids, speaker=clip.speaker, language=clip.language, number=number))
+        if not np.isfinite(spoken[-1][0]).all():
             raise LockstepError(str(source.checkpoint), found=f"the speech of {clip.clip_id} has non-finite numbers")
     return spoken
 
@@ -146,8 +130,8 @@ def speak_clips(
 def figures_table(done: Evaluation, kind: str) -> Table:
     """A table of the figures by system, headed by the kind of sentences."""
     table = Table("of " + kind, title_justify="left")
-    for name in done.systems:
-        table.add_column(name, justify="right")
+    for name, (_, sentences) in done.systems.items():
+        table.add_column(name if len(sentences) == len(done.own) else f"{name} ({len(sentences)})", justify="right")
     table.add_column("recordings in halves", justify="right")
     figures = [figures for figures, _ in done.systems.values()]
     for name, (field, shown) in ROWS.items():
@@ -156,12 +140,12 @@ def figures_table(done: Evaluation, kind: str) -> Table:
     return table
 
 
-def _report(request: EvaluationRequest, done: Evaluation) -> dict[str, Any]:
+def _report(done: Evaluation, split: Split, options: SynthesisOptions) -> dict[str, Any]:
     return {
         "checkpoint": str(done.source.checkpoint),
         "cache": str(done.cache),
-        "split": request.split,
-        "options": asdict(request.options),
+        "split": split,
+        "options": options.model_dump(),
         "spoken": len(done.own),
         "recordings": len(done.clips),
         "frechet_floor": done.frechet_floor,

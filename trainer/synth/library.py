@@ -1,34 +1,28 @@
 """Synthesis for Python programs: `from xtts.trainer.synth import evaluate_checkpoint, load_voice`."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
-from xtts.shared.cache.cache_spec import Split
-from xtts.shared.storage.urls import location
-from xtts.shared.text.text_normalization import expand
-from xtts.trainer.evaluation.figures import Figures
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.model.sampling_schedule import Solver
-from xtts.trainer.synth.engines import make_speaker
-from xtts.trainer.synth.evaluate import EvaluationRequest, evaluate
-from xtts.trainer.synth.input_texts import Text, check_speakable
-from xtts.trainer.synth.long_texts import Narrator, Speech
-from xtts.trainer.synth.reference_recording import read_recordings
-from xtts.trainer.synth.speak_command import make_narrator
-from xtts.trainer.synth.speaker import Engine
+from xtts.trainer.synth.engines import make_synthesizer
+from xtts.trainer.synth.long_form import LongFormSynthesizer, Speech, encode_text
+from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.vocoder.vocoder import GRIFFIN_LIM, check_vocoder, make_vocoder
-from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.synth.voice_source import Source, open_source, read_recordings
+
+if TYPE_CHECKING:
+    from xtts.shared.cache.cache_spec import Split
+    from xtts.trainer.evaluation.figures import Figures
 
 
 class LoadedVoice:
     """A checkpoint that speaks texts; `load_voice` returns one."""
 
-    def __init__(self, narrator: Narrator) -> None:
-        self._narrator, self._voice = narrator, narrator.speaker.voice
+    def __init__(self, synthesizer: LongFormSynthesizer) -> None:
+        self._synthesizer, self._voice = synthesizer, synthesizer.voice
 
     @property
     def sample_rate(self) -> int:
@@ -48,11 +42,10 @@ class LoadedVoice:
             LockstepError: Nothing in the text can be spoken. Single characters that the checkpoint does not know are
                 left out with a warning.
         """
-        words = expand(text, self._narrator.language) if self._voice.expand_numbers else text
-        asked = Text(words=words, out=Path(), where="text")
-        for warning in check_speakable([asked], self._voice.symbol_table, self._narrator.language, None):
+        encoded, unknown = encode_text(text, self._voice, self._synthesizer.language, "text")
+        for warning in unknown:
             warnings.warn(warning, stacklevel=2)
-        return self._narrator.speak(asked)
+        return self._synthesizer.speak(encoded)
 
 
 def load_voice(
@@ -62,14 +55,8 @@ def load_voice(
     language: str | None = None,
     speaker_wav: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
     vocoder: str = GRIFFIN_LIM,
-    steps: int = SynthesisOptions.steps,
-    solver: Solver = SynthesisOptions.solver,
-    temperature: float = 0.8,
-    speed: float = 1.0,
-    seconds: float | None = None,
-    duration_noise: float = 0.0,
-    seed: int = 0,
     engine: Engine | None = None,
+    **synthesis: Any,  # noqa: ANN401 - by `SynthesisOptions`
 ) -> LoadedVoice:
     """Load the averaged weights of a checkpoint to speak with, as `xtts-synth` does.
 
@@ -82,50 +69,56 @@ def load_voice(
         speaker_wav: Recording of the voice to imitate, or several, whose mean is taken; required for a model with voice
             latents. At least two seconds of one speaker, as wav, flac, ogg or mp3.
         vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples.
-        steps: Evaluations of the decoder's vector field (NFE): one a step of "euler", two of "midpoint".
-        solver: "euler" or "midpoint".
-        temperature: Standard deviation of the decoder's noise, 0 to 2.
-        speed: 0.25 to 4; 2 speaks twice as fast.
-        seconds: How long each text lasts, instead of a speed: 0.01 to 3600.
-        duration_noise: Standard deviation of the noise that durations are drawn from, 0 to 2, for a model with
-            `model.duration_model=flow`; 0 speaks with their means.
-        seed: Key of the noise.
         engine: "tensorflow" or "onnx" (default: TensorFlow, or ONNX for an exported ONNX folder, which needs no
             TensorFlow). They draw other noise.
+        synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed, speed, seconds.
 
     Raises:
         LockstepError: A value cannot be used, the checkpoint cannot be read, or speaker, language, recording or vocoder
             do not fit it.
     """
-    options = SynthesisOptions(
-        steps=steps, solver=solver, temperature=temperature, speed=speed, seed=seed,
-        duration_noise=duration_noise, seconds=seconds,
-    )  # fmt: skip
-    check_vocoder(vocoder)
-    source = open_source(Path(checkpoint))
-    source.speaker_number(speaker)  # raises for an unknown name
-    source.language(language)
+    options = SynthesisOptions(**synthesis)
     given = [speaker_wav] if isinstance(speaker_wav, (str, PathLike)) else speaker_wav or []
-    recordings = read_recordings([Path(path) for path in given], source)
-    source.check_timing(options)
-    to_sound = make_vocoder(vocoder, source.voice.mel_profile, warnings.warn)
-    model = make_speaker(source, options, engine, tell=lambda _: None)
-    narrator = make_narrator(source, model, vocoder=to_sound, name=speaker, language=language, recordings=recordings)
-    return LoadedVoice(narrator)
+    _, load = choose_voice(
+        Path(checkpoint), speaker=speaker, language=language, speaker_wav=[Path(path) for path in given],
+        vocoder=vocoder, engine=engine, options=options, warn=warnings.warn, tell=lambda _: None,
+    )  # fmt: skip
+    return LoadedVoice(load())
+
+
+def choose_voice(
+    checkpoint: Path, *, speaker: str | None, language: str | None, speaker_wav: Sequence[Path], vocoder: str,
+    engine: Engine | None, options: SynthesisOptions, warn: Callable[[str], None], tell: Callable[[str], None],
+) -> tuple[Source, Callable[[], LongFormSynthesizer]]:  # fmt: skip
+    """Check what is to speak, without its model: (its source, what loads vocoder and model).
+
+    The arguments are those of `load_voice`; warn: gets doubts about the vocoder, tell: a line before work that takes
+    long. `LockstepError` as there.
+    """
+    check_vocoder(vocoder)
+    source = open_source(checkpoint)
+    row, code = source.speaker_number(speaker), source.language(language)
+    recordings = read_recordings(speaker_wav, source)
+
+    def load() -> LongFormSynthesizer:
+        to_sound = make_vocoder(vocoder, source.voice.mel_profile, warn)
+        synthesizer = make_synthesizer(source, options, engine, tell)
+        if recordings:
+            synthesizer.encode_reference(*recordings)
+        return LongFormSynthesizer(synthesizer, to_sound, speaker=row, language=code)
+
+    return source, load
 
 
 def evaluate_checkpoint(
     checkpoint: str | PathLike[str],
     *,
     cache: str | PathLike[str] | None = None,
-    split: Split = "validation",
+    split: "Split" = "validation",
     limit: int = 100,
-    steps: int = SynthesisOptions.steps,
-    solver: Solver = SynthesisOptions.solver,
-    temperature: float = 0.8,
-    seed: int = 0,
     quiet: bool = True,
-) -> dict[str, Figures]:
+    **synthesis: Any,  # noqa: ANN401 - by `SynthesisOptions`
+) -> "dict[str, Figures]":
     """Speak sentences of a cache and compare them with their recordings, as `xtts-synth evaluate` does.
 
     Args:
@@ -133,11 +126,8 @@ def evaluate_checkpoint(
         cache: Folder or URL of the cache with the sentences (default: the cache of the run).
         split: Split of the cache.
         limit: Most sentences to speak; they are compared with all recordings.
-        steps: Evaluations of the decoder's vector field (NFE): one a step of "euler", two of "midpoint".
-        solver: "euler" or "midpoint".
-        temperature: Standard deviation of the decoder's noise, 0 to 2.
-        seed: Key of the noise.
         quiet: Print no table.
+        synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed.
 
     Returns:
         The `Figures` of "synthesised" and, for comparison, of "vocoded recording".
@@ -145,10 +135,13 @@ def evaluate_checkpoint(
     Raises:
         LockstepError: The checkpoint or the cache cannot be used, or the split has fewer than two sentences.
     """
-    options = SynthesisOptions(steps=steps, solver=solver, temperature=temperature, seed=seed)
-    request = EvaluationRequest(
-        checkpoint=Path(checkpoint), cache=None if cache is None else location(cache), split=split, limit=limit,
-        json_file=None, options=options,
+    from rich.console import Console
+
+    from xtts.shared.storage.urls import location
+    from xtts.trainer.synth.evaluate import evaluate
+
+    done = evaluate(
+        Path(checkpoint), SynthesisOptions(**synthesis), cache=None if cache is None else location(cache), split=split,
+        limit=limit, console=Console(quiet=True) if quiet else None,
     )  # fmt: skip
-    done = evaluate(request, Console(quiet=True) if quiet else None)
     return {name: figures for name, (figures, _) in done.systems.items()}

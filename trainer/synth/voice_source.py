@@ -1,13 +1,24 @@
-"""The source of a voice: a stored model, read without TensorFlow."""
+"""The source of a voice: a stored model and the recordings that it imitates, read without TensorFlow."""
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from xtts.shared.audio.decode import AudioProblem, decode
+from xtts.shared.audio.mel import log_mel
+from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.errors import LockstepError
 from xtts.shared.model_config import ModelConfig
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.run.stored_model import StoredModel, open_model
+
+_OPTION = "--speaker-wav"
+_SHORTEST_SECONDS = 2.0
+"""Shortest reference after trimming: a word or two do not characterise a voice."""
+_SILENT_PEAK = 1e-3
+"""Of 1: -60 dB, below which there is hum and noise but no speech."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,16 +66,6 @@ class Source(StoredModel):
             raise LockstepError("--speaker", found=f"{name!r} is not in {self.checkpoint}", expected=expected)
         return speakers.index(name)
 
-    def check_timing(self, options: SynthesisOptions) -> None:
-        """`LockstepError` if the model draws no durations and is to do so, or two options decide the length."""
-        if options.duration_noise and self.model.duration_model == "mean":
-            raise LockstepError(
-                "--duration-noise", found=f"{self.checkpoint} has mean durations alone",
-                expected="a model trained with --set model.duration_model=flow",
-            )  # fmt: skip
-        if options.seconds is not None and options.speed != SynthesisOptions.speed:
-            raise LockstepError("--seconds", found="together with --speed", expected="one of them")
-
     def language(self, code: str | None) -> str:
         """A language of the model; without a code the first (most corpora have only one)."""
         languages = self.languages
@@ -80,3 +81,63 @@ def open_source(path: Path) -> Source:
     """The voice of an exported folder, a run folder or one checkpoint; `LockstepError` if something is missing."""
     stored = open_model(path)
     return Source(checkpoint=stored.checkpoint, run=stored.run, voice=stored.voice, model=stored.config().model)
+
+
+def read_recordings(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
+    """The log-mel float32[T, M] of each reference recording; none for a model without a reference encoder."""
+    if not source.takes_recording:
+        if paths:
+            if not source.has_weights:
+                raise LockstepError(_OPTION, found=f"the graph of {source.checkpoint} has its voice inside")
+            raise LockstepError(
+                _OPTION, found=f"{source.checkpoint} was trained without voice latents and takes no recording",
+                fix="train with --set model.voice_latents=16, or leave the option out",
+            )  # fmt: skip
+        return []
+    if not paths:
+        raise LockstepError(
+            _OPTION, found="missing", expected=f"a recording of the voice that {source.checkpoint} is to speak with",
+            fix=f"add {_OPTION} REF.wav, {_SHORTEST_SECONDS:g} to 10 s of one speaker",
+        )  # fmt: skip
+    return [_log_mel(path, _samples(path, source), source) for path in paths]
+
+
+def _samples(path: Path, source: Source) -> np.ndarray:
+    """float32[S], trimmed and normalised like the training recordings."""
+    voice = source.voice
+    try:
+        rate = voice.mel_profile.sample_rate
+        samples = condition(
+            decode(path.read_bytes(), rate=rate), rate=rate,
+            trim_silence_db=voice.trim_silence_db, loudness_lufs=voice.loudness_lufs,
+        )  # fmt: skip
+    except OSError as error:
+        raise LockstepError(f"{_OPTION} {path}", found=f"cannot be read ({error.strerror})") from None
+    except AudioProblem as problem:
+        raise LockstepError(f"{_OPTION} {path}", found=str(problem), expected="a recording of one speaker") from None
+    if not np.isfinite(samples).all():
+        raise LockstepError(f"{_OPTION} {path}", found="samples that are not finite numbers")
+    return samples
+
+
+def _log_mel(path: Path, samples: np.ndarray, source: Source) -> np.ndarray:
+    profile = source.voice.mel_profile
+    seconds = len(samples) / profile.sample_rate
+    if seconds < _SHORTEST_SECONDS:
+        raise LockstepError(
+            f"{_OPTION} {path}", found=f"{seconds:.2f} s of sound", expected=f"at least {_SHORTEST_SECONDS:g} s"
+        )
+    peak = float(np.abs(samples).max())
+    if peak < _SILENT_PEAK:
+        level = f"a peak of {20 * np.log10(peak):.0f} dB" if peak else "digital silence"
+        raise LockstepError(f"{_OPTION} {path}", found=f"silence ({level})", expected="a voice")
+    return log_mel(samples, profile)
+
+
+def split_crops(mel: np.ndarray, most_frames: int) -> list[np.ndarray]:
+    """Split a recording into consecutive crops: [T, M] to some [F, M], F at most `most_frames`.
+
+    A remainder becomes a crop if it is at least half a crop, or the whole recording.
+    """
+    crops = [mel[start : start + most_frames] for start in range(0, len(mel), most_frames)]
+    return crops[:-1] if len(crops) > 1 and 2 * len(crops[-1]) < most_frames else crops

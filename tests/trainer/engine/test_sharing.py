@@ -71,7 +71,6 @@ def test_a_part_of_a_batch_has_the_random_numbers_of_its_rows(lengths):
         part = random_inputs(batch, 5, step, replica=device, present=present)
         np.testing.assert_array_equal(part.noise, whole.noise[rows])
         np.testing.assert_array_equal(part.time, whole.time[rows])
-        np.testing.assert_array_equal(part.token_noise, whole.token_noise[rows])
         np.testing.assert_array_equal(part.dropout, whole.dropout)
 
 

@@ -7,10 +7,15 @@ from scipy.ndimage import gaussian_filter1d
 
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.trainer.evaluation.cepstral_distortion import cepstra, warped_distances
 from xtts.trainer.evaluation.figures import Recordings
-from xtts.trainer.evaluation.frechet_distance import FrechetDistance, distance_of_halves
-from xtts.trainer.evaluation.prosody import pause_seconds, pitch_errors
+from xtts.trainer.evaluation.speech_distances import (
+    FrechetDistance,
+    cepstra,
+    distance_of_halves,
+    pause_seconds,
+    pitch_errors,
+    warped_distances,
+)
 
 PROFILE = mel_profile("hifigan")
 NAMES = ("LJ001-0002", "LJ001-0008", "LJ001-0010", "LJ001-0017")

@@ -1,54 +1,97 @@
-"""Options of synthesis are checked where they are made, whatever the way in."""
+"""Options of synthesis come from one model, and a bad value is the same error whatever the way in."""
 
+import json
 import math
-from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.evaluation.synthesis_ranges import NUMBERS, WHOLE_NUMBERS
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions, accepted
+from xtts.trainer.serve.cli import main
+from xtts.trainer.serve.speech_requests import Offer, RequestError, read_request
 from xtts.trainer.synth import evaluate_checkpoint, load_voice
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "sampling.md"
+OFFER = Offer(
+    model="a", voices=["default"], languages=["en"], nfe=[4], synthesis=SynthesisOptions(), formats=["wav"],
+    sample_rate=22_050, mel_channels=80, letters=100,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"steps": 5, "solver": "midpoint"}, "--steps: 5 with --solver midpoint, expected a multiple of 2"),
-        ({"steps": 0, "solver": "euler"}, "--steps: 0 with --solver euler, expected a multiple of 1"),
-        ({"steps": 1002}, "--steps: 1002, expected a whole number, 1 to 1000"),
-        ({"steps": 2.5}, "--steps: 2.5, expected a whole number, 1 to 1000"),
+        ({"nfe": 5, "solver": "midpoint"}, "--nfe: 5 with solver midpoint, expected a multiple of 2"),
+        ({"nfe": 0, "solver": "euler"}, "--nfe: 0, expected a whole number, 1 to 1000"),
+        ({"nfe": 1002}, "--nfe: 1002, expected a whole number, 1 to 1000"),
+        ({"nfe": 2.5}, "--nfe: 2.5, expected a whole number, 1 to 1000"),
+        ({"nfe": True}, "--nfe: True, expected a whole number, 1 to 1000"),
+        ({"steps": 4}, "--steps: unknown field"),
         ({"solver": "rk45"}, "--solver: 'rk45', expected euler or midpoint"),
         ({"temperature": -0.1}, "--temperature: -0.1, expected 0 to 2"),
         ({"temperature": math.inf}, "--temperature: inf, expected 0 to 2"),
-        ({"temperature": -5}, "--temperature: -5, expected 0 to 2"),
         ({"temperature": "warm"}, "--temperature: 'warm', expected 0 to 2"),
         ({"speed": 0}, "--speed: 0, expected 0.25 to 4"),
         ({"speed": None}, "--speed: None, expected 0.25 to 4"),
         ({"seed": -1}, "--seed: -1, expected a whole number, 0 to 2147483647"),
         ({"seed": 10**400}, f"--seed: 1{'0' * 39}, expected a whole number, 0 to 2147483647"),
-        ({"duration_noise": 2.1}, "--duration-noise: 2.1, expected 0 to 2"),
         ({"seconds": -2}, "--seconds: -2, expected 0.01 to 3600"),
         ({"seconds": math.nan}, "--seconds: nan, expected 0.01 to 3600"),
+        ({"seconds": 3.0, "speed": 2.0}, "--seconds: together with a speed, expected one of them"),
     ],
 )
 def test_options_that_cannot_be_are_refused_in_one_line(options, message):
-    for make in (SynthesisOptions, lambda **given: replace(SynthesisOptions(), **given)):
+    for make in (SynthesisOptions, lambda **given: SynthesisOptions().replaced(**given)):
         with pytest.raises(LockstepError) as caught:
             make(**options)
-        assert str(caught.value).partition(";")[0].startswith(message)
+        assert str(caught.value).partition(";")[0] == message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("nfe", 0), ("nfe", 2.5), ("solver", "rk45"), ("temperature", "warm"), ("seed", -1), ("speed", 9), ("seconds", 0)],
+)
+def test_a_bad_value_is_the_same_error_by_every_way_in(call, tmp_path, name, value):
+    said = f"{name}: {value!r}, expected {accepted(name)}"
+    for program in (load_voice, evaluate_checkpoint):
+        with pytest.raises(LockstepError) as caught:  # before anything is read
+            program(tmp_path / "no-run", **{name: value})
+        assert str(caught.value) == f"--{name}: {value!r}, expected {accepted(name)}"
+    code, _, err = call(main, "--ckpt", tmp_path, f"--{name}", value, "hello")
+    assert (code, err) == (2, f"error: --{said}\n")
+    with pytest.raises(RequestError) as refused:
+        read_request(json.dumps({"input": "a", name: value}).encode(), OFFER)
+    assert (refused.value.status, refused.value.param, refused.value.message) == (400, name, said)
+
+
+def test_every_command_has_the_options_with_their_words_and_steps_is_another_name_of_nfe(call):
+    for command, names in (
+        ([], SynthesisOptions.model_fields), (["evaluate"], ("nfe", "solver", "temperature", "seed")),
+        (["export"], ("nfe", "solver")), (["serve"], ("nfe", "solver")),
+    ):  # fmt: skip
+        code, shown, _ = call(main, *command, "--help")
+        words = " ".join(shown.split())
+        assert code == 0
+        assert "--nfe, --steps" in words
+        assert all(f"--{name}" in words for name in names)
+    described = SynthesisOptions.model_fields["temperature"].description
+    assert described in " ".join(call(main, "--help")[1].split())
+
+
+def test_the_document_has_a_row_for_every_option():
+    rows = [
+        f"| `{name}` | {accepted(name)} | {'none' if field.default is None else field.default} | {field.description} |"
+        for name, field in SynthesisOptions.model_fields.items()
+    ]
+    assert "\n".join(rows) in DOCUMENT.read_text(encoding="utf-8"), "\n".join(rows)
 
 
 def test_the_ends_of_the_ranges_and_numbers_of_numpy_can_be():
-    for name, ends in (WHOLE_NUMBERS | NUMBERS).items():
-        for end in ends:
-            SynthesisOptions(**{"solver": "euler", name: end})
-    SynthesisOptions(steps=np.int64(2), speed=np.float32(1.5), seconds=3)
-
-
-def test_python_programs_are_told_before_anything_is_read(tmp_path):
-    with pytest.raises(LockstepError, match=r"--speed: 0, expected 0\.25 to 4"):
-        load_voice(tmp_path / "no-run", speed=0)
-    with pytest.raises(LockstepError, match="--temperature: -5, expected 0 to 2"):
-        evaluate_checkpoint(tmp_path / "no-run", temperature=-5)
+    for name, schema in SynthesisOptions.model_json_schema()["properties"].items():
+        for part in schema.get("anyOf", [schema]):
+            for end in (part[key] for key in ("minimum", "maximum") if key in part):
+                SynthesisOptions(**{"solver": "euler", name: end})
+    SynthesisOptions(nfe=np.int64(2), speed=np.float32(1.5))
+    assert SynthesisOptions(seconds=3).seconds == 3.0

@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.model import decoder as module
+from xtts.trainer.model import networks as module
 from xtts.trainer.model.conditioning import Vocabularies
-from xtts.trainer.model.decoder import FlowDecoder
 from xtts.trainer.model.layers import SelfAttention
+from xtts.trainer.model.networks import FlowDecoder
 from xtts.trainer.model.reference_encoder import CrossAttention
 
 MATMUL = tf.matmul

@@ -9,7 +9,7 @@ import tensorflow as tf
 from scipy.integrate import solve_ivp
 
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.model.decoder import solve
+from xtts.trainer.model.networks import solve
 from xtts.trainer.model.sampling_schedule import SOLVERS, evaluations_per_step, sampling_schedule
 from xtts.trainer.serve.cli import main
 from xtts.trainer.synth import evaluate_checkpoint, load_voice

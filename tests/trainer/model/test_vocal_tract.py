@@ -7,7 +7,7 @@ from four_clips import clips, losses, small_model
 
 from xtts.shared.audio.mel import channel_hertz, log_mel
 from xtts.shared.audio.mel_profiles import MEL_PROFILES
-from xtts.trainer.model.vocal_tract import perturb_vocal_tracts, warping_matrices
+from xtts.trainer.model.reference_encoder import perturb_vocal_tracts, warping_matrices
 
 MOST = 0.2
 SEED = tf.constant([3, 5])

@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import AUDIO, IMAGES
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.trainer.engine.train_state import build_model
 from xtts.trainer.evaluation.figures import Figures
-from xtts.trainer.evaluation.prosody import pitch_track
+from xtts.trainer.evaluation.speech_distances import pitch_track
 from xtts.trainer.reporting.spoken_samples import Sample, Samples, fixed_sentences
 
 

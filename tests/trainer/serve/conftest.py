@@ -1,7 +1,7 @@
 """One warm voice for all tests of this folder, and what the command speaks with it."""
 
 import pytest
-from server_process import STEPS, client_here, listening_server
+from server_process import NFE, client_here, listening_server
 
 from xtts.trainer.serve.cli import main
 from xtts.trainer.serve.settings import Limits, ServerSettings
@@ -12,7 +12,7 @@ LIMITS = Limits(letters=2000, requests=4)
 
 @pytest.fixture(scope="session")
 def warm_voice(onnx_folder):
-    return WarmVoice(ServerSettings(checkpoint=onnx_folder, steps=STEPS, limits=Limits(letters=2000)), print, print)
+    return WarmVoice(ServerSettings(checkpoint=onnx_folder, nfe=NFE, limits=Limits(letters=2000)), print, print)
 
 
 @pytest.fixture(scope="session")

@@ -52,14 +52,14 @@ def test_nothing_is_compiled_or_exported_twice(moved_run, tmp_path, engine):
         return {path: path.read_bytes() for path in files}
 
     with running_server(moved_run, "--engine", engine, XDG_CACHE_HOME=str(tmp_path)) as (client, _):
-        speak(client, FAST | {"input": HELLO, "steps": 4})  # waits until the second number of steps is ready
+        speak(client, FAST | {"input": HELLO, "nfe": 4})  # waits until the second number of evaluations is ready
         before = metric(client, "xtts_compile_seconds_total")
-        for steps in (4, 2):
-            assert speak(client, FAST | {"input": LONG, "steps": steps}).status_code == 200
+        for nfe in (4, 2):
+            assert speak(client, FAST | {"input": LONG, "nfe": nfe}).status_code == 200
         assert metric(client, "xtts_compile_seconds_total") == before > 0
     made = kept()
     with running_server(moved_run, "--engine", engine, XDG_CACHE_HOME=str(tmp_path)) as (client, _):
-        assert speak(client, FAST | {"input": HELLO, "steps": 4}).status_code == 200
+        assert speak(client, FAST | {"input": HELLO, "nfe": 4}).status_code == 200
     assert kept() == made
     assert len(made) >= (2 if engine == "tensorflow" else 1)
 

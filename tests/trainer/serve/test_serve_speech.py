@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 import soundfile
-from server_process import LONG, STEPS, speak
+from server_process import LONG, NFE, speak
 
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.serve import warm_voice as warm_voice_module
@@ -44,34 +44,35 @@ def test_requests_at_once_have_the_bytes_of_the_command(server, spoken_by_comman
         assert answer.content == spoken_by_command(text, seed=seed)[0]
 
 
-class RecordingSpeaker:
-    """What a speaker is asked to make ready."""
+class RecordingSynthesizer:
+    """What a synthesizer is asked to make ready."""
 
     def __init__(self, options):
         self.options, self.done = options, []
 
     def trace(self, shape):
-        self.done.append(("trace", self.options.steps, shape.frames))
+        self.done.append(("trace", self.options.nfe, shape.frames))
 
     def prepare(self, shape):
-        self.done.append(("prepare", self.options.steps, shape.frames))
+        self.done.append(("prepare", self.options.nfe, shape.frames))
 
 
 def test_every_shape_is_made_ready_once_and_all_are_traced_before_the_first_is_compiled(onnx_folder, monkeypatch):
     """XLA's cache identifies a function by its trace order: so the next start finds all of them."""
     source = warm_voice_module.open_source(onnx_folder)
     shapes = [Shape(tokens=10 * size, frames=100 * size) for size in (1, 2)]
+    made = RecordingSynthesizer
     of_two_shapes = replace(source, voice=source.voice.model_copy(update={"shapes": shapes}))
     monkeypatch.setattr(warm_voice_module, "open_source", lambda _: of_two_shapes)
-    monkeypatch.setattr(warm_voice_module, "make_fastest_speaker", lambda _, options, tell: RecordingSpeaker(options))
-    voice = WarmVoice(ServerSettings(checkpoint=onnx_folder, steps=STEPS), print, print)
-    asked = SpeechRequest(input="a", voice="default", language="en", steps=4)
+    monkeypatch.setattr(warm_voice_module, "make_fastest_synthesizer", lambda _, options, tell: made(options))
+    voice = WarmVoice(ServerSettings(checkpoint=onnx_folder, nfe=NFE), print, print)
+    asked = SpeechRequest(input="a", voice="default", language="en", nfe=4)
     speech = voice.speak(asked, Spoken())
     for _ in range(4):  # the request waits until its number of steps is ready, and for no more
         assert next(speech).data == b""
     assert len([*voice.prepare()]) == 0
-    traced = [("trace", steps, 200) for steps in STEPS]
-    assert voice.speaker.done == [*traced, *(("prepare", *each) for each in product(STEPS, (100, 200)))]
+    traced = [("trace", nfe, 200) for nfe in NFE]
+    assert voice.synthesizer.done == [*traced, *(("prepare", *each) for each in product(NFE, (100, 200)))]
 
 
 @pytest.mark.parametrize("asked", [{"stream_format": "audio"}, {"response_format": "pcm"}])
@@ -106,7 +107,7 @@ def test_speed_steps_and_solver_change_the_speech(server):
 
     assert seconds(speed=4.0) < seconds()
     assert seconds(seconds=0.5) == 44 + 2 * 256 * round(0.5 * 22_050 / 256)
-    changes = ({}, {"steps": 4}, {"solver": "euler"})
+    changes = ({}, {"nfe": 4}, {"solver": "euler"})
     assert len({speak(server, FAST | {"input": HELLO} | change).content for change in changes}) == len(changes)
 
 

@@ -14,16 +14,16 @@ from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.synth.export.onnx_graph import convert_model
-from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
+from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
 from xtts.trainer.synth.voice_source import Source, open_source
 
 
 @pytest.fixture(scope="session")
-def tensorflow_speaker(moved_run):
+def tensorflow_synthesizer(moved_run):
     """The moved run in TensorFlow, compiled for two steps; a test may give it other options."""
-    speaker = TensorFlowSpeaker(open_source(moved_run), SynthesisOptions(steps=2))
-    speaker.prepare(speaker.voice.ladder[-1])
-    return speaker
+    synthesizer = TensorFlowSynthesizer(open_source(moved_run), SynthesisOptions(nfe=2))
+    synthesizer.prepare(synthesizer.voice.shapes[-1])
+    return synthesizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,17 +61,17 @@ def untrained(micro):
 
 
 @pytest.fixture(scope="session")
-def drawing(untrained):
-    """(a model that draws durations, its source)."""
-    return untrained("model.duration_model=flow")
+def several(untrained):
+    """(a model of three speakers and two languages, its source)."""
+    return untrained()
 
 
 @pytest.fixture(scope="session")
-def drawing_graph(drawing, tmp_path_factory, worker_id):
+def several_graph(several, tmp_path_factory, worker_id):
     """The bytes of its ONNX graph."""
-    model, source = drawing
-    with made_once(tmp_path_factory, worker_id, "drawing-graph") as (place, empty):
+    model, source = several
+    with made_once(tmp_path_factory, worker_id, "several-graph") as (place, empty):
         if empty:
-            graph = convert_model(model, source, options=SynthesisOptions(steps=2), language=None, references=[])
+            graph = convert_model(model, source, options=SynthesisOptions(nfe=2), language=None, references=[])
             (place / "model.onnx").write_bytes(graph.SerializeToString())
     return (place / "model.onnx").read_bytes()

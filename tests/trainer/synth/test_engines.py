@@ -16,13 +16,12 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.serve.cli import main
 from xtts.trainer.synth import engines
-from xtts.trainer.synth.engines import make_fastest_speaker, make_speaker
-from xtts.trainer.synth.export import kept_graph as kept
+from xtts.trainer.synth.engines import make_fastest_synthesizer, make_synthesizer
+from xtts.trainer.synth.export import onnx_model as kept
 from xtts.trainer.synth.export.onnx_model import Graph
-from xtts.trainer.synth.reference_recording import read_recordings
-from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.synth.voice_source import open_source, read_recordings
 
-OPTIONS = SynthesisOptions(steps=2)
+OPTIONS = SynthesisOptions(nfe=2)
 ALONE = """
 import sys
 from xtts.trainer.serve.cli import main
@@ -40,11 +39,11 @@ def source(finished_run):
 
 @pytest.fixture
 def exports(monkeypatch, tmp_path):
-    """The number of steps of every export; the graphs are no graphs, in a cache of their own."""
+    """The number of evaluations of every export; the graphs are no graphs, in a cache of their own."""
     done = []
 
     def make_graph(source, *, synthesis, options):
-        done.append(synthesis.steps)
+        done.append(synthesis.nfe)
         return Graph(f"graph {len(done)}".encode(), "")
 
     monkeypatch.setattr(kept, "make_graph", make_graph)
@@ -66,9 +65,9 @@ def test_a_folder_speaks_without_tensorflow(onnx_folder, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
     assert "ONNX graph loaded in" in done.stdout
-    speaker = make_speaker(open_source(onnx_folder), replace(OPTIONS, speed=4.0), None, print)
+    speaker = make_synthesizer(open_source(onnx_folder), OPTIONS.replaced(speed=4.0), None, print)
     ids = speaker.voice.symbol_table.encode("hello there").ids
-    np.testing.assert_array_equal(np.load(tmp_path / "alone.npy"), speaker.speak(ids, speaker=0, number=0).mel)
+    np.testing.assert_array_equal(np.load(tmp_path / "alone.npy"), speaker.speak(ids, speaker=0, number=0)[0])
 
 
 def test_a_run_speaks_with_the_graph_that_is_kept_of_it(onnx_folder, moved_run, call, exports, tmp_path, monkeypatch):
@@ -82,32 +81,32 @@ def test_a_run_speaks_with_the_graph_that_is_kept_of_it(onnx_folder, moved_run, 
 
 
 def test_seed_number_and_steps_key_the_speech_and_what_was_spoken_before_does_not(onnx_folder):
-    speaker = make_speaker(open_source(onnx_folder), OPTIONS, None, print)
+    speaker = make_synthesizer(open_source(onnx_folder), OPTIONS, None, print)
 
     def mel(number=0, **options):
-        speaker.options = replace(OPTIONS, **options)
-        return speaker.speak([5, 9, 20], speaker=0, number=number).mel
+        speaker.options = OPTIONS.replaced(**options)
+        return speaker.speak([5, 9, 20], speaker=0, number=number)[0]
 
     first = mel()
-    others = [mel(number=1), mel(seed=1), mel(steps=4), mel(temperature=0.3), mel(speed=3.0)]
+    others = [mel(number=1), mel(seed=1), mel(nfe=4), mel(temperature=0.3), mel(speed=3.0)]
     assert len({m.tobytes() for m in (first, *others)}) == 6
     np.testing.assert_array_equal(mel(), first)
     assert mel(speed=3.0).shape[0] < first.shape[0]
 
 
-def test_both_engines_know_the_same_durations_and_draw_other_noise(onnx_folder, tensorflow_speaker):
-    speaker = make_speaker(open_source(onnx_folder), OPTIONS, None, print)
+def test_both_engines_know_the_same_durations_and_draw_other_noise(onnx_folder, tensorflow_synthesizer):
+    speaker = make_synthesizer(open_source(onnx_folder), OPTIONS, None, print)
     for ids in ([5], [5, 9, 20, 14], list(range(2, 12))):
-        one, other = (each.speak(ids, speaker=0, number=0).mel for each in (speaker, tensorflow_speaker))
+        one, other = (each.speak(ids, speaker=0, number=0)[0] for each in (speaker, tensorflow_synthesizer))
         assert one.shape == other.shape
         assert np.abs(one - other).max() > 1e-3
 
 
 def test_speech_beyond_the_longest_shape_is_cut_there_and_said(onnx_folder):
-    speaker = make_speaker(open_source(onnx_folder), replace(OPTIONS, speed=0.25), None, print)
-    longest = speaker.voice.ladder[-1].frames
-    said = speaker.speak([5] * 60, speaker=0, number=0)
-    assert (len(said.mel), said.frames) == (longest, longest + 1)
+    speaker = make_synthesizer(open_source(onnx_folder), OPTIONS.replaced(speed=0.25), None, print)
+    longest = speaker.voice.shapes[-1].frames
+    mel, frames = speaker.speak([5] * 60, speaker=0, number=0)
+    assert (len(mel), frames) == (longest, longest + 1)
 
 
 # Which engine speaks
@@ -127,24 +126,24 @@ def folder_of_both(call, moved_run, tmp_path_factory):
 
 
 def test_a_folder_of_weights_and_graph_speaks_with_either_in_half_the_bytes(
-    folder_of_both, onnx_folder, safetensors_folder, tensorflow_speaker, monkeypatch
+    folder_of_both, onnx_folder, safetensors_folder, tensorflow_synthesizer, monkeypatch
 ):
     for whole, name, share in ((onnx_folder, "model.onnx", 0.9), (safetensors_folder, "model.safetensors", 0.7)):
         assert (folder_of_both / name).stat().st_size < share * (whole / name).stat().st_size
     source, whole = open_source(folder_of_both), open_source(safetensors_folder).averages()
     weights = source.averages()
     assert all(np.array_equal(weights[path], whole[path].astype(np.float16)) for path in whole)
-    speakers = {engine: make_speaker(source, OPTIONS, engine, print) for engine in (None, "tensorflow")}
-    assert [type(each).__name__ for each in speakers.values()] == ["OnnxSpeaker", "TensorFlowSpeaker"]
-    found, expected = (each.speak([5, 9, 20, 14], speaker=0, number=0).mel for each in (
-        speakers["tensorflow"], tensorflow_speaker
+    speakers = {engine: make_synthesizer(source, OPTIONS, engine, print) for engine in (None, "tensorflow")}
+    assert [type(each).__name__ for each in speakers.values()] == ["OnnxSynthesizer", "TensorFlowSynthesizer"]
+    found, expected = (each.speak([5, 9, 20, 14], speaker=0, number=0)[0] for each in (
+        speakers["tensorflow"], tensorflow_synthesizer
     ))  # fmt: skip
     assert 1e-6 < np.abs(found - expected).max() < 0.05
-    graph = make_speaker(open_source(onnx_folder), OPTIONS, None, print)
-    found, expected = (each.speak([5, 9, 20, 14], speaker=0, number=0).mel for each in (speakers[None], graph))
+    graph = make_synthesizer(open_source(onnx_folder), OPTIONS, None, print)
+    found, expected = (each.speak([5, 9, 20, 14], speaker=0, number=0)[0] for each in (speakers[None], graph))
     assert 1e-6 < np.abs(found - expected).max() < 0.05
     monkeypatch.setattr(engines, "find_spec", lambda name: None if name == "onnxruntime" else True)
-    assert type(make_speaker(source, OPTIONS, None, print)).__name__ == "TensorFlowSpeaker"
+    assert type(make_synthesizer(source, OPTIONS, None, print)).__name__ == "TensorFlowSynthesizer"
 
 
 def test_the_card_of_both_has_the_users_words_and_names_the_graph(folder_of_both):
@@ -189,9 +188,9 @@ def test_a_cache_that_cannot_be_written_costs_no_speech(source, exports, tmp_pat
 
 
 def speakers(monkeypatch):
-    """What `engines` makes, by name."""
+    """What is made, by name."""
     monkeypatch.setattr(engines, "_tensorflow", lambda *_: "tensorflow")
-    monkeypatch.setattr("xtts.trainer.synth.onnx_speaker.OnnxSpeaker", lambda *_, graph, where: "onnx")
+    monkeypatch.setattr("xtts.trainer.synth.onnx_synthesizer.OnnxSynthesizer", lambda *_, graph, where: "onnx")
 
 
 @pytest.mark.parametrize("gpu", [False, True])
@@ -202,10 +201,10 @@ def test_the_fastest_is_onnx_without_a_gpu(source, exports, monkeypatch, tmp_pat
     if gpu:
         (tmp_path / "0000:01:00.0").mkdir()
     told = []
-    assert make_fastest_speaker(source, OPTIONS, told.append) == ("tensorflow" if gpu else "onnx")
+    assert make_fastest_synthesizer(source, OPTIONS, told.append) == ("tensorflow" if gpu else "onnx")
     assert told[0].endswith("engine tensorflow, since there is a GPU" if gpu else "exporting an ONNX graph, once")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    assert make_fastest_speaker(source, OPTIONS, told.append) == "onnx"
+    assert make_fastest_synthesizer(source, OPTIONS, told.append) == "onnx"
 
 
 def refuse(*_, **__):
@@ -229,11 +228,11 @@ def test_what_onnx_cannot_do_tensorflow_does_with_one_line(
     if patch:
         monkeypatch.setattr(*patch)
     told = []
-    assert make_fastest_speaker(source, OPTIONS, told.append) == "tensorflow"
+    assert make_fastest_synthesizer(source, OPTIONS, told.append) == "tensorflow"
     assert "engine tensorflow, since" in told[-1]
     with pytest.raises(LockstepError, match=reason):
-        make_speaker(source, OPTIONS, "onnx", print)
-    assert make_speaker(source, OPTIONS, None, print) == "tensorflow"
+        make_synthesizer(source, OPTIONS, "onnx", print)
+    assert make_synthesizer(source, OPTIONS, None, print) == "tensorflow"
 
 
 def test_a_graph_may_have_its_language_and_its_voice_inside(onnx_folder, tmp_path):
@@ -269,7 +268,7 @@ def test_a_graph_has_no_weights(onnx_folder, call, run_train, tmp_path):
     code, _, err = run_train(tmp_path / "run", more=["--init-from", onnx_folder])
     assert (code, "an ONNX graph, which only speaks" in err) == (2, True)
     with pytest.raises(LockstepError, match="has an ONNX graph and no weights, expected --engine onnx"):
-        make_speaker(open_source(onnx_folder), OPTIONS, "tensorflow", print)
+        make_synthesizer(open_source(onnx_folder), OPTIONS, "tensorflow", print)
 
 
 def drop_optional(model):
@@ -300,4 +299,4 @@ def test_other_graphs_are_refused(onnx_folder, tmp_path, change, message):
         change(model)
     (folder / "model.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(LockstepError, match=message):
-        make_speaker(open_source(folder), OPTIONS, None, print)
+        make_synthesizer(open_source(folder), OPTIONS, None, print)

@@ -2,11 +2,25 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from xtts.shared.cache.cache_spec import load_spec
+from xtts.trainer.evaluation.figures import spread
+from xtts.trainer.evaluation.held_out_clips import Clip
 from xtts.trainer.synth.cli import main
-from xtts.trainer.synth.evaluate import spread
+from xtts.trainer.synth.evaluate import speak_clips
+
+
+def test_every_sentence_has_its_own_noise_whatever_else_is_spoken(tensorflow_synthesizer):
+    """The same noise in all would be a pattern that the Fréchet distance takes for the voice's."""
+    clip = Clip(clip_id="a", ids=[5, 9, 20], mel=np.zeros((4, 80), np.float32), speaker=0)
+    source = tensorflow_synthesizer.source
+    (first, _), (second, _) = speak_clips(tensorflow_synthesizer, source, [clip], [0, 0])
+    assert first.shape == second.shape
+    assert np.abs(first - second).max() > 0.1, "two sentences of the same noise"
+    (alone, _), *_ = speak_clips(tensorflow_synthesizer, source, [clip], [0])
+    np.testing.assert_array_equal(alone, first, err_msg="a sentence's noise changed with the others")
 
 
 @pytest.mark.parametrize(("clips", "limit", "expected"), [(5, 9, [0, 1, 2, 3, 4]), (10, 3, [0, 3, 6]), (2, 1, [0])])

@@ -15,19 +15,18 @@ from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.run.checkpoint import describe, save_checkpoint
 from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.export.saved_model import MODEL_FOLDER, save_model
-from xtts.trainer.synth.reference_recording import read_recordings, split_crops
-from xtts.trainer.synth.tensorflow_speaker import TensorFlowSpeaker
-from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
+from xtts.trainer.synth.voice_source import open_source, read_recordings, split_crops
 
-OPTIONS = SynthesisOptions(steps=2, temperature=0.0, speed=4.0)
-FRAMES, FLOW = 64, "model.duration_model=flow"
+OPTIONS = SynthesisOptions(nfe=2, temperature=0.0, speed=4.0)
+FRAMES = 64
 
 
 @pytest.fixture(scope="session")
 def imitator(make_plan, one_shape_cache, tmp_path_factory):
-    """(run folder of a model with latents, never trained, its weights moved so that they all matter; its speaker)."""
+    """(run folder of an untrained model with latents, its weights moved so that they all matter; its synthesizer)."""
     changes = ["model.voice_latents=4", "model.voice_width=16", f"model.voice_frames={FRAMES}"]
-    plan = make_plan(tmp_path_factory.mktemp("voice") / "run", *changes, FLOW, cache=one_shape_cache)
+    plan = make_plan(tmp_path_factory.mktemp("voice") / "run", *changes, cache=one_shape_cache)
     plan.folder.path.mkdir()
     plan.folder.describe(plan.config, plan.cache, plan.spec)
     state = TrainState(plan.config, plan.spec)
@@ -35,9 +34,9 @@ def imitator(make_plan, one_shape_cache, tmp_path_factory):
         average.assign_add(0.1 * tf.random.stateless_normal(average.shape, [3, i]))
     identity = describe(plan.config, plan.spec)
     save_checkpoint(plan.folder.checkpoints, state.arrays(), step=1, identity=identity, progress={})
-    speaker = TensorFlowSpeaker(open_source(plan.folder.path), OPTIONS)
-    speaker.prepare(speaker.voice.ladder[0])
-    return plan.folder.path, speaker
+    synthesizer = TensorFlowSynthesizer(open_source(plan.folder.path), OPTIONS)
+    synthesizer.prepare(synthesizer.voice.shapes[0])
+    return plan.folder.path, synthesizer
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +45,7 @@ def run(imitator):
 
 
 @pytest.fixture
-def speaker(imitator):
+def synthesizer(imitator):
     """It has no voice yet."""
     imitator[1]._lacks_voice = True
     return imitator[1]
@@ -68,21 +67,21 @@ def recordings(tmp_path_factory):
     return folder
 
 
-def test_the_recording_decides_the_voice(source, speaker, recordings):
-    for needs_a_voice in (speaker.speak, speaker.count_frames):
+def test_the_recording_decides_the_voice(source, synthesizer, recordings):
+    for needs_a_voice, more in ((synthesizer.speak, {"number": 0}), (synthesizer.count_frames, {})):
         with pytest.raises(LockstepError, match="no voice yet, expected a reference recording"):
-            needs_a_voice([3, 4], speaker=0, number=0)
+            needs_a_voice([3, 4], speaker=0, **more)
     mels = read_recordings([recordings / f"{name}.wav" for name in ("low", "high")], source)
     assert [len(mel) for mel in mels] == [int(2.5 * 22_050) // 256] * 2
     spoken = []
     for mel in mels:
-        speaker.encode_reference(mel)
-        spoken.append(speaker.speak([5, 9, 20], speaker=0, number=0).mel)
+        synthesizer.encode_reference(mel)
+        spoken.append(synthesizer.speak([5, 9, 20], speaker=0, number=0)[0])
     frames = min(map(len, spoken))
     assert np.abs(spoken[0][:frames] - spoken[1][:frames]).mean() > 1e-2
 
 
-def test_the_voice_is_the_mean_of_the_crops(speaker):
+def test_the_voice_is_the_mean_of_the_crops(synthesizer):
     mel = np.random.default_rng(0).normal(-5, 2, [2 * FRAMES + 40, 80]).astype(np.float32)
     crops = split_crops(mel, FRAMES)
     assert [len(crop) for crop in crops] == [FRAMES, FRAMES, 40]
@@ -90,24 +89,26 @@ def test_the_voice_is_the_mean_of_the_crops(speaker):
     assert [len(crop) for crop in split_crops(mel[:20], FRAMES)] == [20]
     latents = []
     for crop in crops:
-        speaker.encode_reference(crop)
-        latents.append(speaker._latents.numpy())
-    speaker.encode_reference(mel)
-    np.testing.assert_allclose(speaker._latents, np.mean(latents, axis=0), atol=1e-6)
+        synthesizer.encode_reference(crop)
+        latents.append(synthesizer._latents.numpy())
+    synthesizer.encode_reference(mel)
+    np.testing.assert_allclose(synthesizer._latents, np.mean(latents, axis=0), atol=1e-6)
     assert latents[0].shape == (1, 4, 16)
 
 
-def test_the_voice_of_several_references_is_the_mean_of_their_latents(run, source, speaker, recordings, call, tmp_path):
+def test_the_voice_of_several_references_is_the_mean_of_their_latents(
+    run, source, synthesizer, recordings, call, tmp_path
+):
     paths = [recordings / f"{name}.wav" for name in ("low", "high")]
     latents = []
     for mel in (mels := read_recordings(paths, source)):
-        speaker.encode_reference(mel[: FRAMES * len(latents) + FRAMES])  # of another number of crops: each weighs one
-        latents.append(speaker._latents.numpy())
-    speaker.encode_reference(mels[0][:FRAMES], mels[1][: 2 * FRAMES])
-    np.testing.assert_allclose(speaker._latents, np.mean(latents, axis=0), atol=1e-6)
+        synthesizer.encode_reference(mel[: FRAMES * len(latents) + FRAMES])  # of other crops: each weighs one
+        latents.append(synthesizer._latents.numpy())
+    synthesizer.encode_reference(mels[0][:FRAMES], mels[1][: 2 * FRAMES])
+    np.testing.assert_allclose(synthesizer._latents, np.mean(latents, axis=0), atol=1e-6)
     assert np.abs(latents[0] - latents[1]).max() > 1e-3
-    speaker.encode_reference(*mels)
-    expected = speaker.speak(source.voice.symbol_table.encode("a word").ids, speaker=0, number=0)
+    synthesizer.encode_reference(*mels)
+    expected, _ = synthesizer.speak(source.voice.symbol_table.encode("a word").ids, speaker=0, number=0)
     out, given = (
         ("-o", tmp_path / "a.wav", "--mel-out", tmp_path / "a.npy"),
         [("--speaker-wav", path) for path in paths],
@@ -115,15 +116,15 @@ def test_the_voice_of_several_references_is_the_mean_of_their_latents(run, sourc
     options = ("--steps", 2, "--temperature", 0, "--speed", 4)
     code, _, err = call(main, "--ckpt", run, *options, *out, *given[0], *given[1], "a word")
     assert code == 0, err
-    np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected.mel, atol=1e-4)
+    np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected, atol=1e-4)
 
 
 @pytest.fixture(scope="session")
 def signatures(source, tmp_path_factory):
     """Those of the exported model, with a second shape."""
-    largest = source.voice.ladder[-1]
+    largest = source.voice.shapes[-1]
     shapes = [largest, Shape(tokens=4, frames=24)]
-    of_two_shapes = replace(source, voice=source.voice.model_copy(update={"shapes": shapes}))
+    of_two_shapes = replace(source, voice=source.voice.model_copy(update={"shapes": shapes[::-1]}))
     folder = tmp_path_factory.mktemp("saved")
     save_model(of_two_shapes, folder, options=OPTIONS)
     signatures = tf.saved_model.load(str(folder / MODEL_FOLDER)).signatures
@@ -132,29 +133,27 @@ def signatures(source, tmp_path_factory):
     return signatures
 
 
-def test_stock_tensorflow_encodes_a_reference_and_speaks_as_long_as_it_is_asked_to(source, speaker, signatures):
+def test_stock_tensorflow_encodes_a_reference_and_speaks_as_long_as_it_is_asked_to(source, synthesizer, signatures):
     crop = np.random.default_rng(1).normal(-5, 2, [1, FRAMES, 80]).astype(np.float32)
     voice = signatures["encode_reference"](reference=tf.constant(crop), reference_length=tf.constant([FRAMES]))["voice"]
-    speaker.encode_reference(crop[0])
-    np.testing.assert_allclose(voice, speaker._latents, atol=1e-5)
-    shape = source.voice.ladder[-1]
+    synthesizer.encode_reference(crop[0])
+    np.testing.assert_allclose(voice, synthesizer._latents, atol=1e-5)
+    shape = source.voice.shapes[-1]
 
-    def speak(name, tokens, frames, noise):
+    def speak(name, tokens, frames):
         return signatures[name](
             tokens=tf.constant([[3, 4, 5] + [0] * (tokens - 3)]), token_length=tf.constant([3]),
             temperature=tf.constant(0.0), speed=tf.constant(1.0), seed=tf.constant([0, 1]), voice=voice,
-            wanted_frames=tf.constant([frames]), duration_noise=tf.constant(noise),
+            wanted_frames=tf.constant([frames]),
         )  # fmt: skip
 
-    speaker.options = replace(OPTIONS, speed=1.0)
-    expected, frames = speaker._run(shape, speaker._arguments(shape, [3, 4, 5], 0, 0, 1))
-    speaker.options = OPTIONS
-    spoken = speak("serving_default", shape.tokens, 0, 0.0)
+    synthesizer.options = OPTIONS.replaced(speed=1.0)
+    expected, frames = synthesizer._run(shape, synthesizer._arguments(shape, [3, 4, 5], 0, 0, 1))
+    synthesizer.options = OPTIONS
+    spoken = speak("serving_default", shape.tokens, 0)
     assert spoken["mel_length"][0] == frames
     np.testing.assert_allclose(spoken["mel"][0], expected, atol=1e-3)
-    lengths = [int(speak("speak_4_24", 4, wanted, noise)["mel_length"][0]) for wanted, noise in ((17, 0.0), (17, 1.0))]
-    assert lengths == [17, 17]
-    assert int(speak("speak_4_24", 4, 0, 2.0)["mel_length"][0]) != frames
+    assert int(speak("speak_4_24", 4, 17)["mel_length"][0]) == 17 != frames
 
 
 def sound(samples):

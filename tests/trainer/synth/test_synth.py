@@ -14,12 +14,10 @@ from click.testing import CliRunner
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.voice_description import Shape
-from xtts.trainer.synth import speak_command
+from xtts.trainer.evaluation.voice_description import Shape, Voice
+from xtts.trainer.synth import library
 from xtts.trainer.synth.cli import main
-from xtts.trainer.synth.input_texts import Text
-from xtts.trainer.synth.long_texts import Narrator
-from xtts.trainer.synth.speaker import Utterance
+from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text
 from xtts.trainer.synth.voice_source import open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
@@ -36,26 +34,26 @@ def loudness(mel):
 
 
 @pytest.fixture
-def narrator(tensorflow_speaker):
-    return Narrator(tensorflow_speaker, loudness, speaker_number=0, language="en")
+def long_form(tensorflow_synthesizer):
+    return LongFormSynthesizer(tensorflow_synthesizer, loudness, speaker=0, language="en")
 
 
-def say(narrator, words):
-    return narrator.speak(Text(words=words, out=Path("x.wav"), where="TEXT"))
+def say(long_form, words):
+    return long_form.speak(encode_text(words, long_form.voice, "en", "TEXT")[0])
 
 
-def test_the_averaged_weights_speak(tensorflow_speaker, moved_run):
+def test_the_averaged_weights_speak(tensorflow_synthesizer, moved_run):
     arrays = open_source(moved_run).averages()
-    weights = {weight.path: weight.numpy() for weight in tensorflow_speaker.model.trainable_variables}
+    weights = {weight.path: weight.numpy() for weight in tensorflow_synthesizer.model.trainable_variables}
     assert set(arrays) == set(weights)
     for path, value in weights.items():
         np.testing.assert_array_equal(value, arrays[path])
 
 
-def test_speech_repeats_and_a_silent_pause_joins_the_pieces(narrator):
+def test_speech_repeats_and_a_silent_pause_joins_the_pieces(long_form):
     words = "many small words make one long text, " * 3
-    speech = say(narrator, words)
-    np.testing.assert_array_equal(say(narrator, words).mel, speech.mel)
+    speech = say(long_form, words)
+    np.testing.assert_array_equal(say(long_form, words).mel, speech.mel)
     assert speech.pieces > 1
     assert 0 < speech.first_seconds < speech.seconds
     assert len(speech.samples) == len(speech.mel) * HIFIGAN.hop_samples
@@ -64,14 +62,14 @@ def test_speech_repeats_and_a_silent_pause_joins_the_pieces(narrator):
     assert np.isfinite(speech.mel).all()
 
 
-def test_shapes_are_locked_and_compiled_once(narrator, tensorflow_speaker):
-    say(narrator, "a word")
-    assert tensorflow_speaker.compiled_shapes == tensorflow_speaker.voice.ladder
-    before = tensorflow_speaker.clock.compile_seconds
+def test_shapes_are_locked_and_compiled_once(long_form, tensorflow_synthesizer):
+    say(long_form, "a word")
+    assert tensorflow_synthesizer.compiled_shapes == tensorflow_synthesizer.voice.shapes
+    before = tensorflow_synthesizer.compile_seconds
     for words in ("a word or two", "another word"):
-        say(narrator, words)
-    assert tensorflow_speaker.clock.compile_seconds == before
-    for function in tensorflow_speaker._traced.values():
+        say(long_form, words)
+    assert tensorflow_synthesizer.compile_seconds == before
+    for function in tensorflow_synthesizer._traced.values():
         for tensor in function.inputs:
             assert tensor.shape.is_fully_defined()
 
@@ -81,7 +79,9 @@ def test_shapes_are_locked_and_compiled_once(narrator, tensorflow_speaker):
     [(5, 80, 0, [100]), (15, 80, 0, [200]), (5, 150, 0, [100, 200]), (5, 250, 0, [100, 400]), (5, 999, 0, [100, 400]),
      (5, 150, 150, [200]), (5, 999, 999, [400])],
 )  # fmt: skip
-def test_speech_takes_the_smallest_shape_that_holds_it(tensorflow_speaker, monkeypatch, tokens, needed, wanted, tried):
+def test_speech_takes_the_smallest_shape_that_holds_it(
+    tensorflow_synthesizer, monkeypatch, tokens, needed, wanted, tried
+):
     shapes, runs = [Shape(tokens=10 * size, frames=100 * size) for size in (4, 2, 1)], []
     shapes.append(Shape(tokens=5, frames=200))  # of one number of frames only the one of most tokens counts
 
@@ -89,28 +89,29 @@ def test_speech_takes_the_smallest_shape_that_holds_it(tensorflow_speaker, monke
         runs.append(shape.frames)
         return np.zeros((shape.frames, 80), np.float32), needed
 
-    monkeypatch.setattr(tensorflow_speaker, "voice", tensorflow_speaker.voice.model_copy(update={"shapes": shapes}))
-    monkeypatch.setattr(tensorflow_speaker, "_run", run)
-    said = tensorflow_speaker.speak([1] * tokens, speaker=0, number=0, frames=wanted)
+    described = tensorflow_synthesizer.voice.model_dump() | {"shapes": [shape.model_dump() for shape in shapes]}
+    monkeypatch.setattr(tensorflow_synthesizer, "voice", Voice.model_validate(described))
+    monkeypatch.setattr(tensorflow_synthesizer, "_run", run)
+    mel, frames = tensorflow_synthesizer.speak([1] * tokens, speaker=0, number=0, frames=wanted)
     assert runs == tried
-    assert (said.frames, len(said.mel)) == (needed, min(needed, tried[-1]))
+    assert (frames, len(mel)) == (needed, min(needed, tried[-1]))
 
 
-def test_a_piece_longer_than_every_shape_is_split(narrator, monkeypatch):
+def test_a_piece_longer_than_every_shape_is_split(long_form, monkeypatch):
     spoken = []
 
     def speak(ids, *, speaker, language, number, frames):
         assert (language, frames) == (0, 0)
         spoken.append(len(ids))
-        return Utterance(mel=np.zeros((min(10 * len(ids), 50), 80), np.float32), frames=10 * len(ids))
+        return np.zeros((min(10 * len(ids), 50), 80), np.float32), 10 * len(ids)
 
-    monkeypatch.setattr(narrator.speaker, "speak", speak)
-    assert say(narrator, "abc def").pieces == 2
+    monkeypatch.setattr(long_form.synthesizer, "speak", speak)
+    assert say(long_form, "abc def").pieces == 2
     assert spoken == [7, 3, 3]
 
-    monkeypatch.setattr(narrator.speaker, "speak", lambda ids, **_: Utterance(mel=np.zeros((5, 80)), frames=99))
+    monkeypatch.setattr(long_form.synthesizer, "speak", lambda ids, **_: (np.zeros((5, 80)), 99))
     with pytest.raises(LockstepError, match=r"TEXT: 'a': speaks for 99 frames, expected at most 5"):
-        say(narrator, "ab")
+        say(long_form, "ab")
 
 
 def test_the_command_speaks_a_file_of_lines(onnx_folder, call, tmp_path, monkeypatch):
@@ -158,7 +159,7 @@ def test_tensorflow_is_silent_in_a_program_of_its_own(moved_run, tmp_path):
 def refused(tmp_path, finished_run, monkeypatch):
     """`refused(*arguments, stdin=..., ckpt=...)`: the one line of stderr; no engine may be made ready before it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(speak_command, "make_speaker", lambda *_, **__: pytest.fail("an engine was made ready"))
+    monkeypatch.setattr(library, "make_synthesizer", lambda *_, **__: pytest.fail("an engine was made ready"))
 
     def run(*arguments, stdin=b"", ckpt=finished_run[0]):
         before = sorted(tmp_path.rglob("*"))
@@ -196,7 +197,9 @@ def test_tensorflow_is_imported_once_everything_else_is_known_to_be_right(finish
         (["--file", "/dev/null", "-o", "x"], "/dev/null: no lines of text"),
         (["日本", "-o", "a.wav"], "TEXT: nothing to speak (only unknown characters: 日 本)"),
         (["-"], "standard input: nothing to speak (no text)"),
-        (["hello", "--speed", "0"], "0.25<=x<=4"),
+        (["hello", "--speed", "0"], "error: --speed: 0, expected 0.25 to 4"),
+        (["hello", "--speed", "fast"], "error: --speed: 'fast', expected 0.25 to 4"),
+        (["hello", "--steps", "3"], "error: --nfe: 3 with solver midpoint, expected a multiple of 2"),
     ],
 )
 def test_what_cannot_be_spoken_is_said_in_one_line(refused, arguments, message):

@@ -8,7 +8,7 @@ from xtts.trainer.synth import evaluate_checkpoint, load_voice
 
 
 def test_a_text_is_spoken_the_same_every_time_and_unknown_letters_are_left_out(onnx_folder):
-    voice = load_voice(onnx_folder, steps=2, speed=4.0)
+    voice = load_voice(onnx_folder, nfe=2, speed=4.0)
     speech = voice.speak("ab")
     assert speech.samples.dtype == np.float32
     assert speech.mel.shape[1] == 80
@@ -28,7 +28,7 @@ def test_errors_are_those_of_the_command(finished_run):
 
 
 def test_the_figures_are_the_means_of_every_system(finished_run, capsys):
-    figures = evaluate_checkpoint(finished_run[0], limit=1, steps=2)
+    figures = evaluate_checkpoint(finished_run[0], limit=1, nfe=2)
     assert set(figures) == {"synthesised", "vocoded recording"}
     assert figures["vocoded recording"].mcd_db < figures["synthesised"].mcd_db
     assert capsys.readouterr().out == ""

@@ -45,7 +45,7 @@ async function loadOffer() {
   }
   fill(voice, offer.voices.map((one) => one.id));
   fill(language, offer.languages);
-  fill(steps, offer.steps);
+  fill(steps, offer.nfe);
   byId("model").textContent = offer.model;
   countLetters();
   say("Ready.");
@@ -134,7 +134,7 @@ async function speak() {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({
         model: offer.model, input: text.value, voice: voice.value, language: language.value,
-        steps: Number(steps.value), speed: Number(speed.value), response_format: "pcm", stream_format: "audio",
+        nfe: Number(steps.value), speed: Number(speed.value), response_format: "pcm", stream_format: "audio",
       }),
       signal: mine.abort.signal,
     });

@@ -3,8 +3,8 @@
 import json
 import os
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
@@ -14,62 +14,47 @@ from xtts.trainer.synth.export.model_card import CardOptions, write_card_folder
 from xtts.trainer.synth.export.onnx_model import OnnxOptions, save_onnx
 from xtts.trainer.synth.export.saved_model import save_model
 from xtts.trainer.synth.output_files import check_folder
-from xtts.trainer.synth.voice_source import Source, open_source
+from xtts.trainer.synth.voice_source import open_source
 
 PROFILE_FILE = "profile.json"
 SAVED_MODEL, SAFETENSORS, ONNX = "saved-model", "safetensors", "onnx"
-_IN_ORDER = (SAVED_MODEL, ONNX, SAFETENSORS)
-"""The card comes last: it names the other files."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExportRequest:
-    """A request to export: `card` is for safetensors, `onnx` for ONNX."""
-
-    checkpoint: Path
-    out: Path
-    synthesis: SynthesisOptions
-    """Steps and solver of a SavedModel, and of an ONNX graph where the schedule is left out."""
-    formats: Sequence[str] = (SAVED_MODEL,)
-    card: CardOptions = field(default_factory=CardOptions)
-    onnx: OnnxOptions = field(default_factory=OnnxOptions)
-
-
-def export(request: ExportRequest) -> None:
+def export(
+    checkpoint: Path, out: Path, options: SynthesisOptions, *, formats: Sequence[str], card: CardOptions,
+    onnx: OnnxOptions,
+) -> None:  # fmt: skip
     """Write `out/` atomically: what the formats write, `tokenizer.json` and `profile.json`.
+
+    options: evaluations and solver of a SavedModel, and of an ONNX graph where the schedule is left out; card: for
+    safetensors, onnx: for ONNX.
 
     Raises:
         LockstepError: OUT is already there or cannot be written, or the model cannot be exported so.
     """
-    check_folder(request.out, "OUT")
-    if request.out.exists():
-        raise LockstepError("OUT", found=f"{request.out} already exists", expected="a new folder")
-    if request.onnx.vocoder and SAFETENSORS in request.formats:
+    check_folder(out, "OUT")
+    if out.exists():
+        raise LockstepError("OUT", found=f"{out} already exists", expected="a new folder")
+    if onnx.vocoder and SAFETENSORS in formats:
         found = f"together with --format {SAFETENSORS}: Lockstep does not speak with a graph that gives samples"
         raise LockstepError("--vocoder", found=found, expected=f"--format {ONNX} alone")
-    source = open_source(request.checkpoint)
-    partial = request.out.with_name(f".{request.out.name}.{os.getpid()}.partial")
+    source, partial = open_source(checkpoint), out.with_name(f".{out.name}.{os.getpid()}.partial")
+    writers: dict[str, Callable[[], str]] = {  # the card comes last: it names the other files
+        SAVED_MODEL: lambda: save_model(source, partial, options=options),
+        ONNX: lambda: save_onnx(source, partial, synthesis=options, options=onnx),
+        SAFETENSORS: lambda: write_card_folder(source, partial, out, options=card),
+    }
     try:
         partial.mkdir()
-        described = [_save(source, partial, request, kind) for kind in _IN_ORDER if kind in request.formats]
+        described = [save() for kind, save in writers.items() if kind in formats]
         tokenizer = json.dumps(source.voice.symbol_table.to_json(), indent=1, ensure_ascii=False) + "\n"
         (partial / TOKENIZER_FILE).write_text(tokenizer, encoding="utf-8")
         profile = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
         (partial / PROFILE_FILE).write_text(profile, encoding="utf-8")
-        partial.rename(request.out)
+        partial.rename(out)
     except OSError as error:
-        raise LockstepError(str(request.out), found=f"cannot be written ({error.strerror})") from None
+        raise LockstepError(str(out), found=f"cannot be written ({error.strerror})") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     for each in described:
-        print(f"{request.out}: {source.checkpoint} as {each}")
-
-
-def _save(source: Source, folder: Path, request: ExportRequest, kind: str) -> str:
-    """Write what a format holds into a folder; a line that says what it is."""
-    if kind == SAFETENSORS:
-        card = write_card_folder(source, folder, name=request.out.resolve().name, options=request.card)
-        return f"safetensors; its card is {request.out / card}"
-    if kind == ONNX:
-        return save_onnx(source, folder, synthesis=request.synthesis, options=request.onnx)
-    return save_model(source, folder, options=request.synthesis)
+        print(f"{out}: {source.checkpoint} as {each}")

@@ -9,8 +9,7 @@ import numpy as np
 
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.onnx_file import read_onnx_file
-from xtts.trainer.synth.onnx_runtime import first_line
+from xtts.trainer.synth.onnx_file import first_line, read_onnx_file
 from xtts.trainer.synth.vocoder.onnx_vocoder import MelInput, OnnxVocoder
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import Location
 from xtts.trainer.run.checkpoint import read_meta
 from xtts.trainer.run.model_folder import CONFIG_FILE, GRAPH_FILE, VOICE_FILE, WEIGHTS_FILE, write_model_folder
-from xtts.trainer.synth.export.onnx_tokens import TOKENS_FILE
+from xtts.trainer.synth.export.onnx_model import TOKENS_FILE
 from xtts.trainer.synth.voice_source import Source
 
 CARD_FILE, FACTS_FILE = "README.md", "facts.json"
@@ -81,8 +81,8 @@ class CardOptions:
     """Markdown that the card has after its first lines: who speaks, where the recordings are from, how it was made."""
 
 
-def write_card_folder(source: Source, folder: Path, *, name: str, options: CardOptions) -> str:
-    """Write weights, configuration, card and facts into a folder, to be called `name`; the name of the card's file.
+def write_card_folder(source: Source, folder: Path, out: Path, *, options: CardOptions) -> str:
+    """Write weights, configuration, card and facts into a folder that becomes `out`; a line that says what it is.
 
     Raises:
         LockstepError: The source is such a folder already, or as in `collect_facts`.
@@ -97,11 +97,11 @@ def write_card_folder(source: Source, folder: Path, *, name: str, options: CardO
     (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     graph = f"- `{GRAPH_FILE}`, `{TOKENS_FILE}`: the same model for onnxruntime and sherpa-onnx\n"
     card = model_card(
-        source, facts, name, about=_about(options.about), type=kind.name,
+        source, facts, out.resolve().name, about=_about(options.about), type=kind.name,
         graph=graph if (folder / GRAPH_FILE).is_file() else "",
     )  # fmt: skip
     (folder / CARD_FILE).write_text(card, encoding="utf-8")
-    return CARD_FILE
+    return f"safetensors; its card is {out / CARD_FILE}"
 
 
 def collect_facts(source: Source, *, parameters: int, options: CardOptions) -> Facts:

@@ -14,11 +14,10 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
-from xtts.trainer.model.duration_flow import Timing
 from xtts.trainer.synth.export.joined_vocoder import OPSET
-from xtts.trainer.synth.onnx_names import MEL, NOISE, SCHEDULE, START, WANTED_FRAMES
-from xtts.trainer.synth.onnx_runtime import first_line
-from xtts.trainer.synth.tensorflow_speaker import mean_latents
+from xtts.trainer.synth.onnx_file import first_line
+from xtts.trainer.synth.onnx_synthesizer import MEL, NOISE, SCHEDULE, WANTED_FRAMES
+from xtts.trainer.synth.tensorflow_synthesizer import mean_latents
 from xtts.trainer.synth.voice_source import Source
 
 INPUTS = {
@@ -66,7 +65,7 @@ def convert_model(
     for name, value in defaults.items():
         shape = [None, 3] if name == SCHEDULE else [size or None for size in value.shape]
         signature[name] = tf.TensorSpec(shape, tf.as_dtype(value.dtype), name)
-    longest = source.voice.ladder[-1].frames
+    longest = source.voice.shapes[-1].frames
     speak = tf.function(
         _speak(model, longest=longest, fixed=fixed, names=list(signature)), input_signature=[*signature.values()]
     )
@@ -78,14 +77,11 @@ def convert_model(
 
 def _defaults(model: AcousticModel, options: SynthesisOptions) -> dict[str, np.ndarray]:
     """The inputs that may be left out, and what they are then; an empty axis is of any size, as is the schedule's."""
-    defaults: dict[str, np.ndarray] = {
+    return {
         SCHEDULE: options.schedule,
         NOISE: np.zeros([1, 0, model.mel_channels], np.float32),
         WANTED_FRAMES: np.zeros([1], np.int64),
     }
-    if model.duration_flow is not None:
-        defaults[START] = np.zeros([1, 0], np.float32)
-    return defaults
 
 
 def _speak(
@@ -103,7 +99,7 @@ def _speak(
         conditioning = Conditioning(**chosen, **{field: tf.constant(value) for field, value in fixed.items()})
         timed = model.time_tokens(
             tokens, tf.shape(tokens)[1:], longest=longest, speed=1.0 / given["length_scale"][0],
-            conditioning=conditioning, timing=_timing(given, tf.shape(tokens)[1]),
+            conditioning=conditioning, wanted_frames=tf.cast(given[WANTED_FRAMES], tf.int32),
         )  # fmt: skip
         mel_length = tf.reduce_sum(timed.durations[0])[tf.newaxis]
         noise = _noise(given[NOISE], mel_length[0]) * given["noise_scale"][0]
@@ -111,16 +107,6 @@ def _speak(
         return {MEL: tf.transpose(mel, [0, 2, 1])}
 
     return speak
-
-
-def _timing(given: dict[str, tf.Tensor], tokens: tf.Tensor) -> Timing:
-    """What the inputs say of the durations of N = `tokens` tokens; a start of fewer values goes on with zeros."""
-    frames = tf.cast(given[WANTED_FRAMES], tf.int32)
-    if START not in given:
-        return Timing(frames=frames)
-    count = tf.shape(given[START])[1]
-    start = tf.concat([given[START][:, :tokens], tf.zeros([1, tf.maximum(tokens - count, 0)])], axis=1)
-    return Timing(frames=frames, start=start, drawn=count > 0)
 
 
 def _noise(given: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:

@@ -1,7 +1,12 @@
 """`xtts-synth export --format onnx`: a folder that onnxruntime and sherpa-onnx speak with, without TensorFlow."""
 
+import hashlib
+import json
 import math
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,20 +14,33 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from xtts.shared.errors import LockstepError, warn
+from xtts.shared.system import atomic_files
+from xtts.shared.system.machine import user_cache
+from xtts.shared.text.languages import find_language
+from xtts.shared.text.tokenizer import BLANK, PAD, Tokenizer
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.run.model_folder import GRAPH_FILE, write_description
 from xtts.trainer.synth.export.joined_vocoder import join, load_joinable
-from xtts.trainer.synth.export.onnx_tokens import TOKENS_FILE, metadata, tokens_file
-from xtts.trainer.synth.onnx_names import MEL, NOISE, SCHEDULE, START, WANTED_FRAMES
-from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
-from xtts.trainer.synth.reference_recording import read_recordings
-from xtts.trainer.synth.voice_source import Source
+from xtts.trainer.synth.onnx_file import first_line, open_session, refusals
+from xtts.trainer.synth.onnx_synthesizer import MEL, NOISE, SCHEDULE, WANTED_FRAMES
+from xtts.trainer.synth.vocoder.onnx_vocoder import PROFILE_KEY
+from xtts.trainer.synth.voice_source import Source, read_recordings
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 if TYPE_CHECKING:
     import onnx
 
-_OPTIONAL = (SCHEDULE, NOISE, WANTED_FRAMES, START)
+TOKENS_FILE = "tokens.txt"
+SPACE_IN_PIECE = "\u2581"
+"""Stands for a space inside a piece of byte-pair encoding: a line of tokens.txt ends its symbol at a space."""
+_SENTENCE_MARKS = ("^", "$")
+"""Begin and end of a sentence: sherpa-onnx 1 wants them in the table of a phoneme model, and never uses them here."""
+_DIGEST_BYTES = 32
+_MOST_KEPT = 9
+"""Graphs that stay, those used last."""
+_PACKAGES = ("lockstep-tts", "tensorflow", "tf2onnx")
+_OPTIONAL = (SCHEDULE, NOISE, WANTED_FRAMES)
 _TRIED_TOKENS = 12
 _FEWEST_HALVED = 64
 """Values of the smallest weight that is stored as float16."""
@@ -78,7 +96,7 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     vocoder = load_joinable(options.vocoder, profile, warn) if options.vocoder else None
     with tensorflow_import():
         from xtts.trainer.synth.export.onnx_graph import convert_model
-        from xtts.trainer.synth.tensorflow_speaker import load_model
+        from xtts.trainer.synth.tensorflow_synthesizer import load_model
     graph = convert_model(load_model(source), source, options=synthesis, language=fixed, references=references)
     if options.float16:
         _halve(graph)
@@ -87,9 +105,9 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     import onnx
 
     graph.producer_name = "lockstep-tts"
-    onnx.helper.set_model_props(graph, metadata(source.voice, language=language, steps=synthesis.steps))
+    onnx.helper.set_model_props(graph, graph_metadata(source.voice, language=language, nfe=synthesis.nfe))
     inputs = ", ".join(entry.name for entry in graph.graph.input if entry.name not in _OPTIONAL)
-    described = f"an ONNX graph from {inputs} to {graph.graph.output[0].name}, {synthesis.steps} steps"
+    described = f"an ONNX graph from {inputs} to {graph.graph.output[0].name}, {synthesis.nfe} evaluations"
     return Graph(_tried(graph), described)
 
 
@@ -142,3 +160,87 @@ def _tried(graph: "onnx.ModelProto") -> bytes:
     if not (output.dtype == np.float32 and output.size and np.isfinite(output).all()):
         raise LockstepError(where, found=f"gives {output.dtype} {list(output.shape)}", expected="finite float32 values")
     return data
+
+
+def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
+    """The graph of a run or of a folder of safetensors; `LockstepError` if it cannot be exported.
+
+    A damaged file is written anew. A folder that cannot be written to costs the time of an export at each start. The
+    file is the SHA-256 of the graph, then the graph.
+    """
+    path = _folder() / f"{_key(source)}.graph"
+    with suppress(OSError):
+        data = path.read_bytes()
+        if hashlib.sha256(data[_DIGEST_BYTES:]).digest() == data[:_DIGEST_BYTES]:
+            path.touch()
+            return data[_DIGEST_BYTES:]
+    tell(f"{source.checkpoint}: exporting an ONNX graph, once")
+    graph = make_graph(source, synthesis=SynthesisOptions(), options=OnnxOptions()).data
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_files.write(path, hashlib.sha256(graph).digest() + graph)
+        for old in sorted(path.parent.glob("*.graph"), key=_last_use)[:-_MOST_KEPT]:
+            old.unlink(missing_ok=True)
+    return graph
+
+
+def _folder() -> Path:
+    return user_cache() / "onnx"
+
+
+def _last_use(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def _key(source: Source) -> str:
+    """Digest of what the graph comes from: weights, model, voice, versions and the code of model and export."""
+    trainer = Path(__file__).parents[2]
+    code = hashlib.sha256()
+    for file in sorted((*(trainer / "model").glob("*.py"), *(trainer / "synth" / "export").glob("onnx_*.py"))):
+        code.update(file.read_bytes())
+    described = {
+        "weights": source.weights_digest(),
+        "model": source.model.model_dump(mode="json"),
+        "voice": source.voice.model_dump(mode="json"),
+        "versions": [metadata.version(name) for name in _PACKAGES],
+        "code": code.hexdigest(),
+    }
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def tokens_file(tokenizer: Tokenizer) -> str:
+    """The text of tokens.txt: `SYMBOL ID` a line; pad and blank are not in it."""
+    known = {symbol: i for i, symbol in enumerate(tokenizer.symbols) if symbol not in (PAD, BLANK)}
+    lines = {s if s == " " else s.replace(" ", SPACE_IN_PIECE): i for s, i in known.items()}
+    if tokenizer.kind == "phonemes":
+        lines |= dict.fromkeys(_SENTENCE_MARKS, known[" "])
+    return "".join(f"{symbol} {i}\n" for symbol, i in lines.items())
+
+
+def graph_metadata(voice: Voice, *, language: str, nfe: int) -> dict[str, str]:
+    """Metadata of the graph; language: the one that it speaks, or the first of several."""
+    tokenizer = voice.symbol_table
+    # That runtime puts pad_id around every token. Our pad is dropped inside the graph, a blank is wanted there.
+    pad = tokenizer.symbols.index(BLANK if tokenizer.add_blank else PAD)
+    described = {
+        "model_type": "matcha-tts",
+        "version": 1,
+        "sample_rate": voice.mel_profile.sample_rate,
+        "n_speakers": max(len(voice.speakers), 1),
+        "language": find_language(language).name,
+        "voice": find_language(language).voice or language,
+        "has_espeak": int(tokenizer.kind == "phonemes"),
+        "jieba": 0,
+        "use_eos_bos": 0,
+        "pad_id": pad,
+        "num_ode_steps": nfe,
+        PROFILE_KEY: voice.profile,
+        "tokenizer": tokenizer.kind,
+        "add_blank": int(tokenizer.add_blank),
+        "languages": json.dumps(voice.languages),
+        "speakers": json.dumps(voice.speakers, ensure_ascii=False),
+    }
+    return {key: str(value) for key, value in described.items()}

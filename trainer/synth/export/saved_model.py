@@ -12,7 +12,7 @@ from xtts.trainer.system.tensorflow_import import tensorflow_import
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from xtts.trainer.synth.tensorflow_speaker import Generated
+    from xtts.trainer.synth.tensorflow_synthesizer import Generated
 
 MODEL_FOLDER = "model"
 
@@ -25,24 +25,29 @@ def signature_name(shape: Shape) -> str:
 def save_model(source: Source, folder: Path, *, options: SynthesisOptions) -> str:
     """One signature for each shape; `serving_default` is the largest. Returns a line that says what it is.
 
-    options: only steps and solver, both fixed in the program.
+    options: only nfe and solver, both fixed in the program.
 
     tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2],
-    wanted_frames: int32[1], 0 for as many as the durations have (, duration_noise: float32[]) (, speaker: int32[1])
-    (, voice: float32[1, N, D]) (, language: int32[1]) -> mel: float32[1, T, M], natural-log magnitude, and mel_length:
-    int32[1], more than T if the shape was too short. A model with voice latents has one more
-    signature, `encode_reference`: reference: float32[1, F, M], reference_length: int32[1] -> voice: float32[1, N, D].
+    wanted_frames: int32[1], 0 for as many as the durations have (, speaker: int32[1]) (, voice: float32[1, N, D])
+    (, language: int32[1]) -> mel: float32[1, T, M], natural-log magnitude, and mel_length: int32[1], more than T if the
+    shape was too short. A model with voice latents has one more signature, `encode_reference`:
+    reference: float32[1, F, M], reference_length: int32[1] -> voice: float32[1, N, D].
     """
     with tensorflow_import():
         import tensorflow as tf
 
-        from xtts.trainer.synth.tensorflow_speaker import generate_signature, generator, load_model, reference_signature
+        from xtts.trainer.synth.tensorflow_synthesizer import (
+            generate_signature,
+            generator,
+            load_model,
+            reference_signature,
+        )
 
     model = load_model(source)
     module = tf.Module()
     module.weights = list(model.trainable_variables)
     signatures = {}
-    for shape in source.voice.ladder:
+    for shape in source.voice.shapes:
         generate = generator(model, shape.frames, source.conditioning)
         speak = tf.function(
             _named(generate, options),
@@ -55,9 +60,9 @@ def save_model(source: Source, folder: Path, *, options: SynthesisOptions) -> st
             input_signature=reference_signature(source),
         )
         signatures["encode_reference"] = encode_reference.get_concrete_function()
-    signatures["serving_default"] = signatures[signature_name(source.voice.ladder[-1])]
+    signatures["serving_default"] = signatures[signature_name(source.voice.shapes[-1])]
     tf.saved_model.save(module, str(folder / MODEL_FOLDER), signatures)
-    shapes = ", ".join(f"{signature_name(shape)} ({shape.frames} frames)" for shape in source.voice.ladder)
+    shapes = ", ".join(f"{signature_name(shape)} ({shape.frames} frames)" for shape in source.voice.shapes)
     return f"a SavedModel; signatures: {shapes}"
 
 

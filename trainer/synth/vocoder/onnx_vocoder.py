@@ -8,8 +8,7 @@ import numpy as np
 from xtts.shared.audio.inverse_stft import WINDOWS, StftSettings, inverse_stft
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.onnx_file import OnnxFile
-from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
+from xtts.trainer.synth.onnx_file import OnnxFile, first_line, open_session, refusals
 
 PROFILE_KEY = "mel_profile"
 """Metadata that names the mel profile."""

@@ -13,7 +13,7 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
 from xtts.trainer.run.checkpoint import load_arrays
 from xtts.trainer.synth.cli import main
-from xtts.trainer.synth.tensorflow_speaker import load_model
+from xtts.trainer.synth.tensorflow_synthesizer import load_model
 from xtts.trainer.synth.voice_source import open_source
 
 
@@ -125,7 +125,7 @@ def test_what_does_not_belong_to_the_checkpoint_is_refused(call, safetensors_fol
         )
     assert "cannot be read" in refused(*folder, "--evaluation", tmp_path / "none.json")
     assert "--license: together with --format saved-model, expected --format safetensors" in refused("--license", "mit")
-    assert "--steps: together with --format safetensors, expected --format saved-model or onnx" in refused(
+    assert "--nfe: together with --format safetensors, expected --format saved-model or onnx" in refused(
         *folder, "--steps", 10
     )
     assert "--vocoder: together with --format safetensors: Lockstep does not speak" in refused(

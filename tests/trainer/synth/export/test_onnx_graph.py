@@ -6,30 +6,27 @@ import pytest
 import tensorflow as tf
 
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.model.acoustic_model import MEAN
 from xtts.trainer.model.conditioning import Conditioning
-from xtts.trainer.model.duration_flow import Timing
 from xtts.trainer.model.sampling_schedule import SOLVERS
 from xtts.trainer.synth.export.onnx_graph import convert_model
-from xtts.trainer.synth.export.onnx_tokens import metadata
+from xtts.trainer.synth.export.onnx_model import graph_metadata
 
-OPTIONS = SynthesisOptions(steps=2)
+OPTIONS = SynthesisOptions(nfe=2)
 IDS = [5, 9, 20, 14, 8, 2, 11]
 RANDOM = np.random.default_rng(0)
 NOISE = RANDOM.standard_normal((1, 200, 80)).astype(np.float32)
-START = RANDOM.standard_normal((1, len(IDS))).astype(np.float32)
 REFERENCE = RANDOM.normal(-5.0, 2.0, (100, 80)).astype(np.float32)
 
 
-def expected(model, schedule=None, timing=MEAN, *, voice=None, **numbers):
+def expected(model, schedule=None, *, voice=None, frames=0, **numbers):
     """TensorFlow's mel [M, T]; numbers: of the speaker and the language."""
     rows = {name: tf.constant([number]) for name, number in numbers.items()}
-    mel, frames, _ = model.generate(
+    mel, length, _ = model.generate(
         tf.constant([IDS]), tf.constant([len(IDS)]), noise=tf.constant(NOISE), temperature=0.5, speed=1.0,
         schedule=tf.constant(OPTIONS.schedule if schedule is None else schedule),
-        conditioning=Conditioning(voice=voice, **rows), timing=timing,
+        conditioning=Conditioning(voice=voice, **rows), wanted_frames=tf.constant([frames]),
     )  # fmt: skip
-    return mel[0, : int(frames[0])].numpy().T
+    return mel[0, : int(length[0])].numpy().T
 
 
 def session_of(graph, names):
@@ -47,41 +44,31 @@ def spoken(session, **more):
 
 
 @pytest.fixture(scope="module")
-def session(drawing_graph):
-    return session_of(drawing_graph, ["sid", "language"])
+def session(several_graph):
+    return session_of(several_graph, ["sid", "language"])
 
 
-def test_speaker_and_language_are_inputs(drawing, session):
+def test_speaker_and_language_are_inputs(several, session):
     heard = set()
     for speaker, language in ((0, 0), (2, 0), (2, 1)):
         mel = spoken(session, sid=[speaker], language=[language])
-        np.testing.assert_allclose(mel, expected(drawing[0], speaker=speaker, language=language), atol=1e-3)
+        np.testing.assert_allclose(mel, expected(several[0], speaker=speaker, language=language), atol=1e-3)
         heard.add(mel.tobytes())
     assert len(heard) == 3
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_the_schedule_is_an_input(drawing, session, solver):
-    schedule = SynthesisOptions(steps=6, solver=solver).schedule
+def test_the_schedule_is_an_input(several, session, solver):
+    schedule = SynthesisOptions(nfe=6, solver=solver).schedule
     mel = spoken(session, sid=[2], language=[1], schedule=schedule)
-    np.testing.assert_allclose(mel, expected(drawing[0], schedule, speaker=2, language=1), atol=1e-3)
+    np.testing.assert_allclose(mel, expected(several[0], schedule, speaker=2, language=1), atol=1e-3)
     assert mel.shape != (default := spoken(session, sid=[2], language=[1])).shape or np.abs(mel - default).max() > 0.01
 
 
-@pytest.mark.parametrize("frames", [0, 61])
-def test_durations_are_drawn_and_frames_asked_for(drawing, session, frames):
-    timing = Timing(frames=tf.constant([frames]), start=tf.constant(START), drawn=tf.constant(True))
-    asked = {"sid": [2], "language": [1], "wanted_frames": [frames]}
-    mel = spoken(session, **asked, duration_start=START)
-    np.testing.assert_allclose(mel, expected(drawing[0], None, timing, speaker=2, language=1), atol=1e-3)
-    mean = spoken(session, **asked)
-    if frames:
-        assert mel.shape[1] == mean.shape[1] == frames
-        np.testing.assert_allclose(
-            mean, expected(drawing[0], None, Timing(frames=tf.constant([frames])), speaker=2, language=1), atol=1e-3
-        )
-    else:
-        assert mel.shape != mean.shape, "the means are others"
+def test_frames_are_asked_for(several, session):
+    mel = spoken(session, sid=[2], language=[1], wanted_frames=[61])
+    assert mel.shape[1] == 61 != spoken(session, sid=[2], language=[1]).shape[1]
+    np.testing.assert_allclose(mel, expected(several[0], frames=61, speaker=2, language=1), atol=1e-3)
 
 
 @pytest.fixture(scope="session")
@@ -108,8 +95,8 @@ def test_a_voice_and_a_language_are_fixed_in_the_graph_beside_a_speaker(imitatin
         assert mel.shape != changed.shape or np.abs(mel - changed).max() > 0.01
 
 
-def test_metadata_of_several(drawing):
-    described = metadata(drawing[1].voice, language="fa", steps=OPTIONS.steps)
+def test_metadata_of_several(several):
+    described = graph_metadata(several[1].voice, language="fa", nfe=OPTIONS.nfe)
     assert described["n_speakers"] == "3"
     assert described["speakers"] == '["ann", "bo", "cy"]'
     assert (described["language"], described["voice"]) == ("Persian", "fa")

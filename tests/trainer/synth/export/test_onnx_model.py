@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +16,12 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import NOBODY
-from xtts.trainer.synth import tensorflow_speaker as tensorflow_speaker_module
+from xtts.trainer.synth import tensorflow_synthesizer as tensorflow_synthesizer_module
 from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.export import onnx_graph, onnx_model
-from xtts.trainer.synth.export.export_command import ONNX, ExportRequest, export
-from xtts.trainer.synth.export.onnx_model import OnnxOptions
-from xtts.trainer.synth.export.onnx_tokens import tokens_file
+from xtts.trainer.synth.export.export_command import ONNX, export
+from xtts.trainer.synth.export.model_card import CardOptions
+from xtts.trainer.synth.export.onnx_model import OnnxOptions, tokens_file
 
 HOP = 256
 OPTIONS = SynthesisOptions(solver="euler")
@@ -66,7 +65,7 @@ def with_vocoder(moved_run, onnx_folder, call, vocoder, tmp_path_factory):
         line = ("export", "--ckpt", moved_run, folder, "--format", "onnx", "--steps", 4, "--vocoder", vocoder)
         code, out, err = call(main, *line)
     assert code == 0, err
-    assert "an ONNX graph from x, x_length, noise_scale, length_scale to audio_output, 4 steps" in out
+    assert "an ONNX graph from x, x_length, noise_scale, length_scale to audio_output, 4 evaluations" in out
     return folder
 
 
@@ -81,15 +80,15 @@ def inputs(ids, *, noise_scale=0.667, length_scale=1.0, **more):
 
 
 @pytest.mark.parametrize("speed", [1.0, 0.8, 1.5])
-def test_sentences_are_tensorflows(tensorflow_speaker, onnx_folder, speed):
+def test_sentences_are_tensorflows(tensorflow_synthesizer, onnx_folder, speed):
     """TensorFlow pads them to its shape."""
-    (shape,), graph = tensorflow_speaker.voice.ladder, session(onnx_folder / "model.onnx")
+    (shape,), graph = tensorflow_synthesizer.voice.shapes, session(onnx_folder / "model.onnx")
     random = np.random.default_rng(int(10 * speed))
     noise = random.standard_normal((1, shape.frames, 80)).astype(np.float32)
     for length in (2, shape.frames // 12):
         tokens = np.zeros([1, shape.tokens], np.int32)
         tokens[0, :length] = random.integers(2, 30, length)
-        mel, frames, _ = tensorflow_speaker.model.generate(
+        mel, frames, _ = tensorflow_synthesizer.model.generate(
             tf.constant(tokens), tf.constant([length]), noise=noise, temperature=0.667,
             schedule=tf.constant(OPTIONS.schedule), speed=speed, conditioning=NOBODY,
         )  # fmt: skip
@@ -119,7 +118,7 @@ def test_schedule_and_noise_may_be_left_out(onnx_folder, with_vocoder):
         assert {entry.name for entry in graph.get_overridable_initializers()} == {"schedule", "noise", "wanted_frames"}
         ids, noise = [5, 9, 20, 14, 8], np.random.default_rng(2).standard_normal((1, 400, 80)).astype(np.float32)
         without = graph.run(None, inputs(ids, noise=noise))[0]
-        schedules = [replace(OPTIONS, **change).schedule for change in ({}, {"steps": 20}, {"solver": "midpoint"})]
+        schedules = [OPTIONS.replaced(**change).schedule for change in ({}, {"nfe": 20}, {"solver": "midpoint"})]
         mels = [graph.run(None, inputs(ids, noise=noise, schedule=schedule))[0] for schedule in schedules]
         np.testing.assert_array_equal(mels[0], without)
         assert len({mel.tobytes() for mel in mels}) == 3
@@ -209,11 +208,8 @@ def test_tokens_of_each_kind_of_tokenizer():
 
 
 def refused(run, folder, **options):
-    request = ExportRequest(
-        checkpoint=run, out=folder / "out", synthesis=OPTIONS, formats=[ONNX], onnx=OnnxOptions(**options)
-    )
     with pytest.raises(LockstepError) as caught:
-        export(request)
+        export(run, folder / "out", OPTIONS, formats=[ONNX], card=CardOptions(), onnx=OnnxOptions(**options))
     assert not list(folder.glob("*out*"))
     return str(caught.value)
 
@@ -241,7 +237,7 @@ def of_a_later_opset(path):
 )
 def test_unusable_vocoders_are_refused_before_any_work(finished_run, tmp_path, monkeypatch, make, message):
     """What is no vocoder of the profile at all: test_onnx_vocoder.py and test_onnx_file.py."""
-    monkeypatch.setattr(tensorflow_speaker_module, "load_model", lambda _: pytest.fail("the model was loaded"))
+    monkeypatch.setattr(tensorflow_synthesizer_module, "load_model", lambda _: pytest.fail("the model was loaded"))
     make(tmp_path / "v.onnx")
     assert message in refused(finished_run[0], tmp_path, vocoder=tmp_path / "v.onnx")
 

@@ -10,7 +10,9 @@ from cache_files import tokenizer_path
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.synth.export.export_command import ExportRequest, export
+from xtts.trainer.synth.export.export_command import SAVED_MODEL, export
+from xtts.trainer.synth.export.model_card import CardOptions
+from xtts.trainer.synth.export.onnx_model import OnnxOptions
 
 PROGRAM = """
 import json, sys
@@ -38,7 +40,7 @@ assert not any(name.startswith("xtts.") for name in sys.modules)
 
 @pytest.mark.parametrize("stranger", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_stock_tensorflow_speaks_as_the_command_does(
-    saved_model_folder, tensorflow_speaker, tmp_path, monkeypatch, stranger
+    saved_model_folder, tensorflow_synthesizer, tmp_path, monkeypatch, stranger
 ):
     monkeypatch.chdir(tmp_path)
     if stranger:
@@ -48,12 +50,13 @@ def test_stock_tensorflow_speaks_as_the_command_does(
         exec(PROGRAM, {})
     with np.load("spoken.npz") as spoken:
         ids, mel, mel_length, signatures = (spoken[key] for key in ("ids", "mel", "mel_length", "signatures"))
-    (shape,) = tensorflow_speaker.voice.ladder
+    (shape,) = tensorflow_synthesizer.voice.shapes
     assert len(signatures) == 2
     assert mel.shape == (1, shape.frames, 80)
     # Without noise, since XLA draws other numbers from a seed than plain TensorFlow.
-    monkeypatch.setattr(tensorflow_speaker, "options", SynthesisOptions(steps=2, temperature=0.0))
-    expected, frames = tensorflow_speaker._run(shape, tensorflow_speaker._arguments(shape, ids.tolist(), 0, 0, 0))
+    monkeypatch.setattr(tensorflow_synthesizer, "options", SynthesisOptions(nfe=2, temperature=0.0))
+    given = tensorflow_synthesizer._arguments(shape, ids.tolist(), 0, 0, 0)
+    expected, frames = tensorflow_synthesizer._run(shape, given)
     assert mel_length[0] == frames
     np.testing.assert_allclose(mel[0], expected, atol=1e-3)
 
@@ -68,6 +71,8 @@ def test_tokenizer_and_profile_are_next_to_it(saved_model_folder, one_shape_cach
 
 
 def test_nothing_is_overwritten(saved_model_folder, finished_run):
-    request = ExportRequest(checkpoint=finished_run[0], out=saved_model_folder, synthesis=SynthesisOptions(steps=2))
     with pytest.raises(LockstepError, match="already exists, expected a new folder"):
-        export(request)
+        export(
+            finished_run[0], saved_model_folder, SynthesisOptions(), formats=[SAVED_MODEL], card=CardOptions(),
+            onnx=OnnxOptions(),
+        )  # fmt: skip

@@ -3,7 +3,7 @@
 
 import pytest
 
-from xtts.trainer.synth.sentences import split_text
+from xtts.trainer.synth.long_form import split_text
 
 
 def within(letters):

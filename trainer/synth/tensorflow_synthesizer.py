@@ -12,10 +12,9 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.synth.reference_recording import split_crops
-from xtts.trainer.synth.speaker import Clock, Engine, Utterance
-from xtts.trainer.synth.timing_inputs import timing, timing_signature, timing_values
-from xtts.trainer.synth.voice_source import Source
+from xtts.trainer.synth.onnx_synthesizer import WANTED_FRAMES
+from xtts.trainer.synth.synthesizer import Engine
+from xtts.trainer.synth.voice_source import Source, split_crops
 
 Generated = tuple[tf.Tensor, tf.Tensor]
 """mel float32[1, T, M], natural-log magnitude, and mel_length int32[1]."""
@@ -43,22 +42,21 @@ def load_model(source: Source) -> AcousticModel:
 
 
 def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
-    """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, then two groups.
+    """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, `WANTED_FRAMES`.
 
-    First those of `timing_signature`. Then the conditioning, if the model has several to choose from: speaker int32[1],
-    voice float32[1, N, D], then language int32[1].
+    Then the conditioning, if the model has several to choose from: speaker int32[1], voice float32[1, N, D], then
+    language int32[1].
     """
     parts = [tf.TensorSpec([1, tokens], tf.int32, "tokens"), tf.TensorSpec([1], tf.int32, "token_length")]
     parts += [tf.TensorSpec([], tf.float32, "temperature"), tf.TensorSpec([], tf.float32, "speed")]
-    parts.append(tf.TensorSpec([2], tf.int32, "seed"))
+    parts += [tf.TensorSpec([2], tf.int32, "seed"), tf.TensorSpec([1], tf.int32, WANTED_FRAMES)]
     latents = [1, source.model.voice_latents, source.model.voice_width]
     conditioning = {
         "speaker": tf.TensorSpec([1], tf.int32, "speaker"),
         "voice": tf.TensorSpec(latents, tf.float32, "voice"),
         "language": tf.TensorSpec([1], tf.int32, "language"),
     }
-    timed = timing_signature(source.model).values()
-    return [*parts, *timed, *(conditioning[kind] for kind in source.conditioning)]
+    return [*parts, *(conditioning[kind] for kind in source.conditioning)]
 
 
 def reference_signature(source: Source) -> list[tf.TensorSpec]:
@@ -72,7 +70,6 @@ def generator(model: AcousticModel, frames: int, conditioning: Sequence[str]) ->
 
     conditioning: the last inputs, as in `Source.conditioning`.
     """
-    names = [*timing_signature(model.config), *conditioning]
 
     def generate(
         schedule: tf.Tensor,
@@ -81,14 +78,13 @@ def generator(model: AcousticModel, frames: int, conditioning: Sequence[str]) ->
         temperature: tf.Tensor,
         speed: tf.Tensor,
         seed: tf.Tensor,
+        wanted_frames: tf.Tensor,
         *given: tf.Tensor,
     ) -> Generated:
         noise = tf.random.stateless_normal([1, frames, model.mel_channels], seed)
-        inputs = dict(zip(names, given, strict=True))
         mel, mel_length, _ = model.generate(
             tokens, token_length, noise=noise, schedule=schedule, temperature=temperature, speed=speed,
-            conditioning=Conditioning(**{name: inputs[name] for name in conditioning}),
-            timing=timing(inputs, tokens, seed),
+            conditioning=Conditioning(**dict(zip(conditioning, given, strict=True))), wanted_frames=wanted_frames,
         )  # fmt: skip
         return mel, mel_length
 
@@ -117,19 +113,20 @@ def mean_latents(
 class _Program(NamedTuple):
     """What decides a compiled function."""
 
-    steps: int
+    nfe: int
     shape: Shape
 
 
-class TensorFlowSpeaker:
-    """Speaks with a checkpoint or a folder of safetensors; another number of steps has its own compiled functions."""
+class TensorFlowSynthesizer:
+    """Speaks with a checkpoint or a folder of safetensors; another `nfe` has its own compiled functions."""
 
     engine: Engine = "tensorflow"
 
-    def __init__(self, source: Source, options: SynthesisOptions) -> None:
-        self.source, self.voice, self.options = source, source.voice, options
+    def __init__(self, source: Source, options: SynthesisOptions, *, compiled: bool = True) -> None:
+        """compiled: by XLA, for the fastest speech; without it some sentences are heard sooner, of other noise."""
+        self.source, self.voice, self.options, self._compiled = source, source.voice, options, compiled
         self.model = load_model(source)
-        self.clock = Clock()
+        self.compile_seconds = 0.0
         self._traced: dict[_Program, Callable[..., Generated]] = {}
         self._ready: dict[_Program, Callable[..., Generated]] = {}
         self._lacks_voice = bool(source.model.voice_latents)
@@ -139,26 +136,26 @@ class TensorFlowSpeaker:
 
     @property
     def compiled_shapes(self) -> list[Shape]:
-        """The shapes in use so far, each compiled or loaded once for a number of steps."""
+        """The shapes in use so far, each compiled or loaded once for a number of evaluations."""
         return [program.shape for program in self._ready]
 
     def trace(self, largest: Shape) -> None:
-        """Trace the shapes up to `largest` for the steps of `options`, if that has not been done (0.3 s each).
+        """Trace the shapes up to `largest` for the evaluations of `options`, if that has not been done (0.3 s each).
 
         XLA's cache identifies a function by its trace order, so smaller shapes are always traced.
         """
-        for shape in self.voice.ladder[: self.voice.ladder.index(largest) + 1]:
+        for shape in self.voice.shapes[: self.voice.shapes.index(largest) + 1]:
             if (program := self._program(shape)) not in self._traced:
                 self._traced[program] = self._trace(program)
 
     def prepare(self, shape: Shape) -> None:
-        """Compile or load the function of a shape for the steps of `options`, if that has not been done."""
+        """Compile or load the function of a shape for the evaluations of `options`, if that has not been done."""
         if self._program(shape) not in self._ready:
             self._compile(shape)
 
     def readiness(self) -> str:
         """What was made ready and how long that took."""
-        return f"{len(self.compiled_shapes)} shapes made ready in {self.clock.compile_seconds:.1f} s"
+        return f"{len(self.compiled_shapes)} shapes made ready in {self.compile_seconds:.1f} s"
 
     def encode_reference(self, *mels: np.ndarray) -> None:
         """Set the voice to the mean latents of one or more recordings; mels: float32[T, M]."""
@@ -168,32 +165,30 @@ class TensorFlowSpeaker:
         self._latents = tf.constant(mean_latents(self._encode_reference, mels, frames, silence))
         self._lacks_voice = False
 
-    def count_frames(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> int:
-        """As `Speaker.count_frames`; not compiled, so that no shape waits for it."""
+    def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
+        """As `Synthesizer.count_frames`; not compiled, so that no shape waits for it."""
         self._check_voice()
-        tokens, seed = tf.constant([[*ids]], tf.int32), tf.constant([self.options.seed, number], tf.int32)
-        values = timing_values(self.options, 0)
-        inputs = {name: tf.constant(values[name]) for name in timing_signature(self.source.model)}
         timed = self.model.time_tokens(
-            tokens, tf.constant([len(ids)]), longest=self.voice.ladder[-1].frames, speed=tf.constant(1.0),
-            conditioning=Conditioning(**self._conditioning(speaker, language)),
-            timing=timing(inputs, tokens, seed)._replace(frames=None),
+            tf.constant([[*ids]], tf.int32), tf.constant([len(ids)]), longest=self.voice.shapes[-1].frames,
+            speed=tf.constant(1.0), conditioning=Conditioning(**self._conditioning(speaker, language)),
         )  # fmt: skip
         return int(tf.reduce_sum(timed.durations))
 
-    def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0) -> Utterance:
-        """As `Speaker.speak`.
+    def speak(
+        self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0
+    ) -> tuple[np.ndarray, int]:
+        """As `Synthesizer.speak`.
 
         Tries the smallest shape that holds the tokens, then the smallest that holds the predicted frames.
         """
         self._check_voice()
-        fitting = [shape for shape in self.voice.ladder if shape.tokens >= len(ids)]
+        fitting = [shape for shape in self.voice.shapes if shape.tokens >= len(ids)]
         shape = next((known for known in fitting if known.frames >= frames), fitting[-1])
         while True:
             mel, found = self._run(shape, self._arguments(shape, ids, speaker, language, number, frames))
             longer = [larger for larger in fitting if larger.frames > shape.frames]
             if found <= shape.frames or not longer:
-                return Utterance(mel=mel[: min(found, shape.frames)], frames=found)
+                return mel[: min(found, shape.frames)], found
             shape = next((larger for larger in longer if larger.frames >= found), longer[-1])
 
     def _check_voice(self) -> None:
@@ -202,11 +197,8 @@ class TensorFlowSpeaker:
 
     def _run(self, shape: Shape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, int]:
         function = self._ready.get(self._program(shape)) or self._compile(shape)
-        began = time.perf_counter()
         mel, mel_length = function(*arguments)
-        found = mel[0].numpy(), int(mel_length[0].numpy())
-        self.clock.speak_seconds += time.perf_counter() - began
-        return found
+        return mel[0].numpy(), int(mel_length[0].numpy())
 
     def _compile(self, shape: Shape) -> Callable[..., Generated]:
         """The compiled function of a shape; an empty text is spoken once, so that no real one waits."""
@@ -214,22 +206,22 @@ class TensorFlowSpeaker:
         self.trace(shape)
         function = self._traced[self._program(shape)]
         function(*self._arguments(shape, [], 0, 0, 0))
-        self.clock.compile_seconds += time.perf_counter() - began
+        self.compile_seconds += time.perf_counter() - began
         self._ready[self._program(shape)] = function
         return function
 
     def _program(self, shape: Shape) -> _Program:
-        return _Program(self.options.steps, shape)
+        return _Program(self.options.nfe, shape)
 
     def _trace(self, program: _Program) -> Callable[..., Generated]:
         shape = program.shape
         function = tf.function(
             generator(self.model, shape.frames, self.source.conditioning),
             input_signature=[
-                tf.TensorSpec([program.steps, 3], tf.float32, "schedule"),
+                tf.TensorSpec([program.nfe, 3], tf.float32, "schedule"),
                 *generate_signature(self.source, shape.tokens),
             ],
-            jit_compile=True,
+            jit_compile=self._compiled,
         )
         traced: Callable[..., Generated] = function.get_concrete_function()
         return traced
@@ -253,9 +245,8 @@ class TensorFlowSpeaker:
             tf.constant(self.options.temperature, tf.float32),
             tf.constant(self.options.speed, tf.float32),
             tf.constant([self.options.seed, number], tf.int32),
+            tf.constant([frames], tf.int32),
         ]
-        timed = timing_values(self.options, frames)
-        values += [tf.constant(timed[name]) for name in timing_signature(self.source.model)]
         return [*values, *self._conditioning(speaker, language).values()]
 
     def _conditioning(self, speaker: int, language: int) -> dict[str, tf.Tensor]:

@@ -8,20 +8,24 @@ import numpy as np
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
-from xtts.trainer.synth.onnx_names import MEL, NOISE, SCHEDULE, START, WANTED_FRAMES
-from xtts.trainer.synth.onnx_runtime import first_line, open_session, refusals
-from xtts.trainer.synth.speaker import Clock, Engine, Utterance
+from xtts.trainer.synth.onnx_file import first_line, open_session, refusals
+from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.voice_source import Source
 
+MEL = "mel"
+"""The output: float32[1, M, T], natural-log magnitude."""
+WANTED_FRAMES = "wanted_frames"
+"""Input of the signatures in TensorFlow, int32[1], and of the graph, int64[1], which may be left out: 0 for as many as
+the durations have."""
+SCHEDULE, NOISE = "schedule", "noise"
+"""Inputs that may be left out: float32[N, 3] of `sampling_schedule`; standard normal float32[1, F, M], F is 0."""
 _THREADS = 1
 """Of one operator: the products of a sentence are small, and a result must not depend on the number of cores."""
 _REQUIRED = {"x", "x_length", "noise_scale", "length_scale"}
 _TABLES = {"sid", "language"}
-_START = 1
-"""Use of the key: the noise of the mel has none."""
 
 
-class OnnxSpeaker:
+class OnnxSynthesizer:
     """Speaks with a graph of `xtts-synth export --format onnx`: any number of tokens and frames, nothing is padded."""
 
     engine: Engine = "onnx"
@@ -32,13 +36,12 @@ class OnnxSpeaker:
         where: the origin of the graph, for messages.
         """
         self.source, self.voice, self.options, self.where = source, source.voice, options, where
-        self.clock = Clock()
-        self._most_frames, self._channels = self.voice.ladder[-1].frames, self.voice.mel_profile.mel_channels
+        self._most_frames, self._channels = self.voice.shapes[-1].frames, self.voice.mel_profile.mel_channels
         began = time.perf_counter()
         self._session = open_session(graph, where, threads=_THREADS)
         self._tables = self._check_inputs()
         self._run([1], 0, 0, 0)
-        self.clock.compile_seconds = time.perf_counter() - began
+        self.compile_seconds = time.perf_counter() - began
 
     def trace(self, largest: Shape) -> None:
         """Nothing: the graph is of any size."""
@@ -50,24 +53,24 @@ class OnnxSpeaker:
         """Refused: the voice is in the graph."""
         raise LockstepError(self.where, found="a graph that takes no reference recording")
 
-    def count_frames(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> int:
-        """As `Speaker.count_frames`: of no evaluations, the mel is noise that is as long as the speech."""
+    def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
+        """As `Synthesizer.count_frames`: of no evaluations, the mel is noise that is as long as the speech."""
         bare: dict[str, np.ndarray] = {
             "length_scale": np.ones([1], np.float32), SCHEDULE: np.zeros([0, 3], np.float32),
             NOISE: np.empty([1, 0, self._channels], np.float32),
         }  # fmt: skip
-        return len(self._mel(ids, speaker, language, number, bare))
+        return len(self._mel(ids, speaker, language, bare))
 
-    def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0) -> Utterance:
-        """As `Speaker.speak`; the noise comes from numpy, keyed by seed and `number`."""
-        began = time.perf_counter()
+    def speak(
+        self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0
+    ) -> tuple[np.ndarray, int]:
+        """As `Synthesizer.speak`; the noise comes from numpy, keyed by seed and `number`."""
         mel = self._run(ids, speaker, language, number, frames)
-        self.clock.speak_seconds += time.perf_counter() - began
-        return Utterance(mel=mel[: self._most_frames], frames=len(mel))
+        return mel[: self._most_frames], len(mel)
 
     def readiness(self) -> str:
         """What was made ready and how long that took."""
-        return f"ONNX graph loaded in {self.clock.compile_seconds:.1f} s"
+        return f"ONNX graph loaded in {self.compile_seconds:.1f} s"
 
     def _run(self, ids: Sequence[int], speaker: int, language: int, number: int, frames: int = 0) -> np.ndarray:
         """The mel float32[T, M]; one frame more than the longest shape says that the speech is longer."""
@@ -82,27 +85,20 @@ class OnnxSpeaker:
         }
         if frames:
             more[WANTED_FRAMES] = np.array([frames], np.int64)
-        mel = self._mel(ids, speaker, language, number, more)
+        mel = self._mel(ids, speaker, language, more)
         if not len(mel) <= self._most_frames + 1:
             raise LockstepError(
                 self.where, found=f"a mel of {len(mel)} frames", expected=f"at most {self._most_frames + 1}"
             )
         return mel
 
-    def _mel(
-        self, ids: Sequence[int], speaker: int, language: int, number: int, more: dict[str, np.ndarray]
-    ) -> np.ndarray:
+    def _mel(self, ids: Sequence[int], speaker: int, language: int, more: dict[str, np.ndarray]) -> np.ndarray:
         """The mel float32[T, M] that the graph makes of tokens and more inputs."""
         given = more | {
             "x": np.array([ids], np.int64),
             "x_length": np.array([len(ids)], np.int64),
             "noise_scale": np.array([self.options.temperature], np.float32),
         }
-        if self.options.duration_noise:
-            drawn = np.random.default_rng([self.options.seed, number, _START]).standard_normal(
-                (1, len(ids)), np.float32
-            )
-            given[START] = self.options.duration_noise * drawn
         rows = {"sid": np.array([speaker], np.int64), "language": np.array([language], np.int64)}
         try:
             mel: np.ndarray = self._session.run([MEL], given | {name: rows[name] for name in self._tables})[0]
@@ -122,8 +118,7 @@ class OnnxSpeaker:
             )  # fmt: skip
         inputs = {part.name for part in self._session.get_inputs()}
         optional = {part.name for part in self._session.get_overridable_initializers()}
-        needed = {SCHEDULE, NOISE, WANTED_FRAMES} | ({START} if self.source.model.duration_model == "flow" else set())
-        if not (_REQUIRED <= inputs <= _REQUIRED | _TABLES and needed <= optional):
+        if not (_REQUIRED <= inputs <= _REQUIRED | _TABLES and {SCHEDULE, NOISE, WANTED_FRAMES} <= optional):
             raise LockstepError(
                 self.where, found=f"a graph of {', '.join(sorted(inputs | optional))}",
                 expected="one that xtts-synth export --format onnx has written", fix="export it again",

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from xtts.shared.config_files import load_config
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.model.decoder import FlowDecoder
+from xtts.trainer.model.networks import FlowDecoder
 
 CHANNELS = 6
 QUARTER = "{rate: 4, width: 16, blocks: 1, heads: 2, expansion: 2}"

@@ -1,7 +1,6 @@
 """What turns tokens into mels: the same for every engine."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
@@ -12,27 +11,7 @@ from xtts.trainer.evaluation.voice_description import Shape, Voice
 Engine = Literal["onnx", "tensorflow"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Utterance:
-    """The speech of one piece of text."""
-
-    mel: np.ndarray
-    """float32[T, M], natural-log magnitude, without padding."""
-    frames: int
-    """Sum of the durations, or some number above the mel's frames if they exceed every shape."""
-
-
-@dataclass
-class Clock:
-    """Time spent."""
-
-    compile_seconds: float = 0.0
-    """Seconds of making the model ready."""
-    speak_seconds: float = 0.0
-    """Seconds in the model."""
-
-
-class Speaker(Protocol):
+class Synthesizer(Protocol):
     """Speaks token sequences with one model; with voice latents, call `encode_reference` first.
 
     The same tokens, options and rows give the same mel, whatever was spoken before. `options` may be replaced between
@@ -42,7 +21,8 @@ class Speaker(Protocol):
     engine: Engine
     voice: Voice
     options: SynthesisOptions
-    clock: Clock
+    compile_seconds: float
+    """Of making the model ready, so far."""
 
     def trace(self, largest: Shape) -> None:
         """Trace the shapes up to `largest` for the steps of `options`, before any is prepared."""
@@ -53,14 +33,18 @@ class Speaker(Protocol):
     def encode_reference(self, *mels: np.ndarray) -> None:
         """Set the voice to the mean of recordings, log-mel float32[T, M]; `LockstepError` if the model takes none."""
 
-    def count_frames(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0) -> int:
+    def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
         """Frames of some tokens at speed 1, without making their mel; the arguments are those of `speak`."""
         ...
 
-    def speak(self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0) -> Utterance:
-        """Speak tokens that fit the largest shape; `number` keys the noise, speaker and language are table rows.
+    def speak(
+        self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0
+    ) -> tuple[np.ndarray, int]:
+        """Speak tokens that fit the largest shape: (mel float32[T, M], natural-log magnitude, without padding, frames).
 
-        frames: those of the speech, at least one for each token; 0 for as many as the durations have.
+        The frames are the sum of the durations, or some number above T if they exceed every shape. `number` keys the
+        noise, speaker and language are table rows, frames: those of the speech, at least one for each token; 0 for as
+        many as the durations have.
         """
         ...
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import scipy.fft
 
-from xtts.trainer.evaluation import cepstral_distortion
-from xtts.trainer.evaluation.cepstral_distortion import DECIBELS, cepstra, warped_distances
+from xtts.trainer.evaluation.speech_distances import DECIBELS, cepstra, warped_distances
 
 
 def plain_warp(a, b):
@@ -22,9 +21,7 @@ def plain_warp(a, b):
     return total[-1, -1] / cells[-1, -1]
 
 
-@pytest.mark.parametrize("cells", [1, 300, 2**22])
-def test_warping_is_that_of_a_plain_reference(monkeypatch, cells):
-    monkeypatch.setattr(cepstral_distortion, "_CELLS", cells)
+def test_warping_is_that_of_a_plain_reference():
     random = np.random.default_rng(1)
     for length in (1, 2, 7, 19):
         query = random.standard_normal((length, 13)).astype(np.float32)

@@ -1,0 +1,197 @@
+"""How far speech is from a recording: mel-cepstral distortion, a Fréchet distance over mel patches, melody, pauses.
+
+None of them needs TensorFlow.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from xtts.shared.audio.mel_profiles import MelProfile
+
+CEPSTRA = 13
+DECIBELS = 10.0 / math.log(10.0) * math.sqrt(2.0)
+"""From a distance between cepstra of natural logarithms to dB (Kubichek, "Mel-cepstral distance measure for objective
+speech quality assessment", IEEE PACRIM 1993, eq. 1)."""
+
+PATCH_FRAMES = 5
+AUDIBLE_NATS = 80.0 * np.log(10.0) / 20.0
+"""80 dB: what is further below the loudest channel of a clip, such as digital silence, counts as equally silent."""
+LOWEST_HZ, HIGHEST_HZ = 60.0, 500.0
+"""Range of speaking voices."""
+PAUSE_SECONDS = 0.1
+"""Silence inside a sentence that lasts as long is a pause."""
+SILENCE_DB = 30.0
+"""Below the loud frames of the clip: silence, as at the edges of a recording (shared/audio/signal_quality.py)."""
+
+
+def cepstra(mel: np.ndarray) -> np.ndarray:
+    """Cepstra 1 to 13 of each frame, without c_0 (loudness): [T, M], natural-log magnitude -> float32[T, 13].
+
+    c_d = 2/M sum_k mel_k cos(pi d (k + 1/2) / M), the DCT-II scaled so that mel_k = c_0/2 + sum_d c_d cos(...), the
+    series that Kubichek's constant applies to.
+    """
+    channels = mel.shape[1]
+    order, place = np.arange(1, CEPSTRA + 1)[:, None], np.arange(channels)[None]
+    basis = 2.0 / channels * np.cos(np.pi * order * (place + 0.5) / channels)
+    found: np.ndarray = mel.astype(np.float32) @ basis.T.astype(np.float32)
+    return found
+
+
+def warped_distances(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
+    """MCD-DTW in dB between one clip and each of several: float32[T, 13], [float32[T', 13]] -> float64[R].
+
+    The path runs from start to end of both clips in steps of (1, 1), (1, 0) and (0, 1), and minimises the summed
+    distance. The distortion is the mean over the cells of that path.
+    """
+    mean = _compiled_path_mean()
+    return DECIBELS * np.array([mean(query, np.ascontiguousarray(reference.T)) for reference in references])
+
+
+@cache
+def _compiled_path_mean() -> Callable[[np.ndarray, np.ndarray], float]:
+    """`_path_mean` in machine code, kept for the next process."""
+    import numba  # half a second; librosa needs it anyway
+
+    compiled: Callable[[np.ndarray, np.ndarray], float] = numba.njit(cache=True)(_path_mean)
+    return compiled
+
+
+def _path_mean(query: np.ndarray, reference: np.ndarray) -> float:
+    """The mean distance along the cheapest path; of two predecessors the diagonal one if equal.
+
+    query: float32[T, 13], reference: float32[13, T'].
+    """
+    rows, columns = len(query), reference.shape[1]
+    total, cells = np.full(columns + 1, np.inf), np.zeros(columns + 1)  # of the row before, then of this one
+    total[0] = 0.0
+    for row in range(rows):
+        squares = np.zeros(columns, np.float32)
+        for k in range(len(reference)):
+            squares += (query[row, k] - reference[k]) ** 2
+        distances = np.sqrt(squares)
+        corner, corner_cells = total[0], cells[0]
+        total[0] = np.inf
+        for column in range(columns):
+            best, steps = corner, corner_cells
+            corner, corner_cells = total[column + 1], cells[column + 1]
+            if corner < best:
+                best, steps = corner, corner_cells
+            if total[column] < best:
+                best, steps = total[column], cells[column]
+            total[column + 1] = best + distances[column]
+            cells[column + 1] = steps + 1
+    return float(total[columns] / cells[columns])
+
+
+def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """The path of `warped_distances` between two clips, cepstra float32[T, 13] each: int[P, 2], pairs of frames."""
+    from scipy.spatial.distance import cdist
+
+    grid = cdist(query, reference)
+    rows, columns = grid.shape
+    total = np.full((rows + 1, columns + 1), np.inf)
+    total[0, 0] = 0.0
+    for diagonal in range(rows + columns - 1):
+        i = np.arange(max(0, diagonal - columns + 1), min(diagonal, rows - 1) + 1)
+        j = diagonal - i
+        total[i + 1, j + 1] = grid[i, j] + np.minimum(total[i, j], np.minimum(total[i, j + 1], total[i + 1, j]))
+    row, column, path = rows, columns, [(rows - 1, columns - 1)]
+    while (row, column) != (1, 1):
+        before = ((row - 1, column - 1), (row - 1, column), (row, column - 1))
+        row, column = min(before, key=lambda cell: float(total[cell]))
+        path.append((row - 1, column - 1))
+    return np.array(path[::-1])
+
+
+class FrechetDistance:
+    """The distance of speech to a set of recordings by the mel patches of both: what a mean over frames cannot see.
+
+    Two Gaussians are fitted to patches of a few frames and compared: the distance of Heusel et al. ("GANs trained by a
+    two time-scale update rule", 1706.08500, eq. 6), which Kilgour et al. (1812.08466) took to audio, without their
+    networks. Speech that is blurred, over time or frequency, or noisy has another covariance; a distance to the nearest
+    frame rewards blur. All M channels of a patch count: 32 principal components of the recordings see blur, but no
+    noise.
+    """
+
+    def __init__(self, recordings: Sequence[np.ndarray]) -> None:
+        """recordings: log-mels [T, M], natural log."""
+        self._recorded = _gaussian(recordings)
+
+    def __call__(self, mels: Sequence[np.ndarray]) -> float:
+        """Of speech, log-mels [T, M] each, to the recordings, in squared nats: |m1 - m2|^2 + tr(C1 + C2 - 2 (C1 C2)^½).
+
+        The mean of each clip is removed before: how loud it is says nothing of its sound.
+        """
+        (mean1, covariance1), (mean2, covariance2) = _gaussian(mels), self._recorded
+        values, vectors = np.linalg.eigh(covariance1)
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        # (C1 C2)^½ and (R C2 R)^½ with R = C1^½ have the same trace; the latter is symmetric.
+        crossed = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ covariance2 @ root), 0.0)).sum()
+        spread = np.trace(covariance1) + np.trace(covariance2) - 2.0 * crossed
+        return float(np.square(mean1 - mean2).sum() + spread)
+
+
+def distance_of_halves(recordings: Sequence[np.ndarray]) -> float:
+    """Between every other recording and the rest: as good as speech can be, but half as much, and of other texts."""
+    return FrechetDistance(recordings[1::2])(recordings[::2])
+
+
+def _gaussian(mels: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """(mean [N], covariance [N, N]) of each frame with those after it, N = PATCH_FRAMES * M."""
+    audible = (np.maximum(mel.astype(np.float64), mel.max() - AUDIBLE_NATS) for mel in mels if len(mel) >= PATCH_FRAMES)
+    levelled = (mel - mel.mean() for mel in audible)
+    size = PATCH_FRAMES * mels[0].shape[1]
+    count, total, squares = 0, np.zeros(size), np.zeros((size, size))
+    for mel in levelled:  # clip by clip: all patches of hours of speech would not fit into memory
+        patches = sliding_window_view(mel, PATCH_FRAMES, axis=0).reshape(-1, size)
+        count, total, squares = count + len(patches), total + patches.sum(axis=0), squares + patches.T @ patches
+    mean = total / count
+    return mean, (squares - count * np.outer(mean, mean)) / (count - 1)
+
+
+def pitch_track(samples: np.ndarray, profile: MelProfile, frames: int) -> np.ndarray:
+    """F0 in Hz of each mel frame, 0 where unvoiced: float32[S] -> float32[T], T = frames.
+
+    Probabilistic YIN (Mauch and Dixon, ICASSP 2014) as librosa has it, in steps of half a semitone and two
+    frames. Samples that are no numbers count as silence.
+    """
+    import librosa  # a second
+
+    hertz, voiced, _ = librosa.pyin(
+        np.nan_to_num(samples), fmin=LOWEST_HZ, fmax=HIGHEST_HZ, sr=profile.sample_rate, frame_length=profile.fft_size,
+        hop_length=2 * profile.hop_samples, resolution=0.5,
+    )  # fmt: skip
+    track = np.repeat(np.where(voiced, hertz, 0.0).astype(np.float32), 2)[:frames]
+    return np.pad(track, (0, frames - len(track)))
+
+
+class PitchErrors(NamedTuple):
+    """Differences of F0 along a warping path."""
+
+    log_f0: float
+    """Root mean square of the difference of ln F0, over the pairs of frames that are voiced in both; 0 without any."""
+    voicing: float
+    """Share of the pairs of frames that are voiced in one and unvoiced in the other."""
+
+
+def pitch_errors(track: np.ndarray, recorded: np.ndarray, path: np.ndarray) -> PitchErrors:
+    """track: float32[T], recorded: float32[T'], Hz, 0 where unvoiced, path: int[P, 2]."""
+    one, two = track[path[:, 0]], recorded[path[:, 1]]
+    both = (one > 0) & (two > 0)
+    apart = np.log(one[both] / two[both])
+    return PitchErrors(float(np.sqrt(np.mean(apart**2))) if both.any() else 0.0, float(np.mean((one > 0) != (two > 0))))
+
+
+def pause_seconds(mel: np.ndarray, profile: MelProfile) -> float:
+    """Seconds of all pauses inside a clip: mel [T, M], natural-log magnitude."""
+    level = 10.0 / np.log(10.0) * np.log(np.exp(2.0 * mel.astype(np.float64)).sum(axis=1))
+    quiet = level < np.percentile(level, 95) - SILENCE_DB
+    spoken = np.flatnonzero(~quiet)
+    gaps = np.diff(spoken) - 1  # frames between one that is spoken and the next
+    frame = profile.hop_samples / profile.sample_rate
+    return float(gaps[gaps * frame >= PAUSE_SECONDS].sum() * frame)

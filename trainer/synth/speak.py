@@ -1,0 +1,98 @@
+"""`xtts-synth TEXT`: from a text to its wav. Everything is checked before the model is loaded."""
+
+import sys
+from pathlib import Path
+
+from xtts.shared.errors import LockstepError, warn
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.synth.library import choose_voice
+from xtts.trainer.synth.long_form import Speech, encode_text
+from xtts.trainer.synth.output_files import check_file, check_folder, write_mel, write_wav
+from xtts.trainer.synth.synthesizer import Engine
+
+
+def speak(
+    checkpoint: Path, options: SynthesisOptions, *, text: str | None, file: Path | None, out: Path | None,
+    mel_out: Path | None, vocoder: str, speaker: str | None, language: str | None, speaker_wav: tuple[Path, ...],
+    engine: Engine | None,
+) -> None:  # fmt: skip
+    """Speak, write, and report how long it took; the arguments are the options of the command."""
+    out = _check_outputs(text, file, out, mel_out)
+    source, load = choose_voice(
+        checkpoint, speaker=speaker, language=language, speaker_wav=speaker_wav, vocoder=vocoder, engine=engine,
+        options=options, warn=warn, tell=print,
+    )  # fmt: skip
+    texts = []
+    for words, where, path in _read_texts(text, file, out):
+        encoded, unknown = encode_text(words, source.voice, source.language(language), where)
+        texts.append((encoded, path))
+        for warning in unknown:
+            warn(warning)
+    if not texts:
+        raise LockstepError(str(file), found="no lines of text")
+    synthesizer = load()
+    if file is not None:
+        out.mkdir(exist_ok=True)
+    sample_rate = source.voice.mel_profile.sample_rate
+    for encoded, path in texts:
+        speech = synthesizer.speak(encoded)
+        write_wav(path, speech.samples, sample_rate)
+        if mel_out is not None:
+            write_mel(mel_out, speech.mel)
+        print(_line(path, speech, sample_rate), flush=True)
+    print(f"{source.checkpoint}: {synthesizer.synthesizer.readiness()}, not counted above")
+
+
+def _check_outputs(text: str | None, file: Path | None, out: Path | None, mel_out: Path | None) -> Path:
+    """The wav, or the folder of `--file`; `LockstepError` for one that cannot be written."""
+    if file is None:
+        out = out or Path("out.wav")
+        check_file(out, ".wav", "-o")
+    elif text is not None:
+        raise LockstepError("--file", found="a TEXT as well", expected="one of them")
+    elif out is None:
+        raise LockstepError("--file", found="no -o", expected="-o FOLDER for 0001.wav and so on")
+    else:
+        check_folder(out, "-o")
+    if mel_out is not None:
+        if file is not None:
+            raise LockstepError("--mel-out", found="together with --file", expected="one text")
+        check_file(mel_out, ".npy", "--mel-out")
+    return out
+
+
+def _read_texts(text: str | None, file: Path | None, out: Path) -> list[tuple[str, str, Path]]:
+    """The texts, each with where it is from and its wav; `-` or no text means standard input."""
+    if file is not None:
+        lines = enumerate(_read(file).splitlines(), 1)
+        return [(line, f"{file}:{number}", out / f"{number:04d}.wav") for number, line in lines if line.strip()]
+    if text is None or text == "-":
+        return [(_read_stdin(), "standard input", out)]
+    return [(text, "TEXT", out)]
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise LockstepError(str(file), found=f"cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise LockstepError(str(file), found="not UTF-8 text") from None
+
+
+def _read_stdin() -> str:
+    if sys.stdin.isatty():
+        print("type the text, then Ctrl-D", file=sys.stderr)
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise LockstepError("standard input", found="not UTF-8 text") from None
+
+
+def _line(path: Path, speech: Speech, sample_rate: int) -> str:
+    audio_seconds = max(len(speech.samples), 1) / sample_rate
+    pieces = f" in {speech.pieces} pieces" if speech.pieces > 1 else ""
+    return (
+        f"{path}: {audio_seconds:.2f} s of audio{pieces}, {speech.seconds:.2f} s of synthesis, "
+        f"first sound after {speech.first_seconds:.2f} s, real-time factor {speech.seconds / audio_seconds:.3f}"
+    )
