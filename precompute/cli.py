@@ -84,12 +84,6 @@ def main() -> None:
 @click.option("--limit", type=click.IntRange(1), help="Only the first N clips; of several corpora as many of each.")
 @click.option("--fresh", is_flag=True, help="Build everything again, whatever is there.")
 @click.option("--index-only", is_flag=True, help="Store no mels: the trainer reads 16-bit wavs of the profile's rate.")
-@click.option(
-    "--keep-days",
-    type=click.FloatRange(0.0),
-    default=1.0,
-    help="Days for which an object store keeps what was replaced.",
-)
 @click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
 def build(
     data: tuple[str, ...],
@@ -105,7 +99,6 @@ def build(
     limit: int | None,
     fresh: bool,
     index_only: bool,
-    keep_days: float,
     dry_run: bool,
 ) -> None:
     """Build the cache of a corpus, or bring it up to date."""
@@ -134,7 +127,6 @@ def build(
                     limit=limit,
                     fresh=fresh,
                     index_only=index_only,
-                    keep_days=keep_days,
                     ray_address=address,
                 )
                 if dry_run:

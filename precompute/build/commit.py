@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from xtts.precompute.build.index_rows import Figures
+from xtts.precompute.build.index_rows import IndexSums
 from xtts.precompute.build.shard_plan import Plan
 from xtts.precompute.build.staging import StagingArea, file_sha256
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
@@ -22,17 +22,19 @@ from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import (
     FORMAT_VERSION,
     INDEX_FILE,
+    INDEX_PATTERN,
     SPEC_FILE,
     SPLITS,
     TOKENIZER_FILE,
+    TOKENIZER_PATTERN,
     Bucket,
     CacheSpec,
     Shard,
     Statistics,
     digest_of,
     spec_bytes,
+    with_digest,
 )
-from xtts.shared.cache.file_names import INDEX_PATTERN, TOKENIZER_PATTERN, with_digest
 from xtts.shared.config import Config
 from xtts.shared.feature_settings import stored_features
 from xtts.shared.system import atomic_files
@@ -41,7 +43,7 @@ from xtts.shared.text.tokenizer import Tokenizer
 
 
 def describe(
-    index: Path, figures: Figures, plan: Plan, finished: Mapping[str, Finished], config: Config,
+    index: Path, figures: IndexSums, plan: Plan, finished: Mapping[str, Finished], config: Config,
     extractor: FeatureExtractor, *, weights: Mapping[str, float],
 ) -> CacheSpec:  # fmt: skip
     """The contents of `cache.json`.
@@ -109,7 +111,7 @@ def _buckets(plan: Plan, finished: Mapping[str, Finished]) -> list[Bucket]:
     ]
 
 
-def _statistics(figures: Figures, plan: Plan, *, fixed: bool, channels: int) -> Statistics:
+def _statistics(figures: IndexSums, plan: Plan, *, fixed: bool, channels: int) -> Statistics:
     """Corpus figures; the sums are exact, and rounded once."""
     frames = sum(figures.bucket_frames)
     padded = sum(n * shape.frames for n, shape in zip(figures.bucket_clips, plan.shapes, strict=True))
@@ -134,8 +136,6 @@ def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, toke
     index: the file of the scratch folder that becomes the index. Readers may be at work: nothing that they use is
     touched here, see `sweep`.
     """
-    if staging.remote is not None:
-        staging.remote.wait()
     shards = [shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
     new = [file for file in shards if staging.staged(file).exists()]
     if not _holds(cache / spec.tokenizer_file, spec.tokenizer_sha256):
@@ -147,9 +147,10 @@ def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, toke
     changed = bool(new) or not _holds(cache / SPEC_FILE, hashlib.sha256(spec_bytes(spec)).hexdigest())
     if changed:
         if staging.remote is not None:
-            rest = [(file, staging.staged(file)) for file in new if file in shards]
+            for file in set(new).intersection(shards):  # of an interrupted build
+                staging.remote.send(file, staging.staged(file))
             new = [file for file in new if file not in shards]
-            staging.remote.finish(spec, {file: staging.staged(file) for file in new}, rest)
+            staging.remote.finish(spec, {file: staging.staged(file) for file in new})
         atomic_files.move_all((staging.staged(file), cache / file) for file in new)
         atomic_files.write(cache / SPEC_FILE, spec_bytes(spec))
     staging.remove()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xtts.precompute.build.build_request import Request
+from xtts.precompute.build.build_request import BuildRequest
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.shard_plan import ShardPlan
 from xtts.precompute.build.staging import PreviousCache, StagingArea, load_previous, size_of
@@ -18,9 +18,8 @@ from xtts.precompute.features.cached_mels import STORED_FACTS, StoredClips
 from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.scan import SAME_CLIP, SAME_FILE, Known
 from xtts.precompute.features.tables import pack, read_table, take
-from xtts.shared.cache.cache_spec import SPEC_FILE
-from xtts.shared.cache.clip_index import QUALITIES, Place, index_schema, readable_index
-from xtts.shared.cache.file_names import shard_place
+from xtts.shared.cache.cache_spec import SPEC_FILE, shard_place
+from xtts.shared.cache.clip_index import QUALITIES, ShardPlace, index_schema, readable_index
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features
 
@@ -61,28 +60,31 @@ class PreviousRows:
         return Known(places=places, rows=pack(take(self.rows, self.found[start:end][places])))
 
     @cached_property
-    def _sizes(self) -> Counter[Place]:
+    def _sizes(self) -> Counter[ShardPlace]:
         counted = self.rows.select(_PLACE).group_by(_PLACE).aggregate([([], "count_all")])
-        return Counter({Place(*row[:4]): row[4] for row in zip(*counted.to_pydict().values(), strict=True)})
+        return Counter({ShardPlace(*row[:4]): row[4] for row in zip(*counted.to_pydict().values(), strict=True)})
 
-    def of_shard(self, shard: ShardPlan) -> Any:  # noqa: ANN401
-        """The rows of a shard's clips, if the shard of this place holds just these, in this order; else None."""
+    def holds(self, shard: ShardPlan) -> bool:
+        """Whether the shard of this place holds just the clips of this one, in this order."""
         found = self.found[shard.clips]
         if self._sizes[shard.place] != len(found) or (found < 0).any():
-            return None
-        rows = take(self.rows, found)
+            return False
+        rows = take(self.rows.select([*_PLACE, "position"]), found)
         places = set(zip(*rows.select(_PLACE).to_pydict().values(), strict=True))
         positions = rows["position"].to_numpy()
         in_order = (np.diff(positions[positions >= 0]) > 0).all()
-        held = places == {shard.place} and in_order and (self.same[shard.clips] & SAME_CLIP).all()
-        return rows if held else None
+        return bool(places == {shard.place} and in_order and (self.same[shard.clips] & SAME_CLIP).all())
 
-    def stored(self, shard: ShardPlan, files: Mapping[Place, Path]) -> StoredClips:
+    def rows_of(self, shard: ShardPlan) -> Any:  # noqa: ANN401
+        """What was written of a shard's clips: the columns of `_OUTCOME`."""
+        return take(self.rows.select(_OUTCOME), self.found[shard.clips])
+
+    def stored(self, shard: ShardPlan, files: Mapping[ShardPlace, Path]) -> StoredClips:
         """The mels of a shard's clips that lie in these shards."""
         rows = self.found[shard.clips]
         places = np.flatnonzero((rows >= 0) & (self.same[shard.clips] & SAME_FILE != 0))
         table = take(self.rows.select(STORED_FACTS), rows[places])
-        held = [Place(*row) for row in zip(*table.select(_PLACE).to_pydict().values(), strict=True)]
+        held = [ShardPlace(*row) for row in zip(*table.select(_PLACE).to_pydict().values(), strict=True)]
         there = np.array([place in files for place in held], bool)
         used = {place: files[place] for place in {*held} & files.keys()}
         return StoredClips(places=places[there], rows=pack(table.filter(there)), files=used)
@@ -115,7 +117,7 @@ class Existing:
         """Of the finished cache, if its mels are of the same audio settings."""
         return self.previous.spec.mel_check if self.previous is not None and self.same_audio else None
 
-    def stored_files(self, request: Request) -> dict[Place, Path]:
+    def stored_files(self, request: BuildRequest) -> dict[ShardPlace, Path]:
         """The shards of the finished cache whose mels are what decoding the audio again would give."""
         previous, extractor = self.previous, request.extractor
         if previous is None or not self.same_audio or extractor.index_only or previous.spec.names_audio:
@@ -133,7 +135,7 @@ def nothing() -> Existing:
     return Existing(previous=None, cached=cached, staged=staged, same_audio=False, same_text=False, lines=[])
 
 
-def look_back(request: Request, staging: StagingArea, features: Features) -> Existing:
+def look_back(request: BuildRequest, staging: StagingArea, features: Features) -> Existing:
     """Collect what there is."""
     import pyarrow as pa
 
@@ -168,4 +170,5 @@ def _once(rows: Any) -> Any:  # noqa: ANN401
     """Without rows of repeated ids, in one piece."""
     import pyarrow.compute as pc
 
-    return rows.filter(pc.invert(rows["duplicate"])).combine_chunks()
+    repeated = rows["duplicate"]
+    return (rows.filter(pc.invert(repeated)) if pc.any(repeated).as_py() else rows).combine_chunks()

@@ -14,9 +14,8 @@ from xtts.precompute.features.extract import ShardResult
 from xtts.precompute.features.finished_shard import Finished, read_finished, rows_beside
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.audio.mel import FEATURE_VERSION
-from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, digest_of, load_spec
-from xtts.shared.cache.file_names import without_digest
+from xtts.shared.cache.bucket_shapes import BucketShape
+from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, digest_of, load_spec, without_digest
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features, feature_differences
 from xtts.shared.system import atomic_files
@@ -28,7 +27,7 @@ WORK_FOLDER = ".building"
 def shard_settings(
     features: Features,
     *,
-    shape: Shape,
+    shape: BucketShape,
     speakers: Mapping[str, int],
     tokenizer: str,
     feature_version: int,
@@ -79,7 +78,7 @@ class PreviousCache:
         spec, shape, ids = self.spec, self.spec.buckets[bucket], self._speaker_ids
         return shard_settings(
             spec.features,
-            shape=Shape(tokens=shape.tokens, frames=shape.frames),
+            shape=BucketShape(tokens=shape.tokens, frames=shape.frames),
             speakers={name: ids[name] for name in speakers if name in ids},
             tokenizer=spec.tokenizer_sha256,
             feature_version=spec.feature_version,

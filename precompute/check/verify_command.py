@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from xtts.precompute.check.verify import Finding, verify_cache
+from xtts.precompute.check.verify import CacheFinding, verify_cache
 from xtts.precompute.corpus.corpus_entries import CorpusEntry, Data, parse_data
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import load_spec
@@ -53,7 +53,7 @@ def run_verify(request: VerifyRequest, *, as_json: bool, progress: Progress, ech
     return code
 
 
-def find_problems(request: VerifyRequest, progress: Progress) -> list[Finding]:
+def find_problems(request: VerifyRequest, progress: Progress) -> list[CacheFinding]:
     """Check, and repair if asked: what is wrong with the cache, in the end."""
     _refuse_without_corpus(request)
     return _check(request, progress)
@@ -69,7 +69,7 @@ def _refuse_without_corpus(request: VerifyRequest) -> None:
             raise LockstepError(option, found="a cache in an object store", expected="a folder", fix=fix)
 
 
-def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
+def _check(request: VerifyRequest, progress: Progress) -> list[CacheFinding]:
     cache, against = request.cache, request.against
     corpora = None if against is None else parse_data(against, layout=request.layout, columns=request.columns)
     workers, ray_address, every_digest = request.workers, request.ray_address, corpora is not None
@@ -88,7 +88,7 @@ def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
     return _check_against(request, cache, corpora)
 
 
-def _check_against(request: VerifyRequest, cache: Path, corpora: list[CorpusEntry]) -> list[Finding]:
+def _check_against(request: VerifyRequest, cache: Path, corpora: list[CorpusEntry]) -> list[CacheFinding]:
     from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 
     workers, ray_address = request.workers, request.ray_address
@@ -101,5 +101,5 @@ def _check_against(request: VerifyRequest, cache: Path, corpora: list[CorpusEntr
     return findings
 
 
-def _from_error(error: LockstepError) -> Finding:
-    return Finding(file=error.where, where=error.where, found=error.found, expected=error.expected, fix=error.fix)
+def _from_error(error: LockstepError) -> CacheFinding:
+    return CacheFinding(file=error.where, where=error.where, found=error.found, expected=error.expected, fix=error.fix)

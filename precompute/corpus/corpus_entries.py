@@ -13,8 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from xtts.precompute.corpus.plain_names import check_language, check_name
-from xtts.shared.cache.cache_spec import MOST_WEIGHT, Weight
-from xtts.shared.cache.file_names import CORPUS_NAME
+from xtts.shared.cache.cache_spec import CORPUS_NAME, MOST_WEIGHT, Weight
 from xtts.shared.config_files import parse_yaml
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import StoreUrl, location

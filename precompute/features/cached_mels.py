@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from xtts.precompute.features.tables import unpack
-from xtts.shared.cache.clip_index import Place
+from xtts.shared.cache.clip_index import ShardPlace
 from xtts.shared.cache.records import FRAME_BYTES, CorruptRecord, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
 
@@ -38,14 +38,14 @@ class StoredClips:
     """Places in the task."""
     rows: bytes
     """Their rows of that cache: a packed table with `STORED_FACTS`."""
-    files: Mapping[Place, Path]
+    files: Mapping[ShardPlace, Path]
     """Its shards that hold them."""
 
     def by_place(self) -> dict[int, StoredMel]:
         """Where each mel lies."""
         rows = zip(self.places.tolist(), zip(*unpack(self.rows).to_pydict().values(), strict=True), strict=True)
         return {
-            place: StoredMel(path=self.files[Place(*row[:4])], position=row[4], audio_sha256=row[5], sums=row[6:])
+            place: StoredMel(path=self.files[ShardPlace(*row[:4])], position=row[4], audio_sha256=row[5], sums=row[6:])
             for place, row in rows
         }
 

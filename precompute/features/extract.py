@@ -19,9 +19,9 @@ from xtts.precompute.workers.shared_folders import attempt_path
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.signal_quality import SignalQuality
-from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.clip_index import KEPT, IndexRow, Place, rows_of
-from xtts.shared.cache.file_names import with_digest
+from xtts.shared.cache.bucket_shapes import BucketShape
+from xtts.shared.cache.cache_spec import with_digest
+from xtts.shared.cache.clip_index import KEPT, IndexRow, ShardPlace, rows_of
 from xtts.shared.cache.records import FRAME_BYTES, Record, frame
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
@@ -40,8 +40,8 @@ class ShardTask:
     """Where to write for now: in this folder, each attempt under a name of its own beside this one."""
     settings: str
     """Digest of all that decides the shard's bytes besides its clips."""
-    place: Place
-    shape: Shape
+    place: ShardPlace
+    shape: BucketShape
     rows: bytes
     """Its clips in order, as the scan found them: a packed table."""
     speakers: Mapping[str, int]
@@ -99,7 +99,7 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
     return ShardResult(file=task.file, path=path, bytes=size, sha256=done.sha256)
 
 
-def placed(row: IndexRow, place: Place) -> IndexRow:
+def placed(row: IndexRow, place: ShardPlace) -> IndexRow:
     """A scanned clip with the shard that it goes to."""
     return replace(row, split=place.split, bucket=place.bucket, shard=place.shard)
 
@@ -132,7 +132,7 @@ def _features(
     return _record(row, mel, task, extractor), audio_sha256, sums, quality
 
 
-def _mel_bytes(shape: Shape, extractor: FeatureExtractor) -> int:
+def _mel_bytes(shape: BucketShape, extractor: FeatureExtractor) -> int:
     return shape.frames * extractor.profile.mel_channels * np.dtype(extractor.mel_dtype).itemsize
 
 
@@ -191,8 +191,7 @@ def extract_mel(samples: np.ndarray, frames: int, extractor: FeatureExtractor) -
 
 def _read_source(row: IndexRow, extractor: FeatureExtractor) -> ClipAudio:
     try:
-        with extractor.audio(row.clip) as source:
-            return read_audio(source, row.clip)
+        return read_audio(extractor.audio(row.clip), row.clip)
     finally:  # whatever came of it
         check_unchanged(row, extractor)
 

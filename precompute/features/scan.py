@@ -27,6 +27,7 @@ from xtts.shared.cache.clip_index import (
     DUPLICATE,
     MISSING_AUDIO,
     NO_LETTERS,
+    QUALITIES,
     UNKNOWN,
     Clip,
     IndexRow,
@@ -108,7 +109,7 @@ class ScanResult:
 def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
     """Find, or recall, what can be known of the clips of a task, and reject by it (runs in a worker)."""
     extractor, table = scanner.extractor, unpack(task.clips)
-    clips = clips_of(table)
+    clips = list(clips_of(table))
     for corpus in sorted({clip.corpus for clip in clips}):
         check_visible(extractor.roots[corpus])
     cached, staged = task.cached.by_place(), task.staged.by_place()
@@ -175,12 +176,12 @@ def _with_digest(row: IndexRow, was: IndexRow, extractor: FeatureExtractor) -> I
 def _with_header(row: IndexRow, extractor: FeatureExtractor) -> IndexRow:
     profile = extractor.profile
     try:
-        with extractor.audio(row.clip) as path:
-            header = audio_header(path, row.clip)
-            samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
-            if extractor.trim_silence_db is not None:  # only decoding shows what is left
-                whole, samples = samples, len(extractor.samples(read_audio(path, row.clip).recording))
-                notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
+        source = extractor.audio(row.clip)
+        header = audio_header(source, row.clip)
+        samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
+        if extractor.trim_silence_db is not None:  # only decoding shows what is left
+            whole, samples = samples, len(extractor.samples(read_audio(source, row.clip).recording))
+            notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
     except (AudioProblem, OSError) as problem:
         check_unchanged(row, extractor)
         if isinstance(problem, AudioProblem):
@@ -210,6 +211,10 @@ def _same(row: IndexRow, was: IndexRow) -> int:
         (SAME_FILE, was.is_kept and same_file(row, was)), (SAME_CLIP, same_clip(row, was)),
     )  # fmt: skip
     return sum(bit for bit, holds in facts if holds)
+
+
+MEASURED = ["status", "reason", "detail", *QUALITIES]
+"""Columns that measuring a clip decides."""
 
 
 def measure_clips(scanner: Scanner, task: tuple[np.ndarray, bytes]) -> tuple[np.ndarray, bytes]:

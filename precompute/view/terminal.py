@@ -4,10 +4,11 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from xtts.precompute.view.cached_clips import plain
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.quality_stats import CLIPPING, MEASURES, QualityStats, SpeakerLine
 from xtts.shared.cache.stats import PERCENTILES, CorpusLine, CorpusStats
@@ -24,16 +25,16 @@ UNMEASURED = (
 )
 
 
-class Display:
-    """A `Progress` that draws: clips, clips/s, times real time, time left."""
+class Display(Progress):
+    """Draws: clips, clips/s, times real time, time left."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)
         columns = (
-            TextColumn("{task.description:8}"), BarColumn(), MofNCompleteColumn(),
-            TextColumn("clips  {task.fields[speed]}"), TimeRemainingColumn(), TextColumn("left"),
+            bars.TextColumn("{task.description:8}"), bars.BarColumn(), bars.MofNCompleteColumn(),
+            bars.TextColumn("clips  {task.fields[speed]}"), bars.TimeRemainingColumn(), bars.TextColumn("left"),
         )  # fmt: skip
-        self._progress = Progress(
+        self._progress = bars.Progress(
             *columns, console=self._console, transient=True, disable=not self._console.is_terminal
         )
         self._stage, self._clips, self._done, self._seconds = "", 0, 0, 0.0

@@ -3,6 +3,7 @@
 The same columns are the table that a build works on. What is not known of a clip is -1 or empty.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,7 +32,7 @@ _ANY_ROWS = 2**25
 """Rows that a file of any size may claim; further ones take a byte each at the least, by their digests alone."""
 
 
-class Place(NamedTuple):
+class ShardPlace(NamedTuple):
     """A shard."""
 
     split: str
@@ -126,9 +127,9 @@ class IndexRow:
         return self.status == KEPT
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ShardPlace:
         """The shard."""
-        return Place(self.split, self.bucket, self.shard, self.clip.corpus)
+        return ShardPlace(self.split, self.bucket, self.shard, self.clip.corpus)
 
     def rejected(self, reason: str, detail: str = "") -> Self:
         """The same clip, found unfit."""
@@ -161,9 +162,11 @@ def clip_table(clips: Sequence[Clip]) -> Any:  # noqa: ANN401
     return pa.table(columns, pa.schema([schema.field(name) for name in _CLIP]))
 
 
-def clips_of(table: Any) -> list[Clip]:  # noqa: ANN401
-    """The clips of an Arrow table with these columns."""
-    return [Clip(*values) for values in zip(*(table[name].to_pylist() for name in _CLIP), strict=True)]
+def clips_of(table: Any) -> Iterator[Clip]:  # noqa: ANN401
+    """The clips of an Arrow table with these columns, a batch of them at a time."""
+    for start in range(0, len(table), _READ_ROWS):
+        batch = table.select(_CLIP).slice(start, _READ_ROWS)
+        yield from itertools.starmap(Clip, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
 def table_of(rows: Sequence[IndexRow]) -> Any:  # noqa: ANN401

@@ -29,20 +29,6 @@ class Listed:
     """When it was written, in seconds of the store's clock."""
 
 
-@dataclass(frozen=True)
-class Identity:
-    """What tells an object from another one of the same name."""
-
-    bytes: int
-    etag: str
-
-
-def _identity_of(file: Any) -> Identity:  # noqa: ANN401 - a file object of pyarrow
-    said = {str(key).lower(): value for key, value in (file.metadata() or {}).items()}
-    etag = said.get("etag") or said.get("last-modified") or b""
-    return Identity(file.size(), etag.decode().strip('"') if isinstance(etag, bytes) else str(etag))
-
-
 class ObjectStore:
     """A folder of objects. Every method tries again where the store fails for a moment, then raises `LockstepError`."""
 
@@ -81,18 +67,6 @@ class ObjectStore:
             if info.type == fs.FileType.File
         }
 
-    def identity(self, name: str) -> Identity | None:
-        """Size and etag by one request; None where there is no such object."""
-        try:
-            with self.open(name) as file:
-                return _identity_of(file)
-        except FileNotFoundError:
-            return None
-
-    def open(self, name: str) -> Any:  # noqa: ANN401 - pyarrow ships no types
-        """A file object for random access; FileNotFoundError where there is none."""
-        return attempted(self.url.child(name), lambda: self._opened[0].open_input_file(self._path(name)))
-
     def read(self, name: str) -> bytes:
         """A whole small object; FileNotFoundError where there is none."""
 
@@ -115,19 +89,6 @@ class ObjectStore:
             out.truncate()
             out.flush()
             return out.tell(), digest.hexdigest()
-
-        return attempted(self.url.child(name), copy)
-
-    def copy_with_identity(self, name: str, out: IO[bytes]) -> Identity:
-        """Write an object into an empty file; which one it was. FileNotFoundError where there is none."""
-
-        def copy() -> Identity:
-            out.seek(0)
-            with self._opened[0].open_input_file(self._path(name)) as file:
-                while chunk := file.read(_CHUNK_BYTES):
-                    out.write(chunk)
-                out.truncate()
-                return _identity_of(file)
 
         return attempted(self.url.child(name), copy)
 

@@ -20,7 +20,7 @@ from fuzzing import fresh_seed
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.check.verify_command import VerifyRequest, run_verify
 from xtts.precompute.cli import main
-from xtts.precompute.workers.progress import NullProgress
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
@@ -31,7 +31,7 @@ def check(place: Path, **options: object) -> tuple[int, list[str]]:
     """Exit code and lines of a verification against the corpus."""
     lines, options = list[str](), {"deep": None, "repair": False, "workers": 0, **options}
     request = VerifyRequest(cache=place / "cache", against=place / "corpus", **options)
-    code = run_verify(request, as_json=False, progress=NullProgress(), echo=lines.append)
+    code = run_verify(request, as_json=False, progress=Progress(), echo=lines.append)
     return code, lines
 
 

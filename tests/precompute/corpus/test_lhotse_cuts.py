@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builds import RATE, write_files
+from builds import RATE, read_corpus, write_files
 
-from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.errors import LockstepError
 
 

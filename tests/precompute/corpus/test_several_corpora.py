@@ -1,9 +1,12 @@
 """Several corpora as one list of clips: names, speakers, languages, and what is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from xtts.precompute.corpus.corpora import read_corpora
 from xtts.precompute.corpus.corpus_entries import parse_data
+from xtts.shared.cache.clip_index import clips_of
 from xtts.shared.errors import LockstepError
 
 
@@ -29,7 +32,8 @@ def two(write):
 
 
 def read(*data, limit=None, **options):
-    return read_corpora(parse_data(data, **options), limit=limit)
+    corpora = read_corpora(parse_data(data, **options), limit=limit)
+    return replace(corpora, clips=list(clips_of(corpora.clips)))
 
 
 def found(corpora):

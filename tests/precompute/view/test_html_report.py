@@ -18,7 +18,7 @@ from xtts.precompute.view import html_report as report
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.precompute.view.html_report import note_counts, reject_lines, report_page, write_report
 from xtts.precompute.view.terminal import quality_text
-from xtts.precompute.workers.progress import NullProgress
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.quality_stats import quality_stats
 from xtts.shared.errors import LockstepError
 
@@ -29,7 +29,7 @@ class Page:
     """A report: its tags, its links and those that hold pictures and sounds, and the visible text."""
 
     def __init__(self, clips):
-        self.page = report_page(clips, seed=0, progress=NullProgress())
+        self.page = report_page(clips, seed=0, progress=Progress())
         self.tags = re.findall(r"<(\w+)", self.page)
         self.links = re.findall(r'(?:src|href|srcset|data|action)="([^"]*)"', self.page)
         self.text = html.unescape(re.sub(r"<[^>]*>", " ", self.page))
@@ -106,7 +106,7 @@ def test_a_cache_without_its_shards_is_refused(tiny_cache, tmp_path):
     with pytest.raises(
         LockstepError, match=r"tfrecord \(tone-\d+\): missing, .*verify --cache .* --against .* --repair"
     ):
-        write_report(tmp_path / "features", tmp_path / "report.html", seed=0, progress=NullProgress())
+        write_report(tmp_path / "features", tmp_path / "report.html", seed=0, progress=Progress())
     assert not (tmp_path / "report.html").exists()
 
 

@@ -49,22 +49,14 @@ def test_options_go_to_arrow_and_not_into_messages(monkeypatch):
     assert "retry_limit_seconds=30" in location("gs://bucket/a").for_arrow()
 
 
-def test_objects_are_written_listed_told_apart_read_and_removed(store, tmp_path):
+def test_objects_are_written_listed_read_and_removed(store, tmp_path):
     assert store.list() == {}
     data = os.urandom(100_000)
     (tmp_path / "shard").write_bytes(data)
     store.upload(tmp_path / "shard", "train/shard")
     store.write("cache.json", b"{}")
     assert {name: found.bytes for name, found in store.list().items()} == {"train/shard": 100_000, "cache.json": 2}
-    before = store.identity("cache.json")
-    store.write("cache.json", b"[]" if before.etag else b"[1]")
-    assert store.identity("cache.json") != before
-    assert before.bytes == 2
-    assert store.identity("gone") is None
-    assert store.read("train/shard") == data
-    with pickle.loads(pickle.dumps(store)).open("train/shard") as file:
-        file.seek(1000)
-        assert file.read(10) == data[1000:1010]
+    assert pickle.loads(pickle.dumps(store)).read("train/shard") == data
     store.remove(["train/shard", "gone"])
     assert set(store.list()) == {"cache.json"}
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import NullProgress
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.stats import corpus_stats, lengths_of
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -65,6 +65,6 @@ def test_blocks_are_shuffled_in_memory_as_far_as_there_are_clips(configured, wit
 
 def test_unpadded_clips_are_unusable(tiny_corpus, tmp_path, micro):
     config = load_config("tiny", flags={"shapes.pad_to_fixed_length": False, "shapes.buckets": 1})
-    build_cache(tiny_corpus, tmp_path / "features", config, workers=0, progress=NullProgress())
+    build_cache(tiny_corpus, tmp_path / "features", config, workers=0, progress=Progress())
     with pytest.raises(LockstepError, match=r"expected shapes\.pad_to_fixed_length: true; run xtts-"):
         load_subject(["tiny"], micro, {}, tmp_path / "features")
