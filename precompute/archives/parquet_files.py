@@ -36,9 +36,6 @@ def open_parquet(path: Path) -> Iterator[Any]:
     try:
         # A page at a time: a column of a row group read ahead would be in memory whole.
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
-            rows, size = file.metadata.num_rows, path.stat().st_size
-            if rows > size:
-                raise BrokenParquet(f"{rows} rows in a file of {size} bytes")
             yield file
     except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError, MemoryError) as error:
         text = " ".join(str(error).split())

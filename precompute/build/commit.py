@@ -136,7 +136,7 @@ def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, toke
     index: the file of the scratch folder that becomes the index. Readers may be at work: nothing that they use is
     touched here, see `sweep`.
     """
-    shards = [shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
+    shards = [shard.file for shard in spec.shards()]
     new = [file for file in shards if staging.staged(file).exists()]
     if not _holds(cache / spec.tokenizer_file, spec.tokenizer_sha256):
         staging.stage_file(spec.tokenizer_file, tokenizer_bytes(tokenizer))
@@ -180,13 +180,11 @@ def sweep(cache: Path, spec: CacheSpec) -> int:
 
 def _replaced_files(cache: Path, spec: CacheSpec) -> list[Path]:
     """Files of builds on the disk that the cache does not list."""
-    listed = {shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)}
-    listed |= {spec.index_file, spec.tokenizer_file}
     there = [path for split in SPLITS for path in sorted((cache / split).glob("bucket-*/shard-*.tfrecord"))]
     there += [
         path for path in sorted(cache.iterdir()) if re.match(f"{INDEX_PATTERN}|{TOKENIZER_PATTERN}", path.name)
     ]  # fmt: skip
-    return [path for path in there if path.relative_to(cache).as_posix() not in listed]
+    return [path for path in there if path.relative_to(cache).as_posix() not in spec.files]
 
 
 def _remove_empty_folders(cache: Path) -> None:

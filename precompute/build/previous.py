@@ -13,12 +13,12 @@ import numpy as np
 from xtts.precompute.build.build_request import BuildRequest
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.shard_plan import ShardPlan
-from xtts.precompute.build.staging import PreviousCache, StagingArea, load_previous, size_of
+from xtts.precompute.build.staging import PreviousCache, StagingArea, file_sha256, load_previous, size_of
 from xtts.precompute.features.cached_mels import STORED_FACTS, StoredClips
 from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.scan import SAME_CLIP, SAME_FILE, Known
 from xtts.precompute.features.tables import pack, read_table, take
-from xtts.shared.cache.cache_spec import SPEC_FILE, shard_place
+from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, shard_place
 from xtts.shared.cache.clip_index import QUALITIES, ShardPlace, index_schema, readable_index
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features
@@ -145,13 +145,12 @@ def look_back(request: BuildRequest, staging: StagingArea, features: Features) -
     if (cache / SPEC_FILE).exists():
         try:
             previous = load_previous(cache)
-            with readable_index(cache / previous.spec.index_file) as file:
-                cached = file.read()
-        except LockstepError as error:
-            lines, previous = [f"{error.where}: {error.found}: the whole cache is built again"], None
+            cached = _read_index(cache, previous.spec)
+        except LockstepError as error:  # without the index its plan still holds
+            lines = [f"{error.where}: {error.found}: the whole cache is built again"]
     finished = staging.finished(request.exclude)
     tables = [read_table(staging.rows_path(slot)).replace_schema_metadata(None) for slot in finished]
-    reusable = previous.usable(staging, request.exclude) if previous else {}
+    reusable = previous.usable(staging, request.exclude) if previous and not lines else {}
     new = {shard.file for shard in finished.values()} - {shard.file for shard in reusable.values()}
     if new:
         lines.append(f"an interrupted build left {len(new)} finished shards")
@@ -164,6 +163,14 @@ def look_back(request: BuildRequest, staging: StagingArea, features: Features) -
         staged=PreviousRows(rows=_once(pa.concat_tables([index_schema().empty_table(), *tables])), finished=finished),
         same_audio=same_audio, same_text=same_text, lines=lines,
     )  # fmt: skip
+
+
+def _read_index(cache: Path, spec: CacheSpec) -> Any:  # noqa: ANN401
+    path = cache / spec.index_file
+    if file_sha256(path) != spec.index_sha256:
+        raise LockstepError(str(path), found="other content than when it was written", exit_code=1)
+    with readable_index(path) as file:
+        return file.read()
 
 
 def _once(rows: Any) -> Any:  # noqa: ANN401

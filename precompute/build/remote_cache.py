@@ -14,7 +14,6 @@ from xtts.shared.cache.cache_spec import (
     INDEX_PATTERN,
     SHARD_PATTERN,
     SPEC_FILE,
-    SPLITS,
     TOKENIZER_PATTERN,
     CacheSpec,
     load_spec,
@@ -90,7 +89,7 @@ class RemoteCache:
         for file, path in small.items():
             self._store.upload(path, file)
         found = self._store.list()
-        wanted = {shard.file: shard.bytes for shard in spec.shards(*SPLITS)}
+        wanted = {shard.file: shard.bytes for shard in spec.shards()}
         lost = [file for file, size in wanted.items() if file not in found or found[file].bytes != size]
         lost += [file for file in (spec.index_file, spec.tokenizer_file) if file not in found]
         if lost:

@@ -2,8 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -90,13 +89,9 @@ class PreviousCache:
 def load_previous(cache: Path) -> PreviousCache:
     """Read what a finished cache is, but its index; a `LockstepError` when it cannot be continued."""
     spec = load_spec(cache)
-    path = cache / spec.index_file
-    if file_sha256(path) != spec.index_sha256:
-        raise LockstepError(str(path), found="other content than when it was written", exit_code=1)
-    shards = (shard for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation))
     return PreviousCache(
         spec=spec,
-        shards={without_digest(shard.file): Finished(**shard.model_dump(), settings="") for shard in shards},
+        shards={without_digest(shard.file): Finished(**shard.model_dump(), settings="") for shard in spec.shards()},
     )
 
 
@@ -114,17 +109,6 @@ class StagingArea:
         """Create the folder; drop what a killed build left half written, or everything."""
         shutil.rmtree(self._root if fresh else self._all_scratch, ignore_errors=True)
         self.scratch.mkdir(parents=True, exist_ok=True)
-
-    @contextmanager
-    def scratch_alone(self) -> Iterator[None]:
-        """Have the folder `scratch`, for a command that stages nothing."""
-        self.open(fresh=False)
-        try:
-            yield
-        finally:
-            shutil.rmtree(self._all_scratch, ignore_errors=True)
-            if not any(self._root.iterdir()):
-                self._root.rmdir()
 
     def remove(self) -> None:
         """Drop the folder after the cache is complete."""

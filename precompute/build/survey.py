@@ -10,7 +10,7 @@ import numpy as np
 
 from xtts.precompute.build.build_request import BuildRequest
 from xtts.precompute.build.commit import tokenizer_bytes
-from xtts.precompute.build.previous import Existing, PreviousRows, look_back, nothing
+from xtts.precompute.build.previous import Existing, PreviousRows, look_back
 from xtts.precompute.build.rejections import check_rejects, rejected_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, plan_columns, previous_plan
 from xtts.precompute.build.staging import PreviousCache, StagingArea, shard_settings
@@ -113,14 +113,6 @@ def survey(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progre
         extractor=extractor, clips=clips, letters=letters, plan=plan, settings=settings, ready=ready, missing=missing,
         stored=stored, changes=changes,
     )  # fmt: skip
-
-
-def scan_and_plan(
-    request: BuildRequest, previous: PreviousPlan, staging: StagingArea, pool: TaskEngine, progress: Progress
-) -> tuple[Any, Plan]:
-    """The clips after the scan and the place of every one that it keeps, from the corpus alone."""
-    clips, _ = scan_clips(request, nothing(), staging, pool, progress)
-    return clips, plan_cache(plan_columns(clips, request.config.split.seed), request.config, previous)
 
 
 def scan_clips(
@@ -238,7 +230,7 @@ def _ready(shard: ShardPlan, settings: Mapping[str, str], plan: Plan, existing: 
 
 
 def _changes(request: BuildRequest, existing: Existing, clips: Any, features: Features) -> list[str]:  # noqa: ANN401
-    if existing.previous is None:
+    if existing.previous is None or not len(existing.cached.rows):
         return []
     lines = _setting_changes(existing.previous, features)
     lines += _weight_changes(existing.previous, existing.cached.rows["corpus"].unique().to_pylist(), request.corpora)

@@ -1,6 +1,6 @@
-"""Checking a cache against the corpus it was made of, and its features against a second computation."""
+"""A cache and the corpus it was made of: comparing them, computing features again, making broken files again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from xtts.precompute.build.build_cache import run_build
 from xtts.precompute.build.build_request import BuildRequest, make_request
 from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.corpus.clip_audio import audio_digest, may_be_same_file, read_audio, with_file
@@ -18,6 +19,7 @@ from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.audio_names import audio_name
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.precompute.features.extract import extract_mel
+from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.shared_folders import beside, check_visible
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
@@ -44,6 +46,25 @@ def cache_request(
         data, cache, config, workers=workers, limit=limit, index_only=spec.names_audio, ray_address=ray_address
     )
     return replace(request, corpora=replace(request.corpora, weights=spec.weights))
+
+
+def repair_cache(
+    cache: Path, data: Data, findings: Iterable[CacheFinding], *, workers: int, progress: Progress,
+    ray_address: str | None = None,
+) -> None:  # fmt: skip
+    """Make the files again that `findings` names, from the corpus as it was; a `LockstepError` when it has changed.
+
+    Exactly these files, to the bytes that `cache.json` promises; without the index all of them.
+    """
+    spec = load_spec(cache)
+    request = cache_request(cache, spec, data, workers=workers, limit=spec.index_rows, ray_address=ray_address)
+    broken = {finding.file for finding in findings}
+    changed = [] if spec.index_file in broken else check_corpus(cache, request)
+    if changed:
+        found = f"{len(changed)} clips changed since the cache was built, the first is {changed[0].where}"
+        raise LockstepError(request.corpora.name, found=found, fix=build_command(cache), exit_code=1)
+    if run_build(replace(request, exclude=frozenset(broken)), progress).spec.index_sha256 != spec.index_sha256:
+        progress.say(f"{spec.index_file}: the corpus has changed since; the cache is of the corpus as it is now")
 
 
 def check_corpus(cache: Path, request: BuildRequest) -> list[CacheFinding]:

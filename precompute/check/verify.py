@@ -203,7 +203,7 @@ def _check_records(
 ) -> Iterator[CacheFinding]:
     count = 0
     try:
-        for payload in unframe(data, limit_bytes=spec.record_bytes_limit(bucket)):
+        for payload in unframe(data):
             row = rows[count] if count < len(rows) else None
             for found, expected in _record_findings(spec, bucket, payload, row, digest=digests):
                 yield CacheFinding(file=shard.file, where=_where(shard, count, row), found=found, expected=expected)

@@ -76,7 +76,7 @@ def _check(request: VerifyRequest, progress: Progress) -> list[CacheFinding]:
     check = partial(verify_cache, cache, threads=workers, every_digest=every_digest, ray_address=ray_address)
     findings = check()
     if request.repair and findings and corpora is not None and isinstance(cache, Path):
-        from xtts.precompute.check.repair import repair_cache
+        from xtts.precompute.check.against_corpus import repair_cache
 
         for finding in findings:
             progress.say(str(finding))

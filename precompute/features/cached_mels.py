@@ -50,10 +50,6 @@ class StoredClips:
         }
 
 
-_LARGEST_RECORD_BYTES = 1 << 30
-"""No record is larger: 65,536 frames of 4,096 channels in float32."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class StoredMels:
     """Reads single records by position; files are opened for one read each, so that any number may be used."""
@@ -72,10 +68,8 @@ class StoredMels:
         try:
             with path.open("rb", buffering=0) as file:
                 start, end = self._span(file.fileno(), path, position)
-                if end - start > _LARGEST_RECORD_BYTES:
-                    raise CorruptRecord(f"{end - start} bytes long")
                 framed = os.pread(file.fileno(), end - start, start)
-            payload = next(unframe(memoryview(framed), limit_bytes=len(framed)))
+            payload = next(unframe(memoryview(framed)))
             record = parse_example(payload, mel_dtype=self.mel_dtype, mel_channels=self.mel_channels)
             if record.clip_id != clip_id:
                 raise CorruptRecord(f"holds clip {record.clip_id!r}")

@@ -128,7 +128,7 @@ def bucket_table(spec: CacheSpec, padding_efficiency: Sequence[float]) -> str:
 
 
 def _size(spec: CacheSpec) -> str:
-    total = sum(shard.bytes for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation))
+    total = sum(shard.bytes for shard in spec.shards())
     return f"{total / 2**30:.2f} GiB" if total >= 2**30 else f"{total / 2**20:.1f} MiB"
 
 

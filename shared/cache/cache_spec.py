@@ -192,27 +192,18 @@ class CacheSpec(_SpecPart):
         return max(1, round(weight * clips))
 
     def shards(self, *splits: Split) -> list[Shard]:
-        """Every shard of these splits, bucket by bucket."""
-        return [shard for bucket in self.buckets for split in splits for shard in bucket.shards(split)]
+        """Every shard of these splits, of both where none is named, bucket by bucket."""
+        return [shard for bucket in self.buckets for split in splits or SPLITS for shard in bucket.shards(split)]
 
     @property
     def files(self) -> set[str]:
         """Names of all files but `cache.json`."""
-        return {self.index_file, self.tokenizer_file, *(shard.file for shard in self.shards(*SPLITS))}
-
-    def record_bytes_limit(self, bucket: Bucket) -> int:
-        """No record of the bucket is larger: mel, tokens of at most 10 bytes each, and 4 KiB for the rest.
-
-        A path of audio takes as much as the rest.
-        """
-        item = 2 if self.mel_dtype == "float16" else 4
-        return bucket.frames * self.mel_channels * item + 10 * bucket.tokens + 4096 * (1 + self.names_audio)
+        return {self.index_file, self.tokenizer_file, *(shard.file for shard in self.shards())}
 
 
 def shard_places(spec: CacheSpec) -> dict[ShardPlace, str]:
     """A shard as rows of the index name it, to its file."""
-    files = (shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation))
-    return {shard_place(file): file for file in files}
+    return {shard_place(shard.file): shard.file for shard in spec.shards()}
 
 
 def digest_of(value: Mapping[str, Any]) -> str:

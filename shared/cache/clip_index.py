@@ -28,8 +28,6 @@ REASONS = (
 UNKNOWN = -1
 _IN_ARCHIVE = re.compile(r"(.+\.(?:parquet|[tT][aA][rR]))/(\d+\+\d+|\d+(?::.+)?)", re.DOTALL)
 _READ_ROWS = 2**12  # the values of all columns of so many rows are held twice for a moment
-_ANY_ROWS = 2**25
-"""Rows that a file of any size may claim; further ones take a byte each at the least, by their digests alone."""
 
 
 class ShardPlace(NamedTuple):
@@ -199,12 +197,9 @@ def readable_index(path: Path) -> Iterator[Any]:
     fix = repair_command(path.parent)
     try:
         with pq.ParquetFile(path) as file:
-            size, rows = path.stat().st_size, file.metadata.num_rows
-            wrong = f"{rows} rows in {size} bytes" if rows > max(_ANY_ROWS, size) else ""
             if not file.schema_arrow.equals(index_schema()):
-                wrong = "other columns than this version writes"
-            if wrong:
-                raise LockstepError(str(path), found=wrong, fix=fix, exit_code=1)
+                found = "other columns than this version writes"
+                raise LockstepError(str(path), found=found, fix=fix, exit_code=1)
             yield file
     except (OSError, ValueError, pa.ArrowException) as error:
         raise LockstepError(str(path), found=f"cannot be read ({error})", fix=fix, exit_code=1) from None

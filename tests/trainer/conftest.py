@@ -231,7 +231,7 @@ def poison(tiny_cache):
         shutil.copytree(cache, path)
         spec = load_spec(path)
         shard = next(shard for bucket in spec.buckets for shard in bucket.shards(split))
-        payloads = list(unframe(memoryview((path / shard.file).read_bytes()), limit_bytes=1 << 24))
+        payloads = list(unframe(memoryview((path / shard.file).read_bytes())))
         record = parse_example(payloads[0], mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
         mel = record.mel.copy()
         mel[3] = np.nan

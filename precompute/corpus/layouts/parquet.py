@@ -36,8 +36,6 @@ _SPLIT = re.compile(
 """How files are called that hold a part of a data set."""
 _KINDS = ("path", "text", "normalised", "speaker", "language", "id", "file")
 """Those of `Columns` that are read here."""
-_MOST_CHARACTERS = 2**30
-"""Of a file's texts and names, as of other lists."""
 _USUAL = {**USUAL_NAMES, "file": ("audio", "file", "path", "file_name", "audio_filepath")}
 _FILE_NAMES = _USUAL["file"][1:]
 """Columns after which a clip may be called."""
@@ -101,7 +99,7 @@ class Parquet:
                 yield without_suffix(row.said["file"])
 
     def _rows(self, root: Path, file: str, *, only_names: bool = False) -> Iterator[_Row]:
-        path, characters, first = root / file, 0, 0
+        path, first = root / file, 0
         try:
             with open_parquet(path) as table:
                 columns = find_columns(str(path), table.schema_arrow, self.columns)
@@ -109,11 +107,7 @@ class Parquet:
                 if only_names and (columns.id or not columns.file):
                     return
                 for group in range(table.num_row_groups):
-                    for row in _rows_of_group(table, group, columns, kinds, (str(path), file), first):
-                        characters += sum(map(len, row.said.values()))
-                        if characters > _MOST_CHARACTERS:
-                            raise BrokenParquet(f"more than {_MOST_CHARACTERS} characters of text")
-                        yield row
+                    yield from _rows_of_group(table, group, columns, kinds, (str(path), file), first)
                     first += table.metadata.row_group(group).num_rows
         except BrokenParquet as problem:
             raise LockstepError(str(path), found=f"cannot be read ({problem})", expected="a Parquet file") from None

@@ -47,8 +47,7 @@ def write_spec(cache: Path, change: Callable[[dict], None]) -> None:
 def rewrite_record(cache: Path, number: int, change: Callable[[Record], Record]) -> None:
     """Change a record and mend all checksums of its file, so that only the contents can tell."""
     spec, path = load_spec(cache), first_shard(cache)
-    limit = spec.record_bytes_limit(spec.buckets[0])
-    payloads = [bytes(p) for p in unframe(memoryview(path.read_bytes()), limit_bytes=limit)]
+    payloads = [bytes(p) for p in unframe(memoryview(path.read_bytes()))]
     record = parse_example(memoryview(payloads[number]), mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
     payloads[number] = change(record).to_example()
     path.write_bytes(b"".join(map(frame, payloads)))
