@@ -204,11 +204,11 @@ def _task(shard: ShardPlan, found: Survey, staging: StagingArea, *, sync: bool) 
 
 
 def _rows_of(found: Survey, staging: StagingArea, shard: ShardPlan) -> Any:  # noqa: ANN401 - pyarrow ships no types
-    """The rows of a shard's clips as the index has them: of today for a kept shard, or as its worker wrote them."""
+    """The rows of a shard's clips as the index has them: of today for a kept shard, or as a worker wrote them."""
     ready = found.ready.get(shard.file)
-    if ready is None:
+    if ready is None or ready.outcome is None:
         return read_table(staging.rows_path(shard.file)).replace_schema_metadata(None)
-    return rows_now(take(found.clips, shard.clips), ready.cached.rows_of(shard))
+    return rows_now(take(found.clips, shard.clips), ready.outcome())
 
 
 def _rows_with_sums(rows: Callable[[ShardPlan], Any], sums: Mapping[str, Sums], shard: ShardPlan) -> Any:  # noqa: ANN401

@@ -17,7 +17,7 @@ from xtts.precompute.build.staging import PreviousCache, StagingArea, file_sha25
 from xtts.precompute.features.cached_mels import STORED_FACTS, StoredClips
 from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.scan import SAME_CLIP, SAME_FILE, Known
-from xtts.precompute.features.tables import pack, read_table, take
+from xtts.precompute.features.tables import pack, take
 from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, shard_place
 from xtts.shared.cache.clip_index import QUALITIES, ShardPlace, index_schema, readable_index
 from xtts.shared.errors import LockstepError
@@ -75,7 +75,7 @@ class PreviousRows:
         in_order = (np.diff(positions[positions >= 0]) > 0).all()
         return bool(places == {shard.place} and in_order and (self.same[shard.clips] & SAME_CLIP).all())
 
-    def rows_of(self, shard: ShardPlan) -> Any:  # noqa: ANN401
+    def outcome(self, shard: ShardPlan) -> Any:  # noqa: ANN401
         """What was written of a shard's clips: the columns of `_OUTCOME`."""
         return take(self.rows.select(_OUTCOME), self.found[shard.clips])
 
@@ -104,8 +104,8 @@ class Existing:
     previous: PreviousCache | None
     cached: PreviousRows
     """Of the finished cache."""
-    staged: PreviousRows
-    """Of shards of an interrupted build, which are newer."""
+    staged: Mapping[str, Finished]
+    """Shards of an interrupted build by file name without digest, which are newer."""
     same_audio: bool
     """The finished cache was built with the same settings of audio."""
     same_text: bool
@@ -131,14 +131,12 @@ class Existing:
 
 def nothing() -> Existing:
     """Before the first build."""
-    cached, staged = (PreviousRows(rows=index_schema().empty_table(), finished={}) for _ in range(2))
-    return Existing(previous=None, cached=cached, staged=staged, same_audio=False, same_text=False, lines=[])
+    cached = PreviousRows(rows=index_schema().empty_table(), finished={})
+    return Existing(previous=None, cached=cached, staged={}, same_audio=False, same_text=False, lines=[])
 
 
 def look_back(request: BuildRequest, staging: StagingArea, features: Features) -> Existing:
     """Collect what there is."""
-    import pyarrow as pa
-
     cache, previous, lines, cached = request.cache, None, list[str](), index_schema().empty_table()
     if request.fresh or not cache.is_dir():
         return nothing()
@@ -149,7 +147,6 @@ def look_back(request: BuildRequest, staging: StagingArea, features: Features) -
         except LockstepError as error:  # without the index its plan still holds
             lines = [f"{error.where}: {error.found}: the whole cache is built again"]
     finished = staging.finished(request.exclude)
-    tables = [read_table(staging.rows_path(slot)).replace_schema_metadata(None) for slot in finished]
     reusable = previous.usable(staging, request.exclude) if previous and not lines else {}
     new = {shard.file for shard in finished.values()} - {shard.file for shard in reusable.values()}
     if new:
@@ -159,8 +156,7 @@ def look_back(request: BuildRequest, staging: StagingArea, features: Features) -
     same_text = same_text and previous is not None and previous.spec.tokenizer_sha256 == tokenizer
     return Existing(
         previous=previous,
-        cached=PreviousRows(rows=_once(cached), finished=reusable),
-        staged=PreviousRows(rows=_once(pa.concat_tables([index_schema().empty_table(), *tables])), finished=finished),
+        cached=PreviousRows(rows=_once(cached), finished=reusable), staged=finished,
         same_audio=same_audio, same_text=same_text, lines=lines,
     )  # fmt: skip
 

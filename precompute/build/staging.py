@@ -56,7 +56,7 @@ class PreviousCache:
 
     spec: CacheSpec
     shards: dict[str, Finished]
-    """By file name without digest, as a plan has it; without `settings`, which depend on the clips."""
+    """By file name without digest, as a plan has it; without `settings` and `clips`, which the index has."""
 
     def usable(self, staging: "StagingArea", exclude: Collection[str]) -> dict[str, Finished]:
         """Of `shards` those whose file is as long as it was and not in `exclude`."""
@@ -91,7 +91,9 @@ def load_previous(cache: Path) -> PreviousCache:
     spec = load_spec(cache)
     return PreviousCache(
         spec=spec,
-        shards={without_digest(shard.file): Finished(**shard.model_dump(), settings="") for shard in spec.shards()},
+        shards={
+            without_digest(shard.file): Finished(**shard.model_dump(), settings="", clips="") for shard in spec.shards()
+        },
     )
 
 

@@ -1,7 +1,7 @@
 """Finding out what a build has to do: look back, scan, plan, and tell finished shards from missing ones."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -67,8 +67,8 @@ class Ready:
     """A shard that need not be written."""
 
     done: Finished
-    cached: PreviousRows
-    """Which have the rows of its clips."""
+    outcome: Callable[[], Any] | None = None
+    """What became of its clips; None for a staged one, which has their rows beside it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,9 @@ def survey(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progre
     mel_check = existing.mel_check or next(iter(pool.run(compute_mel_check, [request.extractor])))
     extractor = replace(request.extractor, mel_check=mel_check, unpacked=staging.scratch)
     settings = _settings(plan, extractor, features)
-    ready = {shard.file: one for shard in plan.shards if (one := _ready(shard, settings, plan, existing))}
+    ready = {
+        shard.file: one for shard in plan.shards if (one := _ready(shard, settings[shard.file], plan, existing, clips))
+    }
     missing = [shard for shard in plan.shards if shard.file not in ready]
     files = existing.stored_files(request)
     stored = {shard.file: existing.cached.stored(shard, files) for shard in missing}
@@ -127,16 +129,14 @@ def scan_clips(
         extractor=replace(request.extractor, unpacked=staging.scratch), config=config, same_audio=existing.same_audio,
         same_text=existing.same_text,
     )  # fmt: skip
-    for earlier in (existing.cached, existing.staged):
-        earlier.find(request.corpora.clips)
+    existing.cached.find(request.corpora.clips)
     progress.start("scan", len(request.corpora.clips), 0.0)
     facts, counts, to_measure = dict[int, Any](), dict[str, LetterCounts](), list[np.ndarray]()
     for result in request.engine_for_scan(pool).run(partial(scan, scanner), _tasks(request.corpora.clips, existing)):
         if pool.spans_machines:
             _check_missing(result)
         facts[result.start] = unpack(result.facts)
-        for earlier, (numbers, same) in ((existing.cached, result.cached), (existing.staged, result.staged)):
-            earlier.same[numbers] = same
+        existing.cached.same[result.known] = result.same
         for one in result.letters:
             counts.setdefault(one.language, LetterCounts(one.language)).merge(one)
         to_measure.append(result.to_measure)
@@ -154,8 +154,7 @@ def _tasks(clips: Any, existing: Existing) -> Iterator[ScanTask]:  # noqa: ANN40
     size = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_TASKS))
     for start in range(0, len(clips), size):
         part = clips.slice(start, size)
-        cached, staged = (one.known(start, start + len(part)) for one in (existing.cached, existing.staged))
-        yield ScanTask(start=start, clips=pack(part), cached=cached, staged=staged)
+        yield ScanTask(start=start, clips=pack(part), known=existing.cached.known(start, start + len(part)))
 
 
 def _check_missing(result: ScanResult) -> None:
@@ -217,16 +216,16 @@ def _settings(plan: Plan, extractor: FeatureExtractor, features: Features) -> di
     }
 
 
-def _ready(shard: ShardPlan, settings: Mapping[str, str], plan: Plan, existing: Existing) -> Ready | None:
+def _ready(shard: ShardPlan, settings: str, plan: Plan, existing: Existing, clips: Any) -> Ready | None:  # noqa: ANN401
     """The finished shard that writing these clips now would give again; one of an interrupted build is newer."""
-    earlier = existing.staged if shard.file in existing.staged.finished else existing.cached
-    done = earlier.finished.get(shard.file)
-    if done is None or not earlier.holds(shard):
+    staged, cached = existing.staged.get(shard.file), existing.cached.finished.get(shard.file)
+    if staged is not None:
+        rows = hashlib.sha256(pack(take(clips, shard.clips))).hexdigest()
+        return Ready(done=staged) if (staged.settings, staged.clips) == (settings, rows) else None
+    if cached is None or existing.previous is None or not existing.cached.holds(shard):
         return None
-    before = done.settings
-    if earlier is existing.cached and existing.previous is not None:
-        before = existing.previous.settings_of(shard.place.bucket, plan.speakers_of(shard))
-    return Ready(done=done, cached=earlier) if before == settings[shard.file] else None
+    before = existing.previous.settings_of(shard.place.bucket, plan.speakers_of(shard))
+    return Ready(done=cached, outcome=partial(existing.cached.outcome, shard)) if before == settings else None
 
 
 def _changes(request: BuildRequest, existing: Existing, clips: Any, features: Features) -> list[str]:  # noqa: ANN401

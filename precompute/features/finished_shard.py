@@ -20,6 +20,8 @@ class Finished:
     """Path inside the cache, with the digest of its content."""
     settings: str
     """Digest of all that decides the shard's bytes besides its clips."""
+    clips: str
+    """Digest of the packed rows of its clips, as the scan found them."""
     records: int
     bytes: int
     sha256: str

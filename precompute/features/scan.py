@@ -1,6 +1,5 @@
 """The first pass: what can be known of clips from their texts, the headers of their files and earlier builds."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from socket import gethostname
@@ -78,14 +77,8 @@ class ScanTask:
     """Number of the first one."""
     clips: bytes
     """A packed table."""
-    cached: Known
+    known: Known
     """Of the finished cache."""
-    staged: Known
-    """Of the shards that an interrupted build left."""
-
-
-Sameness = tuple[np.ndarray, np.ndarray]
-"""Numbers of the clips that an earlier build knew, and what of each is as it was there: `SAME_AUDIO` and so on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +88,10 @@ class ScanResult:
     start: int
     facts: bytes
     """A packed table: the columns of an index without those of the clips."""
-    cached: Sameness
-    staged: Sameness
+    known: np.ndarray
+    """Numbers of the clips that the finished cache knows."""
+    same: np.ndarray
+    """uint8, what of each of these is as it was there: `SAME_AUDIO` and so on."""
     to_measure: np.ndarray
     """Numbers of the clips that a filter wants decoded."""
     letters: list[LetterCounts]
@@ -112,22 +107,22 @@ def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
     clips = list(clips_of(table))
     for corpus in sorted({clip.corpus for clip in clips}):
         check_visible(extractor.roots[corpus])
-    cached, staged = task.cached.by_place(), task.staged.by_place()
-    rows = [_scan_clip(scanner, clip, cached.get(place)) for place, clip in enumerate(clips)]
+    known = task.known.by_place()
+    rows = [_scan_clip(scanner, clip, known.get(place)) for place, clip in enumerate(clips)]
     letters = letters_of(rows, extractor.language)
-    known = cached if scanner.same_audio else {}
     to_measure, samples = list[int](), ask_for_samples(scanner.config.data.filters)
     for place, row in enumerate(rows):
-        earlier = [one[place] for one in (known, staged) if place in one]
-        rows[place] = _with_quality(filter_by_header(row, scanner.config), earlier)
-        if samples and must_be_measured(rows[place], earlier):
+        was = known.get(place) if scanner.same_audio else None
+        rows[place] = _with_quality(filter_by_header(row, scanner.config), was)
+        if samples and must_be_measured(rows[place], was):
             to_measure.append(task.start + place)
         elif samples:
             rows[place] = filter_by_signal(rows[place], scanner.config.data.filters)
     return ScanResult(
         start=task.start,
         facts=pack(table_of(rows).drop_columns(table.column_names)),
-        cached=_sameness(task.start, rows, cached), staged=_sameness(task.start, rows, staged),
+        known=task.start + np.array(list(known), np.int64),
+        same=np.array([_same(rows[place], was) for place, was in known.items()], np.uint8),
         to_measure=np.array(to_measure, np.int64), letters=letters,
         missing=[extractor.path(row.clip) for row in rows if row.source_bytes == UNKNOWN], host=gethostname(),
     )  # fmt: skip
@@ -193,15 +188,10 @@ def _with_header(row: IndexRow, extractor: FeatureExtractor) -> IndexRow:
     )  # fmt: skip
 
 
-def _with_quality(row: IndexRow, earlier: Sequence[IndexRow]) -> IndexRow:
+def _with_quality(row: IndexRow, was: IndexRow | None) -> IndexRow:
     """A clip with what an earlier build measured on the same file, if it was not rejected before."""
-    measured = () if row.reason else (was.quality for was in earlier if was.quality and same_file(row, was))
-    return replace(row, quality=next(iter(measured), None))
-
-
-def _sameness(start: int, rows: Sequence[IndexRow], earlier: dict[int, IndexRow]) -> Sameness:
-    same = np.array([_same(rows[place], was) for place, was in earlier.items()], np.uint8)
-    return start + np.array(list(earlier), np.int64), same
+    recalled = was is not None and not row.reason and same_file(row, was)
+    return replace(row, quality=was.quality if was is not None and recalled else None)
 
 
 def _same(row: IndexRow, was: IndexRow) -> int:
