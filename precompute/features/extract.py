@@ -90,8 +90,8 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
                 with_mels += FRAME_BYTES + record.bytes_with_mel(_mel_bytes(task.shape, extractor))
         size = out.tell()
     done = Finished(
-        file=with_digest(task.file, digest.hexdigest()), settings=task.settings, clips=hashlib.sha256(task.rows).hexdigest(),
-        records=records, bytes=size,
+        file=with_digest(task.file, digest.hexdigest()), settings=task.settings,
+        clips=hashlib.sha256(task.rows).hexdigest(), records=records, bytes=size,
         sha256=digest.hexdigest(), bytes_with_mels=with_mels or size,
     )  # fmt: skip
     write_rows(path, done, rows)
