@@ -15,6 +15,7 @@ from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.corpus.remote_corpus import with_folders
+from xtts.precompute.features.filters import ask_for_samples
 from xtts.precompute.workers.engine import TaskEngine, ThisProcess
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.stopping import disk_errors_explained
@@ -53,7 +54,7 @@ class BuildRequest:
     """Looking what is to be done takes less time than starting workers for it."""
 
     def engine_for_scan(self, pool: TaskEngine) -> TaskEngine:
-        """What scans: the pool, or this process; decoding is always for the pool."""
+        """What scans: the pool, or this process."""
         return ThisProcess() if self.is_small_rerun and not pool.spans_machines else pool
 
     def open_engine(self) -> TaskEngine:
@@ -74,9 +75,9 @@ def make_request(
     language = config.text.language if config.text.expand_numbers else None
     entries = parse_data(data)
     entries, urls = with_folders(entries)
-    # Trimming decodes while it scans, and its sums are those of a worker.
-    is_small_rerun = not fresh and config.audio.trim_silence_db is None
-    is_small_rerun = is_small_rerun and 0 < _known_rows(cache) <= _FEW_ROWS
+    # Decoding while it scans is for workers, whose sums are those of one thread.
+    decodes = config.audio.trim_silence_db is not None or ask_for_samples(config.data.filters)
+    is_small_rerun = not fresh and not decodes and 0 < _known_rows(cache) <= _FEW_ROWS
     with _called(urls), disk_errors_explained(cache):
         corpora = read_corpora(entries, limit=limit, words_in=language)
     if index_only:

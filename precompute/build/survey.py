@@ -21,7 +21,6 @@ from xtts.precompute.features.cached_mels import StoredClips
 from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.mel_check import compute_mel_check
 from xtts.precompute.features.scan import (
-    MEASURED,
     SAME_AUDIO,
     SAME_LANGUAGE,
     SAME_SPEAKER,
@@ -29,7 +28,6 @@ from xtts.precompute.features.scan import (
     Scanner,
     ScanResult,
     ScanTask,
-    measure_clips,
     scan,
 )
 from xtts.precompute.features.tables import pack, take, unpack
@@ -131,7 +129,7 @@ def scan_clips(
     )  # fmt: skip
     existing.cached.find(request.corpora.clips)
     progress.start("scan", len(request.corpora.clips), 0.0)
-    facts, counts, to_measure = dict[int, Any](), dict[str, LetterCounts](), list[np.ndarray]()
+    facts, counts = dict[int, Any](), dict[str, LetterCounts]()
     for result in request.engine_for_scan(pool).run(partial(scan, scanner), _tasks(request.corpora.clips, existing)):
         if pool.spans_machines:
             _check_missing(result)
@@ -139,13 +137,11 @@ def scan_clips(
         existing.cached.same[result.known] = result.same
         for one in result.letters:
             counts.setdefault(one.language, LetterCounts(one.language)).merge(one)
-        to_measure.append(result.to_measure)
         progress.advance(len(facts[result.start]), 0.0)
     letters = [counts[code] for code in sorted(counts)]
     for one in letters:
         check_letters(one, config.text.max_unknown_share, kind=config.text.tokenizer)
     clips = _joined(request.corpora.clips, [facts[start] for start in sorted(facts)])
-    clips = _measured(clips, np.sort(np.concatenate(to_measure)), scanner, pool, progress)
     check_rejects(rejected_clips(clips), config, corpora.name, corpora.roots, of=len(clips))
     return clips, letters
 
@@ -172,26 +168,6 @@ def _joined(clips: Any, facts: list[Any]) -> Any:  # noqa: ANN401
     found = pa.concat_tables(facts).combine_chunks()
     columns = {name: (clips if name in clips.column_names else found)[name] for name in index_schema().names}
     return pa.table(columns, index_schema())
-
-
-def _measured(clips: Any, numbers: np.ndarray, scanner: Scanner, pool: TaskEngine, progress: Progress) -> Any:  # noqa: ANN401
-    """The clips, those at these numbers decoded, and rejected by what is found; only these columns are copied."""
-    import pyarrow as pa
-
-    if not len(numbers):
-        return clips
-    profile = scanner.extractor.profile
-    frames = clips["mel_length"].to_numpy()
-    progress.start("measure", len(numbers), profile.seconds(int(frames[numbers].sum())))
-    chunks = [numbers[start : start + _LEAST_CLIPS] for start in range(0, len(numbers), _LEAST_CLIPS)]
-    tables, place = [clips.select(MEASURED)], np.arange(len(clips))
-    for some, packed in pool.run(partial(measure_clips, scanner), ((some, pack(take(clips, some))) for some in chunks)):
-        place[some] = sum(map(len, tables)) + np.arange(len(some))
-        tables.append(unpack(packed).select(MEASURED))
-        progress.advance(len(some), profile.seconds(int(frames[some].sum())))
-    found = take(pa.concat_tables(tables), place).combine_chunks()
-    columns = {name: (found if name in MEASURED else clips)[name] for name in clips.column_names}
-    return pa.table(columns, clips.schema)
 
 
 def _previous_plan(previous: PreviousCache | None, features: Features) -> PreviousPlan | None:

@@ -26,7 +26,6 @@ from xtts.shared.cache.clip_index import (
     DUPLICATE,
     MISSING_AUDIO,
     NO_LETTERS,
-    QUALITIES,
     UNKNOWN,
     Clip,
     IndexRow,
@@ -92,8 +91,6 @@ class ScanResult:
     """Numbers of the clips that the finished cache knows."""
     same: np.ndarray
     """uint8, what of each of these is as it was there: `SAME_AUDIO` and so on."""
-    to_measure: np.ndarray
-    """Numbers of the clips that a filter wants decoded."""
     letters: list[LetterCounts]
     missing: list[Path]
     """Files that are not there for the worker."""
@@ -110,20 +107,15 @@ def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
     known = task.known.by_place()
     rows = [_scan_clip(scanner, clip, known.get(place)) for place, clip in enumerate(clips)]
     letters = letters_of(rows, extractor.language)
-    to_measure, samples = list[int](), ask_for_samples(scanner.config.data.filters)
     for place, row in enumerate(rows):
         was = known.get(place) if scanner.same_audio else None
-        rows[place] = _with_quality(filter_by_header(row, scanner.config), was)
-        if samples and must_be_measured(rows[place], was):
-            to_measure.append(task.start + place)
-        elif samples:
-            rows[place] = filter_by_signal(rows[place], scanner.config.data.filters)
+        rows[place] = _filtered(_with_quality(filter_by_header(row, scanner.config), was), was, scanner)
     return ScanResult(
         start=task.start,
         facts=pack(table_of(rows).drop_columns(table.column_names)),
         known=task.start + np.array(list(known), np.int64),
         same=np.array([_same(rows[place], was) for place, was in known.items()], np.uint8),
-        to_measure=np.array(to_measure, np.int64), letters=letters,
+        letters=letters,
         missing=[extractor.path(row.clip) for row in rows if row.source_bytes == UNKNOWN], host=gethostname(),
     )  # fmt: skip
 
@@ -194,6 +186,16 @@ def _with_quality(row: IndexRow, was: IndexRow | None) -> IndexRow:
     return replace(row, quality=was.quality if was is not None and recalled else None)
 
 
+def _filtered(row: IndexRow, was: IndexRow | None, scanner: Scanner) -> IndexRow:
+    """A clip after the filters that need its samples, decoded where they were not measured before."""
+    filters = scanner.config.data.filters
+    if not ask_for_samples(filters):
+        return row
+    if must_be_measured(row, was):
+        row = replace(row, quality=measure(row, scanner.extractor))
+    return filter_by_signal(row, filters)
+
+
 def _same(row: IndexRow, was: IndexRow) -> int:
     facts = (
         (SAME_AUDIO, may_be_same_file(row, was)), (SAME_TEXT, row.clip.text == was.clip.text),
@@ -201,17 +203,3 @@ def _same(row: IndexRow, was: IndexRow) -> int:
         (SAME_FILE, was.is_kept and same_file(row, was)), (SAME_CLIP, same_clip(row, was)),
     )  # fmt: skip
     return sum(bit for bit, holds in facts if holds)
-
-
-MEASURED = ["status", "reason", "detail", *QUALITIES]
-"""Columns that measuring a clip decides."""
-
-
-def measure_clips(scanner: Scanner, task: tuple[np.ndarray, bytes]) -> tuple[np.ndarray, bytes]:
-    """Decode and measure the clips of a packed table, and reject by what is found (runs in a worker).
-
-    The numbers of the clips are passed on.
-    """
-    numbers, packed = task
-    rows = [replace(row, quality=measure(row, scanner.extractor)) for row in rows_of(unpack(packed))]
-    return numbers, pack(table_of([filter_by_signal(row, scanner.config.data.filters) for row in rows]))
