@@ -74,17 +74,22 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
     mels = StoredMels(mel_dtype=extractor.mel_dtype, mel_channels=extractor.profile.mel_channels)
     with path.open("wb") as out:
         for place, row in enumerate(clips):
-            row = placed(row, task.place)
+            row = replace(row, split=task.place.split, bucket=task.place.bucket, shard=task.place.shard)
             try:
                 record, audio_sha256, sums, quality = _features(row, task, mels, extractor, stored.get(place))
             except AudioProblem as problem:
-                rows.append(unfit(row, problem))
+                rows.append(replace(row, quality=None).rejected(problem.reason, problem.detail))
                 continue
             payload = record.to_example()
             framed = frame(payload)
             digest.update(framed)
             out.write(framed)
-            rows.append(written(row, records, payload, audio_sha256, sums, quality))
+            rows.append(
+                replace(
+                    row, status=KEPT, position=records, record_sha256=hashlib.sha256(payload).hexdigest(),
+                    audio_sha256=audio_sha256, mel_sum=sums[0], mel_square_sum=sums[1], quality=quality or row.quality,
+                )
+            )  # fmt: skip
             records += 1
             if record.audio is not None:
                 with_mels += FRAME_BYTES + record.bytes_with_mel(_mel_bytes(task.shape, extractor))
@@ -98,27 +103,6 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
     for file in (path, rows_beside(path)) if task.sync else ():
         atomic_files.sync_file(file)
     return ShardResult(file=task.file, path=path, bytes=size, sha256=done.sha256)
-
-
-def placed(row: IndexRow, place: ShardPlace) -> IndexRow:
-    """A scanned clip with the shard that it goes to."""
-    return replace(row, split=place.split, bucket=place.bucket, shard=place.shard)
-
-
-def unfit(row: IndexRow, problem: AudioProblem) -> IndexRow:
-    """A clip that turned out to be of no use when its record was to be written."""
-    return replace(row, quality=None).rejected(problem.reason, problem.detail)
-
-
-def written(
-    row: IndexRow, position: int, payload: bytes | memoryview, audio_sha256: str, sums: tuple[float, float],
-    quality: SignalQuality | None,
-) -> IndexRow:  # fmt: skip
-    """A clip with its record; `quality` is that of audio that was decoded just now."""
-    return replace(
-        row, status=KEPT, position=position, record_sha256=hashlib.sha256(payload).hexdigest(),
-        audio_sha256=audio_sha256, mel_sum=sums[0], mel_square_sum=sums[1], quality=quality or row.quality,
-    )  # fmt: skip
 
 
 def _features(
