@@ -99,8 +99,8 @@ def verify_cache(
         LockstepError: There is no cache to check, or no corpus for what was asked.
     """
     request = VerifyRequest(
-        cache=location(cache), against=against, deep=deep, repair=repair,
-        workers=usable_cores() if workers is None else workers, layout=layout, columns=columns,
+        cache=location(cache), deep=deep, repair=repair, workers=usable_cores() if workers is None else workers,
+        against=None if against is None else parse_data(against, layout=layout, columns=columns),
         ray_address=ray_address_of(engine, ray_address),
     )  # fmt: skip
     return find_problems(request, Progress())

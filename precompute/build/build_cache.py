@@ -21,14 +21,13 @@ from xtts.precompute.build.staging import StagingArea
 from xtts.precompute.build.survey import Survey, survey
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.features.extract import ShardTask, Sums, write_shard
-from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.tables import pack, read_table, take
 from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.shared_folders import beside
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
-from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
+from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, Shard, load_spec
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import called
@@ -109,7 +108,6 @@ def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None
             if found.extractor.index_only:
                 sums = measure_sample(rows, found.plan, found.extractor, pool, progress)
                 rows = partial(_rows_with_sums, rows, sums)
-            pool.finish()
             index = staging.scratch / INDEX_FILE
             figures = write_index(index, found.plan, rows, rejected)
             weights = request.corpora.weights
@@ -169,7 +167,7 @@ def explain_build(request: BuildRequest, progress: Progress) -> None:
 
 def _write_missing(
     request: BuildRequest, found: Survey, staging: StagingArea, pool: TaskEngine, progress: Progress
-) -> dict[str, Finished]:
+) -> dict[str, Shard]:
     """Write every shard that is not there yet, the largest first so that no worker is left alone at the end.
 
     All finished shards, by file without digest.
@@ -184,7 +182,7 @@ def _write_missing(
     progress.start("features", sum(map(len, frames.values())), sum(seconds.values()))
     tasks = (_task(shard, found, staging, sync=pool.spans_machines) for shard in ordered)
     for result in pool.run(partial(write_shard, found.extractor), tasks):
-        finished[result.file] = staging.stage(result, from_elsewhere=pool.spans_machines)
+        finished[result.file] = staging.stage(result, from_elsewhere=pool.spans_machines).shard
         progress.advance(len(frames[result.file]), seconds[result.file])
     return finished
 

@@ -16,7 +16,6 @@ from xtts.precompute.build.index_rows import IndexSums
 from xtts.precompute.build.shard_plan import Plan
 from xtts.precompute.build.staging import StagingArea, file_sha256
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
-from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import (
@@ -43,7 +42,7 @@ from xtts.shared.text.tokenizer import Tokenizer
 
 
 def describe(
-    index: Path, figures: IndexSums, plan: Plan, finished: Mapping[str, Finished], config: Config,
+    index: Path, figures: IndexSums, plan: Plan, finished: Mapping[str, Shard], config: Config,
     extractor: FeatureExtractor, *, weights: Mapping[str, float],
 ) -> CacheSpec:  # fmt: skip
     """The contents of `cache.json`.
@@ -90,20 +89,10 @@ def tokenizer_bytes(tokenizer: Tokenizer) -> bytes:
     return (json.dumps(tokenizer.to_json(), indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _buckets(plan: Plan, finished: Mapping[str, Finished]) -> list[Bucket]:
+def _buckets(plan: Plan, finished: Mapping[str, Shard]) -> list[Bucket]:
     def shards(split: str, bucket: int) -> list[Shard]:
         files = [shard.file for shard in plan.shards if (shard.place.split, shard.place.bucket) == (split, bucket)]
-        return [
-            Shard(
-                file=done.file,
-                records=done.records,
-                bytes=done.bytes,
-                sha256=done.sha256,
-                bytes_with_mels=done.bytes_with_mels,
-            )
-            for file in sorted(files)
-            if (done := finished[file]).records
-        ]
+        return [finished[file] for file in sorted(files) if finished[file].records]
 
     return [
         Bucket(tokens=shape.tokens, frames=shape.frames, train=shards("train", i), validation=shards("validation", i))

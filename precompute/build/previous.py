@@ -13,12 +13,12 @@ import numpy as np
 from xtts.precompute.build.build_request import BuildRequest
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.shard_plan import ShardPlan
-from xtts.precompute.build.staging import PreviousCache, StagingArea, file_sha256, load_previous, size_of
+from xtts.precompute.build.staging import StagingArea, file_sha256, same_settings, size_of
 from xtts.precompute.features.cached_mels import STORED_FACTS, StoredClips
 from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.scan import SAME_CLIP, SAME_FILE, Known
 from xtts.precompute.features.tables import pack, take
-from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, shard_place
+from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, Shard, load_spec, shard_place, without_digest
 from xtts.shared.cache.clip_index import QUALITIES, ShardPlace, index_schema, readable_index
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features
@@ -37,7 +37,7 @@ class PreviousRows:
 
     rows: Any
     """An Arrow table with the columns of an index, without lines whose id was there before."""
-    finished: Mapping[str, Finished]
+    finished: Mapping[str, Shard]
     """Its shards that can be used, by file name without digest."""
     found: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     """int64[N]: row of each clip, -1 for none."""
@@ -101,7 +101,8 @@ def rows_now(clips: Any, earlier: Any) -> Any:  # noqa: ANN401
 class Existing:
     """All that earlier builds left."""
 
-    previous: PreviousCache | None
+    previous: CacheSpec | None
+    """Of the finished cache."""
     cached: PreviousRows
     """Of the finished cache."""
     staged: Mapping[str, Finished]
@@ -115,16 +116,16 @@ class Existing:
     @property
     def mel_check(self) -> str | None:
         """Of the finished cache, if its mels are of the same audio settings."""
-        return self.previous.spec.mel_check if self.previous is not None and self.same_audio else None
+        return self.previous.mel_check if self.previous is not None and self.same_audio else None
 
     def stored_files(self, request: BuildRequest) -> dict[ShardPlace, Path]:
         """The shards of the finished cache whose mels are what decoding the audio again would give."""
         previous, extractor = self.previous, request.extractor
-        if previous is None or not self.same_audio or extractor.index_only or previous.spec.names_audio:
+        if previous is None or not self.same_audio or extractor.index_only or previous.names_audio:
             return {}
-        if previous.spec.mel_dtype != extractor.mel_dtype:
+        if previous.mel_dtype != extractor.mel_dtype:
             return {}
-        paths = {slot: request.cache / done.file for slot, done in self.cached.finished.items()}
+        paths = {slot: request.cache / shard.file for slot, shard in self.cached.finished.items()}
         there = (slot for slot, path in paths.items() if size_of(path) == self.cached.finished[slot].bytes)
         return {shard_place(slot): paths[slot].absolute() for slot in there}
 
@@ -142,18 +143,23 @@ def look_back(request: BuildRequest, staging: StagingArea, features: Features) -
         return nothing()
     if (cache / SPEC_FILE).exists():
         try:
-            previous = load_previous(cache)
-            cached = _read_index(cache, previous.spec)
+            previous = load_spec(cache)
+            cached = _read_index(cache, previous)
         except LockstepError as error:  # without the index its plan still holds
             lines = [f"{error.where}: {error.found}: the whole cache is built again"]
     finished = staging.finished(request.exclude)
-    reusable = previous.usable(staging, request.exclude) if previous and not lines else {}
-    new = {shard.file for shard in finished.values()} - {shard.file for shard in reusable.values()}
+    wanted = previous.shards() if previous and not lines else []
+    reusable = {
+        without_digest(shard.file): shard
+        for shard in wanted
+        if shard.file not in request.exclude and staging.committed_size(shard.file) == shard.bytes
+    }
+    new = {done.shard.file for done in finished.values()} - {shard.file for shard in reusable.values()}
     if new:
         lines.append(f"an interrupted build left {len(new)} finished shards")
-    same_audio, same_text = (bool(previous and previous.same_settings(features, name)) for name in ("audio", "text"))
+    same_audio, same_text = (bool(previous and same_settings(previous, features, name)) for name in ("audio", "text"))
     tokenizer = hashlib.sha256(tokenizer_bytes(request.extractor.tokenizer)).hexdigest()
-    same_text = same_text and previous is not None and previous.spec.tokenizer_sha256 == tokenizer
+    same_text = same_text and previous is not None and previous.tokenizer_sha256 == tokenizer
     return Existing(
         previous=previous,
         cached=PreviousRows(rows=_once(cached), finished=reusable), staged=finished,

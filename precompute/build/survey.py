@@ -13,12 +13,11 @@ from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.previous import Existing, PreviousRows, look_back
 from xtts.precompute.build.rejections import check_rejects, rejected_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, plan_columns, previous_plan
-from xtts.precompute.build.staging import PreviousCache, StagingArea, shard_settings
+from xtts.precompute.build.staging import StagingArea, same_settings, settings_before, shard_settings
 from xtts.precompute.corpus.clip_audio import find_audio
 from xtts.precompute.corpus.corpora import Corpora
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredClips
-from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.mel_check import compute_mel_check
 from xtts.precompute.features.scan import (
     SAME_AUDIO,
@@ -34,6 +33,7 @@ from xtts.precompute.features.tables import pack, take, unpack
 from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FEATURE_VERSION
+from xtts.shared.cache.cache_spec import CacheSpec, Shard
 from xtts.shared.cache.clip_index import UNKNOWN, index_schema
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import FILTERS, NO_FEATURES, Features, setting_differences, stored_features
@@ -64,7 +64,7 @@ _LEAST_CLIPS, _MOST_CLIPS, _ENOUGH_TASKS = 64, 4096, 512
 class Ready:
     """A shard that need not be written."""
 
-    done: Finished
+    done: Shard
     outcome: Callable[[], Any] | None = None
     """What became of its clips; None for a staged one, which has their rows beside it."""
 
@@ -170,9 +170,9 @@ def _joined(clips: Any, facts: list[Any]) -> Any:  # noqa: ANN401
     return pa.table(columns, index_schema())
 
 
-def _previous_plan(previous: PreviousCache | None, features: Features) -> PreviousPlan | None:
+def _previous_plan(previous: CacheSpec | None, features: Features) -> PreviousPlan | None:
     sections = ("audio", "text", "shapes", "shards", "split", FILTERS)
-    return previous_plan(previous.spec) if previous and previous.same_settings(features, *sections) else None
+    return previous_plan(previous) if previous and same_settings(previous, features, *sections) else None
 
 
 def _settings(plan: Plan, extractor: FeatureExtractor, features: Features) -> dict[str, str]:
@@ -197,10 +197,10 @@ def _ready(shard: ShardPlan, settings: str, plan: Plan, existing: Existing, clip
     staged, cached = existing.staged.get(shard.file), existing.cached.finished.get(shard.file)
     if staged is not None:
         rows = hashlib.sha256(pack(take(clips, shard.clips))).hexdigest()
-        return Ready(done=staged) if (staged.settings, staged.clips) == (settings, rows) else None
+        return Ready(done=staged.shard) if (staged.settings, staged.clips) == (settings, rows) else None
     if cached is None or existing.previous is None or not existing.cached.holds(shard):
         return None
-    before = existing.previous.settings_of(shard.place.bucket, plan.speakers_of(shard))
+    before = settings_before(existing.previous, shard.place.bucket, plan.speakers_of(shard))
     return Ready(done=cached, outcome=partial(existing.cached.outcome, shard)) if before == settings else None
 
 
@@ -212,19 +212,19 @@ def _changes(request: BuildRequest, existing: Existing, clips: Any, features: Fe
     return [*lines, *_corpus_changes(clips, existing.cached)]
 
 
-def _setting_changes(previous: PreviousCache, new: Features) -> list[str]:
+def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
     """One line for another version of the feature extractor, and for each setting with another value."""
-    before, all_mels = previous.spec.feature_version, _CONSEQUENCES["audio"]
+    before, all_mels = previous.feature_version, _CONSEQUENCES["audio"]
     version = f"feature extractor: version {before} -> {FEATURE_VERSION}: {all_mels}"
     return [version] * (before != FEATURE_VERSION) + [
         f"{key}: {before} -> {now}: {_NO_CONSEQUENCE if key in NO_FEATURES else _CONSEQUENCES[key.split('.')[0]]}"
-        for key, before, now in setting_differences(previous.spec.features, new)
+        for key, before, now in setting_differences(previous.features, new)
     ]
 
 
-def _weight_changes(previous: PreviousCache, known: Iterable[str], corpora: Corpora) -> list[str]:
+def _weight_changes(previous: CacheSpec, known: Iterable[str], corpora: Corpora) -> list[str]:
     """One line for each corpus, of those `known` before, that training draws from more or less often."""
-    old, new = previous.spec.weights, corpora.weights
+    old, new = previous.weights, corpora.weights
     there = corpora.roots.keys() & set(known)
     weights = {name: (old.get(name, 1.0), new.get(name, 1.0)) for name in sorted(there)}
     changed = [(name or "the corpus without a name", *pair) for name, pair in weights.items() if pair[0] != pair[1]]

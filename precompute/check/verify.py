@@ -54,29 +54,27 @@ Places = Mapping[str, list[IndexRow]]
 """Shard file to the rows of its records, by position."""
 
 
-def verify_cache(
-    cache: Location, *, threads: int, every_digest: bool = False, ray_address: str | None = None
-) -> list[CacheFinding]:
+def verify_cache(cache: Location, *, threads: int, ray_address: str | None = None) -> list[CacheFinding]:
     """Everything wrong with a cache, in the order of its files; a `LockstepError` when there is none to check.
 
     Shards are read by so many threads of this process, or on the Ray cluster at an address (see `open_engine`).
 
     A shard and an index that are the bytes that were written agree on the digest of every record, and hashing takes
-    most of the time: without `every_digest` records are hashed only where one of the two is not what was written.
+    most of the time: records are hashed only where one of the two is not what was written.
     """
     if isinstance(cache, Path):
         with ReadLock(cache):
-            found = _check_all(cache, threads, ray_address, every_digest=every_digest)
+            found = _check_all(cache, threads, ray_address)
     else:
         with TemporaryDirectory() as folder:
             copy = CacheCopy(cache, stage=folder)
             copy.open()
-            found = _check_all(copy.folder, threads, None, every_digest=every_digest, borrowed=copy.borrowed)
+            found = _check_all(copy.folder, threads, None, borrowed=copy.borrowed)
     return [replace(finding, fix=repair_command(cache)) for finding in found]
 
 
 def _check_all(
-    cache: Path, threads: int, ray_address: str | None, *, every_digest: bool,
+    cache: Path, threads: int, ray_address: str | None, *,
     borrowed: Callable[[Shard], AbstractContextManager[None]] | None = None,
 ) -> list[CacheFinding]:  # fmt: skip
     """borrowed: what brings a shard that is not here, for as long as it is checked."""
@@ -87,7 +85,7 @@ def _check_all(
     except LockstepError as error:
         return [*findings, CacheFinding(file=spec.index_file, where=spec.index_file, found=error.found)]
     findings += _check_index(spec, rows)
-    places, every_digest = _places(spec, rows), every_digest or any(f.file == spec.index_file for f in findings)
+    places, every_digest = _places(spec, rows), any(f.file == spec.index_file for f in findings)
     check = partial(_check_task, cache.absolute(), spec, every_digest, borrowed)
     tasks = [(number, *part, places.get(part[1].file, [])) for number, part in enumerate(_shards(spec))]
     for _, found in sorted(_run(check, tasks, threads, ray_address), key=lambda result: result[0]):

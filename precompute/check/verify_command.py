@@ -25,10 +25,6 @@ class VerifyRequest:
     """Clips to compute again: None for no such check, 0 for all."""
     repair: bool
     workers: int
-    layout: str | None = None
-    """How the corpus lies on the disk, where looking does not tell."""
-    columns: str | None = None
-    """Or which columns its list has."""
     ray_address: str | None = None
     """Where the tasks run: see `open_engine`."""
 
@@ -71,9 +67,9 @@ def _refuse_without_corpus(request: VerifyRequest) -> None:
 
 def _check(request: VerifyRequest, progress: Progress) -> list[CacheFinding]:
     cache, against = request.cache, request.against
-    corpora = None if against is None else parse_data(against, layout=request.layout, columns=request.columns)
-    workers, ray_address, every_digest = request.workers, request.ray_address, corpora is not None
-    check = partial(verify_cache, cache, threads=workers, every_digest=every_digest, ray_address=ray_address)
+    corpora = None if against is None else parse_data(against)
+    workers, ray_address = request.workers, request.ray_address
+    check = partial(verify_cache, cache, threads=workers, ray_address=ray_address)
     findings = check()
     if request.repair and findings and corpora is not None and isinstance(cache, Path):
         from xtts.precompute.check.against_corpus import repair_cache

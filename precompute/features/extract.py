@@ -20,7 +20,7 @@ from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import BucketShape
-from xtts.shared.cache.cache_spec import with_digest
+from xtts.shared.cache.cache_spec import Shard, with_digest
 from xtts.shared.cache.clip_index import KEPT, IndexRow, ShardPlace, rows_of
 from xtts.shared.cache.records import FRAME_BYTES, Record, frame
 from xtts.shared.errors import LockstepError
@@ -94,15 +94,15 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
             if record.audio is not None:
                 with_mels += FRAME_BYTES + record.bytes_with_mel(_mel_bytes(task.shape, extractor))
         size = out.tell()
-    done = Finished(
-        file=with_digest(task.file, digest.hexdigest()), settings=task.settings,
-        clips=hashlib.sha256(task.rows).hexdigest(), records=records, bytes=size,
-        sha256=digest.hexdigest(), bytes_with_mels=with_mels or size,
+    shard = Shard(
+        file=with_digest(task.file, digest.hexdigest()), records=records, bytes=size, sha256=digest.hexdigest(),
+        bytes_with_mels=with_mels or size,
     )  # fmt: skip
+    done = Finished(shard=shard, settings=task.settings, clips=hashlib.sha256(task.rows).hexdigest())
     write_rows(path, done, rows)
     for file in (path, rows_beside(path)) if task.sync else ():
         atomic_files.sync_file(file)
-    return ShardResult(file=task.file, path=path, bytes=size, sha256=done.sha256)
+    return ShardResult(file=task.file, path=path, bytes=size, sha256=shard.sha256)
 
 
 def _features(

@@ -22,7 +22,7 @@ from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.clip_index import IndexRow, kept_rows, notes_of
 from xtts.shared.cache.quality_stats import CLIPPING, FAR, MEASURES, Outlier, quality_stats
-from xtts.shared.cache.stats import PERCENTILES, CorpusStats, corpus_lines, corpus_stats, lengths_of, letters_of
+from xtts.shared.cache.stats import CorpusStats, corpus_lines, corpus_stats, letters_of, percentile_names, read_lengths
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import Location
 
@@ -91,7 +91,10 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
     if not kept:
         raise LockstepError(str(clips.cache), found="no kept clip in the index", expected="a finished cache")
     spec = clips.spec
-    stats, quality = corpus_stats(lengths_of(clips.rows)), quality_stats(clips.rows, spec.mel_profile.sample_rate)
+    stats, quality = (
+        corpus_stats(read_lengths(clips.cache / spec.index_file)),
+        quality_stats(clips.rows, spec.mel_profile.sample_rate),
+    )
     cards, worst = clip_cards(clips, drawn_clips(kept, seed=seed), quality.worst(WORST_SHOWN), progress)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string(
@@ -109,11 +112,6 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
         unmeasured=UNMEASURED.format(quality.unmeasured) if quality.unmeasured else "",
         speakers=quality.speakers[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers), cards=cards, worst=worst,
     )  # fmt: skip
-
-
-def percentile_names() -> list[str]:
-    """Headings of the percentile table."""
-    return ["max" if p == 100 else f"{p}%" for p in PERCENTILES]
 
 
 def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> dict[str, str]:

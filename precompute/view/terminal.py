@@ -11,7 +11,7 @@ from xtts.precompute.view.cached_clips import plain
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.quality_stats import CLIPPING, MEASURES, QualityStats, SpeakerLine
-from xtts.shared.cache.stats import PERCENTILES, CorpusLine, CorpusStats
+from xtts.shared.cache.stats import CorpusLine, CorpusStats, percentile_names
 from xtts.shared.text.letter_counts import LetterCounts, letter_lines
 
 if TYPE_CHECKING:  # what only looks at a cache starts without the feature extractor
@@ -137,8 +137,7 @@ def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts], corpora: Seq
     lines = [f"{stats.clips} clips kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
     lines += [f"  {count} {reason}" for reason, count in stats.rejected.items()]
     lines += letter_lines(letters)
-    header = ["percentile", *("max" if p == 100 else f"{p}%" for p in PERCENTILES)]
-    rows = [header]
+    rows = [["percentile", *percentile_names()]]
     for name, values in stats.percentiles.items():
         rows.append([name, *(f"{v:.2f}" if name == "seconds" else f"{v:.0f}" for v in values)])
     plans = [["buckets", "padding efficiency", "padded lengths"]]

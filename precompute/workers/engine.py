@@ -42,9 +42,6 @@ class TaskEngine:
     def start(self) -> None:
         """Let the processes load the feature extractor while the caller has other things to do."""
 
-    def finish(self) -> None:
-        """No task will follow: the processes may end while the caller goes on."""
-
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results as they come, in any order; the function, with what is bound to it, is packed once.
 
@@ -84,27 +81,17 @@ class WorkerPool(TaskEngine):
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._executor: ProcessPoolExecutor | None = None
-        self._ending: threading.Thread | None = None
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._executor is not None:
             if kind is not None:
                 self._end_workers()
-            if self._ending is None:
-                self._executor.shutdown(wait=True, cancel_futures=True)
-            else:
-                self._ending.join()
+            self._executor.shutdown(wait=True, cancel_futures=True)
 
     def start(self) -> None:
         """Submit a task to each process that loads it."""
         for _ in range(self._workers):
             self._executor_with_workers().submit(load_extractor)
-
-    def finish(self) -> None:
-        """End them in a thread."""
-        if self._executor is not None:
-            self._ending = threading.Thread(target=self._executor.shutdown)
-            self._ending.start()
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results as they come; at most two tasks a worker wait, so that stopping is quick and memory bounded."""

@@ -168,21 +168,12 @@ def louder(record: Record) -> Record:
     return replace(record, mel=mel)
 
 
-def test_a_forged_record_differs_from_the_index(cache):
-    rewrite_record(cache, 0, louder)
-    report = "\n".join(map(str, verify_cache(cache, threads=2, every_digest=True)))
-    assert (
-        f"record 0 ({shard_rows(cache)[0].clip.id}): other content than in the index (record_sha256 differs)" in report
-    )
-
-
-@pytest.mark.parametrize("every_digest", [False, True])
-def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache, every_digest):
+def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache):
     """All checksums inside the file are right, and so are the lengths: only digests can tell."""
     spec = (cache / "cache.json").read_bytes()
     rewrite_record(cache, 1, louder)
     (cache / "cache.json").write_bytes(spec)
     name = f"{load_spec(cache).buckets[0].train[0].file} record 1 ({shard_rows(cache)[1].clip.id})"
-    report = "\n".join(map(str, verify_cache(cache, threads=2, every_digest=every_digest)))
+    report = "\n".join(map(str, verify_cache(cache, threads=2)))
     assert report.startswith(f"{name}: other content than in the index (record_sha256 differs)")
     assert "\n" not in report
