@@ -58,7 +58,12 @@ def repair_cache(
     """
     spec = load_spec(cache)
     request = cache_request(cache, spec, data, workers=workers, limit=spec.index_rows, ray_address=ray_address)
-    broken = {finding.file for finding in findings}
+    broken, there = {finding.file for finding in findings}, len(request.corpora.clips)
+    if there < spec.index_rows:
+        wanted = f"the {spec.index_rows} that the cache was built from"
+        raise LockstepError(
+            request.corpora.name, found=f"{there} clips", expected=wanted, fix=build_command(cache), exit_code=1
+        )
     changed = [] if spec.index_file in broken else check_corpus(cache, request)
     if changed:
         found = f"{len(changed)} clips changed since the cache was built, the first is {changed[0].where}"

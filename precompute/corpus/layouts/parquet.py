@@ -19,7 +19,6 @@ from xtts.precompute.archives.parquet_files import (
     member_of,
     open_parquet,
     row_values,
-    split_leaf,
 )
 from xtts.precompute.corpus.corpus_files import check_inside, clip_ids, source_of, without_suffix
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
@@ -240,10 +239,8 @@ def _audio(where: str, schema: Any, named: str) -> tuple[str, str]:  # noqa: ANN
         fix = "name it, as in --columns file=audio"
         expected = "one of struct{bytes, path}, of bytes, or audio of paths"
         raise LockstepError(where, found=str(problem), expected=expected, fix=fix) from None
-    name, part = split_leaf(leaf)
-    kind = schema.field(name if part else leaf).type
-    at = kind.get_field_index("path") if part else -1
-    return leaf, f"{name}.path" if at >= 0 and _is_of_kind(kind.field(at).type, "text") else ""
+    path, kinds = f"{leaf.removesuffix('.bytes')}.path", schema.empty_table().flatten().schema
+    return leaf, path if path in kinds.names and _is_of_kind(kinds.field(path).type, "text") else ""
 
 
 def _texts(where: str, schema: Any, own: Mapping[str, str]) -> tuple[str, str]:  # noqa: ANN401 - pyarrow has no types
