@@ -65,14 +65,18 @@ message_type { name: "Feature" oneof_decl { name: "kind" }
   field { name: "bytes_list" number: 1 type: TYPE_MESSAGE type_name: ".lockstep.BytesList" oneof_index: 0 }
   field { name: "int64_list" number: 3 type: TYPE_MESSAGE type_name: ".lockstep.Int64List" oneof_index: 0 } }
 message_type { name: "Features"
-  nested_type { name: "FeatureEntry" options { map_entry: true }
+  nested_type { name: "FeatureEntry"
     field { name: "key" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
     field { name: "value" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".lockstep.Feature" } }
   field { name: "feature" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE
     type_name: ".lockstep.Features.FeatureEntry" } }
 message_type { name: "Example" field { name: "features" number: 1 type: TYPE_MESSAGE type_name: ".lockstep.Features" } }
 """
-"""`tf.train.Example` as tensorflow/core/example/example.proto has it, less lists of floats."""
+"""`tf.train.Example` as tensorflow/core/example/example.proto has it, less lists of floats.
+
+There `feature` is a map, whose bytes are those of a list of entries. In a list the order is ours: that of a map changes
+with protobuf.
+"""
 
 
 @lru_cache
@@ -115,8 +119,9 @@ class Record:
             "token_length": [self.token_length], "tokens": self.tokens.tolist(), **sound,
         }  # fmt: skip
         example = _example_type()()
-        for name, value in (features | ({"language": [self.language]} if self.language else {})).items():
-            feature = example.features.feature[name]
+        features |= {"language": [self.language]} if self.language else {}
+        for name, value in sorted(features.items()):
+            feature = example.features.feature.add(key=name).value
             if isinstance(value, bytes):
                 feature.bytes_list.value.append(value)
             else:
@@ -126,7 +131,7 @@ class Record:
     def to_example(self) -> bytes:
         """Serialised `tf.train.Example`, features in key order so that equal clips give equal bytes."""
         sound = {"mel": self.mel.tobytes()} if self.audio is None else _audio_features(self.audio)
-        data: bytes = self._example(sound).SerializeToString(deterministic=True)
+        data: bytes = self._example(sound).SerializeToString()
         return data
 
     def bytes_with_mel(self, mel_bytes: int) -> int:
@@ -146,8 +151,8 @@ def parse_example(payload: memoryview, *, mel_dtype: str, mel_channels: int) -> 
     except DecodeError:
         raise CorruptRecord("no tf.train.Example") from None
     features: dict[str, bytes | list[int]] = {
-        name: feature.bytes_list.value[0] if feature.bytes_list.value else list(feature.int64_list.value)
-        for name, feature in example.features.feature.items()
+        one.key: one.value.bytes_list.value[0] if one.value.bytes_list.value else list(one.value.int64_list.value)
+        for one in example.features.feature
     }
     return _record_from(features, mel_dtype=mel_dtype, mel_channels=mel_channels)
 

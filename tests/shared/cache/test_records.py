@@ -1,3 +1,5 @@
+import hashlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -56,3 +58,9 @@ def test_payloads_that_are_no_examples_are_refused():
         parse(b"\x08\x01")
     with pytest.raises(CorruptRecord, match="'mel' is missing"):
         parse(b"")
+
+
+def test_the_bytes_of_a_record_stay_what_they_are():
+    """Shards have digests: neither a new version of protobuf nor of this file may change them."""
+    digest = hashlib.sha256(RECORD.to_example()).hexdigest()
+    assert digest == "712ff74878a0f1c7465f682d4b44eb23145b44306017b048e3ffb3b603b11510"
