@@ -62,11 +62,9 @@ def parse_arguments() -> argparse.Namespace:
 
 def read(data: Path, count: int, profile: MelProfile) -> list[np.ndarray]:
     """Samples of clips that are evenly spaced over the corpus."""
-    clips = read_corpus(data).clips
-    return [
-        decode(data / clips[i * len(clips) // count].source, rate=profile.sample_rate)
-        for i in range(min(count, len(clips)))
-    ]
+    sources = read_corpus(data).clips["source"].to_pylist()
+    chosen = (sources[i * len(sources) // count] for i in range(min(count, len(sources))))
+    return [decode(data / source, rate=profile.sample_rate) for source in chosen]
 
 
 def row(

@@ -84,12 +84,6 @@ def main() -> None:
 @click.option("--limit", type=click.IntRange(1), help="Only the first N clips; of several corpora as many of each.")
 @click.option("--fresh", is_flag=True, help="Build everything again, whatever is there.")
 @click.option("--index-only", is_flag=True, help="Store no mels: the trainer reads 16-bit wavs of the profile's rate.")
-@click.option(
-    "--keep-days",
-    type=click.FloatRange(0.0),
-    default=1.0,
-    help="Days for which an object store keeps what was replaced.",
-)
 @click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
 def build(
     data: tuple[str, ...],
@@ -105,7 +99,6 @@ def build(
     limit: int | None,
     fresh: bool,
     index_only: bool,
-    keep_days: float,
     dry_run: bool,
 ) -> None:
     """Build the cache of a corpus, or bring it up to date."""
@@ -134,7 +127,6 @@ def build(
                     limit=limit,
                     fresh=fresh,
                     index_only=index_only,
-                    keep_days=keep_days,
                     ray_address=address,
                 )
                 if dry_run:
@@ -182,6 +174,7 @@ def verify(
     """Check every byte of a cache. Exit 0: sound; 1: unsound; 2: nothing to check."""
     with reported():
         from xtts.precompute.check.verify_command import VerifyRequest, run_verify
+        from xtts.precompute.corpus.corpus_entries import parse_data
         from xtts.precompute.view.terminal import Display
         from xtts.precompute.workers.open_engine import ray_address_of
         from xtts.precompute.workers.stopping import stoppable
@@ -189,12 +182,10 @@ def verify(
 
         request = VerifyRequest(
             cache=location(cache),
-            against=against or None,
+            against=parse_data(against, layout=layout, columns=columns) if against else None,
             deep=deep,
             repair=repair,
             workers=workers,
-            layout=layout,
-            columns=columns,
             ray_address=ray_address_of(engine, ray_address),
         )
         with stoppable(cache), Display() as display:
@@ -214,13 +205,12 @@ def stats(cache: str, max_text_length: int | None, max_mel_frames: int | None) -
         from xtts.shared.cache.cache_spec import load_spec
         from xtts.shared.cache.clip_index import read_index
         from xtts.shared.cache.quality_stats import quality_stats
-        from xtts.shared.cache.stats import corpus_lines, corpus_stats, effect_of_caps, lengths_of, letters_of
+        from xtts.shared.cache.stats import corpus_lines, corpus_stats, effect_of_caps, letters_of, read_lengths
         from xtts.shared.system.folder_lock import ReadLock
 
         with local_cache(cache) as folder, ReadLock(folder):
             spec = load_spec(folder)
-            rows = read_index(folder / spec.index_file)
-        lengths = lengths_of(rows)
+            rows, lengths = read_index(folder / spec.index_file), read_lengths(folder / spec.index_file)
         letters, corpora = letters_of(rows, spec.text_language), corpus_lines(rows, spec.weights)
         click.echo(stats_text(corpus_stats(lengths), letters, corpora))
         click.echo(f"\n{quality_text(quality_stats(rows, spec.mel_profile.sample_rate))}")

@@ -5,11 +5,11 @@ from os import PathLike
 
 from xtts.precompute.build import build_cache as build
 from xtts.precompute.build.build_cache import BuildReport
-from xtts.precompute.check.verify import Finding
+from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.workers.open_engine import ray_address_of
-from xtts.precompute.workers.progress import NullProgress, Progress
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.config_flags import config_names, resolve
 from xtts.shared.storage.urls import location
 from xtts.shared.system.machine import usable_cores
@@ -62,7 +62,7 @@ def build_cache(
     return build.build_cache(
         parse_data(data, layout=layout, columns=columns), location(cache),
         resolve(config_names(config), (), settings or {}), workers=usable_cores() if workers is None else workers,
-        progress=progress or NullProgress(), limit=limit, fresh=fresh, index_only=index_only,
+        progress=progress or Progress(), limit=limit, fresh=fresh, index_only=index_only,
         ray_address=ray_address_of(engine, ray_address),
     )  # fmt: skip
 
@@ -78,7 +78,7 @@ def verify_cache(
     columns: str | None = None,
     engine: str = "local",
     ray_address: str | None = None,
-) -> list[Finding]:
+) -> list[CacheFinding]:
     """Check every byte of a cache, as `xtts-precompute verify` does; no findings: it is sound.
 
     Args:
@@ -99,8 +99,8 @@ def verify_cache(
         LockstepError: There is no cache to check, or no corpus for what was asked.
     """
     request = VerifyRequest(
-        cache=location(cache), against=against, deep=deep, repair=repair,
-        workers=usable_cores() if workers is None else workers, layout=layout, columns=columns,
+        cache=location(cache), deep=deep, repair=repair, workers=usable_cores() if workers is None else workers,
+        against=None if against is None else parse_data(against, layout=layout, columns=columns),
         ray_address=ray_address_of(engine, ray_address),
     )  # fmt: skip
-    return find_problems(request, NullProgress())
+    return find_problems(request, Progress())

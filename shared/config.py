@@ -8,11 +8,19 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from xtts.shared.config_types import Decay, Fraction, NonNegativeFloat, PositiveFloat, PositiveInt, Section, Seed
-from xtts.shared.model_config import ModelConfig
+from xtts.shared.model_config import (
+    ConfigSection,
+    Decay,
+    Fraction,
+    ModelConfig,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    Seed,
+)
 
 
-class FilterConfig(Section):
+class FilterConfig(ConfigSection):
     """Clips that a build keeps out, each with a row in the index that says why; null: no such limit."""
 
     min_loudness_db: Annotated[float, Field(ge=-120.0, le=0.0)] | None = None
@@ -31,7 +39,7 @@ class FilterConfig(Section):
     """Hz of the file; a lower one has no sound above its half."""
 
 
-class DataConfig(Section):
+class DataConfig(ConfigSection):
     """How stage 2 reads a cache; `filters` is for stage 1."""
 
     verify: Literal["quick", "full", "off"] = "quick"
@@ -50,7 +58,7 @@ class DataConfig(Section):
     filters: FilterConfig = FilterConfig()
 
 
-class AudioConfig(Section):
+class AudioConfig(ConfigSection):
     """From samples to mel. Any change rebuilds the mels."""
 
     profile: str = "hifigan"
@@ -61,7 +69,7 @@ class AudioConfig(Section):
     """Bring every clip to this integrated loudness (ITU-R BS.1770), by less where the peak would pass full scale."""
 
 
-class TextConfig(Section):
+class TextConfig(ConfigSection):
     """From transcript to tokens."""
 
     tokenizer: Literal["auto", "characters", "phonemes", "bpe"] = "characters"
@@ -84,7 +92,7 @@ class TextConfig(Section):
     column and in what xtts-synth speaks. Languages other than English: numbers alone, extra `numbers`."""
 
 
-class ShapesConfig(Section):
+class ShapesConfig(ConfigSection):
     """The closed set of shapes."""
 
     pad_to_fixed_length: bool = True
@@ -99,7 +107,7 @@ class ShapesConfig(Section):
     """The build stops when more than this share of the corpus is rejected; training need not agree."""
 
 
-class ShardsConfig(Section):
+class ShardsConfig(ConfigSection):
     """Files of the cache."""
 
     mel_dtype: Literal["float16", "float32"] = "float16"
@@ -108,7 +116,7 @@ class ShardsConfig(Section):
     """Target size of one shard, MiB; a corpus of few such shards gets smaller ones, of 4 MiB and more."""
 
 
-class SplitConfig(Section):
+class SplitConfig(ConfigSection):
     """Which clips are held out."""
 
     validation_fraction: Fraction = 0.05
@@ -118,7 +126,7 @@ class SplitConfig(Section):
     """Salt of every digest: the split, the shard of a clip, and its place in the shard."""
 
 
-class TrainingConfig(Section):
+class TrainingConfig(ConfigSection):
     """Optimisation, schedule and bookkeeping."""
 
     batch_size: PositiveInt = 16
@@ -203,7 +211,7 @@ class TrainingConfig(Section):
         return self
 
 
-class Config(Section):
+class Config(ConfigSection):
     """The whole configuration of features and training."""
 
     data: DataConfig = DataConfig()

@@ -13,13 +13,13 @@ from xtts.shared.config import (
     SplitConfig,
     TextConfig,
 )
-from xtts.shared.config_types import Section
+from xtts.shared.model_config import ConfigSection
 
 Features = Mapping[str, Mapping[str, object]]
-"""Section to its fields, as JSON-ready values."""
+"""ConfigSection to its fields, as JSON-ready values."""
 FILTERS = "data.filters"
 """The section that decides which clips are in a cache. Training need not agree with it."""
-_KINDS: dict[str, type[Section]] = {
+_KINDS: dict[str, type[ConfigSection]] = {
     "audio": AudioConfig,
     "text": TextConfig,
     "shapes": ShapesConfig,

@@ -1,13 +1,24 @@
-"""The `model` section of the configuration."""
+"""What the sections of the configuration are made of, and the section `model`."""
 
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from xtts.shared.config_types import Fraction, PositiveInt, Section
+Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+Decay = Annotated[float, Field(ge=0.0, lt=1.0)]
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+PositiveInt = Annotated[int, Field(gt=0)]
+PositiveFloat = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+NonNegativeFloat = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
 
-class DecoderLevel(Section):
+class ConfigSection(BaseModel):
+    """A frozen, strict group of settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class DecoderLevel(ConfigSection):
     """Blocks of the decoder at a lower frame rate, between the first and the last blocks of the level above."""
 
     rate: Annotated[int, Field(ge=2, le=16)]
@@ -28,7 +39,7 @@ class DecoderLevel(Section):
         return self
 
 
-class ModelConfig(Section):
+class ModelConfig(ConfigSection):
     """Acoustic model. `size` alone takes the other fields from configs/<size>.yaml."""
 
     size: str

@@ -7,9 +7,8 @@ from itertools import groupby
 from pathlib import Path
 
 from xtts.precompute.build.index_rows import write_tables
-from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec, spec_bytes
+from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec, spec_bytes, with_digest
 from xtts.shared.cache.clip_index import IndexRow, table_of
-from xtts.shared.cache.file_names import with_digest
 
 
 def index_path(cache: Path) -> Path:

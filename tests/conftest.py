@@ -19,7 +19,7 @@ from object_server import ObjectServer
 from wheel_check import build_wheel
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import NullProgress
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.clip_index import Clip, IndexRow
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
@@ -115,7 +115,7 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory, tone_corpus: ToneCorpu
 def tiny_cache(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path, tiny_config: Config) -> Path:
     """The cache of `tiny_corpus`, two buckets, shared by the session: do not change it."""
     cache = tmp_path_factory.mktemp("cache") / "features"
-    build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=NullProgress())
+    build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=Progress())
     return cache
 
 

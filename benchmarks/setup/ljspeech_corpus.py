@@ -13,7 +13,7 @@ import numpy as np
 import soundfile
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import NullProgress
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
@@ -54,5 +54,5 @@ def configure(size: str, assignments: list[str], flags: Mapping[str, object]) ->
 
 def build(corpus: Path, cache: Path, config: Config, *, workers: int = 2) -> Path:
     """The cache of the corpus, built or updated."""
-    build_cache(corpus, cache, config, workers=workers, progress=NullProgress())
+    build_cache(corpus, cache, config, workers=workers, progress=Progress())
     return cache

@@ -36,9 +36,6 @@ def open_parquet(path: Path) -> Iterator[Any]:
     try:
         # A page at a time: a column of a row group read ahead would be in memory whole.
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
-            rows, size = file.metadata.num_rows, path.stat().st_size
-            if rows > size:
-                raise BrokenParquet(f"{rows} rows in a file of {size} bytes")
             yield file
     except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError, MemoryError) as error:
         text = " ".join(str(error).split())
@@ -53,7 +50,8 @@ def member_of(row: int, column: str) -> str:
 def row_values(file: Any, group: int, leaves: Sequence[str]) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - no types
     """The values of these columns in a row group, row by row; of a structure a part, as in `audio.path`."""
     for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=list(leaves)):
-        yield from zip(*(_column(batch, leaf).to_pylist() for leaf in leaves), strict=True)
+        columns = _flat(batch)
+        yield from zip(*(columns[leaf].to_pylist() for leaf in leaves), strict=True)
 
 
 def holding_audio(file: Any, group: int, leaf: str) -> list[bool]:  # noqa: ANN401
@@ -125,24 +123,14 @@ def _audio(path: Path, group: int, column: str) -> Iterator[bytes | None]:
     with open_parquet(path) as file:
         leaf = audio_leaf(file.schema_arrow, column)
         for batch in file.iter_batches(_AUDIO_ROWS, row_groups=[group], columns=[leaf]):
-            yield from _column(batch, leaf).to_pylist()
+            yield from _flat(batch)[leaf].to_pylist()
 
 
-def _column(batch: Any, leaf: str) -> Any:  # noqa: ANN401
-    """A column, or the part of a structure, of a record batch."""
-    import pyarrow.compute as pc
+def _flat(batch: Any) -> Any:  # noqa: ANN401
+    """A table of a record batch, with a column `audio.path` for the part of a structure."""
+    import pyarrow as pa
 
-    names = batch.schema.names
-    if leaf in names:
-        return batch.column(names.index(leaf))
-    name, part = split_leaf(leaf)
-    return pc.struct_field(batch.column(names.index(name)), part)
-
-
-def split_leaf(leaf: str) -> tuple[str, str]:
-    """(`audio`, `bytes`) of `audio.bytes`; the part is empty for a plain column."""
-    name, _, part = leaf.rpartition(".")
-    return (name, part) if name else (part, "")
+    return pa.Table.from_batches([batch]).flatten()
 
 
 def audio_leaf(schema: Any, column: str = "") -> str:  # noqa: ANN401

@@ -1,19 +1,19 @@
 """Caches without mels (`--index-only`): records that name wavs, and the statistics of a sample of them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from xtts.precompute.build.shard_plan import Plan
+from xtts.precompute.build.shard_plan import Plan, ShardPlan
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.audio_names import WITH_MELS
 from xtts.precompute.features.extract import Sums, sums_of_clips
 from xtts.precompute.features.tables import pack, take
-from xtts.precompute.workers.engine import Engine
+from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.progress import Progress
-from xtts.shared.cache.clip_index import KEPT, Clip
+from xtts.shared.cache.clip_index import KEPT, clips_of, index_schema
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 
@@ -22,7 +22,7 @@ SAMPLE_CLIPS = 1024
 _CHUNK = 16
 
 
-def refuse_unsuited(clips: Iterable[Clip], config: Config) -> None:
+def refuse_unsuited(clips: Any, config: Config) -> None:  # noqa: ANN401 - pyarrow ships no types
     """A `LockstepError` for what the trainer cannot do to audio: trim, scale, cut segments, open archives."""
     audio = config.audio
     for key, value in (("trim_silence_db", audio.trim_silence_db), ("loudness_lufs", audio.loudness_lufs)):
@@ -31,7 +31,7 @@ def refuse_unsuited(clips: Iterable[Clip], config: Config) -> None:
             raise LockstepError(f"audio.{key}", found=found, expected="null", fix=WITH_MELS)
     if not config.shapes.pad_to_fixed_length:
         raise LockstepError("shapes.pad_to_fixed_length", found="false with --index-only", expected="true")
-    part = next((clip for clip in clips if clip.is_part), None)
+    part = next((clip for clip in clips_of(clips) if clip.is_part), None)
     if part is not None:
         found = "a segment of a recording" if part.start is not None else "a part of an archive"
         raise LockstepError(
@@ -41,11 +41,13 @@ def refuse_unsuited(clips: Iterable[Clip], config: Config) -> None:
 
 
 def measure_sample(
-    rows: Any, plan: Plan, extractor: FeatureExtractor, pool: Engine, progress: Progress,  # noqa: ANN401
+    rows_of: Callable[[ShardPlan], Any], plan: Plan, extractor: FeatureExtractor, pool: TaskEngine, progress: Progress,
 ) -> dict[str, Sums]:  # fmt: skip
-    """The sums of a sample of the kept training clips by id, chosen by digest; rows: of all shards of the plan."""
+    """The sums of a sample of the kept training clips by id, chosen by digest; rows_of: those of a shard."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
+    rows = pa.concat_tables([index_schema().empty_table(), *map(rows_of, plan.shards)])
     numbers = np.concatenate([np.zeros(0, np.uint32), *(shard.clips for shard in plan.shards)])
     kept = pc.and_(pc.equal(rows["status"], KEPT), pc.equal(rows["split"], "train"))
     sample = np.flatnonzero(kept.to_numpy())

@@ -1,7 +1,7 @@
 """Stage 1 from corpus to cache: survey, write what is missing, commit."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -10,24 +10,24 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from xtts.precompute.build.audio_index import measure_sample
-from xtts.precompute.build.build_request import Request, make_request
+from xtts.precompute.build.build_request import BuildRequest, make_request
 from xtts.precompute.build.commit import commit, describe, sweep
-from xtts.precompute.build.index_rows import Figures, with_sums, write_index
+from xtts.precompute.build.index_rows import IndexSums, with_sums, write_index
+from xtts.precompute.build.previous import rows_now
 from xtts.precompute.build.rejections import check_rejects, rejected_clips, rejections
-from xtts.precompute.build.remote_cache import DAY_SECONDS, RemoteCache
+from xtts.precompute.build.remote_cache import RemoteCache
 from xtts.precompute.build.shard_plan import ShardPlan
 from xtts.precompute.build.staging import StagingArea
 from xtts.precompute.build.survey import Survey, survey
 from xtts.precompute.corpus.corpus_entries import Data
-from xtts.precompute.features.extract import ShardTask, write_shard
-from xtts.precompute.features.finished_shard import Finished
+from xtts.precompute.features.extract import ShardTask, Sums, write_shard
 from xtts.precompute.features.tables import pack, read_table, take
-from xtts.precompute.workers.engine import Engine
+from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.shared_folders import beside
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
-from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, load_spec
+from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, Shard, load_spec
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import called
@@ -74,22 +74,21 @@ def build_cache(
     fresh: bool = False,
     index_only: bool = False,
     ray_address: str | None = None,
-    keep_days: float = 1.0,
-    pool: Engine | None = None,
+    pool: TaskEngine | None = None,
 ) -> BuildReport:
     """Build the cache of a corpus or bring it up to date; `pool` may have been started before.
 
-    index_only: without mels; the records name the wavs. keep_days: how long an object store keeps replaced files.
+    index_only: without mels; the records name the wavs.
     """
     with pool or open_engine(workers, ray_address) as engine:
         request = make_request(
             data, cache, config, workers=workers, limit=limit, fresh=fresh, index_only=index_only,
-            ray_address=ray_address, keep_days=keep_days,
+            ray_address=ray_address,
         )  # fmt: skip
         return run_build(request, progress, engine)
 
 
-def run_build(request: Request, progress: Progress, pool: Engine | None = None) -> BuildReport:
+def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None = None) -> BuildReport:
     """Do what a checked request asks for."""
     started, cache, config = time.monotonic(), request.cache, request.config
     with disk_errors_explained(cache), ExitStack() as stack:
@@ -103,12 +102,12 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
             for line in found.changes:
                 progress.say(line)
             finished = _write_missing(request, found, staging, pool, progress)
-            rows = _shard_rows(found, staging)
-            rejected = rejected_clips(found.clips, rows)
+            rows = partial(_rows_of, found, staging)
+            rejected = rejected_clips(found.clips, *map(rows, found.plan.shards))
             check_rejects(rejected, config, request.corpora.name, request.corpora.roots, of=len(found.clips))
             if found.extractor.index_only:
-                rows = with_sums(rows, measure_sample(rows, found.plan, found.extractor, pool, progress))
-            pool.finish()
+                sums = measure_sample(rows, found.plan, found.extractor, pool, progress)
+                rows = partial(_rows_with_sums, rows, sums)
             index = staging.scratch / INDEX_FILE
             figures = write_index(index, found.plan, rows, rejected)
             weights = request.corpora.weights
@@ -133,12 +132,11 @@ def run_build(request: Request, progress: Progress, pool: Engine | None = None) 
     )
 
 
-def _remote(request: Request, stack: ExitStack) -> tuple[RemoteCache | None, CacheSpec | None]:
+def _remote(request: BuildRequest, stack: ExitStack) -> tuple[RemoteCache | None, CacheSpec | None]:
     """(the cache in an object store that is built, its `cache.json` of before), where it is one."""
     if request.remote is None:
         return None, None
-    keep_seconds = request.keep_days * DAY_SECONDS
-    remote = stack.enter_context(RemoteCache(request.remote, request.cache, keep_seconds=keep_seconds))
+    remote = RemoteCache(request.remote, request.cache)
     stack.enter_context(called(request.cache, str(request.remote)))
     remote.mirror()
     with suppress(LockstepError):
@@ -146,14 +144,14 @@ def _remote(request: Request, stack: ExitStack) -> tuple[RemoteCache | None, Cac
     return remote, None
 
 
-def _fills(figures: Figures, spec: CacheSpec) -> list[float]:
+def _fills(figures: IndexSums, spec: CacheSpec) -> list[float]:
     if not spec.fixed_length:
         return [1.0] * len(spec.buckets)
     pairs = zip(figures.bucket_frames, figures.bucket_clips, spec.buckets, strict=True)
     return [frames / max(1, clips * bucket.frames) for frames, clips, bucket in pairs]
 
 
-def explain_build(request: Request, progress: Progress) -> None:
+def explain_build(request: BuildRequest, progress: Progress) -> None:
     """Say what `build_cache` would do, and do nothing."""
     with ExitStack() as stack:
         stack.enter_context(disk_errors_explained(request.cache))
@@ -168,8 +166,8 @@ def explain_build(request: Request, progress: Progress) -> None:
 
 
 def _write_missing(
-    request: Request, found: Survey, staging: StagingArea, pool: Engine, progress: Progress
-) -> dict[str, Finished]:
+    request: BuildRequest, found: Survey, staging: StagingArea, pool: TaskEngine, progress: Progress
+) -> dict[str, Shard]:
     """Write every shard that is not there yet, the largest first so that no worker is left alone at the end.
 
     All finished shards, by file without digest.
@@ -184,7 +182,7 @@ def _write_missing(
     progress.start("features", sum(map(len, frames.values())), sum(seconds.values()))
     tasks = (_task(shard, found, staging, sync=pool.spans_machines) for shard in ordered)
     for result in pool.run(partial(write_shard, found.extractor), tasks):
-        finished[result.file] = staging.stage(result, from_elsewhere=pool.spans_machines)
+        finished[result.file] = staging.stage(result, from_elsewhere=pool.spans_machines).shard
         progress.advance(len(frames[result.file]), seconds[result.file])
     return finished
 
@@ -203,13 +201,13 @@ def _task(shard: ShardPlan, found: Survey, staging: StagingArea, *, sync: bool) 
     )
 
 
-def _shard_rows(found: Survey, staging: StagingArea) -> Any:  # noqa: ANN401 - pyarrow ships no types
-    """The rows of all shards, one after the other, as the index has them."""
-    import pyarrow as pa
+def _rows_of(found: Survey, staging: StagingArea, shard: ShardPlan) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """The rows of a shard's clips as the index has them: of today for a kept shard, or as a worker wrote them."""
+    ready = found.ready.get(shard.file)
+    if ready is None or ready.outcome is None:
+        return read_table(staging.rows_path(shard.file)).replace_schema_metadata(None)
+    return rows_now(take(found.clips, shard.clips), ready.outcome())
 
-    tables = [
-        found.ready[shard.file].rows if shard.file in found.ready else read_table(staging.rows_path(shard.file))
-        for shard in found.plan.shards
-    ]
-    # Copied: the files are mapped, and go with the staging area.
-    return pa.concat_tables([table.replace_schema_metadata(None) for table in tables]).combine_chunks()
+
+def _rows_with_sums(rows: Callable[[ShardPlan], Any], sums: Mapping[str, Sums], shard: ShardPlan) -> Any:  # noqa: ANN401
+    return with_sums(rows(shard), sums)

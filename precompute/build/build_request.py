@@ -12,16 +12,16 @@ from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.remote_cache import RemoteCache, work_folder
 from xtts.precompute.build.staging import refuse_foreign_folder
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
-from xtts.precompute.corpus.corpus_entries import CorpusEntry, Data, parse_data
+from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
-from xtts.precompute.corpus.listing import with_numbers_in_words
 from xtts.precompute.corpus.remote_corpus import with_folders
-from xtts.precompute.workers.engine import Engine, ThisProcess
+from xtts.precompute.features.filters import ask_for_samples
+from xtts.precompute.workers.engine import TaskEngine, ThisProcess
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import ENGLISH, load_spec
-from xtts.shared.cache.clip_index import clip_table, readable_index
+from xtts.shared.cache.clip_index import readable_index
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, feature_differences
@@ -35,13 +35,10 @@ _FEW_ROWS = 2**10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class BuildRequest:
     """What to build from what, and how."""
 
     corpora: Corpora
-    """Whose clips are in `clips`."""
-    clips: Any
-    """An Arrow table with the columns of `Clip`."""
     cache: Path
     config: Config
     extractor: FeatureExtractor
@@ -51,26 +48,24 @@ class Request:
     """Where the tasks run: see `open_engine`."""
     remote: StoreUrl | None = None
     """The cache in an object store for which `cache` is the folder to work in."""
-    keep_days: float = 1.0
-    """How long its replaced objects stay."""
     exclude: frozenset[str] = frozenset()
     """Shards that must not be used, whatever they look like."""
     is_small_rerun: bool = False
     """Looking what is to be done takes less time than starting workers for it."""
 
-    def engine_for_scan(self, pool: Engine) -> Engine:
-        """What scans: the pool, or this process; decoding is always for the pool."""
+    def engine_for_scan(self, pool: TaskEngine) -> TaskEngine:
+        """What scans: the pool, or this process."""
         return ThisProcess() if self.is_small_rerun and not pool.spans_machines else pool
 
-    def open_engine(self) -> Engine:
+    def open_engine(self) -> TaskEngine:
         """What its tasks run on."""
         return open_engine(self.workers, self.ray_address)
 
 
 def make_request(
     data: Data, given: Location, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
-    ray_address: str | None = None, index_only: bool = False, keep_days: float = 1.0,
-) -> Request:  # fmt: skip
+    ray_address: str | None = None, index_only: bool = False,
+) -> BuildRequest:  # fmt: skip
     """Check what was asked for, before anything is created; of a remote cache the small files are fetched."""
     remote, cache = (None, given) if isinstance(given, Path) else (given, work_folder(given))
     if remote is not None:
@@ -79,30 +74,25 @@ def make_request(
     config, notes = _with_tokenizer(config, None if fresh else cache)
     language = config.text.language if config.text.expand_numbers else None
     entries = parse_data(data)
-    _refuse_remote(entries, index_only=index_only, ray_address=ray_address)
     entries, urls = with_folders(entries)
-    # Trimming decodes while it scans, and its sums are those of a worker; workers fetch several objects at once.
-    is_small_rerun = not fresh and config.audio.trim_silence_db is None and not urls
-    is_small_rerun = is_small_rerun and 0 < _known_rows(cache) <= _FEW_ROWS
+    # Decoding while it scans is for workers, whose sums are those of one thread.
+    decodes = config.audio.trim_silence_db is not None or ask_for_samples(config.data.filters)
+    is_small_rerun = not fresh and not decodes and 0 < _known_rows(cache) <= _FEW_ROWS
     with _called(urls), disk_errors_explained(cache):
-        corpora = read_corpora(entries, limit=limit)
+        corpora = read_corpora(entries, limit=limit, words_in=language)
     if index_only:
         refuse_unsuited(corpora.clips, config)
-    clips = clip_table(corpora.clips if language is None else with_numbers_in_words(corpora.clips, language))
-    corpora = replace(corpora, notes=(*corpora.notes, *notes), clips=[])
-    remote_roots = {name: urls[root] for name, root in corpora.roots.items() if root in urls}
-    extractor = _extractor(corpora.roots, config, _tokenizer(clips, config, None if fresh else cache))
-    return Request(
+    corpora = replace(corpora, notes=(*corpora.notes, *notes))
+    extractor = _extractor(corpora.roots, config, _tokenizer(corpora.clips, config, None if fresh else cache))
+    return BuildRequest(
         corpora=corpora,
-        clips=clips,
         cache=cache,
         config=config,
-        extractor=replace(extractor, index_only=index_only, remote=remote_roots),
+        extractor=replace(extractor, index_only=index_only),
         workers=workers,
         fresh=fresh,
         ray_address=ray_address,
         remote=remote,
-        keep_days=keep_days,
         is_small_rerun=is_small_rerun,
     )
 
@@ -134,21 +124,11 @@ def _called(urls: Mapping[Path, StoreUrl]) -> Iterator[None]:
         yield
 
 
-def _refuse_remote(entries: list[CorpusEntry], *, index_only: bool, ray_address: str | None) -> None:
-    """Raise where the trainer or other machines would have to read the audio of a corpus in an object store."""
-    for url in (entry.url for entry in entries if entry.url):
-        for option, given in (("--index-only", index_only), ("--engine ray", ray_address is not None)):
-            if given:
-                found = f"with the corpus {url}"
-                raise LockstepError(option, found=found, expected="a folder", fix=f"copy it first, or leave {option}")
-
-
 def _fetch_small_files(url: StoreUrl, folder: Path, ray_address: str | None) -> None:
     if ray_address is not None:
         fix = "build into a folder that all machines see, and copy it there"
         raise LockstepError("--engine ray", found=f"--cache {url}", expected="a folder", fix=fix)
-    with RemoteCache(url, folder) as remote:
-        remote.mirror()
+    RemoteCache(url, folder).mirror()
 
 
 def _known_rows(cache: Path) -> int:
@@ -167,6 +147,7 @@ def _tokenizer(clips: Any, config: Config, cache: Path | None) -> Tokenizer:  # 
     import pyarrow.compute as pc
 
     text, stored = config.text, _stored_tokenizer(cache, config) if cache is not None else None
+    clips = clips.select(["text", "language", "duplicate"])
     clips = clips.filter(pc.and_(pc.not_equal(clips["text"], ""), pc.invert(clips["duplicate"])))
     language = _languages(clips, text.language)
     codes = dict.fromkeys(language.unique().to_pylist())

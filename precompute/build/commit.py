@@ -12,27 +12,28 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from xtts.precompute.build.index_rows import Figures
+from xtts.precompute.build.index_rows import IndexSums
 from xtts.precompute.build.shard_plan import Plan
 from xtts.precompute.build.staging import StagingArea, file_sha256
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
-from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import (
     FORMAT_VERSION,
     INDEX_FILE,
+    INDEX_PATTERN,
     SPEC_FILE,
     SPLITS,
     TOKENIZER_FILE,
+    TOKENIZER_PATTERN,
     Bucket,
     CacheSpec,
     Shard,
     Statistics,
     digest_of,
     spec_bytes,
+    with_digest,
 )
-from xtts.shared.cache.file_names import INDEX_PATTERN, TOKENIZER_PATTERN, with_digest
 from xtts.shared.config import Config
 from xtts.shared.feature_settings import stored_features
 from xtts.shared.system import atomic_files
@@ -41,7 +42,7 @@ from xtts.shared.text.tokenizer import Tokenizer
 
 
 def describe(
-    index: Path, figures: Figures, plan: Plan, finished: Mapping[str, Finished], config: Config,
+    index: Path, figures: IndexSums, plan: Plan, finished: Mapping[str, Shard], config: Config,
     extractor: FeatureExtractor, *, weights: Mapping[str, float],
 ) -> CacheSpec:  # fmt: skip
     """The contents of `cache.json`.
@@ -88,20 +89,10 @@ def tokenizer_bytes(tokenizer: Tokenizer) -> bytes:
     return (json.dumps(tokenizer.to_json(), indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _buckets(plan: Plan, finished: Mapping[str, Finished]) -> list[Bucket]:
+def _buckets(plan: Plan, finished: Mapping[str, Shard]) -> list[Bucket]:
     def shards(split: str, bucket: int) -> list[Shard]:
         files = [shard.file for shard in plan.shards if (shard.place.split, shard.place.bucket) == (split, bucket)]
-        return [
-            Shard(
-                file=done.file,
-                records=done.records,
-                bytes=done.bytes,
-                sha256=done.sha256,
-                bytes_with_mels=done.bytes_with_mels,
-            )
-            for file in sorted(files)
-            if (done := finished[file]).records
-        ]
+        return [finished[file] for file in sorted(files) if finished[file].records]
 
     return [
         Bucket(tokens=shape.tokens, frames=shape.frames, train=shards("train", i), validation=shards("validation", i))
@@ -109,7 +100,7 @@ def _buckets(plan: Plan, finished: Mapping[str, Finished]) -> list[Bucket]:
     ]
 
 
-def _statistics(figures: Figures, plan: Plan, *, fixed: bool, channels: int) -> Statistics:
+def _statistics(figures: IndexSums, plan: Plan, *, fixed: bool, channels: int) -> Statistics:
     """Corpus figures; the sums are exact, and rounded once."""
     frames = sum(figures.bucket_frames)
     padded = sum(n * shape.frames for n, shape in zip(figures.bucket_clips, plan.shapes, strict=True))
@@ -134,9 +125,7 @@ def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, toke
     index: the file of the scratch folder that becomes the index. Readers may be at work: nothing that they use is
     touched here, see `sweep`.
     """
-    if staging.remote is not None:
-        staging.remote.wait()
-    shards = [shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
+    shards = [shard.file for shard in spec.shards()]
     new = [file for file in shards if staging.staged(file).exists()]
     if not _holds(cache / spec.tokenizer_file, spec.tokenizer_sha256):
         staging.stage_file(spec.tokenizer_file, tokenizer_bytes(tokenizer))
@@ -147,9 +136,10 @@ def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, toke
     changed = bool(new) or not _holds(cache / SPEC_FILE, hashlib.sha256(spec_bytes(spec)).hexdigest())
     if changed:
         if staging.remote is not None:
-            rest = [(file, staging.staged(file)) for file in new if file in shards]
+            for file in set(new).intersection(shards):  # of an interrupted build
+                staging.remote.send(file, staging.staged(file))
             new = [file for file in new if file not in shards]
-            staging.remote.finish(spec, {file: staging.staged(file) for file in new}, rest)
+            staging.remote.finish(spec, {file: staging.staged(file) for file in new})
         atomic_files.move_all((staging.staged(file), cache / file) for file in new)
         atomic_files.write(cache / SPEC_FILE, spec_bytes(spec))
     staging.remove()
@@ -179,13 +169,11 @@ def sweep(cache: Path, spec: CacheSpec) -> int:
 
 def _replaced_files(cache: Path, spec: CacheSpec) -> list[Path]:
     """Files of builds on the disk that the cache does not list."""
-    listed = {shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)}
-    listed |= {spec.index_file, spec.tokenizer_file}
     there = [path for split in SPLITS for path in sorted((cache / split).glob("bucket-*/shard-*.tfrecord"))]
     there += [
         path for path in sorted(cache.iterdir()) if re.match(f"{INDEX_PATTERN}|{TOKENIZER_PATTERN}", path.name)
     ]  # fmt: skip
-    return [path for path in there if path.relative_to(cache).as_posix() not in listed]
+    return [path for path in there if path.relative_to(cache).as_posix() not in spec.files]
 
 
 def _remove_empty_folders(cache: Path) -> None:

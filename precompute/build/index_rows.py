@@ -1,20 +1,34 @@
 """The index of a build, in the order of the shards, and the sums that `cache.json` tells."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from xtts.precompute.build.shard_plan import Plan
+from xtts.precompute.build.shard_plan import Plan, ShardPlan
 from xtts.precompute.features.extract import Sums
 from xtts.shared.cache.clip_index import KEPT, QUALITIES, index_schema
 
 _GROUP_ROWS = 2**14
 _REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard", "language", "corpus"]
 """Columns with few different values, which a dictionary makes smaller, and by which a reader chooses row groups."""
+
+_SUMMED = [
+    "status",
+    "split",
+    "bucket",
+    "token_length",
+    "mel_length",
+    "seconds",
+    "audio_sha256",
+    "mel_sum",
+    "mel_square_sum",
+]
+"""Columns of which `IndexSums` are."""
 
 
 def write_tables(target: Path | IO[bytes], tables: Iterable[Any]) -> None:
@@ -30,7 +44,7 @@ def write_tables(target: Path | IO[bytes], tables: Iterable[Any]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class IndexSums:
     """Sums over the kept clips of an index. They are exact, so that no order of the clips can show in them."""
 
     rows: int
@@ -49,36 +63,43 @@ class Figures:
     bucket_clips: list[int]
 
 
-def write_index(path: Path, plan: Plan, rows: Any, rejected: Any) -> Figures:  # noqa: ANN401 - pyarrow ships no types
+def write_index(path: Path, plan: Plan, rows_of: Callable[[ShardPlan], Any], rejected: Any) -> IndexSums:  # noqa: ANN401
     """Write the index to a file: shard by shard, a row group never in two buckets; then the rejected clips.
 
     Args:
         path: The file.
         plan: The shards in order.
-        rows: The rows of all shards of the plan, one after the other; those that writing rejected are left out.
+        rows_of: The rows of a shard; those that writing it rejected are left out.
         rejected: All rejected clips.
     """
+    figures = list[Any]()
+
+    def groups() -> Iterator[Any]:
+        for _, shards in groupby(plan.shards, key=lambda shard: shard.place[:2]):
+            kept = _kept_rows(map(rows_of, shards))
+            figures.append(kept.select(_SUMMED))
+            yield kept
+        # Not every build reads the audio of a rejected clip.
+        yield _with_column(rejected, "audio_sha256", [""] * len(rejected))
+
+    write_tables(path, groups())
+    return _figures(_kept_rows(figures), len(rejected), len(plan.shapes))
+
+
+def _kept_rows(tables: Iterable[Any]) -> Any:  # noqa: ANN401
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    kept = rows.filter(pc.equal(rows["status"], KEPT))
-    buckets = dict.fromkeys(shard.place[:2] for shard in plan.shards)
-    groups = (
-        kept.filter(pc.and_(pc.equal(kept["split"], split), pc.equal(kept["bucket"], bucket)))
-        for split, bucket in buckets
-    )
-    # Not every build reads the audio of a rejected clip.
-    without_digests = _with_column(rejected, "audio_sha256", [""] * len(rejected))
-    write_tables(path, (*groups, without_digests))
-    return _figures(kept, len(kept) + len(rejected), len(plan.shapes))
+    return pa.concat_tables([table.filter(pc.equal(table["status"], KEPT)) for table in tables])
 
 
-def _figures(kept: Any, rows: int, buckets: int) -> Figures:  # noqa: ANN401
+def _figures(kept: Any, rejected: int, buckets: int) -> IndexSums:  # noqa: ANN401
     import pyarrow.compute as pc
 
     frames, bucket = kept["mel_length"].to_numpy(), kept["bucket"].to_numpy()
     known = kept.filter(pc.and_(pc.equal(kept["split"], "train"), pc.not_equal(kept["audio_sha256"], "")))
-    return Figures(
-        rows=rows, clips=len(kept), tokens=int(kept["token_length"].to_numpy().sum()),
+    return IndexSums(
+        rows=len(kept) + rejected, clips=len(kept), tokens=int(kept["token_length"].to_numpy().sum()),
         seconds=math.fsum(kept["seconds"].to_numpy()),
         mel_frames=int(known["mel_length"].to_numpy().sum()),
         mel_sum=math.fsum(known["mel_sum"].to_numpy()),

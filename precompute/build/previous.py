@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from xtts.precompute.build.build_request import Request
+from xtts.precompute.build.build_request import BuildRequest
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.shard_plan import ShardPlan
-from xtts.precompute.build.staging import PreviousCache, StagingArea, load_previous, size_of
+from xtts.precompute.build.staging import StagingArea, file_sha256, same_settings, size_of
 from xtts.precompute.features.cached_mels import STORED_FACTS, StoredClips
 from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.scan import SAME_CLIP, SAME_FILE, Known
-from xtts.precompute.features.tables import pack, read_table, take
-from xtts.shared.cache.cache_spec import SPEC_FILE
-from xtts.shared.cache.clip_index import QUALITIES, Place, index_schema, readable_index
-from xtts.shared.cache.file_names import shard_place
+from xtts.precompute.features.tables import pack, take
+from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, Shard, load_spec, shard_place, without_digest
+from xtts.shared.cache.clip_index import QUALITIES, ShardPlace, index_schema, readable_index
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features
 
@@ -38,7 +37,7 @@ class PreviousRows:
 
     rows: Any
     """An Arrow table with the columns of an index, without lines whose id was there before."""
-    finished: Mapping[str, Finished]
+    finished: Mapping[str, Shard]
     """Its shards that can be used, by file name without digest."""
     found: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     """int64[N]: row of each clip, -1 for none."""
@@ -61,28 +60,31 @@ class PreviousRows:
         return Known(places=places, rows=pack(take(self.rows, self.found[start:end][places])))
 
     @cached_property
-    def _sizes(self) -> Counter[Place]:
+    def _sizes(self) -> Counter[ShardPlace]:
         counted = self.rows.select(_PLACE).group_by(_PLACE).aggregate([([], "count_all")])
-        return Counter({Place(*row[:4]): row[4] for row in zip(*counted.to_pydict().values(), strict=True)})
+        return Counter({ShardPlace(*row[:4]): row[4] for row in zip(*counted.to_pydict().values(), strict=True)})
 
-    def of_shard(self, shard: ShardPlan) -> Any:  # noqa: ANN401
-        """The rows of a shard's clips, if the shard of this place holds just these, in this order; else None."""
+    def holds(self, shard: ShardPlan) -> bool:
+        """Whether the shard of this place holds just the clips of this one, in this order."""
         found = self.found[shard.clips]
         if self._sizes[shard.place] != len(found) or (found < 0).any():
-            return None
-        rows = take(self.rows, found)
+            return False
+        rows = take(self.rows.select([*_PLACE, "position"]), found)
         places = set(zip(*rows.select(_PLACE).to_pydict().values(), strict=True))
         positions = rows["position"].to_numpy()
         in_order = (np.diff(positions[positions >= 0]) > 0).all()
-        held = places == {shard.place} and in_order and (self.same[shard.clips] & SAME_CLIP).all()
-        return rows if held else None
+        return bool(places == {shard.place} and in_order and (self.same[shard.clips] & SAME_CLIP).all())
 
-    def stored(self, shard: ShardPlan, files: Mapping[Place, Path]) -> StoredClips:
+    def outcome(self, shard: ShardPlan) -> Any:  # noqa: ANN401
+        """What was written of a shard's clips: the columns of `_OUTCOME`."""
+        return take(self.rows.select(_OUTCOME), self.found[shard.clips])
+
+    def stored(self, shard: ShardPlan, files: Mapping[ShardPlace, Path]) -> StoredClips:
         """The mels of a shard's clips that lie in these shards."""
         rows = self.found[shard.clips]
         places = np.flatnonzero((rows >= 0) & (self.same[shard.clips] & SAME_FILE != 0))
         table = take(self.rows.select(STORED_FACTS), rows[places])
-        held = [Place(*row) for row in zip(*table.select(_PLACE).to_pydict().values(), strict=True)]
+        held = [ShardPlace(*row) for row in zip(*table.select(_PLACE).to_pydict().values(), strict=True)]
         there = np.array([place in files for place in held], bool)
         used = {place: files[place] for place in {*held} & files.keys()}
         return StoredClips(places=places[there], rows=pack(table.filter(there)), files=used)
@@ -99,11 +101,12 @@ def rows_now(clips: Any, earlier: Any) -> Any:  # noqa: ANN401
 class Existing:
     """All that earlier builds left."""
 
-    previous: PreviousCache | None
+    previous: CacheSpec | None
+    """Of the finished cache."""
     cached: PreviousRows
     """Of the finished cache."""
-    staged: PreviousRows
-    """Of shards of an interrupted build, which are newer."""
+    staged: Mapping[str, Finished]
+    """Shards of an interrupted build by file name without digest, which are newer."""
     same_audio: bool
     """The finished cache was built with the same settings of audio."""
     same_text: bool
@@ -113,59 +116,68 @@ class Existing:
     @property
     def mel_check(self) -> str | None:
         """Of the finished cache, if its mels are of the same audio settings."""
-        return self.previous.spec.mel_check if self.previous is not None and self.same_audio else None
+        return self.previous.mel_check if self.previous is not None and self.same_audio else None
 
-    def stored_files(self, request: Request) -> dict[Place, Path]:
+    def stored_files(self, request: BuildRequest) -> dict[ShardPlace, Path]:
         """The shards of the finished cache whose mels are what decoding the audio again would give."""
         previous, extractor = self.previous, request.extractor
-        if previous is None or not self.same_audio or extractor.index_only or previous.spec.names_audio:
+        if previous is None or not self.same_audio or extractor.index_only or previous.names_audio:
             return {}
-        if previous.spec.mel_dtype != extractor.mel_dtype:
+        if previous.mel_dtype != extractor.mel_dtype:
             return {}
-        paths = {slot: request.cache / done.file for slot, done in self.cached.finished.items()}
+        paths = {slot: request.cache / shard.file for slot, shard in self.cached.finished.items()}
         there = (slot for slot, path in paths.items() if size_of(path) == self.cached.finished[slot].bytes)
         return {shard_place(slot): paths[slot].absolute() for slot in there}
 
 
 def nothing() -> Existing:
     """Before the first build."""
-    cached, staged = (PreviousRows(rows=index_schema().empty_table(), finished={}) for _ in range(2))
-    return Existing(previous=None, cached=cached, staged=staged, same_audio=False, same_text=False, lines=[])
+    cached = PreviousRows(rows=index_schema().empty_table(), finished={})
+    return Existing(previous=None, cached=cached, staged={}, same_audio=False, same_text=False, lines=[])
 
 
-def look_back(request: Request, staging: StagingArea, features: Features) -> Existing:
+def look_back(request: BuildRequest, staging: StagingArea, features: Features) -> Existing:
     """Collect what there is."""
-    import pyarrow as pa
-
     cache, previous, lines, cached = request.cache, None, list[str](), index_schema().empty_table()
     if request.fresh or not cache.is_dir():
         return nothing()
     if (cache / SPEC_FILE).exists():
         try:
-            previous = load_previous(cache)
-            with readable_index(cache / previous.spec.index_file) as file:
-                cached = file.read()
-        except LockstepError as error:
-            lines, previous = [f"{error.where}: {error.found}: the whole cache is built again"], None
+            previous = load_spec(cache)
+            cached = _read_index(cache, previous)
+        except LockstepError as error:  # without the index its plan still holds
+            lines = [f"{error.where}: {error.found}: the whole cache is built again"]
     finished = staging.finished(request.exclude)
-    tables = [read_table(staging.rows_path(slot)).replace_schema_metadata(None) for slot in finished]
-    reusable = previous.usable(staging, request.exclude) if previous else {}
-    new = {shard.file for shard in finished.values()} - {shard.file for shard in reusable.values()}
+    wanted = previous.shards() if previous and not lines else []
+    reusable = {
+        without_digest(shard.file): shard
+        for shard in wanted
+        if shard.file not in request.exclude and staging.committed_size(shard.file) == shard.bytes
+    }
+    new = {done.shard.file for done in finished.values()} - {shard.file for shard in reusable.values()}
     if new:
         lines.append(f"an interrupted build left {len(new)} finished shards")
-    same_audio, same_text = (bool(previous and previous.same_settings(features, name)) for name in ("audio", "text"))
+    same_audio, same_text = (bool(previous and same_settings(previous, features, name)) for name in ("audio", "text"))
     tokenizer = hashlib.sha256(tokenizer_bytes(request.extractor.tokenizer)).hexdigest()
-    same_text = same_text and previous is not None and previous.spec.tokenizer_sha256 == tokenizer
+    same_text = same_text and previous is not None and previous.tokenizer_sha256 == tokenizer
     return Existing(
         previous=previous,
-        cached=PreviousRows(rows=_once(cached), finished=reusable),
-        staged=PreviousRows(rows=_once(pa.concat_tables([index_schema().empty_table(), *tables])), finished=finished),
+        cached=PreviousRows(rows=_once(cached), finished=reusable), staged=finished,
         same_audio=same_audio, same_text=same_text, lines=lines,
     )  # fmt: skip
+
+
+def _read_index(cache: Path, spec: CacheSpec) -> Any:  # noqa: ANN401
+    path = cache / spec.index_file
+    if file_sha256(path) != spec.index_sha256:
+        raise LockstepError(str(path), found="other content than when it was written", exit_code=1)
+    with readable_index(path) as file:
+        return file.read()
 
 
 def _once(rows: Any) -> Any:  # noqa: ANN401
     """Without rows of repeated ids, in one piece."""
     import pyarrow.compute as pc
 
-    return rows.filter(pc.invert(rows["duplicate"])).combine_chunks()
+    repeated = rows["duplicate"]
+    return (rows.filter(pc.invert(repeated)) if pc.any(repeated).as_py() else rows).combine_chunks()

@@ -5,24 +5,28 @@ its name with its digest and leaves the disk; the small files stay. An object is
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from xtts.precompute.workers.stopping import CONTINUE
-from xtts.shared.cache.cache_spec import SPEC_FILE, SPLITS, CacheSpec, load_spec, spec_bytes
-from xtts.shared.cache.file_names import INDEX_PATTERN, SHARD_PATTERN, TOKENIZER_PATTERN
+from xtts.shared.cache.cache_spec import (
+    INDEX_PATTERN,
+    SHARD_PATTERN,
+    SPEC_FILE,
+    TOKENIZER_PATTERN,
+    CacheSpec,
+    load_spec,
+    spec_bytes,
+)
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import called
 from xtts.shared.storage.object_store import Listed, ObjectStore
 from xtts.shared.storage.urls import StoreUrl
 from xtts.shared.system import atomic_files
 
-DAY_SECONDS = 86_400.0
-_SENDERS = 4
+_KEPT_SECONDS = 86_400.0
+"""How long replaced objects stay for readers and builders of before."""
 
 
 def _of_a_build(name: str) -> bool:
@@ -36,22 +40,10 @@ def work_folder(url: StoreUrl) -> Path:
 
 
 class RemoteCache:
-    """One cache, for one build; leaving the block waits for what is being sent."""
+    """One cache, for one build."""
 
-    def __init__(self, url: StoreUrl, folder: Path, *, keep_seconds: float = DAY_SECONDS) -> None:
-        """keep_seconds: how long replaced objects stay for readers and builders of before."""
-        self.url, self.folder, self._keep_seconds = url, folder, keep_seconds
-        self._store = ObjectStore(url)
-        self._senders = ThreadPoolExecutor(_SENDERS)
-        self._sent = dict[str, Future[None]]()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._senders.shutdown(cancel_futures=kind is not None)
+    def __init__(self, url: StoreUrl, folder: Path) -> None:
+        self.url, self.folder, self._store = url, folder, ObjectStore(url)
 
     @cached_property
     def _there(self) -> dict[str, Listed]:
@@ -83,37 +75,21 @@ class RemoteCache:
         return found.bytes if found else None
 
     def send(self, file: str, path: Path) -> None:
-        """Store a finished file under its name in the cache while the build goes on, and remove it here."""
+        """Store a finished file under its name in the cache, and remove it here; workers go on meanwhile."""
+        if self.size(file) != path.stat().st_size:
+            self._store.upload(path, file)
+        path.unlink()
 
-        def store() -> None:
-            size = path.stat().st_size
-            if self.size(file) != size:
-                self._store.upload(path, file)
-            path.unlink()
-
-        for name in [name for name, sent in self._sent.items() if sent.done()]:
-            self._sent.pop(name).result()
-        self._sent[file] = self._senders.submit(store)
-
-    def wait(self) -> None:
-        """Return when all that was sent is there."""
-        for sent in self._sent.values():
-            sent.result()
-        self._sent.clear()
-
-    def finish(self, spec: CacheSpec, small: Mapping[str, Path], rest: Iterable[tuple[str, Path]]) -> None:
-        """Commit: send the small files and the rest, see that all is there, then replace `cache.json`.
+    def finish(self, spec: CacheSpec, small: Mapping[str, Path]) -> None:
+        """Commit: send the small files, see that all is there, then replace `cache.json`.
 
         Raises:
             LockstepError: An object is missing, as when another builder removed it.
         """
-        for file, path in rest:
-            self.send(file, path)
-        self.wait()
         for file, path in small.items():
             self._store.upload(path, file)
         found = self._store.list()
-        wanted = {shard.file: shard.bytes for shard in spec.shards(*SPLITS)}
+        wanted = {shard.file: shard.bytes for shard in spec.shards()}
         lost = [file for file, size in wanted.items() if file not in found or found[file].bytes != size]
         lost += [file for file in (spec.index_file, spec.tokenizer_file) if file not in found]
         if lost:
@@ -133,10 +109,10 @@ class RemoteCache:
         if SPEC_FILE not in self._there or SPEC_FILE not in found or before is None:
             return 0
         clock = found[SPEC_FILE].modified
-        if clock - self._there[SPEC_FILE].modified < self._keep_seconds:
+        if clock - self._there[SPEC_FILE].modified < _KEPT_SECONDS:
             return 0
         needed = {SPEC_FILE, *before.files, *now.files}
-        old = [name for name, one in found.items() if clock - one.modified >= self._keep_seconds]
+        old = [name for name, one in found.items() if clock - one.modified >= _KEPT_SECONDS]
         replaced = [name for name in old if name not in needed and _of_a_build(name)]
         self._store.remove(replaced)
         return len(replaced)

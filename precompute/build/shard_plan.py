@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.cache.bucket_shapes import Shape, choose_shapes, fitting_buckets, padding_efficiency, round_up
-from xtts.shared.cache.cache_spec import MOST_SHARDS, MOST_SPEAKER_BYTES, SPLITS, CacheSpec
-from xtts.shared.cache.clip_index import Place
-from xtts.shared.cache.file_names import shard_corpus, shard_count, shard_file
+from xtts.shared.cache.bucket_shapes import BucketShape, choose_shapes, fitting_buckets, padding_efficiency, round_up
+from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, shard_corpus, shard_count, shard_file
+from xtts.shared.cache.clip_index import ShardPlace
 from xtts.shared.config import Config
-from xtts.shared.errors import LockstepError
 
 _TOLERATED_LOSS = 0.02  # of padding efficiency: padded lengths of the previous build that waste more are chosen again
 _RECORD_OVERHEAD_BYTES = 256
+_BATCH = 2**12
 _SMALLEST_TARGET_BYTES, _ENOUGH_SHARDS = 2**22, 64
 
 
@@ -48,7 +47,7 @@ class PlanColumns:
     corpora: list[str]
 
 
-def digest_columns(seed: int, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def digest_columns(seed: int, ids: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
     """The first 8 bytes of the digests of these clips, and the next 8: uint64[N] each."""
     joined = b"".join(hashlib.sha256(f"{seed}:{clip_id}".encode()).digest()[:16] for clip_id in ids)
     pairs = np.frombuffer(joined, ">u8").reshape(-1, 2)
@@ -69,13 +68,19 @@ def plan_columns(table: Any, seed: int) -> PlanColumns:  # noqa: ANN401 - pyarro
         coded = table[column].combine_chunks().dictionary_encode()
         return coded.indices.to_numpy(), coded.dictionary.to_pylist()
 
-    high, low = digest_columns(seed, table["id"].to_pylist())
+    high, low = digest_columns(seed, _strings(table["id"]))
     (speaker, speakers), (corpus, corpora) = names("speaker"), names("corpus")
     return PlanColumns(
         kept=pc.equal(table["reason"], "").to_numpy(), high=high, low=low,
-        text=text_digests(seed, table["text"].to_pylist()), tokens=table["token_length"].to_numpy(),
+        text=text_digests(seed, _strings(table["text"])), tokens=table["token_length"].to_numpy(),
         frames=table["mel_length"].to_numpy(), speaker=speaker, corpus=corpus, speakers=speakers, corpora=corpora,
     )  # fmt: skip
+
+
+def _strings(column: Any) -> Iterator[str]:  # noqa: ANN401
+    """The values of a column, a batch of them at a time."""
+    for start in range(0, len(column), _BATCH):
+        yield from column.slice(start, _BATCH).to_pylist()
 
 
 _Group = tuple[str, int, str]
@@ -86,7 +91,7 @@ _Group = tuple[str, int, str]
 class ShardPlan:
     """One shard to be: its place and its clips in order."""
 
-    place: Place
+    place: ShardPlace
     """As the index has it."""
     shards: int
     """Of its split, bucket and corpus."""
@@ -103,7 +108,7 @@ class ShardPlan:
 class Plan:
     """The whole cache to be."""
 
-    shapes: list[Shape]
+    shapes: list[BucketShape]
     speakers: list[str]
     shards: list[ShardPlan]
     columns: PlanColumns
@@ -129,7 +134,7 @@ class Plan:
 class PreviousPlan:
     """What an earlier build of the same settings decided, kept while it fits so that few shards change."""
 
-    shapes: list[Shape]
+    shapes: list[BucketShape]
     speakers: list[str]
     shard_counts: Mapping[_Group, int]
     """(split, bucket, corpus) to number of shards."""
@@ -143,24 +148,8 @@ def previous_plan(spec: CacheSpec) -> PreviousPlan:
         for split in SPLITS
         for shard in bucket.shards(split)
     }
-    shapes = [Shape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets]
+    shapes = [BucketShape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets]
     return PreviousPlan(shapes=shapes, speakers=spec.speakers, shard_counts=counts)
-
-
-def check_limits(plan: Plan, config: Config) -> None:
-    """Raise a `LockstepError` for a plan that `cache.json` would not hold, before anything is written."""
-    shards, names = len(plan.shards), sum(len(name.encode()) for name in plan.speakers)
-    if shards > MOST_SHARDS:
-        raise LockstepError(
-            "shards.shard_mb", found=f"{config.shards.shard_mb} gives {shards:,} shards",
-            expected=f"at most {MOST_SHARDS:,}",
-            fix=f"set it to {-(-config.shards.shard_mb * shards // MOST_SHARDS) + 1} or more",
-        )  # fmt: skip
-    if names > MOST_SPEAKER_BYTES:
-        raise LockstepError(
-            "speakers", found=f"{len(plan.speakers):,}, such as {plan.speakers[0][:40]!r}, of {names:,} bytes together",
-            expected=f"at most {MOST_SPEAKER_BYTES:,}", fix="name the speakers, not the clips",
-        )  # fmt: skip
 
 
 def plan_cache(columns: PlanColumns, config: Config, previous: PreviousPlan | None) -> Plan:
@@ -172,9 +161,7 @@ def plan_cache(columns: PlanColumns, config: Config, previous: PreviousPlan | No
     of_clip = groups.of_clips(kept, _held_out(columns, kept, config.split.validation_fraction))
     counts = groups.shard_counts(kept, of_clip, config, pinned)
     shards = _divide(columns, groups, kept, of_clip, counts)
-    plan = Plan(shapes=shapes, speakers=_speakers(columns, kept, previous), shards=shards, columns=columns)
-    check_limits(plan, config)
-    return plan
+    return Plan(shapes=shapes, speakers=_speakers(columns, kept, previous), shards=shards, columns=columns)
 
 
 def _held_out(columns: PlanColumns, kept: np.ndarray, fraction: float) -> np.ndarray:
@@ -205,7 +192,7 @@ def held_out(texts: np.ndarray, fraction: float) -> np.ndarray:
 class _Groups:
     """Split, bucket and corpus together, as numbers in the order of the plan's shards."""
 
-    def __init__(self, columns: PlanColumns, shapes: list[Shape]) -> None:
+    def __init__(self, columns: PlanColumns, shapes: list[BucketShape]) -> None:
         self._columns, self._shapes = columns, shapes
         self._names = sorted(columns.corpora)
         self.all: list[_Group] = [
@@ -261,14 +248,14 @@ def _divide(
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(shard)], strict=True):
         group = int(np.searchsorted(firsts, shard[start], "right")) - 1
         split, bucket, corpus = groups.all[group]
-        place = Place(split, bucket, int(shard[start]) - int(firsts[group]), corpus)
+        place = ShardPlace(split, bucket, int(shard[start]) - int(firsts[group]), corpus)
         found.append(ShardPlan(place=place, shards=int(counts[group]), clips=numbers[start:end]))
     return found
 
 
-def _shapes(tokens: np.ndarray, frames: np.ndarray, config: Config, previous: PreviousPlan | None) -> list[Shape]:
+def _shapes(tokens: np.ndarray, frames: np.ndarray, config: Config, previous: PreviousPlan | None) -> list[BucketShape]:
     if not config.shapes.pad_to_fixed_length:
-        return [Shape(tokens=round_up(int(tokens.max())), frames=round_up(int(frames.max())))]
+        return [BucketShape(tokens=round_up(int(tokens.max())), frames=round_up(int(frames.max())))]
     best = choose_shapes(tokens, frames, config.shapes.buckets)
     if previous is None or (fitting_buckets(previous.shapes, tokens, frames) < 0).any():
         return best
@@ -285,7 +272,7 @@ def _speakers(columns: PlanColumns, kept: np.ndarray, previous: PreviousPlan | N
     return [*known, *sorted(named - {"", *known})]
 
 
-def stored_bytes(clips: int, frames: int, shape: Shape, config: Config) -> int:
+def stored_bytes(clips: int, frames: int, shape: BucketShape, config: Config) -> int:
     """About how large the records of so many clips are, which have so many frames together."""
     item = (2 if config.shards.mel_dtype == "float16" else 4) * mel_profile(config.audio.profile).mel_channels
     stored = clips * shape.frames if config.shapes.pad_to_fixed_length else frames

@@ -2,10 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,9 +11,8 @@ from xtts.precompute.features.extract import ShardResult
 from xtts.precompute.features.finished_shard import Finished, read_finished, rows_beside
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.audio.mel import FEATURE_VERSION
-from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, digest_of, load_spec
-from xtts.shared.cache.file_names import without_digest
+from xtts.shared.cache.bucket_shapes import BucketShape
+from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, digest_of, without_digest
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features, feature_differences
 from xtts.shared.system import atomic_files
@@ -28,7 +24,7 @@ WORK_FOLDER = ".building"
 def shard_settings(
     features: Features,
     *,
-    shape: Shape,
+    shape: BucketShape,
     speakers: Mapping[str, int],
     tokenizer: str,
     feature_version: int,
@@ -52,52 +48,23 @@ def shard_settings(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class PreviousCache:
-    """The finished cache that is already there."""
-
-    spec: CacheSpec
-    shards: dict[str, Finished]
-    """By file name without digest, as a plan has it; without `settings`, which depend on the clips."""
-
-    def usable(self, staging: "StagingArea", exclude: Collection[str]) -> dict[str, Finished]:
-        """Of `shards` those whose file is as long as it was and not in `exclude`."""
-        wanted = {slot: shard for slot, shard in self.shards.items() if shard.file not in exclude}
-        return {slot: shard for slot, shard in wanted.items() if staging.committed_size(shard.file) == shard.bytes}
-
-    @cached_property
-    def _speaker_ids(self) -> dict[str, int]:
-        return {name: number for number, name in enumerate(self.spec.speakers)}
-
-    def same_settings(self, features: Features, *sections: str) -> bool:
-        """Whether it was built with the same settings in these sections, by the same feature extractor."""
-        wanted = {name: features[name] for name in sections}
-        return self.spec.feature_version == FEATURE_VERSION and not feature_differences(self.spec.features, wanted)
-
-    def settings_of(self, bucket: int, speakers: Iterable[str]) -> str:
-        """`shard_settings` of a shard of this bucket whose clips have these speakers."""
-        spec, shape, ids = self.spec, self.spec.buckets[bucket], self._speaker_ids
-        return shard_settings(
-            spec.features,
-            shape=Shape(tokens=shape.tokens, frames=shape.frames),
-            speakers={name: ids[name] for name in speakers if name in ids},
-            tokenizer=spec.tokenizer_sha256,
-            feature_version=spec.feature_version,
-            mel_check=spec.mel_check,
-            index_only=spec.names_audio,
-        )
+def same_settings(previous: CacheSpec, features: Features, *sections: str) -> bool:
+    """Whether a cache was built with the same settings in these sections, by the same feature extractor."""
+    wanted = {name: features[name] for name in sections}
+    return previous.feature_version == FEATURE_VERSION and not feature_differences(previous.features, wanted)
 
 
-def load_previous(cache: Path) -> PreviousCache:
-    """Read what a finished cache is, but its index; a `LockstepError` when it cannot be continued."""
-    spec = load_spec(cache)
-    path = cache / spec.index_file
-    if file_sha256(path) != spec.index_sha256:
-        raise LockstepError(str(path), found="other content than when it was written", exit_code=1)
-    shards = (shard for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation))
-    return PreviousCache(
-        spec=spec,
-        shards={without_digest(shard.file): Finished(**shard.model_dump(), settings="") for shard in shards},
+def settings_before(previous: CacheSpec, bucket: int, speakers: Iterable[str]) -> str:
+    """`shard_settings` of a shard of a finished cache, in this bucket, whose clips have these speakers."""
+    shape, ids = previous.buckets[bucket], {name: number for number, name in enumerate(previous.speakers)}
+    return shard_settings(
+        previous.features,
+        shape=BucketShape(tokens=shape.tokens, frames=shape.frames),
+        speakers={name: ids[name] for name in speakers if name in ids},
+        tokenizer=previous.tokenizer_sha256,
+        feature_version=previous.feature_version,
+        mel_check=previous.mel_check,
+        index_only=previous.names_audio,
     )
 
 
@@ -115,17 +82,6 @@ class StagingArea:
         """Create the folder; drop what a killed build left half written, or everything."""
         shutil.rmtree(self._root if fresh else self._all_scratch, ignore_errors=True)
         self.scratch.mkdir(parents=True, exist_ok=True)
-
-    @contextmanager
-    def scratch_alone(self) -> Iterator[None]:
-        """Have the folder `scratch`, for a command that stages nothing."""
-        self.open(fresh=False)
-        try:
-            yield
-        finally:
-            shutil.rmtree(self._all_scratch, ignore_errors=True)
-            if not any(self._root.iterdir()):
-                self._root.rmdir()
 
     def remove(self) -> None:
         """Drop the folder after the cache is complete."""
@@ -163,9 +119,9 @@ class StagingArea:
         waiting = self.rows_path(result.file)
         waiting.unlink(missing_ok=True)
         # Rows whose shard the power cut took are no harm: `finished` looks for both.
-        atomic_files.move_all([(path, self.staged(done.file)), (rows, waiting)])
+        atomic_files.move_all([(path, self.staged(done.shard.file)), (rows, waiting)])
         if self.remote is not None:
-            self.remote.send(done.file, self.staged(done.file))
+            self.remote.send(done.shard.file, self.staged(done.shard.file))
         return done
 
     def committed_size(self, file: str) -> int | None:
@@ -193,10 +149,10 @@ class StagingArea:
         found = {}
         for rows in sorted(self._root.glob("*/bucket-*/shard-*.arrow")):
             done = read_finished(rows)
-            if done is None or done.file in exclude:
+            if done is None or done.shard.file in exclude:
                 continue
-            if done.bytes in (size_of(self.staged(done.file)), self.committed_size(done.file)):
-                found[without_digest(done.file)] = done
+            if done.shard.bytes in (size_of(self.staged(done.shard.file)), self.committed_size(done.shard.file)):
+                found[without_digest(done.shard.file)] = done
         return found
 
 

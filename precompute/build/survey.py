@@ -1,45 +1,72 @@
 """Finding out what a build has to do: look back, scan, plan, and tell finished shards from missing ones."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from xtts.precompute.build.build_request import Request
-from xtts.precompute.build.changes import corpus_changes, setting_changes, weight_changes, work_ahead
+from xtts.precompute.build.build_request import BuildRequest
 from xtts.precompute.build.commit import tokenizer_bytes
-from xtts.precompute.build.previous import Existing, look_back, nothing, rows_now
+from xtts.precompute.build.previous import Existing, PreviousRows, look_back
 from xtts.precompute.build.rejections import check_rejects, rejected_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, plan_columns, previous_plan
-from xtts.precompute.build.staging import PreviousCache, StagingArea, shard_settings
+from xtts.precompute.build.staging import StagingArea, same_settings, settings_before, shard_settings
 from xtts.precompute.corpus.clip_audio import find_audio
+from xtts.precompute.corpus.corpora import Corpora
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredClips
-from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.mel_check import compute_mel_check
-from xtts.precompute.features.scan import Scanner, ScanResult, ScanTask, measure_clips, scan
+from xtts.precompute.features.scan import (
+    SAME_AUDIO,
+    SAME_LANGUAGE,
+    SAME_SPEAKER,
+    SAME_TEXT,
+    Scanner,
+    ScanResult,
+    ScanTask,
+    scan,
+)
 from xtts.precompute.features.tables import pack, take, unpack
-from xtts.precompute.workers.engine import Engine
+from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FEATURE_VERSION
+from xtts.shared.cache.cache_spec import CacheSpec, Shard
 from xtts.shared.cache.clip_index import UNKNOWN, index_schema
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import FILTERS, Features, stored_features
+from xtts.shared.feature_settings import FILTERS, NO_FEATURES, Features, setting_differences, stored_features
 from xtts.shared.text.letter_counts import LetterCounts, check_letters
 
+_CONSEQUENCES = {
+    "audio": "all mels are computed again",
+    "text": "all texts are tokenised again, the mels are taken from the cache",
+    "shapes": "the mels are taken from the cache and padded again",
+    "shards": "the shards are divided again",
+    "split": "the clips are divided again",
+    "data": "the clips are chosen again, the mels are taken from the cache",
+}
+_NO_CONSEQUENCE = "no shard is written for it"
+
+
+_DIFFERENCES = {
+    "with other audio": SAME_AUDIO,
+    "with another transcript": SAME_TEXT,
+    "with another language": SAME_LANGUAGE,
+    "with another speaker": SAME_SPEAKER,
+}
 _LEAST_CLIPS, _MOST_CLIPS, _ENOUGH_TASKS = 64, 4096, 512
 """Of a task of the scan; and how many tasks are enough to keep all workers busy to the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ready:
-    """A shard that need not be written, and the rows of its clips in order, as the index has them."""
+    """A shard that need not be written."""
 
-    done: Finished
-    rows: Any
+    done: Shard
+    outcome: Callable[[], Any] | None = None
+    """What became of its clips; None for a staged one, which has their rows beside it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +90,7 @@ class Survey:
     """Lines that say what will be done, and why."""
 
 
-def survey(request: Request, staging: StagingArea, pool: Engine, progress: Progress) -> Survey:
+def survey(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progress: Progress) -> Survey:
     """Find out what there is to do; nothing is written but the audio that has to be unpacked."""
     features = stored_features(request.config)
     existing = look_back(request, staging, features)
@@ -73,29 +100,23 @@ def survey(request: Request, staging: StagingArea, pool: Engine, progress: Progr
     mel_check = existing.mel_check or next(iter(pool.run(compute_mel_check, [request.extractor])))
     extractor = replace(request.extractor, mel_check=mel_check, unpacked=staging.scratch)
     settings = _settings(plan, extractor, features)
-    ready = {shard.file: one for shard in plan.shards if (one := _ready(shard, settings, plan, existing, clips))}
+    ready = {
+        shard.file: one for shard in plan.shards if (one := _ready(shard, settings[shard.file], plan, existing, clips))
+    }
     missing = [shard for shard in plan.shards if shard.file not in ready]
     files = existing.stored_files(request)
     stored = {shard.file: existing.cached.stored(shard, files) for shard in missing}
     count, from_cache = sum(len(shard.clips) for shard in missing), sum(len(one.places) for one in stored.values())
     changes = [*request.corpora.notes, *existing.lines, *_changes(request, existing, clips, features)]
-    changes += work_ahead(ready=len(ready), missing=len(missing), clips=count, stored=from_cache)
+    changes += _work_ahead(ready=len(ready), missing=len(missing), clips=count, stored=from_cache)
     return Survey(
         extractor=extractor, clips=clips, letters=letters, plan=plan, settings=settings, ready=ready, missing=missing,
         stored=stored, changes=changes,
     )  # fmt: skip
 
 
-def scan_and_plan(
-    request: Request, previous: PreviousPlan, staging: StagingArea, pool: Engine, progress: Progress
-) -> tuple[Any, Plan]:
-    """The clips after the scan and the place of every one that it keeps, from the corpus alone."""
-    clips, _ = scan_clips(request, nothing(), staging, pool, progress)
-    return clips, plan_cache(plan_columns(clips, request.config.split.seed), request.config, previous)
-
-
 def scan_clips(
-    request: Request, existing: Existing, staging: StagingArea, pool: Engine, progress: Progress
+    request: BuildRequest, existing: Existing, staging: StagingArea, pool: TaskEngine, progress: Progress
 ) -> tuple[Any, list[LetterCounts]]:
     """An Arrow table of all clips with the columns of an index, and the letters of each language.
 
@@ -106,25 +127,21 @@ def scan_clips(
         extractor=replace(request.extractor, unpacked=staging.scratch), config=config, same_audio=existing.same_audio,
         same_text=existing.same_text,
     )  # fmt: skip
-    for earlier in (existing.cached, existing.staged):
-        earlier.find(request.clips)
-    progress.start("scan", len(request.clips), 0.0)
-    facts, counts, to_measure = dict[int, Any](), dict[str, LetterCounts](), list[np.ndarray]()
-    for result in request.engine_for_scan(pool).run(partial(scan, scanner), _tasks(request.clips, existing)):
+    existing.cached.find(request.corpora.clips)
+    progress.start("scan", len(request.corpora.clips), 0.0)
+    facts, counts = dict[int, Any](), dict[str, LetterCounts]()
+    for result in request.engine_for_scan(pool).run(partial(scan, scanner), _tasks(request.corpora.clips, existing)):
         if pool.spans_machines:
             _check_missing(result)
         facts[result.start] = unpack(result.facts)
-        for earlier, (numbers, same) in ((existing.cached, result.cached), (existing.staged, result.staged)):
-            earlier.same[numbers] = same
+        existing.cached.same[result.known] = result.same
         for one in result.letters:
             counts.setdefault(one.language, LetterCounts(one.language)).merge(one)
-        to_measure.append(result.to_measure)
         progress.advance(len(facts[result.start]), 0.0)
     letters = [counts[code] for code in sorted(counts)]
     for one in letters:
         check_letters(one, config.text.max_unknown_share, kind=config.text.tokenizer)
-    clips = _joined(request.clips, [facts[start] for start in sorted(facts)])
-    clips = _measured(clips, np.sort(np.concatenate(to_measure)), scanner, pool, progress)
+    clips = _joined(request.corpora.clips, [facts[start] for start in sorted(facts)])
     check_rejects(rejected_clips(clips), config, corpora.name, corpora.roots, of=len(clips))
     return clips, letters
 
@@ -133,8 +150,7 @@ def _tasks(clips: Any, existing: Existing) -> Iterator[ScanTask]:  # noqa: ANN40
     size = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_TASKS))
     for start in range(0, len(clips), size):
         part = clips.slice(start, size)
-        cached, staged = (one.known(start, start + len(part)) for one in (existing.cached, existing.staged))
-        yield ScanTask(start=start, clips=pack(part), cached=cached, staged=staged)
+        yield ScanTask(start=start, clips=pack(part), known=existing.cached.known(start, start + len(part)))
 
 
 def _check_missing(result: ScanResult) -> None:
@@ -149,32 +165,14 @@ def _joined(clips: Any, facts: list[Any]) -> Any:  # noqa: ANN401
     """Clips with what was found out about them, in the order of an index' columns."""
     import pyarrow as pa
 
-    found = pa.concat_tables(facts)
+    found = pa.concat_tables(facts).combine_chunks()
     columns = {name: (clips if name in clips.column_names else found)[name] for name in index_schema().names}
-    return pa.table(columns, index_schema()).combine_chunks()
+    return pa.table(columns, index_schema())
 
 
-def _measured(clips: Any, numbers: np.ndarray, scanner: Scanner, pool: Engine, progress: Progress) -> Any:  # noqa: ANN401
-    """The clips, those at these numbers decoded, and rejected by what is found."""
-    import pyarrow as pa
-
-    if not len(numbers):
-        return clips
-    profile = scanner.extractor.profile
-    frames = clips["mel_length"].to_numpy()
-    progress.start("measure", len(numbers), profile.seconds(int(frames[numbers].sum())))
-    chunks = [numbers[start : start + _LEAST_CLIPS] for start in range(0, len(numbers), _LEAST_CLIPS)]
-    tables, place = [clips], np.arange(len(clips))
-    for some, packed in pool.run(partial(measure_clips, scanner), ((some, pack(take(clips, some))) for some in chunks)):
-        place[some] = sum(map(len, tables)) + np.arange(len(some))
-        tables.append(unpack(packed))
-        progress.advance(len(some), profile.seconds(int(frames[some].sum())))
-    return take(pa.concat_tables(tables), place).combine_chunks()
-
-
-def _previous_plan(previous: PreviousCache | None, features: Features) -> PreviousPlan | None:
+def _previous_plan(previous: CacheSpec | None, features: Features) -> PreviousPlan | None:
     sections = ("audio", "text", "shapes", "shards", "split", FILTERS)
-    return previous_plan(previous.spec) if previous and previous.same_settings(features, *sections) else None
+    return previous_plan(previous) if previous and same_settings(previous, features, *sections) else None
 
 
 def _settings(plan: Plan, extractor: FeatureExtractor, features: Features) -> dict[str, str]:
@@ -194,22 +192,65 @@ def _settings(plan: Plan, extractor: FeatureExtractor, features: Features) -> di
     }
 
 
-def _ready(shard: ShardPlan, settings: Mapping[str, str], plan: Plan, existing: Existing, clips: Any) -> Ready | None:  # noqa: ANN401
+def _ready(shard: ShardPlan, settings: str, plan: Plan, existing: Existing, clips: Any) -> Ready | None:  # noqa: ANN401
     """The finished shard that writing these clips now would give again; one of an interrupted build is newer."""
-    earlier = existing.staged if shard.file in existing.staged.finished else existing.cached
-    done = earlier.finished.get(shard.file)
-    rows = earlier.of_shard(shard) if done else None
-    if done is None or rows is None:
+    staged, cached = existing.staged.get(shard.file), existing.cached.finished.get(shard.file)
+    if staged is not None:
+        rows = hashlib.sha256(pack(take(clips, shard.clips))).hexdigest()
+        return Ready(done=staged.shard) if (staged.settings, staged.clips) == (settings, rows) else None
+    if cached is None or existing.previous is None or not existing.cached.holds(shard):
         return None
-    before = done.settings
-    if earlier is existing.cached and existing.previous is not None:
-        before = existing.previous.settings_of(shard.place.bucket, plan.speakers_of(shard))
-    return Ready(done=done, rows=rows_now(take(clips, shard.clips), rows)) if before == settings[shard.file] else None
+    before = settings_before(existing.previous, shard.place.bucket, plan.speakers_of(shard))
+    return Ready(done=cached, outcome=partial(existing.cached.outcome, shard)) if before == settings else None
 
 
-def _changes(request: Request, existing: Existing, clips: Any, features: Features) -> list[str]:  # noqa: ANN401
-    if existing.previous is None:
+def _changes(request: BuildRequest, existing: Existing, clips: Any, features: Features) -> list[str]:  # noqa: ANN401
+    if existing.previous is None or not len(existing.cached.rows):
         return []
-    lines = setting_changes(existing.previous, features)
-    lines += weight_changes(existing.previous, existing.cached.rows["corpus"].unique().to_pylist(), request.corpora)
-    return [*lines, *corpus_changes(clips, existing.cached)]
+    lines = _setting_changes(existing.previous, features)
+    lines += _weight_changes(existing.previous, existing.cached.rows["corpus"].unique().to_pylist(), request.corpora)
+    return [*lines, *_corpus_changes(clips, existing.cached)]
+
+
+def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
+    """One line for another version of the feature extractor, and for each setting with another value."""
+    before, all_mels = previous.feature_version, _CONSEQUENCES["audio"]
+    version = f"feature extractor: version {before} -> {FEATURE_VERSION}: {all_mels}"
+    return [version] * (before != FEATURE_VERSION) + [
+        f"{key}: {before} -> {now}: {_NO_CONSEQUENCE if key in NO_FEATURES else _CONSEQUENCES[key.split('.')[0]]}"
+        for key, before, now in setting_differences(previous.features, new)
+    ]
+
+
+def _weight_changes(previous: CacheSpec, known: Iterable[str], corpora: Corpora) -> list[str]:
+    """One line for each corpus, of those `known` before, that training draws from more or less often."""
+    old, new = previous.weights, corpora.weights
+    there = corpora.roots.keys() & set(known)
+    weights = {name: (old.get(name, 1.0), new.get(name, 1.0)) for name in sorted(there)}
+    changed = [(name or "the corpus without a name", *pair) for name, pair in weights.items() if pair[0] != pair[1]]
+    return [f"weight of {name}: {was:g} -> {now:g}: {_NO_CONSEQUENCE}" for name, was, now in changed]
+
+
+def _corpus_changes(clips: Any, cached: PreviousRows) -> list[str]:  # noqa: ANN401 - pyarrow ships no types
+    """How many clips were added, removed, recorded again or transcribed again, with an example each."""
+    known, first = cached.found >= 0, ~clips["duplicate"].to_numpy()
+    removed = np.ones(len(cached.rows), bool)
+    removed[cached.found[known]] = False
+    groups = [("added", clips, ~known & first), ("removed", cached.rows, removed)]
+    groups += [(what, clips, known & (cached.same & bit == 0)) for what, bit in _DIFFERENCES.items()]
+    lines = list[str]()
+    for what, table, chosen in groups:
+        names = table["id"].filter(chosen).slice(0, 2).to_pylist()
+        if names:
+            count = int(chosen.sum())
+            shown = f"{names[0]}{', ...' if count > 1 else ''}"
+            lines.append(f"{count} {'clip' if count == 1 else 'clips'} {what} ({shown})")
+    return lines
+
+
+def _work_ahead(*, ready: int, missing: int, clips: int, stored: int) -> list[str]:
+    """What the build will do."""
+    if not missing:
+        return [f"{ready} shards are finished, none is written"]
+    sources = f"{clips} clips, {clips - stored} of them from audio and {stored} from stored mels"
+    return [f"{missing} shards are written ({sources}), {ready} are kept"]

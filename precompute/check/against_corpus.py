@@ -1,6 +1,6 @@
-"""Checking a cache against the corpus it was made of, and its features against a second computation."""
+"""A cache and the corpus it was made of: comparing them, computing features again, making broken files again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from xtts.precompute.build.build_request import Request, make_request
-from xtts.precompute.check.verify import Finding
+from xtts.precompute.build.build_cache import run_build
+from xtts.precompute.build.build_request import BuildRequest, make_request
+from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.corpus.clip_audio import audio_digest, may_be_same_file, read_audio, with_file
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.audio_names import audio_name
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.precompute.features.extract import extract_mel
+from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.shared_folders import beside, check_visible
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
@@ -36,7 +38,7 @@ _TOLERANCE = {"float32": MEL_TOLERANCE, "float16": 0.02}
 
 def cache_request(
     cache: Path, spec: CacheSpec, data: Data, *, workers: int, limit: int | None = None, ray_address: str | None = None
-) -> Request:
+) -> BuildRequest:
     """The request that would build this cache again, with its own weights."""
     settings = [("the default size", {"model": {"size": "tiny"}}), (str(cache), dict(spec.features))]
     config: Config = validate_config(settings)
@@ -46,13 +48,37 @@ def cache_request(
     return replace(request, corpora=replace(request.corpora, weights=spec.weights))
 
 
-def check_corpus(cache: Path, request: Request) -> list[Finding]:
+def repair_cache(
+    cache: Path, data: Data, findings: Iterable[CacheFinding], *, workers: int, progress: Progress,
+    ray_address: str | None = None,
+) -> None:  # fmt: skip
+    """Make the files again that `findings` names, from the corpus as it was; a `LockstepError` when it has changed.
+
+    Exactly these files, to the bytes that `cache.json` promises; without the index all of them.
+    """
+    spec = load_spec(cache)
+    request = cache_request(cache, spec, data, workers=workers, limit=spec.index_rows, ray_address=ray_address)
+    broken, there = {finding.file for finding in findings}, len(request.corpora.clips)
+    if there < spec.index_rows:
+        wanted = f"the {spec.index_rows} that the cache was built from"
+        raise LockstepError(
+            request.corpora.name, found=f"{there} clips", expected=wanted, fix=build_command(cache), exit_code=1
+        )
+    changed = [] if spec.index_file in broken else check_corpus(cache, request)
+    if changed:
+        found = f"{len(changed)} clips changed since the cache was built, the first is {changed[0].where}"
+        raise LockstepError(request.corpora.name, found=found, fix=build_command(cache), exit_code=1)
+    if run_build(replace(request, exclude=frozenset(broken)), progress).spec.index_sha256 != spec.index_sha256:
+        progress.say(f"{spec.index_file}: the corpus has changed since; the cache is of the corpus as it is now")
+
+
+def check_corpus(cache: Path, request: BuildRequest) -> list[CacheFinding]:
     """Every clip that was changed, added or removed since the cache was built."""
     rows = read_index(cache / load_spec(cache).index_file)
     known = {row.clip.id: row for row in rows if not row.clip.duplicate}
-    findings: list[Finding] = []
+    findings: list[CacheFinding] = []
     with _with_room(request) as extractor:
-        for clip in clips_of(request.clips):
+        for clip in clips_of(request.corpora.clips):
             if not clip.duplicate:
                 findings += _differences(with_file(clip, extractor), known.pop(clip.id, None), extractor)
     findings += [_finding(row.clip, "in the cache", "removed from the corpus") for row in known.values()]
@@ -60,13 +86,13 @@ def check_corpus(cache: Path, request: Request) -> list[Finding]:
 
 
 @contextmanager
-def _with_room(request: Request) -> Iterator[FeatureExtractor]:
+def _with_room(request: BuildRequest) -> Iterator[FeatureExtractor]:
     """The feature extractor with a folder to unpack audio into, beside the cache, where every machine sees it."""
     with disk_errors_explained(request.cache), TemporaryDirectory(dir=beside(request.cache)) as folder:
         yield replace(request.extractor, unpacked=Path(folder))
 
 
-def _differences(found: IndexRow, known: IndexRow | None, extractor: FeatureExtractor) -> Iterator[Finding]:
+def _differences(found: IndexRow, known: IndexRow | None, extractor: FeatureExtractor) -> Iterator[CacheFinding]:
     clip = found.clip
     if known is None:
         yield _finding(clip, "added to the corpus", "a clip of the cache")
@@ -82,8 +108,8 @@ def _differences(found: IndexRow, known: IndexRow | None, extractor: FeatureExtr
             yield _finding(clip, "audio changed" if there else "audio missing", "the audio of the cache")
 
 
-def _finding(clip: Clip, found: str, expected: str) -> Finding:
-    return Finding(file=clip.source, where=f"{clip.source} ({clip.id})", found=found, expected=expected)
+def _finding(clip: Clip, found: str, expected: str) -> CacheFinding:
+    return CacheFinding(file=clip.source, where=f"{clip.source} ({clip.id})", found=found, expected=expected)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +121,7 @@ class _Deep:
     """Of the shard."""
 
 
-def check_features(cache: Path, request: Request, *, clips: int | None) -> list[Finding]:
+def check_features(cache: Path, request: BuildRequest, *, clips: int | None) -> list[CacheFinding]:
     """Compute features again and compare: of all clips, or of some, chosen by the digest of their records."""
     spec = load_spec(cache)
     files = shard_places(spec)
@@ -111,22 +137,21 @@ def check_features(cache: Path, request: Request, *, clips: int | None) -> list[
     return sorted(found, key=lambda finding: finding.where)
 
 
-def _compare(extractor: FeatureExtractor, jobs: list[_Deep]) -> list[Finding]:
+def _compare(extractor: FeatureExtractor, jobs: list[_Deep]) -> list[CacheFinding]:
     for folder in {extractor.roots[job.row.clip.corpus] for job in jobs} | {jobs[0].path.parents[2]}:
         check_visible(folder)
     mels = StoredMels(mel_dtype=extractor.mel_dtype, mel_channels=extractor.profile.mel_channels)
     return [finding for job in jobs for finding in _compare_clip(job, mels, extractor)]
 
 
-def _compare_clip(job: _Deep, mels: StoredMels, extractor: FeatureExtractor) -> Iterator[Finding]:
+def _compare_clip(job: _Deep, mels: StoredMels, extractor: FeatureExtractor) -> Iterator[CacheFinding]:
     row, path = job.row, job.path
     about: dict[str, Any] = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
     about["where"] = f"{about['file']} record {row.position} ({row.clip.id})"
     try:
-        with extractor.audio(row.clip) as source:
-            audio = read_audio(source, row.clip)
+        audio = read_audio(extractor.audio(row.clip), row.clip)
     except (OSError, AudioProblem) as error:
-        yield Finding(**about, found=f"cannot be compared: {error}")
+        yield CacheFinding(**about, found=f"cannot be compared: {error}")
         return
     try:
         if row.audio_sha256 not in ("", audio.sha256):
@@ -134,7 +159,7 @@ def _compare_clip(job: _Deep, mels: StoredMels, extractor: FeatureExtractor) -> 
         mel = extract_mel(extractor.samples(audio.recording), row.mel_length, extractor)
         stored = mels.read_record(path, row.position, row.clip.id)
     except (AudioProblem, LockstepError) as error:
-        yield Finding(**about, found=f"cannot be compared: {error}")
+        yield CacheFinding(**about, found=f"cannot be compared: {error}")
         return
     if stored.audio is not None:
         try:
@@ -142,18 +167,22 @@ def _compare_clip(job: _Deep, mels: StoredMels, extractor: FeatureExtractor) -> 
         except (AudioProblem, LockstepError):
             same = False
         if not same:
-            yield Finding(**about, found="other audio than was indexed", expected=f"{stored.audio.samples} samples")
+            yield CacheFinding(
+                **about, found="other audio than was indexed", expected=f"{stored.audio.samples} samples"
+            )
     elif (finding := _compare_mel(mel, stored, extractor, about)) is not None:
         yield finding
     if extractor.encode(row.clip).ids != stored.tokens[: stored.token_length].tolist():
-        yield Finding(**about, found="other tokens than its transcript gives")
+        yield CacheFinding(**about, found="other tokens than its transcript gives")
 
 
-def _compare_mel(mel: np.ndarray, stored: Record, extractor: FeatureExtractor, about: dict[str, Any]) -> Finding | None:
+def _compare_mel(
+    mel: np.ndarray, stored: Record, extractor: FeatureExtractor, about: dict[str, Any]
+) -> CacheFinding | None:
     error = np.abs(mel.astype(np.float32) - stored.mel[: stored.mel_length].astype(np.float32))
     most = _TOLERANCE[extractor.mel_dtype]
     if error.max() <= most:
         return None
     frame, channel = np.unravel_index(int(error.argmax()), error.shape)
     found = f"mel differs by {error.max():.3f} at frame {frame}, channel {channel}"
-    return Finding(**about, found=found, expected=f"at most {most}")
+    return CacheFinding(**about, found=found, expected=f"at most {most}")

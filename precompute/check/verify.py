@@ -16,9 +16,17 @@ import numpy as np
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.shared_folders import check_visible
 from xtts.shared.cache.cache_copy import CacheCopy
-from xtts.shared.cache.cache_spec import SPEC_FILE, SPLITS, Bucket, CacheSpec, Shard, load_spec, shard_places
+from xtts.shared.cache.cache_spec import (
+    SPEC_FILE,
+    SPLITS,
+    Bucket,
+    CacheSpec,
+    Shard,
+    load_spec,
+    shard_places,
+    without_digest,
+)
 from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index
-from xtts.shared.cache.file_names import without_digest
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
@@ -27,7 +35,7 @@ from xtts.shared.system.folder_lock import ReadLock
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class CacheFinding:
     """One thing that is wrong: in which file, where, what was found and expected, and what fixes it."""
 
     file: str
@@ -46,40 +54,38 @@ Places = Mapping[str, list[IndexRow]]
 """Shard file to the rows of its records, by position."""
 
 
-def verify_cache(
-    cache: Location, *, threads: int, every_digest: bool = False, ray_address: str | None = None
-) -> list[Finding]:
+def verify_cache(cache: Location, *, threads: int, ray_address: str | None = None) -> list[CacheFinding]:
     """Everything wrong with a cache, in the order of its files; a `LockstepError` when there is none to check.
 
     Shards are read by so many threads of this process, or on the Ray cluster at an address (see `open_engine`).
 
     A shard and an index that are the bytes that were written agree on the digest of every record, and hashing takes
-    most of the time: without `every_digest` records are hashed only where one of the two is not what was written.
+    most of the time: records are hashed only where one of the two is not what was written.
     """
     if isinstance(cache, Path):
         with ReadLock(cache):
-            found = _check_all(cache, threads, ray_address, every_digest=every_digest)
+            found = _check_all(cache, threads, ray_address)
     else:
         with TemporaryDirectory() as folder:
             copy = CacheCopy(cache, stage=folder)
             copy.open()
-            found = _check_all(copy.folder, threads, None, every_digest=every_digest, borrowed=copy.borrowed)
+            found = _check_all(copy.folder, threads, None, borrowed=copy.borrowed)
     return [replace(finding, fix=repair_command(cache)) for finding in found]
 
 
 def _check_all(
-    cache: Path, threads: int, ray_address: str | None, *, every_digest: bool,
+    cache: Path, threads: int, ray_address: str | None, *,
     borrowed: Callable[[Shard], AbstractContextManager[None]] | None = None,
-) -> list[Finding]:  # fmt: skip
+) -> list[CacheFinding]:  # fmt: skip
     """borrowed: what brings a shard that is not here, for as long as it is checked."""
     spec = load_spec(cache)
     findings = [*_check_small_files(cache, spec), *_check_extra_files(cache, spec)]
     try:
         rows = read_index(cache / spec.index_file)
     except LockstepError as error:
-        return [*findings, Finding(file=spec.index_file, where=spec.index_file, found=error.found)]
+        return [*findings, CacheFinding(file=spec.index_file, where=spec.index_file, found=error.found)]
     findings += _check_index(spec, rows)
-    places, every_digest = _places(spec, rows), every_digest or any(f.file == spec.index_file for f in findings)
+    places, every_digest = _places(spec, rows), any(f.file == spec.index_file for f in findings)
     check = partial(_check_task, cache.absolute(), spec, every_digest, borrowed)
     tasks = [(number, *part, places.get(part[1].file, [])) for number, part in enumerate(_shards(spec))]
     for _, found in sorted(_run(check, tasks, threads, ray_address), key=lambda result: result[0]):
@@ -88,7 +94,7 @@ def _check_all(
 
 
 _Task = tuple[int, Bucket, Shard, list[IndexRow]]
-_Result = tuple[int, list[Finding]]
+_Result = tuple[int, list[CacheFinding]]
 
 
 def _run(
@@ -127,28 +133,30 @@ def _places(spec: CacheSpec, rows: list[IndexRow]) -> Places:
     return {file: sorted(members, key=lambda row: row.position) for file, members in places.items()}
 
 
-def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[Finding]:
+def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
     for name, digest in ((spec.tokenizer_file, spec.tokenizer_sha256), (spec.index_file, spec.index_sha256)):
         try:
             data = (cache / name).read_bytes()
         except OSError:
-            yield Finding(file=name, where=name, found="missing", expected="a file of the cache")
+            yield CacheFinding(file=name, where=name, found="missing", expected="a file of the cache")
             continue
         if hashlib.sha256(data).hexdigest() != digest:
-            yield Finding(file=name, where=name, found="other content than when it was written (sha256 differs)")
+            yield CacheFinding(file=name, where=name, found="other content than when it was written (sha256 differs)")
 
 
-def _check_extra_files(cache: Path, spec: CacheSpec) -> Iterator[Finding]:
+def _check_extra_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
     """Files that no build left: one that a build replaced has a digest in its name, and the next build removes it."""
     known = {shard.file for _, shard in _shards(spec)}
     for split in SPLITS:
         for path in sorted((cache / split).rglob("*")):
             name = path.relative_to(cache).as_posix()
             if not path.is_dir() and name not in known and without_digest(name) == name:
-                yield Finding(file=name, where=name, found="a file that is not of this cache", expected="no such file")
+                yield CacheFinding(
+                    file=name, where=name, found="a file that is not of this cache", expected="no such file"
+                )
 
 
-def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[Finding]:
+def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[CacheFinding]:
     name, kept = spec.index_file, len(kept_rows(rows))
     records = sum(shard.records for _, shard in _shards(spec))
     counts = (
@@ -159,18 +167,18 @@ def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[Finding]:
     for what, found, expected in counts:
         if found != expected:
             wanted = f"{expected} as in {SPEC_FILE}"
-            yield Finding(file=name, where=name, found=f"{found} {what}", expected=wanted)
+            yield CacheFinding(file=name, where=name, found=f"{found} {what}", expected=wanted)
     for row in _places(spec, rows).get("", []):
         where = f"{name} ({row.clip.id})"
-        yield Finding(file=name, where=where, found="names a shard that the cache does not have")
+        yield CacheFinding(file=name, where=where, found="names a shard that the cache does not have")
 
 
 def _check_shard(
     cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard, rows: list[IndexRow], *, every_digest: bool
-) -> Iterator[Finding]:
+) -> Iterator[CacheFinding]:
     problem = shard_problem(cache, shard)
     if problem:
-        yield Finding(file=shard.file, where=shard.file, found=problem[0], expected=problem[1])
+        yield CacheFinding(file=shard.file, where=shard.file, found=problem[0], expected=problem[1])
         if not _may_be_read(cache / shard.file, cache):
             return
     with (cache / shard.file).open("rb") as file:
@@ -181,7 +189,7 @@ def _check_shard(
             found = list(_check_records(spec, bucket, shard, data, rows, digests=every_digest or not sound))
     yield from found
     if not sound and not found:
-        yield Finding(file=shard.file, where=shard.file, found="other bytes than were written (sha256 differs)")
+        yield CacheFinding(file=shard.file, where=shard.file, found="other bytes than were written (sha256 differs)")
 
 
 def _may_be_read(path: Path, cache: Path) -> bool:
@@ -190,22 +198,22 @@ def _may_be_read(path: Path, cache: Path) -> bool:
 
 def _check_records(
     spec: CacheSpec, bucket: Bucket, shard: Shard, data: memoryview, rows: list[IndexRow], *, digests: bool
-) -> Iterator[Finding]:
+) -> Iterator[CacheFinding]:
     count = 0
     try:
-        for payload in unframe(data, limit_bytes=spec.record_bytes_limit(bucket)):
+        for payload in unframe(data):
             row = rows[count] if count < len(rows) else None
             for found, expected in _record_findings(spec, bucket, payload, row, digest=digests):
-                yield Finding(file=shard.file, where=_where(shard, count, row), found=found, expected=expected)
+                yield CacheFinding(file=shard.file, where=_where(shard, count, row), found=found, expected=expected)
             count += 1
     except CorruptRecord as error:
         where = _where(shard, count, rows[count] if count < len(rows) else None)
-        yield Finding(file=shard.file, where=where, found=str(error))
+        yield CacheFinding(file=shard.file, where=where, found=str(error))
         return
     for what, records in ((SPEC_FILE, shard.records), (spec.index_file, len(rows))):
         if count != records:
             wanted = f"{records} as in {what}"
-            yield Finding(file=shard.file, where=shard.file, found=f"{count} records", expected=wanted)
+            yield CacheFinding(file=shard.file, where=shard.file, found=f"{count} records", expected=wanted)
 
 
 def _where(shard: Shard, number: int, row: IndexRow | None) -> str:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from xtts.precompute.check.verify import Finding, verify_cache
+from xtts.precompute.check.verify import CacheFinding, verify_cache
 from xtts.precompute.corpus.corpus_entries import CorpusEntry, Data, parse_data
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import load_spec
@@ -25,10 +25,6 @@ class VerifyRequest:
     """Clips to compute again: None for no such check, 0 for all."""
     repair: bool
     workers: int
-    layout: str | None = None
-    """How the corpus lies on the disk, where looking does not tell."""
-    columns: str | None = None
-    """Or which columns its list has."""
     ray_address: str | None = None
     """Where the tasks run: see `open_engine`."""
 
@@ -53,7 +49,7 @@ def run_verify(request: VerifyRequest, *, as_json: bool, progress: Progress, ech
     return code
 
 
-def find_problems(request: VerifyRequest, progress: Progress) -> list[Finding]:
+def find_problems(request: VerifyRequest, progress: Progress) -> list[CacheFinding]:
     """Check, and repair if asked: what is wrong with the cache, in the end."""
     _refuse_without_corpus(request)
     return _check(request, progress)
@@ -69,14 +65,14 @@ def _refuse_without_corpus(request: VerifyRequest) -> None:
             raise LockstepError(option, found="a cache in an object store", expected="a folder", fix=fix)
 
 
-def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
+def _check(request: VerifyRequest, progress: Progress) -> list[CacheFinding]:
     cache, against = request.cache, request.against
-    corpora = None if against is None else parse_data(against, layout=request.layout, columns=request.columns)
-    workers, ray_address, every_digest = request.workers, request.ray_address, corpora is not None
-    check = partial(verify_cache, cache, threads=workers, every_digest=every_digest, ray_address=ray_address)
+    corpora = None if against is None else parse_data(against)
+    workers, ray_address = request.workers, request.ray_address
+    check = partial(verify_cache, cache, threads=workers, ray_address=ray_address)
     findings = check()
     if request.repair and findings and corpora is not None and isinstance(cache, Path):
-        from xtts.precompute.check.repair import repair_cache
+        from xtts.precompute.check.against_corpus import repair_cache
 
         for finding in findings:
             progress.say(str(finding))
@@ -88,7 +84,7 @@ def _check(request: VerifyRequest, progress: Progress) -> list[Finding]:
     return _check_against(request, cache, corpora)
 
 
-def _check_against(request: VerifyRequest, cache: Path, corpora: list[CorpusEntry]) -> list[Finding]:
+def _check_against(request: VerifyRequest, cache: Path, corpora: list[CorpusEntry]) -> list[CacheFinding]:
     from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 
     workers, ray_address = request.workers, request.ray_address
@@ -101,5 +97,5 @@ def _check_against(request: VerifyRequest, cache: Path, corpora: list[CorpusEntr
     return findings
 
 
-def _from_error(error: LockstepError) -> Finding:
-    return Finding(file=error.where, where=error.where, found=error.found, expected=error.expected, fix=error.fix)
+def _from_error(error: LockstepError) -> CacheFinding:
+    return CacheFinding(file=error.where, where=error.where, found=error.found, expected=error.expected, fix=error.fix)

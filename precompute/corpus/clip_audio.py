@@ -55,10 +55,10 @@ def read_audio(source: AudioSource, clip: Clip) -> ClipAudio:
 def audio_digest(clip: Clip, extractor: FeatureExtractor) -> str:
     """The digest that `read_audio` gives, without decoding where that is not needed; empty where it cannot be read."""
     try:
-        with extractor.audio(clip) as source:
-            if _segment(clip) is not None:
-                return read_audio(source, clip).sha256
-            return hashlib.sha256(source if isinstance(source, bytes) else source.read_bytes()).hexdigest()
+        source = extractor.audio(clip)
+        if _segment(clip) is not None:
+            return read_audio(source, clip).sha256
+        return hashlib.sha256(source if isinstance(source, bytes) else source.read_bytes()).hexdigest()
     except (OSError, AudioProblem):
         return ""
 

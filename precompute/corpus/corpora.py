@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 from xtts.precompute.corpus.corpus_entries import CorpusEntry
 from xtts.precompute.corpus.listing import Corpus, read_corpus
 from xtts.precompute.corpus.plain_names import check_name
-from xtts.shared.cache.clip_index import Clip
-from xtts.shared.cache.file_names import CORPUS_NAME
+from xtts.shared.cache.cache_spec import CORPUS_NAME
 from xtts.shared.errors import LockstepError
 
 _FIX = "give it a name with --data NAME={}"
@@ -26,7 +26,8 @@ class Corpora:
     """For messages."""
     roots: Mapping[str, Path]
     """Each corpus to its folder, absolute."""
-    clips: list[Clip]
+    clips: Any
+    """An Arrow table with the columns of `Clip`."""
     weights: Mapping[str, float]
     """Corpora that training draws from more or less often than once an epoch."""
     notes: tuple[str, ...] = ()
@@ -43,7 +44,7 @@ class _Named:
     corpus: Corpus
 
 
-def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None) -> Corpora:
+def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, words_in: str | None = None) -> Corpora:
     """Read one corpus as it is, or several whose clips are told apart by the names of their corpora.
 
     Clips, and speakers, of a corpus with a name are called NAME_ID. A corpus with a name but without speakers is one
@@ -52,33 +53,35 @@ def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None) ->
     Args:
         entries: What `parse_data` gives.
         limit: Keep so many clips: the first of every corpus, of each as many as of the others.
+        words_in: As in `read_corpus`.
 
     Raises:
         LockstepError: A corpus cannot be read or is given twice, or two clips or speakers have one name.
     """
+    import pyarrow as pa
+
     _refuse_overlaps(entries)
-    labels = _labels(entries)
     parts = [
-        _Named(entry=entry, label=label, corpus=_read(entry, limit))
-        for label, entry in sorted(zip(labels, entries, strict=True), key=lambda pair: pair[0])
+        _Named(entry=entry, label=label, corpus=_read(entry, limit, words_in))
+        for label, entry in sorted(zip(_labels(entries), entries, strict=True), key=lambda pair: pair[0])
     ]
-    clips = [_named(part) for part in _first(parts, limit)]
-    clips = _with_speakers(parts, clips)
-    if len(parts) > 1:
-        _refuse_shared_ids(parts, clips)
-        _refuse_shared_speakers(parts, clips)
+    tables = _with_speakers(parts, [_named(part) for part in _first(parts, limit)])
+    for (one, first), (other, second) in combinations(zip(parts, tables, strict=True), 2):
+        _refuse_shared_ids(one, first, other, second)
+        _refuse_shared_speakers(one, first, other, second)
     names = [str(part.corpus.root if len(parts) == 1 else part.entry) for part in parts]
     return Corpora(
         name=", ".join(names[:3]) + ", ..." * (len(names) > 3),
         roots={part.label: part.corpus.root.absolute() for part in parts},
-        clips=[clip for own in clips for clip in own],
+        clips=pa.concat_tables(tables).combine_chunks(),
         weights={part.label: part.entry.weight for part in parts if part.entry.weight != 1},
         notes=tuple(note for part in parts for note in part.corpus.notes),
     )
 
 
-def _read(entry: CorpusEntry, limit: int | None) -> Corpus:
-    return read_corpus(entry.data, limit=limit, layout=entry.layout, columns=entry.columns)
+def _read(entry: CorpusEntry, limit: int | None, words_in: str | None) -> Corpus:
+    language = words_in and (entry.language or words_in)
+    return read_corpus(entry.data, limit=limit, layout=entry.layout, columns=entry.columns, words_in=language)
 
 
 def _refuse_overlaps(entries: Sequence[CorpusEntry]) -> None:
@@ -117,62 +120,86 @@ def _first(parts: Sequence[_Named], limit: int | None) -> Iterator[_Named]:
         drawn = Counter(number for _, number in turns[:limit])
         counts = [drawn[number] for number in range(len(parts))]
     for part, count in zip(parts, counts, strict=True):
-        yield replace(part, corpus=replace(part.corpus, clips=part.corpus.clips[:count]))
+        yield replace(part, corpus=replace(part.corpus, clips=part.corpus.clips.slice(0, count)))
 
 
-def _named(part: _Named) -> list[Clip]:
+def _named(part: _Named) -> Any:  # noqa: ANN401 - pyarrow ships no types
     """The clips of a corpus with its name in their ids and speakers, and with its language."""
+    import pyarrow.compute as pc
+
     entry, clips = part.entry, part.corpus.clips
     prefix = entry.name if entry.speaker_prefix is None else entry.speaker_prefix
-    if not (part.label or prefix or entry.language):
-        return clips
-    named = list[Clip]()
-    for clip in clips:
-        clip_id = f"{entry.name}_{clip.id}" if entry.name else clip.id
-        speaker = "_".join(filter(None, (prefix, clip.speaker)))
-        check_name(clip_id, what="clip id", where=entry.where)
-        if speaker:
-            check_name(speaker, what="speaker", where=entry.where)
-        language = clip.language or entry.language
-        named.append(replace(clip, id=clip_id, speaker=speaker, language=language, corpus=part.label))
-    return named
+    if entry.name:
+        clips = _with_column(clips, "id", pc.binary_join_element_wise(_text(entry.name), clips["id"], _text("_")))
+        _check_longest(clips["id"], "clip id", entry.where)
+    if prefix:
+        both = pc.binary_join_element_wise(_text(prefix), clips["speaker"], _text("_"))
+        speakers = pc.if_else(pc.equal(clips["speaker"], ""), _text(prefix), both)
+        clips = _with_column(clips, "speaker", speakers)
+        _check_longest(clips["speaker"], "speaker", entry.where)
+    if entry.language:
+        language = pc.if_else(pc.equal(clips["language"], ""), _text(entry.language), clips["language"])
+        clips = _with_column(clips, "language", language)
+    return _with_column(clips, "corpus", _repeated(part.label, len(clips)))
 
 
-def _with_speakers(parts: Sequence[_Named], clips: Sequence[list[Clip]]) -> list[list[Clip]]:
+def _with_speakers(parts: Sequence[_Named], tables: Sequence[Any]) -> list[Any]:
     """The clips where all corpora have speakers or none has: a corpus without any is one speaker called like it."""
-    unnamed = [bool(own) and not own[0].speaker for own in clips]
+    unnamed = [len(table) > 0 and not table["speaker"][0].as_py() for table in tables]
     if all(unnamed) or not any(unnamed):
-        return list(clips)
-    found = list[list[Clip]]()
-    for part, own, is_unnamed in zip(parts, clips, unnamed, strict=True):
+        return list(tables)
+    found = list[Any]()
+    for part, table, is_unnamed in zip(parts, tables, unnamed, strict=True):
         name = part.entry.own_name
         if is_unnamed and part.entry.speaker_prefix is not None:
             expected = "a speaker_prefix to call its voice by: other corpora have speakers"
             raise LockstepError(part.entry.where, found="no speakers, and an empty speaker_prefix", expected=expected)
         if is_unnamed:
             check_name(name, what="speaker", where=part.entry.where)
-        found.append([replace(clip, speaker=name) for clip in own] if is_unnamed else own)
+        found.append(_with_column(table, "speaker", _repeated(name, len(table))) if is_unnamed else table)
     return found
 
 
-def _refuse_shared_ids(parts: Sequence[_Named], clips: Sequence[list[Clip]]) -> None:
-    owners: dict[str, _Named] = {}
-    for part, own in zip(parts, clips, strict=True):
-        for clip in own:
-            owner = owners.setdefault(clip.id, part)
-            if owner is not part:
-                found = f"clip {clip.id} is in {owner.entry} and in {part.entry}"
-                unnamed = part if not part.entry.name else owner
-                fix = "give one of them another name" if unnamed.entry.name else _FIX.format(unnamed.entry.data)
-                raise LockstepError(part.entry.where, found=found, expected="every id once", fix=fix)
+def _refuse_shared_ids(one: _Named, first: Any, other: _Named, second: Any) -> None:  # noqa: ANN401
+    import pyarrow.compute as pc
+
+    shared = second["id"].filter(pc.is_in(second["id"], value_set=first["id"].combine_chunks()))
+    if len(shared):
+        found = f"clip {shared[0]} is in {one.entry} and in {other.entry}"
+        unnamed = other if not other.entry.name else one
+        fix = "give one of them another name" if unnamed.entry.name else _FIX.format(unnamed.entry.data)
+        raise LockstepError(other.entry.where, found=found, expected="every id once", fix=fix)
 
 
-def _refuse_shared_speakers(parts: Sequence[_Named], clips: Sequence[list[Clip]]) -> None:
-    owners: dict[str, _Named] = {}
-    for part, own in zip(parts, clips, strict=True):
-        for speaker in sorted({clip.speaker for clip in own if clip.speaker}):
-            owner = owners.setdefault(speaker, part)
-            if owner is not part and owner.entry.speaker_prefix is None is part.entry.speaker_prefix:
-                found = f"speaker {speaker} is in {owner.entry} and in {part.entry}"
-                fix = f"{_FIX.format(part.entry.data)}, or say speaker_prefix in a YAML file if they are one person"
-                raise LockstepError(part.entry.where, found=found, expected="every speaker in one corpus", fix=fix)
+def _refuse_shared_speakers(one: _Named, first: Any, other: _Named, second: Any) -> None:  # noqa: ANN401
+    shared = {*first["speaker"].unique().to_pylist()} & {*second["speaker"].unique().to_pylist()} - {""}
+    if shared and one.entry.speaker_prefix is None is other.entry.speaker_prefix:
+        found = f"speaker {min(shared)} is in {one.entry} and in {other.entry}"
+        fix = f"{_FIX.format(other.entry.data)}, or say speaker_prefix in a YAML file if they are one person"
+        raise LockstepError(other.entry.where, found=found, expected="every speaker in one corpus", fix=fix)
+
+
+def _text(text: str) -> Any:  # noqa: ANN401
+    import pyarrow as pa
+
+    return pa.scalar(text, pa.large_string())
+
+
+def _repeated(text: str, count: int) -> Any:  # noqa: ANN401
+    import pyarrow as pa
+
+    return pa.repeat(_text(text), count)
+
+
+def _with_column(table: Any, name: str, values: Any) -> Any:  # noqa: ANN401
+    return table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
+
+
+def _check_longest(names: Any, what: str, where: str) -> None:  # noqa: ANN401
+    """Raise where a name is too long with the prefix that it was given."""
+    import pyarrow.compute as pc
+
+    if not len(names):
+        return
+    lengths = pc.binary_length(names)
+    check_name(names[pc.index(lengths, pc.max(lengths)).as_py()].as_py(), what=what, where=where)

@@ -7,21 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from xtts.precompute.corpus.plain_names import check_language, check_name
-from xtts.shared.cache.cache_spec import MOST_WEIGHT, Weight
-from xtts.shared.cache.file_names import CORPUS_NAME
+from xtts.shared.cache.cache_spec import CORPUS_NAME, MOST_WEIGHT, Weight
 from xtts.shared.config_files import parse_yaml
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import StoreUrl, location
 
 _REMOTE = re.compile(r"(?:(?P<name>[^=:/?]+)=)?(?P<url>[a-zA-Z0-9]+://.*)")
 _YAML = (".yaml", ".yml")
-_LARGEST_FILE_BYTES = 2**20
 _EXAMPLE = "- {data: LJSpeech-1.1, name: lj, weight: 0.5}"
 _NAME_EXPECTED = "1 to 64 letters from a to z, digits, dots, hyphens or underscores"
 
@@ -116,37 +113,15 @@ def parse_data(data: Data, *, layout: str | None = None, columns: str | None = N
 
 
 def _read_list(path: Path) -> list[CorpusEntry]:
-    entries = _load(path)
+    try:
+        entries = parse_yaml(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise LockstepError(str(path), found=f"cannot be read ({reason})") from None
     if not isinstance(entries, list) or not entries:
         found = "no entries" if not entries else "no list"
         raise LockstepError(str(path), found=found, expected=f"a list of corpora, as in {_EXAMPLE}")
     return [_entry(entry, f"{path} entry {number}", path.parent) for number, entry in enumerate(entries, 1)]
-
-
-def _load(path: Path) -> Any:  # noqa: ANN401 - YAML is any value
-    """What the file holds: small, without aliases, which could stand for any amount, and three levels deep at most."""
-    try:
-        if path.stat().st_size > _LARGEST_FILE_BYTES:
-            raise LockstepError(
-                str(path), found=f"larger than {_LARGEST_FILE_BYTES} bytes", expected="a list of corpora"
-            )
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise LockstepError(str(path), found=f"cannot be read ({reason})") from None
-    depth = 0
-    try:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > 2 or isinstance(event, yaml.AliasEvent):
-                found = "an alias" if depth <= 2 else "a list or mapping inside an entry"
-                line = event.start_mark.line + 1 if event.start_mark else 1
-                raise LockstepError(
-                    f"{path}:{line}", found=found, expected=f"entries of plain values, as in {_EXAMPLE}"
-                )
-    except yaml.YAMLError:
-        pass  # `parse_yaml` says what it is
-    return parse_yaml(text, str(path))
 
 
 def _entry(settings: object, where: str, folder: Path) -> CorpusEntry:

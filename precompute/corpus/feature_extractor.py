@@ -1,20 +1,17 @@
 """The feature extractor: from a recording to samples; light enough to be sent to a worker with every task."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from xtts.precompute.archives.parquet_files import SUFFIX, unpacked_row
 from xtts.precompute.archives.tar_files import read_member
-from xtts.precompute.corpus.fetched_objects import fetched
 from xtts.shared.audio.decode import AudioSource, Recording
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.cache.clip_index import Clip
-from xtts.shared.storage.urls import StoreUrl
 from xtts.shared.text.tokenizer import Tokenizer, Tokens
 
 
@@ -37,30 +34,19 @@ class FeatureExtractor:
     index_only: bool = False
     """Records name the audio instead of holding its mel."""
 
-    remote: Mapping[str, StoreUrl] = field(default_factory=dict)
-    """Corpora in object stores; `roots` has the folders that stand for them."""
-
     unpacked: Path | None = None
     """Folder for the audio that is embedded in Parquet files, while a command needs it."""
 
-    @contextmanager
-    def audio(self, clip: Clip) -> Iterator[AudioSource]:
-        """A clip's audio file, or its bytes, for as long as the block takes.
+    def audio(self, clip: Clip) -> AudioSource:
+        """A clip's audio file, or its bytes.
 
         Raises:
             AudioProblem: An archive does not hold it.
-            LockstepError: An object cannot be fetched, or there is no room to unpack.
+            LockstepError: There is no room to unpack.
         """
         path, (archive, member) = self.path(clip), clip.archive
-        if archive and path == self.roots[clip.corpus] / archive:
-            yield self._embedded(path, member)
-        elif clip.corpus in self.remote:
-            with fetched(self.remote[clip.corpus], self.roots[clip.corpus], clip.source) as copy:
-                yield copy
-        else:
-            yield path
-
-    def _embedded(self, path: Path, member: str) -> AudioSource:
+        if not archive or path != self.roots[clip.corpus] / archive:
+            return path
         if not path.name.endswith(SUFFIX):
             return read_member(path, member)
         assert self.unpacked is not None, "this command reads no audio"

@@ -2,23 +2,23 @@
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from xtts.precompute.corpus.layouts.common_voice import CommonVoice
-from xtts.precompute.corpus.layouts.delimited import COQUI, F5, NamedColumns, Piper, parse_columns
+from xtts.precompute.corpus.layouts.delimited import COQUI, F5, CommonVoice, NamedColumns, Piper, parse_columns
 from xtts.precompute.corpus.layouts.kaldi import Kaldi
 from xtts.precompute.corpus.layouts.layout import Layout, folder_of
 from xtts.precompute.corpus.layouts.ljspeech import LJSpeech
 from xtts.precompute.corpus.layouts.manifest import LHOTSE, NEMO
 from xtts.precompute.corpus.layouts.parquet import Parquet
 from xtts.precompute.corpus.layouts.tar_shards import NemoTarred, WebDataset
-from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER
+from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER, VCTK
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, table_of
-from xtts.precompute.corpus.layouts.vctk import VCTK
 from xtts.precompute.corpus.text_lines import first_line
-from xtts.shared.cache.clip_index import Clip
+from xtts.shared.cache.clip_index import Clip, clip_table
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.text_normalization import expand
 
@@ -31,22 +31,26 @@ _WITHOUT: tuple[Layout, ...] = (LIBRITTS, PLAIN_FOLDER)
 _PACKED = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.zst")
 LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT)}
 """What `--layout` may name."""
+_BATCH = 2**12
+"""Clips that are Python objects at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """Clips in the order of their list, or of their paths."""
+    """A corpus that was read."""
 
     root: Path
     """Sources are relative to this folder."""
-    clips: list[Clip]
+    clips: Any
+    """An Arrow table with the columns of `Clip`, in the order of their list, or of their paths."""
     notes: tuple[str, ...] = ()
     """Lines about what was left out."""
 
 
 def read_corpus(
-    data: Path, *, limit: int | None = None, layout: str | None = None, columns: str | None = None
-) -> Corpus:
+    data: Path, *, limit: int | None = None, layout: str | None = None, columns: str | None = None,
+    words_in: str | None = None,
+) -> Corpus:  # fmt: skip
     """Read the clips of a folder, or of a file that lists them.
 
     Args:
@@ -54,31 +58,50 @@ def read_corpus(
         limit: Keep the first so many clips.
         layout: One of `LAYOUTS`; looked for where it is not named.
         columns: Which columns a CSV, TSV or Parquet file has, as in `id=0,speaker=1,text=2`.
+        words_in: ISO code of the clips that name no language: numbers and abbreviations are put into words, where the
+            corpus does not say them; None leaves them.
 
     Raises:
         LockstepError: No layout fits, several do, or a line cannot be used.
     """
+    import pyarrow.compute as pc
+
     if not os.path.isdir(data) and not os.path.isfile(data):  # unlike those of a `Path`, for a name of any length
         found = "neither a file nor a folder" if os.path.exists(data) else "no such folder"
         raise LockstepError(str(data), found=found, expected="a corpus: a folder, or a file that lists clips")
     try:
         chosen = _choose(data, layout, columns)
         notes = chosen.left_out(data) if isinstance(chosen, Parquet) else []
-        corpus = Corpus(root=folder_of(data), clips=chosen.read(data, limit), notes=tuple(notes))
+        read = islice(chosen.read(data), limit)
+        clips = _table(read if words_in is None else (_in_words(clip, words_in) for clip in read))
     except OSError as error:
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
-    unnamed = [clip for clip in corpus.clips if not clip.speaker]
-    if unnamed and len(unnamed) < len(corpus.clips):
-        found = f"no speaker for clip {unnamed[0].id}, but for others"
+    if not len(clips):
+        raise LockstepError(str(table_of(data) or data), found="no clips", expected=chosen.expected)
+    unnamed = clips.filter(pc.equal(clips["speaker"], ""))
+    if 0 < len(unnamed) < len(clips):
+        found = f"no speaker for clip {unnamed['id'][0]}, but for others"
         raise LockstepError(str(data), found=found, expected="a speaker for every clip, or for none")
-    return corpus
+    return Corpus(root=folder_of(data), clips=clips, notes=tuple(notes))
 
 
-def with_numbers_in_words(clips: list[Clip], language: str) -> list[Clip]:
-    """The clips with numbers and abbreviations in words where they do not say them; `language` is the main one."""
-    return [
-        clip if clip.normalised else replace(clip, text=expand(clip.text, clip.language or language)) for clip in clips
-    ]
+def _table(clips: Iterator[Clip]) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """The clips in one table, a batch at a time; every one whose id was there before is a duplicate."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    batches = [clip_table([])]
+    while batch := list(islice(clips, _BATCH)):
+        batches.append(clip_table(batch))
+    table = pa.concat_tables(batches).combine_chunks()
+    ids = table["id"].combine_chunks()
+    first = pc.index_in(ids, value_set=ids)
+    repeated = pc.not_equal(first, pa.array(range(len(ids)), first.type))
+    return table.set_column(table.schema.get_field_index("duplicate"), table.schema.field("duplicate"), repeated)
+
+
+def _in_words(clip: Clip, language: str) -> Clip:
+    return clip if clip.normalised else replace(clip, text=expand(clip.text, clip.language or language))
 
 
 def _choose(data: Path, layout: str | None, columns: str | None) -> Layout:

@@ -8,8 +8,6 @@ from pathlib import Path
 from xtts.shared.errors import LockstepError
 
 _MOST_LINE_BYTES = 2**24
-_MOST_RATIO, _ANY_RATIO_BYTES = 100, 2**20
-"""Bytes unpacked for one packed, once there are so many: manifests pack about tenfold, zeros a thousandfold."""
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -45,20 +43,12 @@ def first_line(path: Path) -> str:
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
     """The lines as they are stored, each with its line feed."""
-    packed, read = path.suffix == ".gz", 0
     try:
-        with gzip.open(path) if packed else path.open("rb") as file:
-            most = _MOST_RATIO * path.stat().st_size if packed else 0
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             while line := file.readline(_MOST_LINE_BYTES + 1):
-                read += len(line)
                 if len(line) > _MOST_LINE_BYTES:
                     expected = f"at most {_MOST_LINE_BYTES:,} bytes"
                     raise LockstepError(str(path), found="a line that is longer", expected=expected)
-                if packed and read > max(most, _ANY_RATIO_BYTES):
-                    raise LockstepError(
-                        str(path), found=f"unpacks to more than {_MOST_RATIO} times its size", expected="lines of text",
-                        fix="unpack it with gunzip, if it is one",
-                    )  # fmt: skip
                 yield line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise LockstepError(str(path), found=f"cannot be unpacked ({error})", expected="a gzip file") from None

@@ -2,18 +2,17 @@
 
 import shlex
 import struct
-from dataclasses import dataclass
+import wave
 from pathlib import Path
-from typing import IO
 
 from xtts.precompute.corpus.clip_audio import check_unchanged
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
-from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.audio.decode import AudioProblem, Header
 from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.cache.records import AudioName
 from xtts.shared.errors import LockstepError
 
-_PCM, _BITS = 1, 16
+_ITEM_BYTES = 2
 _FORMAT_BYTES = (16, 18)
 """Sizes of the chunk `fmt ` that tf.audio.decode_wav takes."""
 WITH_MELS = "build a cache with mels: the same command without --index-only"
@@ -42,8 +41,8 @@ def audio_name(row: IndexRow, extractor: FeatureExtractor) -> AudioName:
             str(path), found=found, expected=f"16-bit PCM wav of one channel at {rate} Hz, as --index-only needs",
             fix=f"convert it and all like it: {convert}; or {WITH_MELS}",
         )  # fmt: skip
-    if header.samples != samples:
-        raise AudioProblem("unreadable audio", f"{header.samples} samples, {samples} were found before")
+    if header.frames != samples:
+        raise AudioProblem("unreadable audio", f"{header.frames} samples, {samples} were found before")
     return AudioName(source=row.clip.source, samples=samples, corpus=row.clip.corpus)
 
 
@@ -51,48 +50,31 @@ class OtherFormat(Exception):
     """Audio that has to be converted first; the message says what it is."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WavHeader:
-    """What a 16-bit PCM wav says about itself."""
+def read_wav_header(path: Path) -> Header:
+    """The header of a 16-bit PCM wav that tf.audio.decode_wav takes: the chunk `fmt ` comes first, and is a plain one.
 
-    rate: int
-    """Hz."""
-    channels: int
-    samples: int
-    """Per channel."""
-
-
-def read_wav_header(path: Path) -> WavHeader:
-    """The header, read as strictly as tf.audio.decode_wav reads it.
-
-    Raises `OtherFormat` for what is no 16-bit PCM wav, `AudioProblem` for a file that is cut off, `OSError`.
+    Raises `OtherFormat` for any other file, `AudioProblem` for a file that is cut off, `OSError`.
     """
     with path.open("rb") as file:
-        begin = file.read(20)
-        if len(begin) < 20 or begin[:4] != b"RIFF" or begin[8:16] != b"WAVEfmt ":
+        begin = file.read(22)
+        if begin[8:16] != b"WAVEfmt ":
             raise OtherFormat("no wav file" if begin[8:12] != b"WAVE" else "a wav whose format does not come first")
-        size = struct.unpack_from("<I", begin, 16)[0]
-        about = file.read(min(size, 64))
-        if size not in _FORMAT_BYTES or len(about) < size:
+        size, tag = struct.unpack("<IH", begin[16:].ljust(6, b"\0"))
+        if size not in _FORMAT_BYTES:
             raise OtherFormat("an extensible wav")
-        tag, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", about)
-        if (tag, bits) != (_PCM, _BITS):
-            raise OtherFormat(f"{bits}-bit wav of format {tag}")
-        data = _data_bytes(file)
-    return WavHeader(rate=rate, channels=channels, samples=data // (2 * max(channels, 1)))
-
-
-def _data_bytes(file: IO[bytes]) -> int:
-    """Bytes of the chunk `data`; the file is behind the chunk `fmt `."""
-    at = file.tell()
-    end = file.seek(0, 2)
-    file.seek(at)
-    while len(chunk := file.read(8)) == 8:
-        size = struct.unpack_from("<I", chunk, 4)[0]
-        if chunk[:4] == b"data":
-            left = end - file.tell()
-            if size > left:
-                raise AudioProblem("unreadable audio", f"{left} bytes of audio, the header says {size}")
-            return int(size)
-        file.seek(size, 1)
-    raise AudioProblem("unreadable audio", "a wav without audio")
+        file.seek(0)
+        try:
+            with wave.open(file) as wav:
+                header = Header(frames=wav.getnframes(), rate=wav.getframerate(), channels=wav.getnchannels())
+                item = wav.getsampwidth()
+        except EOFError:
+            raise AudioProblem("unreadable audio", "a wav without audio") from None
+        except wave.Error as error:
+            raise OtherFormat(f"wav of format {tag} ({error})") from None
+        left = path.stat().st_size - file.tell()
+    if item != _ITEM_BYTES:
+        raise OtherFormat(f"{8 * item}-bit wav")
+    wanted = header.frames * header.channels * item
+    if wanted > left:
+        raise AudioProblem("unreadable audio", f"{left} bytes of audio, the header says {wanted}")
+    return header

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from xtts.precompute.features.tables import unpack
-from xtts.shared.cache.clip_index import Place
+from xtts.shared.cache.clip_index import ShardPlace
 from xtts.shared.cache.records import FRAME_BYTES, CorruptRecord, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
 
@@ -38,20 +38,16 @@ class StoredClips:
     """Places in the task."""
     rows: bytes
     """Their rows of that cache: a packed table with `STORED_FACTS`."""
-    files: Mapping[Place, Path]
+    files: Mapping[ShardPlace, Path]
     """Its shards that hold them."""
 
     def by_place(self) -> dict[int, StoredMel]:
         """Where each mel lies."""
         rows = zip(self.places.tolist(), zip(*unpack(self.rows).to_pydict().values(), strict=True), strict=True)
         return {
-            place: StoredMel(path=self.files[Place(*row[:4])], position=row[4], audio_sha256=row[5], sums=row[6:])
+            place: StoredMel(path=self.files[ShardPlace(*row[:4])], position=row[4], audio_sha256=row[5], sums=row[6:])
             for place, row in rows
         }
-
-
-_LARGEST_RECORD_BYTES = 1 << 30
-"""No record is larger: 65,536 frames of 4,096 channels in float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +68,8 @@ class StoredMels:
         try:
             with path.open("rb", buffering=0) as file:
                 start, end = self._span(file.fileno(), path, position)
-                if end - start > _LARGEST_RECORD_BYTES:
-                    raise CorruptRecord(f"{end - start} bytes long")
                 framed = os.pread(file.fileno(), end - start, start)
-            payload = next(unframe(memoryview(framed), limit_bytes=len(framed)))
+            payload = next(unframe(memoryview(framed)))
             record = parse_example(payload, mel_dtype=self.mel_dtype, mel_channels=self.mel_channels)
             if record.clip_id != clip_id:
                 raise CorruptRecord(f"holds clip {record.clip_id!r}")

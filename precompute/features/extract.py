@@ -19,9 +19,9 @@ from xtts.precompute.workers.shared_folders import attempt_path
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.signal_quality import SignalQuality
-from xtts.shared.cache.bucket_shapes import Shape
-from xtts.shared.cache.clip_index import KEPT, IndexRow, Place, rows_of
-from xtts.shared.cache.file_names import with_digest
+from xtts.shared.cache.bucket_shapes import BucketShape
+from xtts.shared.cache.cache_spec import Shard, with_digest
+from xtts.shared.cache.clip_index import KEPT, IndexRow, ShardPlace, rows_of
 from xtts.shared.cache.records import FRAME_BYTES, Record, frame
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
@@ -40,8 +40,8 @@ class ShardTask:
     """Where to write for now: in this folder, each attempt under a name of its own beside this one."""
     settings: str
     """Digest of all that decides the shard's bytes besides its clips."""
-    place: Place
-    shape: Shape
+    place: ShardPlace
+    shape: BucketShape
     rows: bytes
     """Its clips in order, as the scan found them: a packed table."""
     speakers: Mapping[str, int]
@@ -74,50 +74,35 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
     mels = StoredMels(mel_dtype=extractor.mel_dtype, mel_channels=extractor.profile.mel_channels)
     with path.open("wb") as out:
         for place, row in enumerate(clips):
-            row = placed(row, task.place)
+            row = replace(row, split=task.place.split, bucket=task.place.bucket, shard=task.place.shard)
             try:
                 record, audio_sha256, sums, quality = _features(row, task, mels, extractor, stored.get(place))
             except AudioProblem as problem:
-                rows.append(unfit(row, problem))
+                rows.append(replace(row, quality=None).rejected(problem.reason, problem.detail))
                 continue
             payload = record.to_example()
             framed = frame(payload)
             digest.update(framed)
             out.write(framed)
-            rows.append(written(row, records, payload, audio_sha256, sums, quality))
+            rows.append(
+                replace(
+                    row, status=KEPT, position=records, record_sha256=hashlib.sha256(payload).hexdigest(),
+                    audio_sha256=audio_sha256, mel_sum=sums[0], mel_square_sum=sums[1], quality=quality or row.quality,
+                )
+            )  # fmt: skip
             records += 1
             if record.audio is not None:
                 with_mels += FRAME_BYTES + record.bytes_with_mel(_mel_bytes(task.shape, extractor))
         size = out.tell()
-    done = Finished(
-        file=with_digest(task.file, digest.hexdigest()), settings=task.settings, records=records, bytes=size,
-        sha256=digest.hexdigest(), bytes_with_mels=with_mels or size,
+    shard = Shard(
+        file=with_digest(task.file, digest.hexdigest()), records=records, bytes=size, sha256=digest.hexdigest(),
+        bytes_with_mels=with_mels or size,
     )  # fmt: skip
+    done = Finished(shard=shard, settings=task.settings, clips=hashlib.sha256(task.rows).hexdigest())
     write_rows(path, done, rows)
     for file in (path, rows_beside(path)) if task.sync else ():
         atomic_files.sync_file(file)
-    return ShardResult(file=task.file, path=path, bytes=size, sha256=done.sha256)
-
-
-def placed(row: IndexRow, place: Place) -> IndexRow:
-    """A scanned clip with the shard that it goes to."""
-    return replace(row, split=place.split, bucket=place.bucket, shard=place.shard)
-
-
-def unfit(row: IndexRow, problem: AudioProblem) -> IndexRow:
-    """A clip that turned out to be of no use when its record was to be written."""
-    return replace(row, quality=None).rejected(problem.reason, problem.detail)
-
-
-def written(
-    row: IndexRow, position: int, payload: bytes | memoryview, audio_sha256: str, sums: tuple[float, float],
-    quality: SignalQuality | None,
-) -> IndexRow:  # fmt: skip
-    """A clip with its record; `quality` is that of audio that was decoded just now."""
-    return replace(
-        row, status=KEPT, position=position, record_sha256=hashlib.sha256(payload).hexdigest(),
-        audio_sha256=audio_sha256, mel_sum=sums[0], mel_square_sum=sums[1], quality=quality or row.quality,
-    )  # fmt: skip
+    return ShardResult(file=task.file, path=path, bytes=size, sha256=shard.sha256)
 
 
 def _features(
@@ -132,7 +117,7 @@ def _features(
     return _record(row, mel, task, extractor), audio_sha256, sums, quality
 
 
-def _mel_bytes(shape: Shape, extractor: FeatureExtractor) -> int:
+def _mel_bytes(shape: BucketShape, extractor: FeatureExtractor) -> int:
     return shape.frames * extractor.profile.mel_channels * np.dtype(extractor.mel_dtype).itemsize
 
 
@@ -191,8 +176,7 @@ def extract_mel(samples: np.ndarray, frames: int, extractor: FeatureExtractor) -
 
 def _read_source(row: IndexRow, extractor: FeatureExtractor) -> ClipAudio:
     try:
-        with extractor.audio(row.clip) as source:
-            return read_audio(source, row.clip)
+        return read_audio(extractor.audio(row.clip), row.clip)
     finally:  # whatever came of it
         check_unchanged(row, extractor)
 

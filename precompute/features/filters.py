@@ -1,6 +1,5 @@
 """Which clips are kept out: by their lengths, and by `data.filters`."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xtts.precompute.corpus.clip_audio import same_file
@@ -98,8 +97,8 @@ def ask_for_samples(filters: FilterConfig) -> bool:
     return any(limit is not None for limit in (*limits, filters.max_edge_silence_seconds))
 
 
-def must_be_measured(row: IndexRow, earlier: Sequence[IndexRow]) -> bool:
+def must_be_measured(row: IndexRow, was: IndexRow | None) -> bool:
     """Whether a filter by samples needs a clip decoded: not where writing its record showed that it is of no use."""
     if row.reason or row.quality is not None:
         return False
-    return not any(was.reason and was.split and same_file(row, was) for was in earlier)
+    return not (was and was.reason and was.split and same_file(row, was))

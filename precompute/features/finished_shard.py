@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from xtts.precompute.features.tables import pack, read_table
+from xtts.shared.cache.cache_spec import Shard
 from xtts.shared.cache.clip_index import IndexRow, index_schema, table_of
 
 _FACTS = b"shard"
@@ -14,17 +15,14 @@ _FACTS = b"shard"
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A shard that exists, with all that decided its bytes but its clips."""
+    """A shard that exists, with what decided its bytes."""
 
-    file: str
-    """Path inside the cache, with the digest of its content."""
+    shard: Shard
+    """As `cache.json` will list it."""
     settings: str
     """Digest of all that decides the shard's bytes besides its clips."""
-    records: int
-    bytes: int
-    sha256: str
-    bytes_with_mels: int
-    """As the cache spec has it."""
+    clips: str
+    """Digest of the packed rows of its clips, as the scan found them."""
 
 
 def rows_beside(shard: Path) -> Path:
@@ -34,7 +32,8 @@ def rows_beside(shard: Path) -> Path:
 
 def write_rows(shard: Path, done: Finished, rows: Sequence[IndexRow]) -> None:
     """Write the rows of a shard beside it: its clips in order, those included that were rejected by writing it."""
-    metadata = {_FACTS: json.dumps(asdict(done)).encode()}
+    facts = {"shard": done.shard.model_dump(), "settings": done.settings, "clips": done.clips}
+    metadata = {_FACTS: json.dumps(facts).encode()}
     rows_beside(shard).write_bytes(pack(table_of(rows).replace_schema_metadata(metadata)))
 
 
@@ -45,6 +44,7 @@ def read_finished(path: Path) -> Finished | None:
     try:
         table = read_table(path)
         known = table.schema.equals(index_schema(), check_metadata=False)
-        return Finished(**json.loads(table.schema.metadata[_FACTS])) if known else None
+        facts = json.loads(table.schema.metadata[_FACTS])
+        return Finished(**{**facts, "shard": Shard(**facts["shard"])}) if known else None
     except (OSError, ValueError, TypeError, KeyError, RecursionError, pa.ArrowException):
         return None

@@ -1,6 +1,5 @@
 """The first pass: what can be known of clips from their texts, the headers of their files and earlier builds."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from socket import gethostname
@@ -77,14 +76,8 @@ class ScanTask:
     """Number of the first one."""
     clips: bytes
     """A packed table."""
-    cached: Known
+    known: Known
     """Of the finished cache."""
-    staged: Known
-    """Of the shards that an interrupted build left."""
-
-
-Sameness = tuple[np.ndarray, np.ndarray]
-"""Numbers of the clips that an earlier build knew, and what of each is as it was there: `SAME_AUDIO` and so on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +87,10 @@ class ScanResult:
     start: int
     facts: bytes
     """A packed table: the columns of an index without those of the clips."""
-    cached: Sameness
-    staged: Sameness
-    to_measure: np.ndarray
-    """Numbers of the clips that a filter wants decoded."""
+    known: np.ndarray
+    """Numbers of the clips that the finished cache knows."""
+    same: np.ndarray
+    """uint8, what of each of these is as it was there: `SAME_AUDIO` and so on."""
     letters: list[LetterCounts]
     missing: list[Path]
     """Files that are not there for the worker."""
@@ -108,26 +101,21 @@ class ScanResult:
 def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
     """Find, or recall, what can be known of the clips of a task, and reject by it (runs in a worker)."""
     extractor, table = scanner.extractor, unpack(task.clips)
-    clips = clips_of(table)
+    clips = list(clips_of(table))
     for corpus in sorted({clip.corpus for clip in clips}):
         check_visible(extractor.roots[corpus])
-    cached, staged = task.cached.by_place(), task.staged.by_place()
-    rows = [_scan_clip(scanner, clip, cached.get(place)) for place, clip in enumerate(clips)]
+    known = task.known.by_place()
+    rows = [_scan_clip(scanner, clip, known.get(place)) for place, clip in enumerate(clips)]
     letters = letters_of(rows, extractor.language)
-    known = cached if scanner.same_audio else {}
-    to_measure, samples = list[int](), ask_for_samples(scanner.config.data.filters)
     for place, row in enumerate(rows):
-        earlier = [one[place] for one in (known, staged) if place in one]
-        rows[place] = _with_quality(filter_by_header(row, scanner.config), earlier)
-        if samples and must_be_measured(rows[place], earlier):
-            to_measure.append(task.start + place)
-        elif samples:
-            rows[place] = filter_by_signal(rows[place], scanner.config.data.filters)
+        was = known.get(place) if scanner.same_audio else None
+        rows[place] = _filtered(_with_quality(filter_by_header(row, scanner.config), was), was, scanner)
     return ScanResult(
         start=task.start,
         facts=pack(table_of(rows).drop_columns(table.column_names)),
-        cached=_sameness(task.start, rows, cached), staged=_sameness(task.start, rows, staged),
-        to_measure=np.array(to_measure, np.int64), letters=letters,
+        known=task.start + np.array(list(known), np.int64),
+        same=np.array([_same(rows[place], was) for place, was in known.items()], np.uint8),
+        letters=letters,
         missing=[extractor.path(row.clip) for row in rows if row.source_bytes == UNKNOWN], host=gethostname(),
     )  # fmt: skip
 
@@ -175,12 +163,12 @@ def _with_digest(row: IndexRow, was: IndexRow, extractor: FeatureExtractor) -> I
 def _with_header(row: IndexRow, extractor: FeatureExtractor) -> IndexRow:
     profile = extractor.profile
     try:
-        with extractor.audio(row.clip) as path:
-            header = audio_header(path, row.clip)
-            samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
-            if extractor.trim_silence_db is not None:  # only decoding shows what is left
-                whole, samples = samples, len(extractor.samples(read_audio(path, row.clip).recording))
-                notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
+        source = extractor.audio(row.clip)
+        header = audio_header(source, row.clip)
+        samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
+        if extractor.trim_silence_db is not None:  # only decoding shows what is left
+            whole, samples = samples, len(extractor.samples(read_audio(source, row.clip).recording))
+            notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
     except (AudioProblem, OSError) as problem:
         check_unchanged(row, extractor)
         if isinstance(problem, AudioProblem):
@@ -192,15 +180,20 @@ def _with_header(row: IndexRow, extractor: FeatureExtractor) -> IndexRow:
     )  # fmt: skip
 
 
-def _with_quality(row: IndexRow, earlier: Sequence[IndexRow]) -> IndexRow:
+def _with_quality(row: IndexRow, was: IndexRow | None) -> IndexRow:
     """A clip with what an earlier build measured on the same file, if it was not rejected before."""
-    measured = () if row.reason else (was.quality for was in earlier if was.quality and same_file(row, was))
-    return replace(row, quality=next(iter(measured), None))
+    recalled = was is not None and not row.reason and same_file(row, was)
+    return replace(row, quality=was.quality if was is not None and recalled else None)
 
 
-def _sameness(start: int, rows: Sequence[IndexRow], earlier: dict[int, IndexRow]) -> Sameness:
-    same = np.array([_same(rows[place], was) for place, was in earlier.items()], np.uint8)
-    return start + np.array(list(earlier), np.int64), same
+def _filtered(row: IndexRow, was: IndexRow | None, scanner: Scanner) -> IndexRow:
+    """A clip after the filters that need its samples, decoded where they were not measured before."""
+    filters = scanner.config.data.filters
+    if not ask_for_samples(filters):
+        return row
+    if must_be_measured(row, was):
+        row = replace(row, quality=measure(row, scanner.extractor))
+    return filter_by_signal(row, filters)
 
 
 def _same(row: IndexRow, was: IndexRow) -> int:
@@ -210,13 +203,3 @@ def _same(row: IndexRow, was: IndexRow) -> int:
         (SAME_FILE, was.is_kept and same_file(row, was)), (SAME_CLIP, same_clip(row, was)),
     )  # fmt: skip
     return sum(bit for bit, holds in facts if holds)
-
-
-def measure_clips(scanner: Scanner, task: tuple[np.ndarray, bytes]) -> tuple[np.ndarray, bytes]:
-    """Decode and measure the clips of a packed table, and reject by what is found (runs in a worker).
-
-    The numbers of the clips are passed on.
-    """
-    numbers, packed = task
-    rows = [replace(row, quality=measure(row, scanner.extractor)) for row in rows_of(unpack(packed))]
-    return numbers, pack(table_of([filter_by_signal(row, scanner.config.data.filters) for row in rows]))

@@ -22,7 +22,7 @@ from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.plain_names import check_name
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.precompute.sample.espeak import SAMPLE_RATE_HZ, WORDS_PER_MINUTE, check_voice
-from xtts.precompute.sample.sentences import ENGLISH, Sentence, load_grammar, sentences
+from xtts.precompute.sample.sentences import ENGLISH, SampleSentence, load_grammar, sentences
 from xtts.precompute.sample.voices import SampleVoice, sample_voices
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.progress import Progress
@@ -56,7 +56,7 @@ class _Line:
     """A line of metadata.csv, and the voice that says it; a single voice may have no name."""
 
     id: str
-    text: Sentence
+    text: SampleSentence
     speaker: str
     voice: SampleVoice
 
@@ -123,15 +123,15 @@ def _cast(language: str, voice: str | None, speaker: str | None, voices: int | N
     return {(speaker or "").strip(): SampleVoice(espeak=voice or own)}
 
 
-def _compose_texts(clips: int, seed: int, max_seconds: float | None, language: str) -> dict[str, Sentence]:
+def _compose_texts(clips: int, seed: int, max_seconds: float | None, language: str) -> dict[str, SampleSentence]:
     drawn = itertools.islice(sentences(seed, max_seconds, language), clips)
     return {f"demo-{number:05d}": sentence for number, sentence in enumerate(drawn, start=1)}
 
 
-def _read_texts(path: Path) -> dict[str, Sentence]:
+def _read_texts(path: Path) -> dict[str, SampleSentence]:
     """Texts of an LJSpeech metadata.csv by id; any that cannot be spoken is an error."""
     expected = "id|text|normalised text"
-    texts: dict[str, Sentence] = {}
+    texts: dict[str, SampleSentence] = {}
     for where, row in filled_lines(path):
         columns = [column.strip() for column in row.split("|")]
         if not 2 <= len(columns) <= 3:
@@ -143,7 +143,7 @@ def _read_texts(path: Path) -> dict[str, Sentence]:
             raise LockstepError(where, found=f"clip id {clip_id!r} again", expected="each id once")
         if "\0" in row or not any(character.isalnum() for character in normalised):
             raise LockstepError(where, found=f"nothing to speak in {normalised[:60]!r}", expected="a transcript")
-        texts[clip_id] = Sentence(raw=raw, normalised=normalised)
+        texts[clip_id] = SampleSentence(raw=raw, normalised=normalised)
     if not texts:
         raise LockstepError(str(path), found="no lines", expected=f"lines of {expected}")
     return texts

@@ -8,7 +8,7 @@ is a subject whose words go together. `short` is a few words, `sentence` any len
 way in the raw and the second in the normalised text. Settings: `voice`, and the fitted `seconds` of both ends, a letter
 and a pause.
 
-Sentence i depends on the language, the seed, i and the length limit only. Lengths follow LJSpeech's.
+SampleSentence i depends on the language, the seed, i and the length limit only. Lengths follow LJSpeech's.
 """
 
 import random
@@ -43,14 +43,14 @@ Rules = dict[str, list[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sentence:
+class SampleSentence:
     """One transcript as it would be printed and as it is read out."""
 
     raw: str
     normalised: str
 
 
-def sentences(seed: int, max_seconds: float | None = None, language: str = ENGLISH) -> Iterator[Sentence]:
+def sentences(seed: int, max_seconds: float | None = None, language: str = ENGLISH) -> Iterator[SampleSentence]:
     """Distinct sentences without end, each expected to be said within `max_seconds`."""
     grammar = load_grammar(language)
     longest = _LONGEST_EXPECTED_SECONDS
@@ -145,13 +145,13 @@ class _Draw:
 
 def _new_sentence(
     grammar: Grammar, rng: random.Random, shortest: float, longest: float, seen: set[str]
-) -> Sentence:  # fmt: skip
+) -> SampleSentence:  # fmt: skip
     for _ in range(_ATTEMPTS):
         marked = grammar.compose(rng, _draw_seconds(rng, shortest, longest))
         raw, normalised = (_MARK.sub(side, marked) for side in (r"\1", r"\2"))
         if normalised not in seen and 0.95 * shortest <= grammar.expected_seconds(normalised) <= longest:
             seen.add(normalised)
-            return Sentence(raw=_capitalised(raw), normalised=_capitalised(normalised))
+            return SampleSentence(raw=_capitalised(raw), normalised=_capitalised(normalised))
     raise LockstepError(
         "sample sentences", found=f"only {len(seen)} distinct ones are short enough", expected="one for each clip",
         fix="raise --max-seconds or lower --clips",

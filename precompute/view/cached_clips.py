@@ -54,8 +54,7 @@ class CachedClips:
         self.rows: list[IndexRow] = read_index(cache / self.spec.index_file)
         self._mels = StoredMels(mel_dtype=self.spec.mel_dtype, mel_channels=self.spec.mel_channels)
         self._files = shard_places(self.spec)
-        shards = (shard for bucket in self.spec.buckets for shard in (*bucket.train, *bucket.validation))
-        self._shards = {shard.file: shard for shard in shards}
+        self._shards = {shard.file: shard for shard in self.spec.shards()}
 
     def row(self, clip_id: str) -> IndexRow:
         """The row of a clip; of a repeated id, the kept one."""

@@ -4,7 +4,7 @@ import base64
 import io
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -12,18 +12,17 @@ from pathlib import Path
 import numpy as np
 
 from xtts.precompute.view.cached_clips import CachedClip, CachedClips
-from xtts.precompute.view.histogram import HEIGHT, WIDTH, Histogram, draw_histogram
 from xtts.precompute.view.inspect_clip import sound_bytes
 from xtts.precompute.view.terminal import UNMEASURED
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
-from xtts.shared.audio.mel_pictures import LOUDEST, MEL_COLOURS
+from xtts.shared.audio.mel_pictures import LOUDEST, MEL_COLOURS, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.clip_index import IndexRow, kept_rows, notes_of
 from xtts.shared.cache.quality_stats import CLIPPING, FAR, MEASURES, Outlier, quality_stats
-from xtts.shared.cache.stats import PERCENTILES, CorpusStats, corpus_lines, corpus_stats, lengths_of, letters_of
+from xtts.shared.cache.stats import CorpusStats, corpus_lines, corpus_stats, letters_of, percentile_names, read_lengths
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import Location
 
@@ -32,6 +31,7 @@ _EXAMPLES = 4
 _SPEAKERS_SHOWN = 30
 _EXCERPT_SECONDS, _WORST_SECONDS = 15.0, 6.0
 """A dozen clips and the ten worst of these lengths, as FLAC, keep the page below 10 MB."""
+_BARS, _BAR_COLOUR, _MARK_COLOUR, _INK_COLOUR = 42, "#5b8def", "#d9534f", "#888888"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,10 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
     if not kept:
         raise LockstepError(str(clips.cache), found="no kept clip in the index", expected="a finished cache")
     spec = clips.spec
-    stats, quality = corpus_stats(lengths_of(clips.rows)), quality_stats(clips.rows, spec.mel_profile.sample_rate)
+    stats, quality = (
+        corpus_stats(read_lengths(clips.cache / spec.index_file)),
+        quality_stats(clips.rows, spec.mel_profile.sample_rate),
+    )
     cards, worst = clip_cards(clips, drawn_clips(kept, seed=seed), quality.worst(WORST_SHOWN), progress)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string(
@@ -99,8 +102,8 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
     )
     return template.render(
         name=clips.cache.resolve().name, spec=spec, stats=stats, percentile_names=percentile_names(),
-        box=(WIDTH, HEIGHT), histograms=histograms(kept, stats, spec), splits=SPLITS,
-        mib=sum(shard.bytes for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)) / 2**20,
+        histograms=histograms(kept, stats, spec), splits=SPLITS,
+        mib=sum(shard.bytes for shard in spec.shards()) / 2**20,
         buckets=bucket_lines(kept, spec), rejects=reject_lines(clips.rows), notes=note_counts(kept),
         letters=[counts for counts in letters_of(clips.rows, spec.text_language) if counts.characters()],
         corpora=corpus_lines(clips.rows, spec.weights),
@@ -111,25 +114,36 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
     )  # fmt: skip
 
 
-def percentile_names() -> list[str]:
-    """Headings of the percentile table."""
-    return ["max" if p == 100 else f"{p}%" for p in PERCENTILES]
-
-
-def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> list[Histogram]:
-    """Frames with the buckets' padded lengths, tokens and seconds with their median and 95th percentile."""
+def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> dict[str, str]:
+    """Pictures as data URIs by title: frames with the buckets' padded lengths, tokens and seconds with percentiles."""
     columns: dict[str, Sequence[float]] = {
         "frames": [row.mel_length for row in kept],
         "tokens": [row.token_length for row in kept],
         "seconds": [row.seconds for row in kept],
     }
-    drawn = []
+    drawn = dict[str, str]()
     for name, values in columns.items():
-        legend, marks = "percentiles", {text: stats.percentiles[name][at] for text, at in (("50%", 0), ("95%", 2))}
+        title, marks = f"{name} and percentiles", {"50%": stats.percentiles[name][0], "95%": stats.percentiles[name][2]}
         if name == "frames":
-            legend, marks = "padded lengths", {str(bucket.frames): float(bucket.frames) for bucket in spec.buckets}
-        drawn.append(draw_histogram(name, values, legend, marks))
+            title, marks = "frames and padded lengths", {str(one.frames): float(one.frames) for one in spec.buckets}
+        drawn[title] = _data_uri("image/png", _histogram(values, marks))
     return drawn
+
+
+def _histogram(values: Sequence[float], marks: Mapping[str, float]) -> bytes:
+    """How many clips have which value, with lines at the marks; in colours for light and dark pages."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.6, 1.9), dpi=130, layout="constrained", facecolor="none")
+    axes = figure.subplots()
+    axes.hist(values, bins=_BARS, color=_BAR_COLOUR)
+    for text, place in marks.items():
+        axes.axvline(place, color=_MARK_COLOUR, linestyle="--", linewidth=0.9)
+        axes.text(place, 1.03, text, transform=axes.get_xaxis_transform(), color=_MARK_COLOUR, fontsize=7, rotation=40)
+    axes.set_facecolor("none")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(colors=_INK_COLOUR, labelsize=8)
+    return png_bytes(figure)
 
 
 def bucket_lines(kept: Iterable[IndexRow], spec: CacheSpec) -> list[BucketLine]:

@@ -4,13 +4,14 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from xtts.precompute.view.cached_clips import plain
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.quality_stats import CLIPPING, MEASURES, QualityStats, SpeakerLine
-from xtts.shared.cache.stats import PERCENTILES, CorpusLine, CorpusStats
+from xtts.shared.cache.stats import CorpusLine, CorpusStats, percentile_names
 from xtts.shared.text.letter_counts import LetterCounts, letter_lines
 
 if TYPE_CHECKING:  # what only looks at a cache starts without the feature extractor
@@ -24,16 +25,16 @@ UNMEASURED = (
 )
 
 
-class Display:
-    """A `Progress` that draws: clips, clips/s, times real time, time left."""
+class Display(Progress):
+    """Draws: clips, clips/s, times real time, time left."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)
         columns = (
-            TextColumn("{task.description:8}"), BarColumn(), MofNCompleteColumn(),
-            TextColumn("clips  {task.fields[speed]}"), TimeRemainingColumn(), TextColumn("left"),
+            bars.TextColumn("{task.description:8}"), bars.BarColumn(), bars.MofNCompleteColumn(),
+            bars.TextColumn("clips  {task.fields[speed]}"), bars.TimeRemainingColumn(), bars.TextColumn("left"),
         )  # fmt: skip
-        self._progress = Progress(
+        self._progress = bars.Progress(
             *columns, console=self._console, transient=True, disable=not self._console.is_terminal
         )
         self._stage, self._clips, self._done, self._seconds = "", 0, 0, 0.0
@@ -127,7 +128,7 @@ def bucket_table(spec: CacheSpec, padding_efficiency: Sequence[float]) -> str:
 
 
 def _size(spec: CacheSpec) -> str:
-    total = sum(shard.bytes for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation))
+    total = sum(shard.bytes for shard in spec.shards())
     return f"{total / 2**30:.2f} GiB" if total >= 2**30 else f"{total / 2**20:.1f} MiB"
 
 
@@ -136,8 +137,7 @@ def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts], corpora: Seq
     lines = [f"{stats.clips} clips kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
     lines += [f"  {count} {reason}" for reason, count in stats.rejected.items()]
     lines += letter_lines(letters)
-    header = ["percentile", *("max" if p == 100 else f"{p}%" for p in PERCENTILES)]
-    rows = [header]
+    rows = [["percentile", *percentile_names()]]
     for name, values in stats.percentiles.items():
         rows.append([name, *(f"{v:.2f}" if name == "seconds" else f"{v:.0f}" for v in values)])
     plans = [["buckets", "padding efficiency", "padded lengths"]]

@@ -3,8 +3,7 @@
 import os
 
 from xtts.precompute.workers.arithmetic import worker_environment
-from xtts.precompute.workers.engine import OWN_CLUSTER, Engine, ThisProcess
-from xtts.precompute.workers.pool import WorkerPool
+from xtts.precompute.workers.engine import OWN_CLUSTER, TaskEngine, ThisProcess, WorkerPool
 from xtts.precompute.workers.ray_engine import RayEngine
 from xtts.shared.errors import LockstepError
 
@@ -22,7 +21,7 @@ def ray_address_of(engine: str, ray_address: str | None) -> str | None:
     return (ray_address or OWN_CLUSTER) if engine == "ray" else None
 
 
-def open_engine(workers: int, ray_address: str | None = None) -> Engine:
+def open_engine(workers: int, ray_address: str | None = None) -> TaskEngine:
     """So many processes of this machine, or the Ray cluster at an address; at `OWN_CLUSTER` a new one of so many CPUs.
 
     workers: 0 does the tasks in this process. ray_address: what `ray_address_of` gives.

@@ -1,10 +1,8 @@
 """How a long job reports where it is."""
 
-from typing import Protocol
 
-
-class Progress(Protocol):
-    """Receives the state of a job; the command line draws it, tests ignore it."""
+class Progress:
+    """Receives the state of a job, and ignores it; the command line draws it."""
 
     def say(self, text: str) -> None:
         """One line worth reading."""
@@ -14,16 +12,3 @@ class Progress(Protocol):
 
     def advance(self, clips: int, seconds: float) -> None:
         """So many clips of it were done just now."""
-
-
-class NullProgress:
-    """Watches without a word."""
-
-    def say(self, text: str) -> None:
-        """Ignore it."""
-
-    def start(self, stage: str, clips: int, seconds: float) -> None:
-        """Ignore it."""
-
-    def advance(self, clips: int, seconds: float) -> None:
-        """Ignore it."""

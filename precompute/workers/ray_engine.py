@@ -1,4 +1,4 @@
-"""The `Engine` on a Ray cluster. What it starts are tasks of one CPU; retries and lost machines are Ray's."""
+"""The `TaskEngine` on a Ray cluster. What it starts are tasks of one CPU; retries and lost machines are Ray's."""
 
 import importlib
 import os
@@ -9,12 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from xtts.precompute.workers.arithmetic import installed_versions, worker_environment
-from xtts.precompute.workers.engine import OWN_CLUSTER, Result, Task, call, pack
-from xtts.precompute.workers.pool import load_extractor
+from xtts.precompute.workers.engine import OWN_CLUSTER, Result, Task, TaskEngine, call, load_extractor, pack
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.machine import keep_freed_memory
@@ -32,7 +30,7 @@ _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": 
 """No report to Ray's makers; no advice on accelerators."""
 
 
-class RayEngine:
+class RayEngine(TaskEngine):
     """A Ray cluster: one of `workers` CPUs on this machine, or the one at an address, with all its CPUs.
 
     A program that is already connected to a cluster keeps its connection, and its cluster is used.
@@ -47,12 +45,7 @@ class RayEngine:
         self._pending = list[Any]()
         self._cpus, self._looked = 0, -_LOOK_SECONDS
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._ray is None:
             return
         if kind is not None:
@@ -67,9 +60,6 @@ class RayEngine:
         self._connect()
         for _ in range(self._cpus_now()):
             self._submit(self._ray.put(pack(_load)), None)
-
-    def finish(self) -> None:
-        """Nothing to do before the end."""
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results as they come; at most two tasks a CPU wait. The function lies in the object store once."""

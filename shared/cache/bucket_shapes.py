@@ -10,7 +10,7 @@ STEP = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class BucketShape:
     """L tokens and T frames that a bucket's records are padded to."""
 
     tokens: int
@@ -53,17 +53,18 @@ def best_padded_lengths(frames: Lengths, buckets: int) -> list[int]:
     return [int(padded_lengths[end - 1]) for end in reversed(ends) if end > 0]
 
 
-def choose_shapes(tokens: Lengths, frames: Lengths, buckets: int) -> list[Shape]:
+def choose_shapes(tokens: Lengths, frames: Lengths, buckets: int) -> list[BucketShape]:
     """The shapes for clips of so many tokens and frames: best padded lengths, the longest text of each rounded up."""
     padded_lengths = best_padded_lengths(frames, buckets)
     longest = np.zeros(len(padded_lengths), np.int64)
     np.maximum.at(longest, np.searchsorted(padded_lengths, frames), tokens)
     return [
-        Shape(tokens=round_up(int(top)), frames=length) for top, length in zip(longest, padded_lengths, strict=True)
+        BucketShape(tokens=round_up(int(top)), frames=length)
+        for top, length in zip(longest, padded_lengths, strict=True)
     ]
 
 
-def fitting_buckets(shapes: Sequence[Shape], tokens: Lengths, frames: Lengths) -> np.ndarray:
+def fitting_buckets(shapes: Sequence[BucketShape], tokens: Lengths, frames: Lengths) -> np.ndarray:
     """int16[N]: number of the first (lowest) shape that holds each clip, -1 for none."""
     tokens, frames = np.asarray(tokens), np.asarray(frames)
     found = np.full(len(frames), -1, np.int16)

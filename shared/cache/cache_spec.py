@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,15 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
-from xtts.shared.cache.clip_index import Place
-from xtts.shared.cache.file_names import (
-    INDEX_PATTERN,
-    SHARD_PATTERN,
-    TOKENIZER_PATTERN,
-    shard_corpus,
-    shard_place,
-    without_digest,
-)
+from xtts.shared.cache.clip_index import ShardPlace
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import check_features
 
@@ -33,9 +26,6 @@ MAX_TOKENS, MAX_FRAMES = 2**16, 2**20
 """Limits of one record, so that a hostile cache cannot ask for all memory."""
 
 _LARGEST_SPEC_BYTES = 2**28
-MOST_SHARDS, MOST_SPEAKER_BYTES = 2**18, 2**25
-"""What a cache may have of both, so that `cache.json` and what a run repeats of it stay readable."""
-
 MOST_WEIGHT = 100.0
 Count = Annotated[int, Field(ge=0, le=2**40)]
 Weight = Annotated[float, Field(gt=0.0, le=MOST_WEIGHT, allow_inf_nan=False)]
@@ -43,11 +33,21 @@ Weight = Annotated[float, Field(gt=0.0, le=MOST_WEIGHT, allow_inf_nan=False)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class _Part(BaseModel):
+CORPUS_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+"""What a corpus may be called: its name is part of file names."""
+_DIGITS = 12
+_DIGEST_PART = rf"(-[0-9a-f]{{{_DIGITS}}})"
+SHARD_PATTERN = (
+    rf"^(train|validation)/bucket-\d{{2}}/shard-({CORPUS_NAME}-)?\d{{5,7}}-of-\d{{5,7}}{_DIGEST_PART}\.tfrecord$"
+)
+INDEX_PATTERN, TOKENIZER_PATTERN = rf"^index{_DIGEST_PART}\.parquet$", rf"^tokenizer{_DIGEST_PART}\.json$"
+
+
+class _SpecPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class Shard(_Part):
+class Shard(_SpecPart):
     """One TFRecord file."""
 
     file: Annotated[str, Field(pattern=SHARD_PATTERN)]
@@ -59,7 +59,7 @@ class Shard(_Part):
     """Where records name audio, bytes of the same shard with mels; else `bytes`. They decide the order of the clips."""
 
 
-class Bucket(_Part):
+class Bucket(_SpecPart):
     """One shape (L, T), and the shards of both splits that hold it."""
 
     tokens: Annotated[int, Field(gt=0, le=MAX_TOKENS)]
@@ -85,7 +85,7 @@ class Bucket(_Part):
         return found
 
 
-class Statistics(_Part):
+class Statistics(_SpecPart):
     """Of the kept clips; the mel figures are over the true frames of the training split."""
 
     clips: Count
@@ -99,7 +99,7 @@ class Statistics(_Part):
     """True frames / stored frames."""
 
 
-class CacheSpec(_Part):
+class CacheSpec(_SpecPart):
     """What `cache.json` holds, less its own digest."""
 
     format_version: Literal[4]
@@ -192,27 +192,18 @@ class CacheSpec(_Part):
         return max(1, round(weight * clips))
 
     def shards(self, *splits: Split) -> list[Shard]:
-        """Every shard of these splits, bucket by bucket."""
-        return [shard for bucket in self.buckets for split in splits for shard in bucket.shards(split)]
+        """Every shard of these splits, of both where none is named, bucket by bucket."""
+        return [shard for bucket in self.buckets for split in splits or SPLITS for shard in bucket.shards(split)]
 
     @property
     def files(self) -> set[str]:
         """Names of all files but `cache.json`."""
-        return {self.index_file, self.tokenizer_file, *(shard.file for shard in self.shards(*SPLITS))}
-
-    def record_bytes_limit(self, bucket: Bucket) -> int:
-        """No record of the bucket is larger: mel, tokens of at most 10 bytes each, and 4 KiB for the rest.
-
-        A path of audio takes as much as the rest.
-        """
-        item = 2 if self.mel_dtype == "float16" else 4
-        return bucket.frames * self.mel_channels * item + 10 * bucket.tokens + 4096 * (1 + self.names_audio)
+        return {self.index_file, self.tokenizer_file, *(shard.file for shard in self.shards())}
 
 
-def shard_places(spec: CacheSpec) -> dict[Place, str]:
+def shard_places(spec: CacheSpec) -> dict[ShardPlace, str]:
     """A shard as rows of the index name it, to its file."""
-    files = (shard.file for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation))
-    return {shard_place(file): file for file in files}
+    return {shard_place(shard.file): shard.file for shard in spec.shards()}
 
 
 def digest_of(value: Mapping[str, Any]) -> str:
@@ -255,3 +246,41 @@ def load_spec(cache: Path) -> CacheSpec:
         first = error.errors()[0]
         where = f"{path} {'.'.join(map(str, first['loc']))}"
         raise LockstepError(where, found=str(first["msg"]).lower(), fix=rebuild, exit_code=1) from None
+
+
+def with_digest(file: str, sha256: str) -> str:
+    """The name of a file of this content: other content has another name, so that no file is ever overwritten."""
+    name, _, ending = file.rpartition(".")
+    return f"{name}-{sha256[:_DIGITS]}.{ending}"
+
+
+def without_digest(file: str) -> str:
+    """The name that `with_digest` was given; a name without a digest as it is."""
+    return re.sub(rf"{_DIGEST_PART}(?=\.[a-z]+$)", "", file)
+
+
+def shard_file(place: ShardPlace, shards: int) -> str:
+    """Path inside the cache of one of `shards` shards of a corpus, without the digest of its content."""
+    corpus = f"{place.corpus}-" if place.corpus else ""
+    return f"{place.split}/bucket-{place.bucket:02d}/shard-{corpus}{place.shard:05d}-of-{shards:05d}.tfrecord"
+
+
+def shard_place(file: str) -> ShardPlace:
+    """The shard of a path inside the cache; the opposite of `shard_file`."""
+    split, bucket, _ = file.split("/")
+    return ShardPlace(split, int(bucket.removeprefix("bucket-")), _numbers(file)[0], shard_corpus(file))
+
+
+def shard_corpus(file: str) -> str:
+    """The VCTK of train/bucket-00/shard-VCTK-00003-of-00004.tfrecord; empty for a corpus without a name."""
+    return "-".join(Path(without_digest(file)).stem.split("-")[1:-3])
+
+
+def shard_count(file: str) -> int:
+    """The 4 of train/bucket-00/shard-VCTK-00003-of-00004.tfrecord."""
+    return _numbers(file)[1]
+
+
+def _numbers(file: str) -> tuple[int, int]:
+    number, _, count = Path(without_digest(file)).stem.split("-")[-3:]
+    return int(number), int(count)

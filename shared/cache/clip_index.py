@@ -3,6 +3,7 @@
 The same columns are the table that a build works on. What is not known of a clip is -1 or empty.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,11 +28,9 @@ REASONS = (
 UNKNOWN = -1
 _IN_ARCHIVE = re.compile(r"(.+\.(?:parquet|[tT][aA][rR]))/(\d+\+\d+|\d+(?::.+)?)", re.DOTALL)
 _READ_ROWS = 2**12  # the values of all columns of so many rows are held twice for a moment
-_ANY_ROWS = 2**25
-"""Rows that a file of any size may claim; further ones take a byte each at the least, by their digests alone."""
 
 
-class Place(NamedTuple):
+class ShardPlace(NamedTuple):
     """A shard."""
 
     split: str
@@ -126,9 +125,9 @@ class IndexRow:
         return self.status == KEPT
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ShardPlace:
         """The shard."""
-        return Place(self.split, self.bucket, self.shard, self.clip.corpus)
+        return ShardPlace(self.split, self.bucket, self.shard, self.clip.corpus)
 
     def rejected(self, reason: str, detail: str = "") -> Self:
         """The same clip, found unfit."""
@@ -161,9 +160,11 @@ def clip_table(clips: Sequence[Clip]) -> Any:  # noqa: ANN401
     return pa.table(columns, pa.schema([schema.field(name) for name in _CLIP]))
 
 
-def clips_of(table: Any) -> list[Clip]:  # noqa: ANN401
-    """The clips of an Arrow table with these columns."""
-    return [Clip(*values) for values in zip(*(table[name].to_pylist() for name in _CLIP), strict=True)]
+def clips_of(table: Any) -> Iterator[Clip]:  # noqa: ANN401
+    """The clips of an Arrow table with these columns, a batch of them at a time."""
+    for start in range(0, len(table), _READ_ROWS):
+        batch = table.select(_CLIP).slice(start, _READ_ROWS)
+        yield from itertools.starmap(Clip, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
 def table_of(rows: Sequence[IndexRow]) -> Any:  # noqa: ANN401
@@ -196,12 +197,9 @@ def readable_index(path: Path) -> Iterator[Any]:
     fix = repair_command(path.parent)
     try:
         with pq.ParquetFile(path) as file:
-            size, rows = path.stat().st_size, file.metadata.num_rows
-            wrong = f"{rows} rows in {size} bytes" if rows > max(_ANY_ROWS, size) else ""
             if not file.schema_arrow.equals(index_schema()):
-                wrong = "other columns than this version writes"
-            if wrong:
-                raise LockstepError(str(path), found=wrong, fix=fix, exit_code=1)
+                found = "other columns than this version writes"
+                raise LockstepError(str(path), found=found, fix=fix, exit_code=1)
             yield file
     except (OSError, ValueError, pa.ArrowException) as error:
         raise LockstepError(str(path), found=f"cannot be read ({error})", fix=fix, exit_code=1) from None

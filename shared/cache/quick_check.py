@@ -27,12 +27,11 @@ def quick_check(cache: Path, spec: CacheSpec) -> None:
     for name in (spec.index_file, spec.tokenizer_file):
         if not (cache / name).is_file():
             raise LockstepError(str(cache / name), found="missing", fix=fix, exit_code=1)
-    for bucket in spec.buckets:
-        for shard in (*bucket.train, *bucket.validation):
-            problem = shard_problem(cache, shard)
-            if problem:
-                found, expected = problem
-                raise LockstepError(str(cache / shard.file), found=found, expected=expected, fix=fix, exit_code=1)
+    for shard in spec.shards():
+        problem = shard_problem(cache, shard)
+        if problem:
+            found, expected = problem
+            raise LockstepError(str(cache / shard.file), found=found, expected=expected, fix=fix, exit_code=1)
 
 
 def full_check(cache: Path, spec: CacheSpec) -> None:
@@ -40,8 +39,7 @@ def full_check(cache: Path, spec: CacheSpec) -> None:
     quick_check(cache, spec)
     fix = repair_command(cache)
     digests = {spec.index_file: spec.index_sha256, spec.tokenizer_file: spec.tokenizer_sha256}
-    for bucket in spec.buckets:
-        digests |= {shard.file: shard.sha256 for shard in (*bucket.train, *bucket.validation)}
+    digests |= {shard.file: shard.sha256 for shard in spec.shards()}
 
     def digest(name: str) -> str:
         with open(cache / name, "rb") as file:

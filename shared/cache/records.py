@@ -6,11 +6,15 @@ masked CRC-32C of the payload, little endian. Stock `tf.data.TFRecordDataset` an
 
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import google_crc32c
 import numpy as np
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf.message import DecodeError
 
 _MASK_DELTA = 0xA282EAD8
 FRAME_BYTES = 16
@@ -34,11 +38,8 @@ class CorruptRecord(Exception):
     """A record that does not read back; the message says what is wrong with it."""
 
 
-def unframe(data: memoryview, *, limit_bytes: int) -> Iterator[memoryview]:
-    """Yield the payloads of a whole shard; raises `CorruptRecord` at the first bad frame.
-
-    `limit_bytes` bounds one payload, so that a broken length is refused before anything is allocated.
-    """
+def unframe(data: memoryview) -> Iterator[memoryview]:
+    """Yield the payloads of a whole shard; raises `CorruptRecord` at the first bad frame."""
     at = 0
     while at < len(data):
         if at + 12 > len(data):
@@ -46,8 +47,6 @@ def unframe(data: memoryview, *, limit_bytes: int) -> Iterator[memoryview]:
         length, check = struct.unpack_from("<QI", data, at)
         if masked_crc32c(data[at : at + 8]) != check:
             raise CorruptRecord("length checksum does not match")
-        if length > limit_bytes:
-            raise CorruptRecord(f"record of {length} bytes, the largest possible is {limit_bytes}")
         end = at + 12 + length
         if end + 4 > len(data):
             raise CorruptRecord("truncated inside a record")
@@ -58,38 +57,33 @@ def unframe(data: memoryview, *, limit_bytes: int) -> Iterator[memoryview]:
         at = end + 4
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append((value & 0x7F) | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+_EXAMPLE = """
+name: "lockstep/example.proto" package: "lockstep" syntax: "proto3"
+message_type { name: "BytesList" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_BYTES } }
+message_type { name: "Int64List" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_INT64 } }
+message_type { name: "Feature" oneof_decl { name: "kind" }
+  field { name: "bytes_list" number: 1 type: TYPE_MESSAGE type_name: ".lockstep.BytesList" oneof_index: 0 }
+  field { name: "int64_list" number: 3 type: TYPE_MESSAGE type_name: ".lockstep.Int64List" oneof_index: 0 } }
+message_type { name: "Features"
+  nested_type { name: "FeatureEntry"
+    field { name: "key" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
+    field { name: "value" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".lockstep.Feature" } }
+  field { name: "feature" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE
+    type_name: ".lockstep.Features.FeatureEntry" } }
+message_type { name: "Example" field { name: "features" number: 1 type: TYPE_MESSAGE type_name: ".lockstep.Features" } }
+"""
+"""`tf.train.Example` as tensorflow/core/example/example.proto has it, less lists of floats.
+
+There `feature` is a map, whose bytes are those of a list of entries. In a list the order is ours: that of a map changes
+with protobuf.
+"""
 
 
-def _field(number: int, data: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(data)) + data
-
-
-def _size(data_bytes: int) -> int:
-    """Bytes of a field of so many bytes."""
-    return 1 + len(_varint(data_bytes)) + data_bytes
-
-
-def _entry(key: bytes, value: bytes) -> bytes:
-    return _field(1, _field(1, key) + _field(2, value))
-
-
-def _int64s(values: Sequence[int]) -> bytes:
-    if values and 0 <= min(values) and max(values) < 0x80:  # one byte each, as nearly always
-        packed = bytes(values)
-    else:
-        packed = b"".join(_varint(value & 0xFFFFFFFFFFFFFFFF) for value in values)
-    return _field(3, _field(1, packed))
-
-
-def _bytes(value: bytes) -> bytes:
-    return _field(1, _field(1, value))
+@lru_cache
+def _example_type() -> Any:  # noqa: ANN401 - a class made here
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(text_format.Parse(_EXAMPLE, descriptor_pb2.FileDescriptorProto()))
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("lockstep.Example"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,87 +112,48 @@ class Record:
     """Place in the cache's languages; the first one is not written."""
     audio: AudioName | None = None
 
-    def _features(self) -> dict[bytes, bytes]:
-        """What records with a mel and those that name audio have in common."""
+    def _example(self, sound: Mapping[str, bytes | list[int]]) -> Any:  # noqa: ANN401
+        """The message with these features beside those that all records have."""
         features = {
-            b"id": _bytes(self.clip_id.encode()),
-            b"mel_length": _int64s([self.mel_length]),
-            b"speaker": _int64s([self.speaker]),
-            b"token_length": _int64s([self.token_length]),
-            b"tokens": _int64s(self.tokens.tolist()),
-        }
-        return features | ({b"language": _int64s([self.language])} if self.language else {})
+            "id": self.clip_id.encode(), "mel_length": [self.mel_length], "speaker": [self.speaker],
+            "token_length": [self.token_length], "tokens": self.tokens.tolist(), **sound,
+        }  # fmt: skip
+        example = _example_type()()
+        features |= {"language": [self.language]} if self.language else {}
+        for name, value in sorted(features.items()):
+            feature = example.features.feature.add(key=name).value
+            if isinstance(value, bytes):
+                feature.bytes_list.value.append(value)
+            else:
+                feature.int64_list.value.extend(value)
+        return example
 
     def to_example(self) -> bytes:
         """Serialised `tf.train.Example`, features in key order so that equal clips give equal bytes."""
-        sound = {b"mel": _bytes(self.mel.tobytes())} if self.audio is None else _audio_features(self.audio)
-        return _field(1, b"".join(_entry(key, value) for key, value in sorted({**self._features(), **sound}.items())))
+        sound = {"mel": self.mel.tobytes()} if self.audio is None else _audio_features(self.audio)
+        data: bytes = self._example(sound).SerializeToString()
+        return data
 
     def bytes_with_mel(self, mel_bytes: int) -> int:
         """Bytes of the example, had it a mel of so many bytes instead of the audio that it names."""
-        mel = _size(_size(len(b"mel")) + _size(_size(_size(mel_bytes))))
-        return _size(mel + sum(len(_entry(key, value)) for key, value in self._features().items()))
+        return int(self._example({"mel": bytes(mel_bytes)}).ByteSize())
 
 
-def _audio_features(audio: AudioName) -> dict[bytes, bytes]:
-    features = {b"audio": _bytes(os.fsencode(audio.source)), b"samples": _int64s([audio.samples])}
-    return features | ({b"corpus": _bytes(audio.corpus.encode())} if audio.corpus else {})
-
-
-def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise CorruptRecord("a number runs past the end")
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at += 1
-        if byte < 0x80:
-            return value, at
-        shift += 7
-
-
-def _read_fields(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The length-delimited fields of a message; nothing else occurs in an Example."""
-    at = 0
-    while at < len(data):
-        tag = data[at]  # below 16 in every field that is written, so a single byte
-        if tag & 7 != 2:
-            raise CorruptRecord(f"unexpected wire type {tag & 7}")
-        length, at = _read_varint(data, at + 1)
-        if at + length > len(data):
-            raise CorruptRecord("a field runs past the end")
-        yield tag >> 3, data[at : at + length]
-        at += length
-
-
-def _read_int64s(packed: memoryview) -> list[int]:
-    whole = bytes(packed)
-    if whole.isascii():  # one byte each, as nearly always
-        return list(whole)
-    values, at = [], 0
-    while at < len(packed):
-        value, at = _read_varint(packed, at)
-        values.append(value - (1 << 64) if value >> 63 else value)
-    return values
-
-
-def _read_feature(feature: memoryview) -> bytes | list[int]:
-    for kind, content in _read_fields(feature):
-        for _, value in _read_fields(content):
-            return bytes(value) if kind == 1 else _read_int64s(value)
-    raise CorruptRecord("an empty feature")
+def _audio_features(audio: AudioName) -> dict[str, bytes | list[int]]:
+    corpus = {"corpus": audio.corpus.encode()} if audio.corpus else {}
+    return {"audio": os.fsencode(audio.source), "samples": [audio.samples], **corpus}
 
 
 def parse_example(payload: memoryview, *, mel_dtype: str, mel_channels: int) -> Record:
     """Read back what `Record.to_example` wrote; raises `CorruptRecord` when it is anything else."""
-    features: dict[str, bytes | list[int]] = {}
-    for _, wrapper in _read_fields(payload):
-        for _, entry in _read_fields(wrapper):
-            parts = dict(_read_fields(entry))
-            if set(parts) != {1, 2}:
-                raise CorruptRecord("a feature without a name or a value")
-            features[bytes(parts[1]).decode(errors="replace")] = _read_feature(parts[2])
+    try:
+        example = _example_type().FromString(bytes(payload))
+    except DecodeError:
+        raise CorruptRecord("no tf.train.Example") from None
+    features: dict[str, bytes | list[int]] = {
+        one.key: one.value.bytes_list.value[0] if one.value.bytes_list.value else list(one.value.int64_list.value)
+        for one in example.features.feature
+    }
     return _record_from(features, mel_dtype=mel_dtype, mel_channels=mel_channels)
 
 

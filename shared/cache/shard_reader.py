@@ -17,7 +17,7 @@ def read_shard(path: Path, spec: CacheSpec, bucket: Bucket) -> Iterator[tuple[me
 
     Raises OSError where the file cannot be read, CorruptRecord at the first record that is not what was written.
     """
-    for payload in unframe(memoryview(path.read_bytes()), limit_bytes=spec.record_bytes_limit(bucket)):
+    for payload in unframe(memoryview(path.read_bytes())):
         yield payload, parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
 
 

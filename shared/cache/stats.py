@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,11 @@ from xtts.shared.text.letter_counts import LetterCounts, count_letters
 
 PERCENTILES = (50, 90, 95, 99, 99.9, 100)
 BUCKET_COUNTS = (1, 2, 4, 6, 8, 12)
+
+
+def percentile_names() -> list[str]:
+    """Headings of the percentile table."""
+    return ["max" if p == 100 else f"{p}%" for p in PERCENTILES]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,17 +69,6 @@ def read_lengths(index: Path) -> ClipLengths:
         tokens=table["token_length"].to_numpy(), frames=table["mel_length"].to_numpy(),
         seconds=table["seconds"].to_numpy(), rejected=Counter(filter(None, table["reason"].to_pylist())),
     )  # fmt: skip
-
-
-def lengths_of(rows: Sequence[IndexRow]) -> ClipLengths:
-    """The lengths of rows that are in memory anyway."""
-    return ClipLengths(
-        kept=np.array([row.is_kept for row in rows], bool),
-        tokens=np.array([row.token_length for row in rows], np.int64),
-        frames=np.array([row.mel_length for row in rows], np.int64),
-        seconds=np.array([row.seconds for row in rows], np.float64),
-        rejected=Counter(row.reason for row in rows if row.reason),
-    )
 
 
 def corpus_stats(clips: ClipLengths) -> CorpusStats:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import attempted
@@ -29,29 +29,11 @@ class Listed:
     """When it was written, in seconds of the store's clock."""
 
 
-@dataclass(frozen=True)
-class Identity:
-    """What tells an object from another one of the same name."""
-
-    bytes: int
-    etag: str
-
-
-def _identity_of(file: Any) -> Identity:  # noqa: ANN401 - a file object of pyarrow
-    said = {str(key).lower(): value for key, value in (file.metadata() or {}).items()}
-    etag = said.get("etag") or said.get("last-modified") or b""
-    return Identity(file.size(), etag.decode().strip('"') if isinstance(etag, bytes) else str(etag))
-
-
 class ObjectStore:
     """A folder of objects. Every method tries again where the store fails for a moment, then raises `LockstepError`."""
 
     def __init__(self, url: StoreUrl) -> None:
         self.url = url
-
-    def __reduce__(self) -> tuple[type["ObjectStore"], tuple[StoreUrl]]:
-        """Only the URL goes to another process, which connects by itself."""
-        return ObjectStore, (self.url,)
 
     @cached_property
     def _opened(self) -> tuple[Any, str]:
@@ -62,14 +44,13 @@ class ObjectStore:
         return system, path.rstrip("/")
 
     def _path(self, name: str) -> str:
-        return f"{self._opened[1]}/{name}" if name else self._opened[1]
+        return f"{self._opened[1]}/{name}"
 
-    def list(self, folder: str = "") -> dict[str, Listed]:
+    def list(self) -> dict[str, Listed]:
         """Every object below, by its name from here on; one request for each 1,000. Empty where there is none."""
         from pyarrow import fs
 
-        base = self._path(folder)
-        selector = fs.FileSelector(base, recursive=True)
+        selector = fs.FileSelector(self._opened[1], recursive=True)
         try:
             found = attempted(self.url, lambda: self._opened[0].get_file_info(selector))
         except FileNotFoundError:
@@ -81,18 +62,6 @@ class ObjectStore:
             if info.type == fs.FileType.File
         }
 
-    def identity(self, name: str) -> Identity | None:
-        """Size and etag by one request; None where there is no such object."""
-        try:
-            with self.open(name) as file:
-                return _identity_of(file)
-        except FileNotFoundError:
-            return None
-
-    def open(self, name: str) -> Any:  # noqa: ANN401 - pyarrow ships no types
-        """A file object for random access; FileNotFoundError where there is none."""
-        return attempted(self.url.child(name), lambda: self._opened[0].open_input_file(self._path(name)))
-
     def read(self, name: str) -> bytes:
         """A whole small object; FileNotFoundError where there is none."""
 
@@ -102,35 +71,6 @@ class ObjectStore:
 
         return attempted(self.url.child(name), read)
 
-    def copy_to(self, name: str, out: IO[bytes]) -> tuple[int, str]:
-        """Make an object all that a file holds: (its bytes, their SHA-256). FileNotFoundError where there is none."""
-
-        def copy() -> tuple[int, str]:
-            out.seek(0)
-            digest = hashlib.sha256()
-            with self._opened[0].open_input_stream(self._path(name), compression=None) as file:
-                while chunk := file.read(_CHUNK_BYTES):
-                    digest.update(chunk)
-                    out.write(chunk)
-            out.truncate()
-            out.flush()
-            return out.tell(), digest.hexdigest()
-
-        return attempted(self.url.child(name), copy)
-
-    def copy_with_identity(self, name: str, out: IO[bytes]) -> Identity:
-        """Write an object into an empty file; which one it was. FileNotFoundError where there is none."""
-
-        def copy() -> Identity:
-            out.seek(0)
-            with self._opened[0].open_input_file(self._path(name)) as file:
-                while chunk := file.read(_CHUNK_BYTES):
-                    out.write(chunk)
-                out.truncate()
-                return _identity_of(file)
-
-        return attempted(self.url.child(name), copy)
-
     def download(self, name: str, target: Path, *, sha256: str | None = None) -> None:
         """Put an object in its place on this machine, whole or not at all; once more where its digest is not `sha256`.
 
@@ -138,19 +78,26 @@ class ObjectStore:
         """
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(target.name + ".part")
+
+        def copy() -> str:
+            digest = hashlib.sha256()
+            with self._opened[0].open_input_stream(self._path(name), compression=None) as file, part.open("wb") as out:
+                while chunk := file.read(_CHUNK_BYTES):
+                    digest.update(chunk)
+                    out.write(chunk)
+            return digest.hexdigest()
+
         try:
-            with part.open("wb") as out:
-                for _ in range(2):
-                    size, digest = self.copy_to(name, out)
-                    if sha256 in (None, digest):
-                        break
-                else:
-                    raise LockstepError(
-                        str(self.url.child(name)), found=f"{size} bytes of SHA-256 {digest[:12]}, twice",
-                        expected=f"an object of SHA-256 {str(sha256)[:12]}", exit_code=1,
-                        fix="it was damaged or replaced: build the cache again, which stores it once more",
-                    )  # fmt: skip
-            part.replace(target)
+            for _ in range(2):
+                digest = attempted(self.url.child(name), copy)
+                if sha256 in (None, digest):
+                    part.replace(target)
+                    return
+            raise LockstepError(
+                str(self.url.child(name)), found=f"{part.stat().st_size} bytes of SHA-256 {digest[:12]}, twice",
+                expected=f"an object of SHA-256 {str(sha256)[:12]}", exit_code=1,
+                fix="it was damaged or replaced: build the cache again, which stores it once more",
+            )  # fmt: skip
         finally:
             part.unlink(missing_ok=True)
 

@@ -182,7 +182,7 @@ def _check_script(counts: LetterCounts) -> None:
 
 
 def _suggestion(counts: LetterCounts) -> str:
-    _, language = suggest_language(counts.letters)
+    language = suggest_language(counts.letters)
     if language is None:
         return "set text.language to the ISO 639 code of the corpus' language"
     return f"--set text.language={language.code}" if language.code != counts.language else ""

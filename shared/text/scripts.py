@@ -41,22 +41,22 @@ def main_script(letters: Mapping[str, int]) -> str:
     return max(scripts, key=lambda script: (scripts[script], script), default="")
 
 
-def suggest_language(letters: Mapping[str, int]) -> tuple[str, Language | None]:
-    """(the script of most letters, the language that fits them best), from small letters and how often each occurs."""
+def suggest_language(letters: Mapping[str, int]) -> Language | None:
+    """The language that fits best, from small letters and how often each occurs."""
     script = main_script(letters)
     if script == "CJK" and any(script_of(letter) in ("HIRAGANA", "KATAKANA") for letter in letters):
-        return script, LANGUAGES["ja"]
+        return LANGUAGES["ja"]
     candidates = [language for language in LANGUAGES.values() if script in language.scripts]
     if not candidates:
-        return script, None
+        return None
     own = {
         letter: count
         for letter, count in letters.items()
         if script_of(letter) == script and not ("a" <= letter <= "z")
     }  # fmt: skip
     if script == "LATIN" and not own:
-        return script, LANGUAGES["en"]
-    return script, max(candidates, key=lambda language: _fit(language, own))
+        return LANGUAGES["en"]
+    return max(candidates, key=lambda language: _fit(language, own))
 
 
 def _fit(language: Language, own: Mapping[str, int]) -> tuple[float, int]:

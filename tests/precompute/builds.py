@@ -4,6 +4,7 @@ import io
 import tarfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,12 @@ import soundfile
 from cache_files import index_path
 
 from xtts.precompute.build.build_cache import BuildReport, build_cache
-from xtts.precompute.check.verify import Finding
+from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
-from xtts.precompute.workers.progress import NullProgress
+from xtts.precompute.corpus import listing
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import SPLITS, load_spec
-from xtts.shared.cache.clip_index import IndexRow, read_index
+from xtts.shared.cache.clip_index import IndexRow, clips_of, read_index
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
@@ -25,7 +27,7 @@ from xtts.shared.config_files import load_config
 RATE = 22_050
 
 
-class Listener(NullProgress):
+class Listener(Progress):
     """Remembers what was said, and how many clips each stage had."""
 
     def __init__(self) -> None:
@@ -37,6 +39,12 @@ class Listener(NullProgress):
 
     def start(self, stage: str, clips: int, seconds: float) -> None:
         self.stages[stage] = clips
+
+
+def read_corpus(data: Path, **options) -> listing.Corpus:
+    """The corpus, with its clips as `Clip`s."""
+    corpus = listing.read_corpus(data, **options)
+    return replace(corpus, clips=list(clips_of(corpus.clips)))
 
 
 def noise(seconds: float = 1.0, rate: int = RATE, seed: int = 0) -> np.ndarray:
@@ -83,13 +91,13 @@ def build(data: object, cache: object, *settings: Config | str, **options: objec
     config = settings[0] if settings else None
     if not isinstance(config, Config):
         config = load_config("tiny", assignments=["shapes.buckets=1", *settings])
-    return build_cache(data, cache, config, **{"workers": 0, "progress": NullProgress(), **options})
+    return build_cache(data, cache, config, **{"workers": 0, "progress": Progress(), **options})
 
 
-def problems(cache: Path, data: object = None, **options: object) -> list[Finding]:
+def problems(cache: Path, data: object = None, **options: object) -> list[CacheFinding]:
     """What `verify` finds, or leaves after a repair."""
     request = {"deep": None, "repair": False, "workers": 0, **options}
-    return find_problems(VerifyRequest(cache=cache, against=data, **request), NullProgress())
+    return find_problems(VerifyRequest(cache=cache, against=data, **request), Progress())
 
 
 def tree(folder: Path) -> dict[str, bytes]:

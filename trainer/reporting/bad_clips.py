@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.shared.cache.cache_spec import CacheSpec, Split
-from xtts.shared.cache.clip_index import KEPT, Place, readable_index
-from xtts.shared.cache.file_names import shard_place
+from xtts.shared.cache.cache_spec import CacheSpec, Split, shard_place
+from xtts.shared.cache.clip_index import KEPT, ShardPlace, readable_index
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.failures import RunEnded
 from xtts.trainer.engine.validation_loop import HeldOut
@@ -33,12 +32,12 @@ def clip_names(cache: Path, spec: CacheSpec, split: Split, batches: Sequence[Hel
     return [[ids.get((shard_place(file), record), f"{file}:{record}") for file, record in batch] for batch in files]
 
 
-def _clip_ids(index: Path, wanted: set[tuple[Place, int]]) -> dict[tuple[Place, int], str]:
+def _clip_ids(index: Path, wanted: set[tuple[ShardPlace, int]]) -> dict[tuple[ShardPlace, int], str]:
     """Ids by shard and record; of a large index it reads a few columns, a row group at a time."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found: dict[tuple[Place, int], str] = {}
+    found: dict[tuple[ShardPlace, int], str] = {}
     columns = ("split", "bucket", "shard", "position")
     values = zip(*((place.split, place.bucket, place.shard, record) for place, record in wanted), strict=True)
     with readable_index(index) as file:
@@ -49,7 +48,7 @@ def _clip_ids(index: Path, wanted: set[tuple[Place, int]]) -> dict[tuple[Place, 
             for name, some in sets.items():
                 mask = pc.and_(mask, pc.is_in(rows[name], some))
             for row in rows.filter(mask).to_pylist():
-                place = Place(row["split"], row["bucket"], row["shard"], row["corpus"])
+                place = ShardPlace(row["split"], row["bucket"], row["shard"], row["corpus"])
                 found[place, row["position"]] = row["id"]
     return found
 

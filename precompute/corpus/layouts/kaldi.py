@@ -1,12 +1,12 @@
 """Kaldi's data folders: `wav.scp`, `text` and, where there are some, `segments` and `utt2spk`."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from xtts.precompute.corpus.corpus_files import source_of
-from xtts.precompute.corpus.layouts.layout import ClipList, checked_segment
+from xtts.precompute.corpus.layouts.layout import checked_clip, checked_segment
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
@@ -18,13 +18,13 @@ _AUDIO, _TEXTS, _SPEAKERS, _SEGMENTS = "wav.scp", "text", "utt2spk", "segments"
 class Kaldi:
     """A line of each file is an utterance's id and, after a space, its audio file, words or speaker."""
 
-    name = "kaldi"
+    name, expected = "kaldi", "lines of an id and the path of an audio file"
 
     def matches(self, data: Path) -> bool:
         """A folder with `wav.scp`."""
         return (data / _AUDIO).exists()
 
-    def read(self, data: Path, limit: int | None) -> list[Clip]:
+    def read(self, data: Path) -> Iterator[Clip]:
         """The utterances in the order of `segments`, else of `wav.scp`, then texts without audio.
 
         Paths are relative to the folder. Nothing is executed: a line that ends in a pipe is refused. Where every
@@ -34,17 +34,14 @@ class Kaldi:
         speakers = _table(data / _SPEAKERS) if (data / _SPEAKERS).exists() else {}
         if all(clip_id == speaker for clip_id, (_, speaker) in speakers.items()):
             speakers = {}
-        utterances, clips = _utterances(data), ClipList(limit)
+        utterances = _utterances(data)
         listed = {one.id for one in utterances}
         missing = [_Utterance(name, where, f"{name}.wav") for name, (where, _) in texts.items() if name not in listed]
         for one in utterances + missing:
-            if clips.is_full:
-                break
-            clips.add(
+            yield checked_clip(
                 one.id, texts.get(one.id, ("", ""))[1], source_of(data, one.file, ("",), one.where),
                 where=one.where, speaker=speakers.get(one.id, ("", ""))[1], segment=one.segment,
             )  # fmt: skip
-        return clips.checked(data / _AUDIO, "lines of an id and the path of an audio file")
 
 
 class _Utterance(NamedTuple):

@@ -1,5 +1,6 @@
-"""What a layout of a corpus is, and the list of clips that each of them fills."""
+"""What a layout of a corpus is, and how each of them makes its clips."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -19,11 +20,15 @@ class Layout(Protocol):
     def name(self) -> str:
         """What `--layout` calls it."""
 
+    @property
+    def expected(self) -> str:
+        """What a corpus without clips lacks."""
+
     def matches(self, data: Path) -> bool:
         """Whether a folder, or a file that lists clips, looks like it; a `LockstepError` where that has two answers."""
 
-    def read(self, data: Path, limit: int | None) -> list[Clip]:
-        """The clips in a fixed order, at most the first `limit`; sources are relative to `folder_of(data)`.
+    def read(self, data: Path) -> Iterator[Clip]:
+        """The clips one by one in a fixed order; sources are relative to `folder_of(data)`.
 
         Raises:
             LockstepError: A line, a file or the whole corpus cannot be used.
@@ -35,41 +40,21 @@ def folder_of(data: Path) -> Path:
     return data.parent if data.is_file() else data
 
 
-class ClipList:
-    """Clips in their order, each with whether one before has its id."""
-
-    def __init__(self, limit: int | None) -> None:
-        self.clips = list[Clip]()
-        self._seen, self._limit = set[str](), limit
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it holds as many clips as were asked for."""
-        return self._limit is not None and len(self.clips) >= self._limit
-
-    def add(
-        self, clip_id: str, text: str, source: str, *, where: str, speaker: str = "", normalised: bool = False,
-        language: str = "", segment: Segment | None = None,
-    ) -> None:  # fmt: skip
-        """Append a clip; a `LockstepError` where its id, speaker or language is no plain name."""
-        check_name(clip_id, what="clip id", where=where)
-        if speaker:
-            check_name(speaker, what="speaker", where=where)
-        if "\0" in source or not encodable(source + text):
-            raise LockstepError(where, found="characters that are no text", expected="plain UTF-8")
-        clip = Clip(
-            id=clip_id, speaker=speaker, text=text, source=source, normalised=normalised,
-            duplicate=clip_id in self._seen, language=check_language(language, where),
-            start=segment.start if segment else None, duration=segment.duration if segment else None,
-        )  # fmt: skip
-        self._seen.add(clip_id)
-        self.clips.append(clip)
-
-    def checked(self, where: Path, expected: str) -> list[Clip]:
-        """The clips; a `LockstepError` when there is none."""
-        if not self.clips:
-            raise LockstepError(str(where), found="no clips", expected=expected)
-        return self.clips
+def checked_clip(
+    clip_id: str, text: str, source: str, *, where: str, speaker: str = "", normalised: bool = False,
+    language: str = "", segment: Segment | None = None,
+) -> Clip:  # fmt: skip
+    """A clip; a `LockstepError` where its id, speaker or language is no plain name."""
+    check_name(clip_id, what="clip id", where=where)
+    if speaker:
+        check_name(speaker, what="speaker", where=where)
+    if "\0" in source or not encodable(source + text):
+        raise LockstepError(where, found="characters that are no text", expected="plain UTF-8")
+    return Clip(
+        id=clip_id, speaker=speaker, text=text, source=source, normalised=normalised,
+        language=check_language(language, where),
+        start=segment.start if segment else None, duration=segment.duration if segment else None,
+    )  # fmt: skip
 
 
 def checked_segment(start: float, duration: float, where: str) -> Segment:

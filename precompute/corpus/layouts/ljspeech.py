@@ -1,7 +1,7 @@
 """The LJSpeech layout: `metadata.csv` of `id|text|normalised text|speaker|language`, audio in `wavs/` or the like."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -13,7 +13,7 @@ from xtts.precompute.corpus.corpus_files import (
     is_audio,
     without_suffix,
 )
-from xtts.precompute.corpus.layouts.layout import ClipList, folder_of
+from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, reading_of, table_of
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.cache.clip_index import Clip
@@ -21,27 +21,23 @@ from xtts.shared.errors import LockstepError
 
 _FOLDERS = ("wavs", "", "wav", "clips", "audio")
 """Where audio is looked for, from the list's folder on: the first with a file of the list is taken."""
-_LINES = "lines of id|text|normalised text"
 
 
 class LJSpeech:
     """Three of the five columns are optional; the third falls back to the second."""
 
-    name = "ljspeech"
+    name, expected = "ljspeech", "lines of id|text|normalised text"
 
     def matches(self, data: Path) -> bool:
         """Whether `reading_of` its metadata says so."""
         path = table_of(data)
         return path is not None and reading_of(path) == self.name
 
-    def read(self, data: Path, limit: int | None) -> list[Clip]:
+    def read(self, data: Path) -> Iterator[Clip]:
         """The clips in the order of their lines; their audio lies in the first of `_FOLDERS` that has some."""
         root, path = folder_of(data), data if data.is_file() else data / METADATA_FILE
-        clips, lines = ClipList(limit), list(filled_lines(path))
-        audio = _Audio(root, (line.partition("|")[0].strip() for _, line in lines))
-        for where, line in lines:
-            if clips.is_full:
-                break
+        audio = _Audio(root, path)
+        for where, line in filled_lines(path):
             columns = [column.strip() for column in line.split("|")]
             if not 2 <= len(columns) <= 5:
                 count = "one column" if len(columns) == 1 else f"{len(columns)} columns"
@@ -49,25 +45,27 @@ class LJSpeech:
                 raise LockstepError(where, found=count, expected=expected)
             named, raw, normalised, speaker, language = (*columns, "", "", "")[:5]
             clip_id, source = audio.find(named, where)
-            clips.add(
+            yield checked_clip(
                 clip_id, normalised or raw, source, where=where, speaker=speaker, normalised=bool(normalised),
                 language=language,
             )  # fmt: skip
-        return clips.checked(path, _LINES)
 
 
 class _Audio:
-    """The audio files of a folder and its folders, by what the first column calls them."""
+    """The audio files of a folder and its folders, by what the first column of a list calls them."""
 
-    def __init__(self, root: Path, names: Iterable[str]) -> None:
-        self._root, self._names = root, list(names)
+    def __init__(self, root: Path, path: Path) -> None:
+        self._root, self._path = root, path
         for self._folder in (*_FOLDERS, _FOLDERS[0]):
             there = _listed(root / self._folder)
             self._files = audio_by_name(there)
             others = (root / self._folder / name for name in there if not is_audio(name))
             self._has_folders = self._folder != "" and any(other.is_dir() for other in others)
-            if self._has_folders or any(without_suffix(name) in self._files for name in self._names):
+            if self._has_folders or any(without_suffix(name) in self._files for name in self._names()):
                 break
+
+    def _names(self) -> Iterator[str]:
+        return (line.partition("|")[0].strip() for _, line in filled_lines(self._path))
 
     @cached_property
     def _nested(self) -> dict[str, str]:
@@ -83,7 +81,7 @@ class _Audio:
 
     @cached_property
     def _ids(self) -> dict[str, str]:
-        return clip_ids(without_suffix(name) for name in self._names)
+        return clip_ids(without_suffix(name) for name in self._names())
 
     def find(self, named: str, where: str) -> tuple[str, str]:
         """(id, source) of a clip; an id whose file is missing is said to lie in the folder of the others.

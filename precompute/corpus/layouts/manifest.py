@@ -1,19 +1,28 @@
 """JSON-lines manifests as NeMo writes them, and Lhotse cuts, read as such lines; nothing in them is executed."""
 
 import json
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from xtts.precompute.archives.tar_files import may_hold_tars
-from xtts.precompute.corpus.json_fields import name_of, seconds_of, string_of
-from xtts.precompute.corpus.layouts.layout import ClipList, checked_segment
+from xtts.precompute.corpus.layouts.layout import checked_clip, checked_segment
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
+USUAL_NAMES = {
+    "text": ("text", "transcription", "sentence", "transcript", "raw_text", "text_original"),
+    "normalised": ("normalized_text", "text_normalized", "normalised_text", "text_normalised"),
+    "speaker": ("speaker", "speaker_id", "client_id", "speaker_name"),
+    "language": ("language", "lang", "locale"),
+    "id": ("id", "_id", "utt_id"),
+}
+"""What corpora call the facts about a clip, in the columns of a table or the keys of a JSON object, the first first."""
 _TOLERANCE_SECONDS = 1e-3
 """Lhotse rounds durations; a cut that is this much shorter than its recording is all of it."""
 _SAVE = "write each cut to a file of its own: CutSet.save_audios"
@@ -31,23 +40,27 @@ class Manifest:
     name: str
     files: tuple[str, ...]
     """What a folder of this layout holds, the first first."""
+    expected: str = "JSON lines with audio_filepath and text"
 
     def matches(self, data: Path) -> bool:
         """A folder with one of `files`, without `metadata.csv` and tar files."""
         listed = any((data / file).is_file() for file in self.files)
         return listed and not (data / METADATA_FILE).exists() and not may_hold_tars(data)
 
-    def read(self, data: Path, limit: int | None) -> list[Clip]:
+    def read(self, data: Path) -> Iterator[Clip]:
         """The clips of the manifest `data`, or of the one in that folder."""
         path = data
         if data.is_dir():
             path = next((data / file for file in self.files if (data / file).is_file()), data / self.files[0])
-        clips = ClipList(limit)
+        root = path.parent.absolute()
         for where, line in filled_lines(path):
-            if clips.is_full:
-                break
-            _add_line(clips, line, where=where, root=path.parent.absolute())
-        return clips.checked(path, "JSON lines with audio_filepath and text")
+            entry = parse_entry(line, where)
+            if _is_cut(entry):
+                entry = _cut_entry(entry, where)
+            source = str(entry.get("audio_filepath") or "")
+            if Path(source).is_relative_to(root):
+                source = Path(source).relative_to(root).as_posix()
+            yield clip_of_entry(entry, source, where=where)
 
 
 NEMO = Manifest("nemo", ("manifest.jsonl", "manifest.json"))
@@ -65,33 +78,24 @@ def parse_entry(line: str, where: str) -> dict[str, Any]:
     return entry
 
 
-def add_entry(clips: ClipList, entry: dict[str, Any], source: str, *, where: str) -> None:
-    """Append the clip of an entry, whose audio lies in `source`."""
+def clip_of_entry(entry: dict[str, Any], source: str, *, where: str) -> Clip:
+    """The clip of an entry, whose audio lies in `source`."""
     for key in ("audio_filepath", "text"):
         if not isinstance(entry.get(key), str):
             raise LockstepError(where, found=f"{key} is {entry.get(key)!r:.60}", expected="a string")
     segment = _segment(entry, where)
     clip_id, speaker, language = (name_of(entry, (key,), where) for key in ("id", "speaker", "language"))
-    clips.add(
+    return checked_clip(
         clip_id or _name(entry["audio_filepath"], segment), entry["text"].strip(), source,
         speaker=speaker, language=language, where=where, segment=segment,
     )  # fmt: skip
-
-
-def _add_line(clips: ClipList, line: str, *, where: str, root: Path) -> None:
-    entry = parse_entry(line, where)
-    if _is_cut(entry):
-        entry = _cut_entry(entry, where)
-    source = str(entry.get("audio_filepath") or "")
-    relative = Path(source).relative_to(root).as_posix() if Path(source).is_relative_to(root) else source
-    add_entry(clips, entry, relative, where=where)
 
 
 def _segment(entry: dict[str, Any], where: str) -> Segment | None:
     """The segment that an entry with `offset` is."""
     if entry.get("offset") is None:
         return None
-    return checked_segment(seconds_of(entry, "offset", where), seconds_of(entry, "duration", where), where)
+    return checked_segment(_seconds_of(entry, "offset", where), _seconds_of(entry, "duration", where), where)
 
 
 def _name(source: str, segment: Segment | None) -> str:
@@ -123,10 +127,10 @@ def _cut_entry(entry: dict[str, Any], where: str) -> dict[str, Any]:
         fix = "CutSet.trim_to_supervisions"
         raise LockstepError(where, found=f"{len(supervisions)} supervisions", expected="one", fix=fix)
     said = supervisions[0] if supervisions else {}
-    start, duration = seconds_of(entry, "start", where), seconds_of(entry, "duration", where)
-    whole = seconds_of(recording, "duration", where)
-    plain = {key: string_of(said, key, where) for key in ("text", "speaker", "language")}
-    plain |= {"id": string_of(entry, "id", where), "audio_filepath": source}
+    start, duration = _seconds_of(entry, "start", where), _seconds_of(entry, "duration", where)
+    whole = _seconds_of(recording, "duration", where)
+    plain = {key: _string_of(said, key, where) for key in ("text", "speaker", "language")}
+    plain |= {"id": _string_of(entry, "id", where), "audio_filepath": source}
     is_whole = abs(start) <= _TOLERANCE_SECONDS and abs(duration - whole) <= _TOLERANCE_SECONDS
     return plain if is_whole else {**plain, "offset": start, "duration": duration}
 
@@ -148,3 +152,41 @@ def _recording(entry: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:
     if not isinstance(channels, list) or len(channels) != 1:
         raise LockstepError(where, found=f"channels are {channels!r:.40}", expected="one channel", fix=_SAVE)
     return recording, source["source"]
+
+
+def _seconds_of(entry: dict[str, Any], key: str, where: str) -> float:
+    """A finite number; a `LockstepError` for anything else."""
+    value = entry.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        raise LockstepError(where, found=f"{key} is {value!r:.60}", expected="a number of seconds")
+    return float(value)
+
+
+def _string_of(entry: dict[str, Any], key: str, where: str) -> str:
+    """A string, empty where there is none or it is null; a `LockstepError` for anything else."""
+    value = entry.get(key)
+    if not isinstance(value, str | None):
+        raise LockstepError(where, found=f"{key} is {value!r:.60}", expected="a string")
+    return value or ""
+
+
+def name_of(entry: dict[str, Any], keys: tuple[str, ...], where: str) -> str:
+    """What the first of these keys that has a value says, numbers as text; empty where none has one.
+
+    Raises:
+        LockstepError: The value is neither a string nor a whole number.
+    """
+    for key in keys:
+        value = entry.get(key)
+        if value is not None and value != "":
+            if isinstance(value, bool) or not isinstance(value, str | int):
+                raise LockstepError(where, found=f"{key} is {value!r:.60}", expected="a string")
+            return str(value).strip()
+    return ""
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # JSON spells integers of any length
+        return False

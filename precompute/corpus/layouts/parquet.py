@@ -1,8 +1,12 @@
-"""Data sets of Hugging Face: Parquet files with audio in them, or with the paths of audio files."""
+"""Data sets of Hugging Face: Parquet files with audio in them, or with the paths of audio files.
+
+Columns are found by their usual names, or as the user names them.
+"""
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,14 +14,15 @@ from typing import Any
 from xtts.precompute.archives.parquet_files import (
     SUFFIX,
     BrokenParquet,
+    audio_leaf,
     holding_audio,
     member_of,
     open_parquet,
     row_values,
 )
 from xtts.precompute.corpus.corpus_files import check_inside, clip_ids, source_of, without_suffix
-from xtts.precompute.corpus.layouts.layout import ClipList, folder_of
-from xtts.precompute.corpus.layouts.parquet_columns import Columns, find_columns, unread_columns
+from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
+from xtts.precompute.corpus.layouts.manifest import USUAL_NAMES
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
@@ -30,8 +35,27 @@ _SPLIT = re.compile(
 """How files are called that hold a part of a data set."""
 _KINDS = ("path", "text", "normalised", "speaker", "language", "id", "file")
 """Those of `Columns` that are read here."""
-_MOST_CHARACTERS = 2**30
-"""Of a file's texts and names, as of other lists."""
+_USUAL = {**USUAL_NAMES, "file": ("audio", "file", "path", "file_name", "audio_filepath")}
+_FILE_NAMES = _USUAL["file"][1:]
+"""Columns after which a clip may be called."""
+_TEXTS = ("text", "normalised")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Names of columns, empty where there is none; `audio.path` is a part of one."""
+
+    audio: str
+    """The bytes of sound files."""
+    path: str
+    """Where the sound files lie that no bytes are given of."""
+    text: str
+    normalised: str
+    speaker: str
+    language: str
+    id: str
+    file: str
+    """What the clips without id are called after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +77,7 @@ class Parquet:
     columns: Mapping[str, str] = field(default_factory=dict)
     """Those that the user names, as in `find_columns`."""
     name: str = "parquet"
+    expected: str = f"files *{SUFFIX} with rows, there or in data/"
 
     def matches(self, data: Path) -> bool:
         """A Parquet file, or a folder with some and without `metadata.csv`."""
@@ -60,15 +85,11 @@ class Parquet:
             return data.suffix == SUFFIX
         return bool(_files(data)) and not (data / METADATA_FILE).exists()
 
-    def read(self, data: Path, limit: int | None) -> list[Clip]:
+    def read(self, data: Path) -> Iterator[Clip]:
         """The clips in the order of their files and rows."""
         root, (files, _) = folder_of(data), _divided(data)
-        ids, clips = clip_ids(self._names(root, files)), ClipList(limit)
-        for row in (row for file in files for row in self._rows(root, file)):
-            if clips.is_full:
-                break
-            _add(clips, row, root, ids, self.columns.get("file", ""))
-        return clips.checked(data, f"files *{SUFFIX} with rows, there or in data/")
+        ids, column = clip_ids(self._names(root, files)), self.columns.get("file", "")
+        return (_clip(row, root, ids, column) for file in files for row in self._rows(root, file))
 
     def _names(self, root: Path, files: list[str]) -> Iterator[str]:
         """What the clips without id are called after, to find out which names come twice."""
@@ -77,7 +98,7 @@ class Parquet:
                 yield without_suffix(row.said["file"])
 
     def _rows(self, root: Path, file: str, *, only_names: bool = False) -> Iterator[_Row]:
-        path, characters, first = root / file, 0, 0
+        path, first = root / file, 0
         try:
             with open_parquet(path) as table:
                 columns = find_columns(str(path), table.schema_arrow, self.columns)
@@ -85,30 +106,15 @@ class Parquet:
                 if only_names and (columns.id or not columns.file):
                     return
                 for group in range(table.num_row_groups):
-                    for row in _rows_of_group(table, group, columns, kinds, (str(path), file), first):
-                        characters += sum(map(len, row.said.values()))
-                        if characters > _MOST_CHARACTERS:
-                            raise BrokenParquet(f"more than {_MOST_CHARACTERS} characters of text")
-                        yield row
+                    yield from _rows_of_group(table, group, columns, kinds, (str(path), file), first)
                     first += table.metadata.row_group(group).num_rows
         except BrokenParquet as problem:
             raise LockstepError(str(path), found=f"cannot be read ({problem})", expected="a Parquet file") from None
 
-    def _unread(self, path: Path) -> list[str]:
-        try:
-            with open_parquet(path) as table:
-                return unread_columns(table.schema_arrow, find_columns(str(path), table.schema_arrow, self.columns))
-        except BrokenParquet:
-            return []  # `read` says so
-
     def left_out(self, data: Path) -> list[str]:
-        """A line for each split, and each column of a speaker or a language, that is not read."""
-        found: dict[str, int] = {}
-        files, others = _divided(data)
-        for file in others:
-            found[_split(file)] = found.get(_split(file), 0) + 1
-        columns = sorted({column for file in files for column in self._unread(folder_of(data) / file)})
-        return [f"{data}: column {column} is not read, expected text" for column in columns] + [
+        """A line for each split that is not read."""
+        found = Counter(map(_split, _divided(data)[1]))
+        return [
             f"{data}: split {split!r} is not read ({count} file{'s'[: count != 1]}); --data takes a file of it as well"
             for split, count in sorted(found.items())
         ]
@@ -172,12 +178,12 @@ def _text(value: Any) -> str:  # noqa: ANN401 - a string, a whole number or None
     return "" if value is None else " ".join(filter(None, (line.strip() for line in str(value).split("\n"))))
 
 
-def _add(clips: ClipList, row: _Row, root: Path, ids: Mapping[str, str], column: str) -> None:
+def _clip(row: _Row, root: Path, ids: Mapping[str, str], column: str) -> Clip:
     said = row.said
     folders, source = (os.path.dirname(row.source), ""), f"{row.source}/{member_of(row.number, column)}"
     if not row.embedded and said.get("path"):
         source = source_of(root, said["path"], folders, row.where)
-    clips.add(
+    return checked_clip(
         _clip_id(row, ids), said.get("normalised") or said.get("text", ""),
         source, where=row.where, speaker=said.get("speaker", ""), normalised=bool(said.get("normalised")),
         language=said.get("language", ""),
@@ -190,3 +196,90 @@ def _clip_id(row: _Row, ids: Mapping[str, str]) -> str:
         return row.said["id"]
     file = row.said.get("file")
     return ids[without_suffix(file)] if file else f"{Path(row.source).stem}-{row.number}"
+
+
+def find_columns(where: str, schema: Any, named: Mapping[str, str]) -> Columns:  # noqa: ANN401 - pyarrow has no types
+    """The columns of a file with this schema.
+
+    Args:
+        where: The file, for messages.
+        schema: Arrow's.
+        named: Of some kinds (those of `--columns`) the number of the column from 0, or its name.
+
+    Raises:
+        LockstepError: A column that is needed or named is missing or of another type, or two could be the text.
+    """
+    own = {kind: _named(where, schema, name) for kind, name in named.items()}
+    for kind, name in own.items():
+        _check_type(where, schema, kind, name)
+    audio, path = _audio(where, schema, own.get("file", ""))
+    text, normalised = _texts(where, schema, own)
+    found = {kind: own.get(kind) or _first(schema, _USUAL[kind], kind) for kind in ("speaker", "language", "id")}
+    file = _first(schema, _FILE_NAMES, "text") or path
+    return Columns(audio=audio, path=path, text=text, normalised=normalised, file=file, **found)
+
+
+def _named(where: str, schema: Any, name: str) -> str:  # noqa: ANN401 - pyarrow ships no types
+    names: list[str] = schema.names
+    if name in names and names.count(name) == 1:
+        return name
+    if name.isdecimal() and int(name) < len(names):
+        return names[int(name)]
+    raise LockstepError(where, found=f"no column {name[:40]!r}", expected=f"one of {names!r:.200}")
+
+
+def _audio(where: str, schema: Any, named: str) -> tuple[str, str]:  # noqa: ANN401 - pyarrow ships no types
+    """(column of bytes, column of paths) of the audio."""
+    try:
+        leaf = audio_leaf(schema, named)
+    except BrokenParquet as problem:
+        path = named or _first(schema, _USUAL["file"], "text")
+        if path and _is_of_kind(schema.field(path).type, "text"):
+            return "", path
+        fix = "name it, as in --columns file=audio"
+        expected = "one of struct{bytes, path}, of bytes, or audio of paths"
+        raise LockstepError(where, found=str(problem), expected=expected, fix=fix) from None
+    path, kinds = f"{leaf.removesuffix('.bytes')}.path", schema.empty_table().flatten().schema
+    return leaf, path if path in kinds.names and _is_of_kind(kinds.field(path).type, "text") else ""
+
+
+def _texts(where: str, schema: Any, own: Mapping[str, str]) -> tuple[str, str]:  # noqa: ANN401 - pyarrow has no types
+    """(raw text, text in words), one of which may be empty."""
+    if any(kind in own for kind in _TEXTS):
+        return own.get("text", ""), own.get("normalised", "")
+    both = {kind: _usual(schema, _USUAL[kind], "text") for kind in _TEXTS}
+    for kind, names in both.items():
+        if len(names) > 1:
+            fix = " or ".join(f"--columns {kind}={name}" for name in names)
+            raise LockstepError(
+                where, found=f"{len(names)} columns of text: {', '.join(names)}", fix=f"say which: {fix}"
+            )
+    if not any(both.values()):
+        expected = f"a column of text, such as {', '.join(_USUAL['text'][:4])}"
+        found = f"columns {', '.join(schema.names)[:120]}"
+        raise LockstepError(where, found=found, expected=expected, fix="name it, as in --columns text=NAME")
+    return "".join(both["text"]), "".join(both["normalised"])
+
+
+def _usual(schema: Any, usual: tuple[str, ...], kind: str) -> list[str]:  # noqa: ANN401 - pyarrow ships no types
+    names = [name for one in usual for name in schema.names if name.lower() == one]
+    return [name for name in names if schema.names.count(name) == 1 and _is_of_kind(schema.field(name).type, kind)]
+
+
+def _first(schema: Any, usual: tuple[str, ...], kind: str) -> str:  # noqa: ANN401 - pyarrow ships no types
+    return next(iter(_usual(schema, usual, kind)), "")
+
+
+def _check_type(where: str, schema: Any, kind: str, name: str) -> None:  # noqa: ANN401 - pyarrow ships no types
+    if kind != "file" and not _is_of_kind(schema.field(name).type, kind):
+        raise LockstepError(where, found=f"column {name[:40]!r} of {schema.field(name).type}"[:160], expected="text")
+
+
+def _is_of_kind(type_: Any, kind: str) -> bool:  # noqa: ANN401 - pyarrow ships no types
+    """Text, and for names of speakers and clips also whole numbers."""
+    import pyarrow.types as kinds
+
+    value = type_.value_type if kinds.is_dictionary(type_) else type_
+    checks: list[Callable[[Any], bool]] = [kinds.is_string, kinds.is_large_string]
+    checks += [kinds.is_integer] if kind in ("speaker", "id") else []
+    return any(check(value) for check in checks)

@@ -14,11 +14,9 @@ from xtts.precompute.archives.tar_files import (
     tar_members,
 )
 from xtts.precompute.corpus.corpus_files import SUFFIXES, clip_ids, files_below, is_audio, without_suffix
-from xtts.precompute.corpus.json_fields import name_of
-from xtts.precompute.corpus.layouts.layout import ClipList, folder_of
-from xtts.precompute.corpus.layouts.manifest import add_entry, parse_entry
+from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
+from xtts.precompute.corpus.layouts.manifest import USUAL_NAMES, clip_of_entry, name_of, parse_entry
 from xtts.precompute.corpus.text_lines import filled_lines
-from xtts.precompute.corpus.usual_names import USUAL_NAMES
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
@@ -32,58 +30,51 @@ class WebDataset:
     The JSON object has `text` and, where wanted, `id`, `speaker` and `language`, by their usual names.
     """
 
-    name = "webdataset"
+    name, expected = "webdataset", "KEY.wav with KEY.json or KEY.txt in tar files"
 
     def matches(self, data: Path) -> bool:
         """A tar file, or a folder with some and without NeMo's manifest."""
         return is_tar(data.name) if data.is_file() else may_hold_tars(data) and not _manifests(data)
 
-    def read(self, data: Path, limit: int | None) -> list[Clip]:
+    def read(self, data: Path) -> Iterator[Clip]:
         """The clips in the order of the tar files' names and of their members.
 
         Audio without text is a clip with an empty text, text without audio one whose audio is missing: the index
         rejects both.
         """
-        root, clips = folder_of(data), ClipList(limit)
+        root = folder_of(data)
         groups = [(tar, key, parts) for tar in _tars(data) for key, parts in _by_key(root / tar).items()]
         ids = clip_ids(f"{tar.removesuffix('.tar')}/{key}" for tar, key, _ in groups)
         for tar, key, parts in groups:
-            if clips.is_full:
-                break
             where, said = f"{root / tar}:{key[:80]!r}", _said(root / tar, key, parts)
-            clips.add(
+            yield checked_clip(
                 said["id"] or ids[f"{tar.removesuffix('.tar')}/{key}"], said["normalised"] or said["text"],
                 _source(tar, parts.get("audio"), f"{key}{SUFFIXES[0]}"), where=where, speaker=said["speaker"],
                 normalised=bool(said["normalised"]), language=said["language"],
             )  # fmt: skip
-        return clips.checked(data, "KEY.wav with KEY.json or KEY.txt in tar files")
 
 
 class NemoTarred:
     """Tar files of audio beside a manifest of JSON lines, `audio_filepath` a member of the tar file `shard_id`."""
 
-    name = "nemo-tarred"
+    name, expected = "nemo-tarred", "lines of a manifest"
 
     def matches(self, data: Path) -> bool:
         """A folder with tar files and a manifest."""
         return data.is_dir() and may_hold_tars(data) and bool(_manifests(data))
 
-    def read(self, data: Path, limit: int | None) -> list[Clip]:
+    def read(self, data: Path) -> Iterator[Clip]:
         """The clips in the order of the manifest's lines."""
-        root, clips = folder_of(data), ClipList(limit)
-        tars = _by_number(data)
+        root, tars = folder_of(data), _by_number(data)
         members = {number: {member.name: member for member in tar_members(root / tar)} for number, tar in tars.items()}
         for where, line in (line for manifest in _manifests(data) for line in filled_lines(root / manifest)):
-            if clips.is_full:
-                break
             entry = parse_entry(line, where)
             number = entry.get("shard_id", next(iter(tars)) if len(tars) == 1 else None)
             if type(number) is not int or number not in tars:
                 found = f"shard_id is {number!r:.40}"
                 raise LockstepError(where, found=found, expected=f"the number of one of {len(tars)} tar files")
             file = PurePosixPath(str(entry.get("audio_filepath"))).as_posix()
-            add_entry(clips, entry, _source(tars[number], members[number].get(file), file), where=where)
-        return clips.checked(data, "lines of a manifest")
+            yield clip_of_entry(entry, _source(tars[number], members[number].get(file), file), where=where)
 
 
 def _tars(data: Path) -> list[str]:

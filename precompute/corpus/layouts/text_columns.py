@@ -1,6 +1,7 @@
 """Looking at the columns of a text file: which of several layouts its lines are in, and when that cannot be told."""
 
 import unicodedata
+from collections import Counter
 from pathlib import Path
 
 from xtts.precompute.corpus.corpus_files import is_audio
@@ -52,18 +53,23 @@ def reading_of(path: Path) -> str:
     by_header = layout_of_header(header_of(path))
     if by_header:
         return by_header
-    rows = [(where, [column.strip() for column in line.split("|")]) for where, line in filled_lines(path)]
-    widths = [len(columns) for _, columns in rows]
+    lines, speakers, widths, texts, first = 0, set[str](), Counter[int](), 0, ("", [""])
+    for where, line in filled_lines(path):
+        columns = [column.strip() for column in line.split("|")]
+        lines, widths[len(columns)] = lines + 1, widths[len(columns)] + 1
+        if len(columns) != 3 or _is_text(columns):
+            texts += 1
+            continue
+        first = first if first[0] else (where, columns)
+        speakers.add(columns[1])
     with_suffix = names_files(path)
-    if with_suffix and 2 * widths.count(2) > len(rows):
+    if with_suffix and 2 * widths[2] > lines:
         return "piper"
-    texts = sum(len(columns) != 3 or _is_text(columns) for _, columns in rows)
-    if 2 * texts > len(rows) or 3 not in widths:
+    if 2 * texts > lines or not widths[3]:
         return "ljspeech"
-    speakers = {columns[1] for _, columns in rows if len(columns) == 3}
-    if with_suffix and texts == 0 and len(speakers) < len(rows):
+    if with_suffix and texts == 0 and len(speakers) < lines:
         return "piper"
-    raise _ambiguous(*next((where, columns) for where, columns in rows if len(columns) == 3 and not _is_text(columns)))
+    raise _ambiguous(*first)
 
 
 def names_files(path: Path) -> bool:

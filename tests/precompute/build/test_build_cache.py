@@ -11,7 +11,7 @@ from builds import Listener, build, records, rows_of, tree
 from cache_files import index_path
 
 from xtts.precompute.build.shard_plan import plan_cache
-from xtts.precompute.workers.progress import NullProgress
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import notes_of, read_index
@@ -50,7 +50,7 @@ def test_statistics_are_those_of_the_stored_mels(tiny_cache):
 
 
 def test_workers_0_starts_no_process_and_gives_the_bytes_of_real_workers(tiny_corpus, tiny_config, tmp_path):
-    class Watch(NullProgress):
+    class Watch(Progress):
         def __init__(self):
             self.processes = set()
 

@@ -9,9 +9,8 @@ from cache_files import index_path
 from click.testing import CliRunner
 
 from xtts.precompute.cli import main
-from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.cache_spec import load_spec, shard_corpus
 from xtts.shared.cache.clip_index import read_index
-from xtts.shared.cache.file_names import shard_corpus
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 

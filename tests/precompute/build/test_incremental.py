@@ -13,9 +13,8 @@ from cache_files import index_path
 from xtts.precompute.build.build_cache import BuildReport, explain_build
 from xtts.precompute.build.build_request import make_request
 from xtts.precompute.check.verify import verify_cache
-from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.cache_spec import load_spec, without_digest
 from xtts.shared.cache.clip_index import read_index
-from xtts.shared.cache.file_names import without_digest
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError

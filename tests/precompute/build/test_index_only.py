@@ -14,7 +14,7 @@ from xtts.precompute.build import audio_index
 from xtts.precompute.build.build_request import make_request
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.shared.cache.cache_spec import load_spec, spec_bytes
-from xtts.shared.cache.clip_index import clips_of, read_index
+from xtts.shared.cache.clip_index import clip_table, clips_of, read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
@@ -107,7 +107,7 @@ def test_settings_that_change_the_audio_are_refused(tiny_corpus, tmp_path, setti
     ("name", "rate", "channels", "options", "found"),
     [
         ("stereo", 22_050, 2, {"subtype": "PCM_16"}, "2 channels at 22050 Hz"),
-        ("float", 22_050, 1, {"subtype": "FLOAT"}, "32-bit wav of format 3"),
+        ("float", 22_050, 1, {"subtype": "FLOAT"}, "wav of format 3 (unknown format: 3)"),
         ("extensible", 22_050, 1, {"subtype": "PCM_16", "format": "WAVEX"}, "an extensible wav"),
         ("flac", 22_050, 1, {"format": "FLAC"}, "no wav file"),
     ],
@@ -127,10 +127,10 @@ def test_other_formats_are_refused_with_the_command_that_converts(
 
 
 def test_segments_and_archives_are_refused(tiny_corpus, tiny_config, tmp_path):
-    clips = clips_of(make_request(tiny_corpus, tmp_path / "x", tiny_config, workers=0).clips)
+    clips = list(clips_of(make_request(tiny_corpus, tmp_path / "x", tiny_config, workers=0).corpora.clips))
     for part, found in (({"start": 0.0, "duration": 1.0}, "segment"), ({"source": "a.tar/0+10"}, "archive")):
         with pytest.raises(LockstepError, match=found):
-            audio_index.refuse_unsuited([*clips, replace(clips[0], **part)], tiny_config)
+            audio_index.refuse_unsuited(clip_table([*clips, replace(clips[0], **part)]), tiny_config)
 
 
 def test_a_wav_that_is_cut_off_goes_into_the_index(tone_corpus, tmp_path):

@@ -1,19 +1,19 @@
 """Caches built in an object store: the bytes of a local build, through kills, other builders and readers."""
 
 import shutil
-import threading
 
 import pytest
 import soundfile
 from builds import build
 from click.testing import CliRunner
 
+from xtts.precompute.build import remote_cache
 from xtts.precompute.build.remote_cache import work_folder
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.cli import main
 from xtts.precompute.library import build_cache as library_build
 from xtts.precompute.view.cached_clips import CachedClips
-from xtts.precompute.workers.progress import NullProgress
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_copy import CacheCopy, local_cache
 from xtts.shared.cache.cache_spec import SPLITS, load_spec
 from xtts.shared.errors import LockstepError
@@ -79,14 +79,13 @@ class Killed(BaseException):
 def test_a_killed_build_is_finished_on_this_machine_or_another(
     url, machine, tiny_corpus, tiny_cache, tiny_config, name, monkeypatch
 ):
-    upload, sent, one_at_a_time = ObjectStore.upload, list[str](), threading.Lock()
+    upload, sent = ObjectStore.upload, list[str]()
 
     def upload_two(self, source, name):
-        with one_at_a_time:
-            if len(sent) == 2:
-                raise Killed
-            sent.append(name)
-            upload(self, source, name)
+        if len(sent) == 2:
+            raise Killed
+        sent.append(name)
+        upload(self, source, name)
 
     with monkeypatch.context() as patch:
         patch.setattr(ObjectStore, "upload", upload_two)
@@ -103,14 +102,14 @@ def test_a_killed_build_is_finished_on_this_machine_or_another(
     assert there.items() <= ObjectStore(url).list().items()  # nor sent again
 
 
-def test_readers_see_the_old_cache_or_the_new_one(url, machine, tmp_path, tiny_corpus, tiny_config):
+def test_readers_see_the_old_cache_or_the_new_one(url, machine, tmp_path, tiny_corpus, tiny_config, monkeypatch):
     build(tiny_corpus, url, tiny_config)
     reader = CacheCopy(url, stage=str(tmp_path / "stage"))
     old = reader.open()
     changed = with_another_clip(tiny_corpus, tmp_path / "changed")
     seen = list[str]()
 
-    class Watch(NullProgress):
+    class Watch(Progress):
         def start(self, *given):  # before the commit
             seen.append(CacheCopy(url, stage=str(tmp_path / "other")).open().identity)
 
@@ -120,10 +119,11 @@ def test_readers_see_the_old_cache_or_the_new_one(url, machine, tmp_path, tiny_c
     assert CacheCopy(url, stage=str(tmp_path / "other")).open().identity != old.identity
     replaced = old.files - set(load_spec(work_folder(url)).files)
     assert replaced <= set(ObjectStore(url).list())
-    build(tiny_corpus, url, tiny_config, keep_days=0.0)  # those that it brings back were never removed
+    monkeypatch.setattr(remote_cache, "_KEPT_SECONDS", 0.0)
+    build(tiny_corpus, url, tiny_config)  # those that it brings back were never removed
     new = load_spec(work_folder(url)).files - old.files
     assert not new
-    build(tiny_corpus, url, tiny_config, keep_days=0.0)
+    build(tiny_corpus, url, tiny_config)
     assert set(ObjectStore(url).list()) == {*old.files, "cache.json"}
     assert verify_cache(url, threads=1) == []
 
@@ -131,7 +131,7 @@ def test_readers_see_the_old_cache_or_the_new_one(url, machine, tmp_path, tiny_c
 def test_two_builders_at_once_leave_a_sound_cache(url, machine, tmp_path, tiny_corpus, tiny_config, tiny_cache):
     changed, done = with_another_clip(tiny_corpus, tmp_path / "changed"), list[bool]()
 
-    class Between(NullProgress):
+    class Between(Progress):
         def start(self, what, *given):
             if what == "features":
                 machine("second")

@@ -11,7 +11,7 @@ from cache_files import index_path, tokenizer_path
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, spec_bytes
-from xtts.shared.cache.clip_index import IndexRow, Place, read_index
+from xtts.shared.cache.clip_index import IndexRow, ShardPlace, read_index
 from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.errors import LockstepError
@@ -29,7 +29,7 @@ def findings(cache: Path) -> str:
 
 def shard_rows(cache: Path) -> list[IndexRow]:
     """The index' rows of the first shard, by position."""
-    rows = (r for r in read_index(index_path(cache)) if r.place == Place("train", 0, 0))
+    rows = (r for r in read_index(index_path(cache)) if r.place == ShardPlace("train", 0, 0))
     return sorted(rows, key=lambda row: row.position)
 
 
@@ -47,8 +47,7 @@ def write_spec(cache: Path, change: Callable[[dict], None]) -> None:
 def rewrite_record(cache: Path, number: int, change: Callable[[Record], Record]) -> None:
     """Change a record and mend all checksums of its file, so that only the contents can tell."""
     spec, path = load_spec(cache), first_shard(cache)
-    limit = spec.record_bytes_limit(spec.buckets[0])
-    payloads = [bytes(p) for p in unframe(memoryview(path.read_bytes()), limit_bytes=limit)]
+    payloads = [bytes(p) for p in unframe(memoryview(path.read_bytes()))]
     record = parse_example(memoryview(payloads[number]), mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
     payloads[number] = change(record).to_example()
     path.write_bytes(b"".join(map(frame, payloads)))
@@ -169,21 +168,12 @@ def louder(record: Record) -> Record:
     return replace(record, mel=mel)
 
 
-def test_a_forged_record_differs_from_the_index(cache):
-    rewrite_record(cache, 0, louder)
-    report = "\n".join(map(str, verify_cache(cache, threads=2, every_digest=True)))
-    assert (
-        f"record 0 ({shard_rows(cache)[0].clip.id}): other content than in the index (record_sha256 differs)" in report
-    )
-
-
-@pytest.mark.parametrize("every_digest", [False, True])
-def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache, every_digest):
+def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache):
     """All checksums inside the file are right, and so are the lengths: only digests can tell."""
     spec = (cache / "cache.json").read_bytes()
     rewrite_record(cache, 1, louder)
     (cache / "cache.json").write_bytes(spec)
     name = f"{load_spec(cache).buckets[0].train[0].file} record 1 ({shard_rows(cache)[1].clip.id})"
-    report = "\n".join(map(str, verify_cache(cache, threads=2, every_digest=every_digest)))
+    report = "\n".join(map(str, verify_cache(cache, threads=2)))
     assert report.startswith(f"{name}: other content than in the index (record_sha256 differs)")
     assert "\n" not in report

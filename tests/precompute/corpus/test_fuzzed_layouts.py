@@ -6,11 +6,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from builds import write_files
+from builds import read_corpus, write_files
 from fuzzing import fuzzed
 from hypothesis import strategies as st
 
-from xtts.precompute.corpus.listing import LAYOUTS, read_corpus
+from xtts.precompute.corpus.listing import LAYOUTS
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.workers.progress import NullProgress
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import digest_of, load_spec
 from xtts.shared.cache.clip_index import REASONS, read_index
 from xtts.shared.errors import LockstepError
@@ -33,7 +33,7 @@ def build_again(cache, tiny_corpus, tiny_config) -> Callable[[], None]:
     """Builds the cache again, which then has to be sound."""
 
     def build() -> None:
-        build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=NullProgress())
+        build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=Progress())
         assert verify_cache(cache, threads=1) == []
 
     return build

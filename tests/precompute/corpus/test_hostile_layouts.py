@@ -4,10 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
-from builds import write_files
+from builds import read_corpus, write_files
 
 from xtts.precompute.corpus.clip_audio import find_audio
-from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.cache.clip_index import UNKNOWN
 from xtts.shared.errors import LockstepError
 

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from builds import build, rows_of, sound, write_rows
+from builds import build, read_corpus, rows_of, sound, write_rows
 from fuzzing import fuzzed
 
 from xtts.precompute.archives.parquet_files import unpacked_row
 from xtts.precompute.corpus.clip_audio import audio_header
-from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError

@@ -4,12 +4,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from builds import build, shards, write_files
+from builds import build, read_corpus, shards, write_files
 from click.testing import CliRunner
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.cli import main
-from xtts.precompute.corpus.listing import LAYOUTS, read_corpus
+from xtts.precompute.corpus.listing import LAYOUTS
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 

@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from builds import build, records, rows_of, sound, write_files
+from builds import build, read_corpus, records, rows_of, sound, write_files
 
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.corpus.listing import read_corpus
 from xtts.precompute.corpus.plain_names import name_problem
 from xtts.precompute.view.terminal import build_summary
 from xtts.shared.cache.cache_spec import load_spec

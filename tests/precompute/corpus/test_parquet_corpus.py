@@ -6,9 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from builds import write_files
+from builds import read_corpus, write_files
 
-from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.errors import LockstepError
 
 
@@ -165,14 +164,3 @@ def test_a_list_of_other_clips_beside_parquet_files_is_read(written, tmp_path):
     assert len(read_corpus(root).clips) == 8
     with pytest.raises(LockstepError, match=r"notes\.parquet: no columns of audio"):
         read_corpus(root, layout="parquet")
-
-
-def test_a_column_that_cannot_name_a_speaker_is_said_to_be_left_out(tmp_path):
-    clips = {"audio": pa.array([b"x" * 100] * 2), "text": ["some words", "more words"]}
-    pq.write_table(pa.table({**clips, "speaker_id": [1.0, 2.0], "Locale": [0, 1]}), tmp_path / "a.parquet")
-    assert read_corpus(tmp_path).notes == (
-        f"{tmp_path}: column 'Locale' of int64 is not read, expected text",
-        f"{tmp_path}: column 'speaker_id' of double is not read, expected text",
-    )
-    pq.write_table(pa.table({**clips, "speaker": [1, 2], "speaker_id": [1.0, 2.0]}), tmp_path / "a.parquet")
-    assert read_corpus(tmp_path).notes == ()

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from builds import RATE, build, noise, rows_of, shard_of, shards
+from builds import RATE, build, noise, read_corpus, rows_of, shard_of, shards
 
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.corpus.listing import read_corpus
 
 SPANS = [(0.0, 1.5), (1.5, 1.25), (3.0, 2.0), (5.125, 0.75), (6.5, 1.5), (8.0, 1.0)]
 """Start and duration of the segments of a recording of ten seconds."""

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builds import build, rejected, shard_of, shards, sound, write_tar
+from builds import build, read_corpus, rejected, shard_of, shards, sound, write_tar
 
 from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
 

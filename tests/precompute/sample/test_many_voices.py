@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import soundfile
+from builds import read_corpus
 from click.testing import CliRunner
 
 from xtts.precompute.cli import main
-from xtts.precompute.corpus.listing import read_corpus
 from xtts.precompute.sample.voices import SampleVoice, sample_voices
 
 pytest.importorskip("espeakng_loader")

@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from builds import Listener, tree
+from builds import Listener, read_corpus, tree
 
-from xtts.precompute.corpus.listing import read_corpus
 from xtts.precompute.sample import voices
 from xtts.precompute.sample.sample_corpus import make_sample_corpora
 from xtts.precompute.sample.sentences import sentences
-from xtts.precompute.workers.progress import NullProgress
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.errors import LockstepError
 
 pytest.importorskip("espeakng_loader")
@@ -26,7 +25,7 @@ SEED, CLIPS = 3, 40
 
 def make(out, clips=CLIPS, seed=SEED, workers=0, progress=None, **options):
     (made,) = make_sample_corpora(
-        out, clips=clips, seed=seed, workers=workers, progress=progress or NullProgress(), **options
+        out, clips=clips, seed=seed, workers=workers, progress=progress or Progress(), **options
     )
     return made
 
@@ -99,8 +98,8 @@ def test_a_killed_run_is_finished_by_the_next_to_the_same_bytes(corpus, tmp_path
 import os, signal
 from pathlib import Path
 from xtts.precompute.sample.sample_corpus import make_sample_corpora
-from xtts.precompute.workers.progress import NullProgress
-class Killer(NullProgress):
+from xtts.precompute.workers.progress import Progress
+class Killer(Progress):
     def advance(self, clips, seconds):
         os.kill(os.getpid(), signal.SIGKILL)
 make_sample_corpora(Path({str(out)!r}), clips={CLIPS}, seed={SEED}, workers=2, progress=Killer())

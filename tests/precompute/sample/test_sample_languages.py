@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 
-from xtts.precompute.sample.sentences import Sentence, sentences
+from xtts.precompute.sample.sentences import SampleSentence, sentences
 
 pytest.importorskip("espeakng_loader")
 
@@ -29,7 +29,7 @@ SPELLED_OUT = r"(?:(?:Jan|Nov)\. )?\d+(?::\d+)?|\b(?:Dr|Mr|Mrs|Prof|Capt|Sgt)\."
 
 
 @lru_cache
-def some(code: str) -> list[Sentence]:
+def some(code: str) -> list[SampleSentence]:
     return list(islice(sentences(3, None, code), COUNT))
 
 

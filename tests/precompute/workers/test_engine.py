@@ -19,7 +19,7 @@ from xtts.precompute.build.build_request import make_request
 from xtts.precompute.features import scan
 from xtts.precompute.features.extract import ShardResult, read_mel
 from xtts.precompute.workers.arithmetic import installed_versions
-from xtts.precompute.workers.engine import Engine
+from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.open_engine import open_engine, ray_address_of
 from xtts.precompute.workers.ray_engine import _prepare_process
 from xtts.precompute.workers.shared_folders import attempt_path
@@ -77,7 +77,7 @@ def ray(monkeypatch) -> RayHere:
 
 
 @pytest.fixture(params=["this process", "workers", "ray"])
-def engine(request, ray) -> Engine:
+def engine(request, ray) -> TaskEngine:
     return open_engine(*{"this process": (0,), "workers": (1,), "ray": (0, "auto")}[request.param])
 
 
@@ -107,7 +107,7 @@ def test_a_worker_that_dies_is_one_line():
 def test_workers_end_with_their_parent_even_by_kill_9():
     code = """
 import os, time
-from xtts.precompute.workers.pool import WorkerPool
+from xtts.precompute.workers.engine import WorkerPool
 with WorkerPool(1) as pool:
     print(*pool.run(os.readlink, ["/proc/self"]), flush=True)
     time.sleep(60)

@@ -17,7 +17,7 @@ import pytest
 from builds import build, tree, wait_for
 
 from xtts.precompute.workers.open_engine import open_engine
-from xtts.precompute.workers.progress import NullProgress
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -62,7 +62,7 @@ def whole(corpus, config, tmp_path_factory) -> Path:
     return cache
 
 
-class NodeLost(NullProgress):
+class NodeLost(Progress):
     """Kills a node while it is writing a shard, once the first shard is done."""
 
     def __init__(self, cluster: object, cache: Path) -> None:

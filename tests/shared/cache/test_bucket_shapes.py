@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xtts.shared.cache.bucket_shapes import (
-    Shape,
+    BucketShape,
     best_padded_lengths,
     choose_shapes,
     fitting_buckets,
@@ -38,10 +38,10 @@ def test_no_other_choice_of_heights_is_better(buckets, turns):
 
 def test_token_height_is_the_longest_text_of_the_bucket_and_never_zero():
     shapes = choose_shapes([3, 17, 40, 9], [10, 12, 90, 96], 2)
-    assert shapes == [Shape(tokens=24, frames=16), Shape(tokens=40, frames=96)]
-    assert choose_shapes([1], [1], 4) == [Shape(tokens=8, frames=8)]
+    assert shapes == [BucketShape(tokens=24, frames=16), BucketShape(tokens=40, frames=96)]
+    assert choose_shapes([1], [1], 4) == [BucketShape(tokens=8, frames=8)]
 
 
 def test_the_lowest_shape_that_holds_both_lengths_is_taken():
-    shapes = [Shape(tokens=8, frames=16), Shape(tokens=24, frames=96)]
+    shapes = [BucketShape(tokens=8, frames=16), BucketShape(tokens=24, frames=96)]
     assert fitting_buckets(shapes, [8, 9, 9], [16, 16, 97]).tolist() == [0, 1, -1]

@@ -1,3 +1,5 @@
+import hashlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -17,7 +19,7 @@ def parse(payload):
 def test_stock_tensorflow_and_our_reader_read_what_is_written(tmp_path):
     path = tmp_path / "one.tfrecord"
     path.write_bytes(frame(RECORD.to_example()) * 3)
-    record = parse(next(unframe(memoryview(path.read_bytes()), limit_bytes=1000)))
+    record = parse(next(unframe(memoryview(path.read_bytes()))))
     assert (record.clip_id, record.speaker, record.tokens.tolist()) == ("clip-é", -1, [1, 300, 2**40, 0])
     assert np.array_equal(record.mel, RECORD.mel)
     features = {
@@ -39,14 +41,12 @@ def test_every_flipped_bit_and_every_truncation_of_a_framed_record_is_noticed():
     data = bytearray(frame(RECORD.to_example()))
     for bit in range(8 * len(data)):
         data[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(CorruptRecord, match=r"checksum|truncated|largest"):
-            list(unframe(memoryview(data), limit_bytes=1000))
+        with pytest.raises(CorruptRecord, match=r"checksum|truncated"):
+            list(unframe(memoryview(data)))
         data[bit // 8] ^= 1 << bit % 8
     for length in range(1, len(data)):
         with pytest.raises(CorruptRecord, match="truncated"):
-            list(unframe(memoryview(data)[:length], limit_bytes=1000))
-    with pytest.raises(CorruptRecord, match="the largest possible is 8"):
-        list(unframe(memoryview(frame(b"123456789")), limit_bytes=8))
+            list(unframe(memoryview(data)[:length]))
 
 
 def test_payloads_that_are_no_examples_are_refused():
@@ -54,7 +54,13 @@ def test_payloads_that_are_no_examples_are_refused():
     for length in range(1, len(payload)):
         with pytest.raises(CorruptRecord):
             parse(payload[:length])
-    with pytest.raises(CorruptRecord, match="wire type"):
+    with pytest.raises(CorruptRecord, match="missing"):
         parse(b"\x08\x01")
     with pytest.raises(CorruptRecord, match="'mel' is missing"):
         parse(b"")
+
+
+def test_the_bytes_of_a_record_stay_what_they_are():
+    """Shards have digests: neither a new version of protobuf nor of this file may change them."""
+    digest = hashlib.sha256(RECORD.to_example()).hexdigest()
+    assert digest == "712ff74878a0f1c7465f682d4b44eb23145b44306017b048e3ffb3b603b11510"

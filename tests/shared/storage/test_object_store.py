@@ -1,7 +1,6 @@
 """URLs, and what is done with objects: in a local folder by the same calls, and against a server on this machine."""
 
 import hashlib
-import io
 import os
 import pickle
 from pathlib import Path
@@ -49,22 +48,14 @@ def test_options_go_to_arrow_and_not_into_messages(monkeypatch):
     assert "retry_limit_seconds=30" in location("gs://bucket/a").for_arrow()
 
 
-def test_objects_are_written_listed_told_apart_read_and_removed(store, tmp_path):
+def test_objects_are_written_listed_read_and_removed(store, tmp_path):
     assert store.list() == {}
     data = os.urandom(100_000)
     (tmp_path / "shard").write_bytes(data)
     store.upload(tmp_path / "shard", "train/shard")
     store.write("cache.json", b"{}")
     assert {name: found.bytes for name, found in store.list().items()} == {"train/shard": 100_000, "cache.json": 2}
-    before = store.identity("cache.json")
-    store.write("cache.json", b"[]" if before.etag else b"[1]")
-    assert store.identity("cache.json") != before
-    assert before.bytes == 2
-    assert store.identity("gone") is None
-    assert store.read("train/shard") == data
-    with pickle.loads(pickle.dumps(store)).open("train/shard") as file:
-        file.seek(1000)
-        assert file.read(10) == data[1000:1010]
+    assert pickle.loads(pickle.dumps(store)).read("train/shard") == data
     store.remove(["train/shard", "gone"])
     assert set(store.list()) == {"cache.json"}
 
@@ -90,7 +81,7 @@ def test_a_missing_bucket_is_named(object_server):
         store.write("cache.json", b"")
 
 
-def test_what_fails_for_a_moment_is_tried_again(store, monkeypatch):
+def test_what_fails_for_a_moment_is_tried_again(store, tmp_path, monkeypatch):
     monkeypatch.setattr(failures, "PAUSES", (0.0, 0.0))
     store.write("shard", b"abc")
     system, calls = store._opened[0], []
@@ -103,9 +94,8 @@ def test_what_fails_for_a_moment_is_tried_again(store, monkeypatch):
             return system.open_input_stream(*given, **options)
 
     monkeypatch.setitem(store.__dict__, "_opened", (Throttled(), store._opened[1]))
-    out = io.BytesIO()
-    assert store.copy_to("shard", out) == (3, hashlib.sha256(b"abc").hexdigest())
-    assert out.getvalue() == b"abc"
+    store.download("shard", tmp_path / "shard")
+    assert (tmp_path / "shard").read_bytes() == b"abc"
     assert len(calls) == 3
 
 

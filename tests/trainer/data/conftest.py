@@ -2,8 +2,7 @@
 
 import pytest
 
-from xtts.shared.cache.cache_spec import Shard, load_spec
-from xtts.shared.cache.file_names import with_digest
+from xtts.shared.cache.cache_spec import Shard, load_spec, with_digest
 from xtts.shared.cache.records import frame
 from xtts.trainer.data.dataset import clip_stream
 from xtts.trainer.data.training_bucket import TrainingBucket

@@ -28,7 +28,7 @@ def stored(tiny_cache, spec):
         records = {}
         for i, shard in enumerate(spec.buckets[number].shards(split)):
             data = memoryview((tiny_cache / shard.file).read_bytes())
-            for place, payload in enumerate(unframe(data, limit_bytes=1 << 24)):
+            for place, payload in enumerate(unframe(data)):
                 records[i, place] = parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
         return records
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from xtts.shared.cache.cache_spec import Shard
-from xtts.shared.cache.file_names import with_digest
+from xtts.shared.cache.cache_spec import Shard, with_digest
 from xtts.shared.config_files import dump_config, load_config
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.doctor.results import write_overlay

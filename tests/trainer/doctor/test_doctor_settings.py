@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cache_files import index_bytes
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import NullProgress
-from xtts.shared.cache.stats import corpus_stats, lengths_of
+from xtts.precompute.workers.progress import Progress
+from xtts.shared.cache.stats import corpus_stats, read_lengths
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.doctor import settings
@@ -19,8 +20,13 @@ LENGTHS = Path(__file__).parents[3] / "benchmarks" / "setup" / "ljspeech_lengths
 
 
 @pytest.fixture
-def clips_of(kept_row):
-    return lambda frames: lengths_of([kept_row(str(number), 9, length) for number, length in enumerate(frames)])
+def clips_of(kept_row, tmp_path):
+    def lengths(frames):
+        rows = [kept_row(str(number), 9, length) for number, length in enumerate(frames)]
+        (tmp_path / "index.parquet").write_bytes(index_bytes(rows))
+        return read_lengths(tmp_path / "index.parquet")
+
+    return lengths
 
 
 def test_a_cap_of_800_frames_on_ljspeechs_lengths(clips_of, configured, only):
@@ -65,6 +71,6 @@ def test_blocks_are_shuffled_in_memory_as_far_as_there_are_clips(configured, wit
 
 def test_unpadded_clips_are_unusable(tiny_corpus, tmp_path, micro):
     config = load_config("tiny", flags={"shapes.pad_to_fixed_length": False, "shapes.buckets": 1})
-    build_cache(tiny_corpus, tmp_path / "features", config, workers=0, progress=NullProgress())
+    build_cache(tiny_corpus, tmp_path / "features", config, workers=0, progress=Progress())
     with pytest.raises(LockstepError, match=r"expected shapes\.pad_to_fixed_length: true; run xtts-"):
         load_setup(["tiny"], micro, {}, tmp_path / "features")

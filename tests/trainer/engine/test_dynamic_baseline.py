@@ -9,7 +9,7 @@ from one_bucket import one_bucket
 from rich.console import Console
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import NullProgress
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.dataset import training_batches, validation_batches
@@ -30,7 +30,7 @@ def caches(tmp_path_factory, tiny_corpus, one_shape_cache):
     """(unpadded clips, the same clips padded to one shape)."""
     own = tmp_path_factory.mktemp("dynamic") / "own"
     flags = {"shapes.pad_to_fixed_length": False, "shapes.buckets": 1, "split.validation_fraction": 0.1}
-    build_cache(tiny_corpus, own, load_config("tiny", flags=flags), workers=0, progress=NullProgress())
+    build_cache(tiny_corpus, own, load_config("tiny", flags=flags), workers=0, progress=Progress())
     return own, one_shape_cache
 
 

@@ -9,9 +9,15 @@ import pyarrow.parquet as pq
 import pytest
 from cache_files import index_bytes
 
+<<<<<<< HEAD:tests/trainer/reporting/test_bad_clips.py
 from xtts.shared.cache.clip_index import Place
 from xtts.shared.cache.file_names import shard_file
 from xtts.trainer.reporting.bad_clips import clip_names
+=======
+from xtts.shared.cache.cache_spec import shard_file
+from xtts.shared.cache.clip_index import ShardPlace
+from xtts.trainer.reporting.not_finite import clip_names
+>>>>>>> w-a:tests/trainer/reporting/test_not_finite.py
 
 SHARD = 250
 
@@ -27,7 +33,7 @@ def test_the_clips_of_a_batch_are_named_without_the_whole_index_in_memory(tmp_pa
     status = np.where(numbers % 10 == 7, "rejected", "kept")
     columns |= {"status": pa.array(status), "split": pa.array(np.where(numbers >= rows - 1000, "validation", "train"))}
     pq.write_table(pa.table(columns, table.schema), tmp_path / "index.parquet", row_group_size=2**16)
-    shards = [SimpleNamespace(file=shard_file(Place("train", 1, shard), 2000)) for shard in range(2000)]
+    shards = [SimpleNamespace(file=shard_file(ShardPlace("train", 1, shard), 2000)) for shard in range(2000)]
     spec = SimpleNamespace(index_file="index.parquet", buckets=[None, SimpleNamespace(shards=lambda split: shards)])
     tracemalloc.start()
     found = clip_names(tmp_path, spec, "train", [(1, [(123, 56), (0, 0)]), (1, [(7, 3), (last, 249)])])

@@ -11,7 +11,7 @@ import pytest
 from device_programs import LEAST, TOLERANCE, Program, assert_same_run, start_workers
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import NullProgress
+from xtts.precompute.workers.progress import Progress
 from xtts.shared.config_files import load_config
 from xtts.trainer.run.checkpoint import list_checkpoints
 
@@ -28,7 +28,7 @@ def plan_of(tmp_path_factory, tiny_corpus, make_plan):
     root = tmp_path_factory.mktemp("broken")
     corpus, cache = shutil.copytree(tiny_corpus, root / "corpus"), root / "features"
     config = load_config("tiny", flags=SETTINGS)
-    build_cache(corpus, cache, config, workers=0, progress=NullProgress(), index_only=True)
+    build_cache(corpus, cache, config, workers=0, progress=Progress(), index_only=True)
     for name in (TRAINED, HELD_OUT):
         wav = corpus / "wavs" / f"{name}.wav"
         wav.write_bytes(b"\x07" * wav.stat().st_size)
