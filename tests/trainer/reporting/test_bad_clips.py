@@ -9,15 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from cache_files import index_bytes
 
-<<<<<<< HEAD:tests/trainer/reporting/test_bad_clips.py
-from xtts.shared.cache.clip_index import Place
-from xtts.shared.cache.file_names import shard_file
-from xtts.trainer.reporting.bad_clips import clip_names
-=======
 from xtts.shared.cache.cache_spec import shard_file
 from xtts.shared.cache.clip_index import ShardPlace
-from xtts.trainer.reporting.not_finite import clip_names
->>>>>>> w-a:tests/trainer/reporting/test_not_finite.py
+from xtts.trainer.reporting.bad_clips import clip_names
 
 SHARD = 250
 
