@@ -31,7 +31,7 @@ DEEP = b'{"input":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
         ({"input": 7}, "input", "string"),
         ({"input": "a" * 2001}, "input", "2001 characters, at most 2000"),
         ({"input": "\u65e5\u672c \n"}, "input", "nothing to speak"),
-        (HELLO | {"speed": 9}, "speed", "speed: 9.0, expected 0.25 to 4"),
+        (HELLO | {"speed": 9}, "speed", "speed: 9, expected 0.25 to 4"),
         (b'{"input": "a", "speed": NaN}', "speed", "speed: nan, expected 0.25 to 4"),
         (HELLO | {"speed": "1"}, "speed", "speed: '1', expected 0.25 to 4"),
         (HELLO | {"nfe": 3}, "nfe", "3 with solver midpoint, expected a multiple of 2"),
