@@ -1,1 +1,1 @@
-"""One training run on the host: the trainer, its folder, checkpoints, reports and signals."""
+"""One training run on the host: the trainer and its hooks, its plan, checkpoints, stored models and signals."""

@@ -9,7 +9,7 @@ They are called with each chunk of steps, in this order:
 5. `speak` speaks the samples (`training.samples_every`)
 6. `Validate` computes the held-out losses (`training.validate_every`) and puts them into the chunk
 7. `save` saves a checkpoint (`training.checkpoint_every`)
-8. the user's own, in worker 0 alone
+8. the user's own, in rank 0 alone
 
 A call ends at the next step that one of them waits for; the device is idle while they work.
 """

@@ -1,1 +1,1 @@
-"""The process and the device: TensorFlow's import, the device of the steps, the command group."""
+"""The process and the device: TensorFlow's import, the device of the steps."""
