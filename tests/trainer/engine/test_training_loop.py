@@ -35,7 +35,7 @@ def test_compiling_changes_no_weight_and_traces_are_the_buckets_after_any_number
     assert result.metrics.shape == (30, len(TRAIN_METRICS))
     assert np.isfinite(result.metrics).all()
     assert set(result.buckets) == {0, 1}
-    np.testing.assert_allclose(result.metrics[:, 0], result.metrics[:, 1:5].sum(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(result.metrics[:, 0], result.metrics[:, 1 : 1 + len(LOSSES)].sum(axis=1), rtol=1e-5)
 
 
 def test_the_host_is_entered_once_for_many_batches(trainer, monkeypatch):
