@@ -182,7 +182,7 @@ def test_no_cluster_at_an_address(monkeypatch, address, found):
 def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_path):
     """Its clips must not look like clips that cannot be read."""
     request = make_request(tiny_corpus, tmp_path / "cache", tiny_config, workers=0)
-    clip = clips_of(request.corpora.clips)[0]
+    clip = next(clips_of(request.corpora.clips))
     (tmp_path / "corpus").mkdir()
     seen_elsewhere = IndexRow(clip=clip, source_bytes=1000, source_mtime_ns=1)
     unmounted = type(request.extractor)(**{**vars(request.extractor), "roots": {clip.corpus: tmp_path / "corpus"}})
