@@ -37,7 +37,7 @@ def search_durations(scores: tf.Tensor, token_length: tf.Tensor, mel_length: tf.
 
     Every token of a clip gets at least one frame, the sum is mel_length, tokens beyond token_length get 0. Values
     outside the lengths are never read. A clip with fewer frames than tokens has no such path: its first mel_length
-    tokens get one frame each and the others 0. A blank clip (both lengths 0) gets zeros. No gradient flows.
+    tokens get one frame each and the others 0. A padding row (both lengths 0) gets zeros. No gradient flows.
     """
     entries = _search_forward(tf.stop_gradient(scores))
     last_token = tf.minimum(token_length, mel_length) - 1

@@ -96,7 +96,7 @@ class SelfAttention(keras.layers.Layer):  # type: ignore[misc]
         head_width = width // self.heads
         heads = tf.reshape(self.qkv(x), [batch, tokens, 3, self.heads, head_width])
         query, key, value = tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
-        # Finite, so that a blank clip, with all keys masked, gets a uniform softmax and not NaN.
+        # Finite, so that a padding row, with all keys masked, gets a uniform softmax and not NaN.
         bias = tf.where(tf.transpose(valid, [0, 2, 1])[:, tf.newaxis], 0.0, -1e9)
         weights = tf.nn.softmax(attention_logits(rotate(query), rotate(key)) + bias)
         mixed = tf.matmul(tf.cast(weights, value.dtype), value)

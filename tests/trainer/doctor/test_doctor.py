@@ -15,7 +15,7 @@ from xtts.trainer.doctor.results import Report, Section
 
 @pytest.fixture(scope="session")
 def examined(micro_options, call, compiled_steps, tmp_path_factory):
-    """(exit code, JSON, overlay file) of a whole examination: two faults of the configuration, and a wasteful cache."""
+    """(exit code, JSON, overlay file) of a whole check: two faults of the configuration, and a wasteful cache."""
     overlay = tmp_path_factory.mktemp("overlay") / "advice.yaml"
     options = [*micro_options, "--set", "shapes.buckets=4", "--set", "shapes.max_mel_frames=60", "--steps", 3]
     trace = tmp_path_factory.mktemp("trace")
