@@ -28,7 +28,7 @@ class SynthesisOptions(BaseModel):
     """Evaluations of the decoder's vector field from noise to mel: what a mel costs."""
     solver: Solver = "midpoint"
     """From noise to mel: euler makes a step of each evaluation, midpoint one of every two."""
-    temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.8
+    temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.9
     """Standard deviation of the mel's noise; 0 gives the same speech for every seed."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Key of the noise."""
