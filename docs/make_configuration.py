@@ -25,7 +25,7 @@ Later settings win over earlier ones:
 
 1. the defaults below;
 2. `--config NAME`, a file or a name in `configs/`; `model.size` brings the other `model` keys of that size;
-3. every further `--config FILE`, an overlay such as `gpu/rtx4090` or the file that `xtts-doctor --apply FILE` writes;
+3. every further `--config FILE`, an overlay such as `gpu/rtx4090`;
 4. the short options: `--batch-size` (`training.batch_size`), `--max-text-length` and `--max-mel-frames` (`shapes`),
    `--model-size` (`model.size`), `--pad-to-fixed-length` or `--enable-static-shapes` (`shapes.pad_to_fixed_length`);
 5. `--set section.key=value`, repeatable.

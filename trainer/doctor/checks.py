@@ -25,18 +25,15 @@ from xtts.trainer.engine.failures import compile_fix, explained
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.best_validation import REMEDY, Overfitting
 
-Progress = Callable[[str], None]
-"""Called with a description of the current work."""
-
 
 def run_checks(
-    setup: Setup, *, count: int, search: bool, progress: Progress, run: Path | None = None,
-    profile: Path | None = None, traced: TracedSteps | None = None,
+    setup: Setup, *, count: int, progress: Callable[[str], None], run: Path | None = None, profile: Path | None = None,
+    traced: TracedSteps | None = None,
 ) -> Report:  # fmt: skip
     """Measure everything.
 
-    count: steps to run, 0 compiles none; search: find the largest batch; run: a folder to look at, too; profile: where
-    a trace of ten more steps goes; traced: as for `Workload`.
+    count: steps to run, 0 compiles none; run: a folder to look at, too; profile: where a trace of ten more steps goes;
+    traced: as for `Workload`.
     """
     history = [overfitting(run)] if run else []
     asked, free = count > 0, free_host_bytes()
@@ -45,9 +42,9 @@ def run_checks(
     progress("looking at the machine")
     machine = environment(setup.cache)
     if any(problem.name == "xla-fails" for problem in machine[1]):
-        count, search = 0, False
+        count = 0
     with explained("compiling and running the steps", compile_fix()):
-        fit, times = _measure_steps(workload, count, search, progress)
+        fit, times = _measure_steps(workload, count, progress)
     if times and profile is not None:
         progress(f"profiling {PROFILED} steps")
         profile_steps(workload, profile)
@@ -56,7 +53,6 @@ def run_checks(
     mel_on = setup.config.data.mel_on if setup.spec.names_audio else ""
     report = Report()
     report.add("environment", machine)
-    # Memory comes first: of two problems on one setting the overlay takes the first.
     report.add("config", *fit, *check_settings(setup, free))
     report.add("shapes", read)
     loaded = loading(first, loads, step_seconds=times.mean if times else None, mel_on=mel_on)
@@ -72,14 +68,14 @@ def run_checks(
 
 
 def _measure_steps(
-    workload: Workload, count: int, search: bool, progress: Progress
+    workload: Workload, count: int, progress: Callable[[str], None]
 ) -> tuple[list[Result], StepTimes | None]:
     """Compile and run `count` steps that fit into memory: (the memory that a step needs, times)."""
-    if not (count or search):
+    if not count:
         return [], None
-    progress(f"estimating the memory of a step{', looking for the largest batch' * search}: XLA compiles it for that")
-    fit = memory(workload, available_bytes(), search=search)
-    if not count or fit[1]:
+    progress("estimating the memory of a step: XLA compiles it for that")
+    fit = memory(workload, available_bytes())
+    if fit[1]:
         return [fit], None
     progress(f"compiling {len(workload.loop.buckets)} steps and running {count}")
     return [fit], run_steps(workload, count)

@@ -27,14 +27,12 @@ _PATH = click.Path(path_type=Path)
 @click.option("--cache", default=DEFAULT_CACHE, metavar="DIR|URL", help="Cache of stage 1.")
 @click.option("--steps", type=click.IntRange(min=0), default=30, help="Steps to measure; 0 compiles none.")
 @click.option("--json", "as_json", is_flag=True, help="The same content as JSON.")
-@click.option("--apply", "overlay", type=_PATH, metavar="FILE", help="Write the advised settings as an overlay.")
-@click.option("--find-batch-size", "search", is_flag=True, help="Find the largest batch that fits into memory.")
 @click.option("--run", type=_PATH, metavar="DIR", help="A run on this cache: do its held-out losses rise?")
 @click.option("--profile", type=_PATH, metavar="DIR", help="Trace ten more steps for TensorBoard's profile plugin.")
 @click.pass_obj
 def main(
     steps_of: StepsOf | None, config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object],
-    cache: str, steps: int, as_json: bool, overlay: Path | None, search: bool, run: Path | None, profile: Path | None,
+    cache: str, steps: int, as_json: bool, run: Path | None, profile: Path | None,
 ) -> None:  # fmt: skip
     """Say whether this machine, cache and configuration train at full speed, and what to change.
 
@@ -43,7 +41,7 @@ def main(
     with _usable():
         from rich.console import Console
 
-        from xtts.trainer.doctor.results import print_report, write_overlay
+        from xtts.trainer.doctor.results import print_report
         from xtts.trainer.doctor.settings import load_setup
         from xtts.trainer.system.tensorflow_import import tensorflow_import
 
@@ -58,17 +56,11 @@ def main(
 
             with explained(f"examining {cache}", repair_command(cache)):
                 traced = steps_of(setup) if steps_of else None
-                report = run_checks(
-                    setup, count=steps, search=search, progress=status.update, run=run, profile=profile, traced=traced
-                )
+                report = run_checks(setup, count=steps, progress=status.update, run=run, profile=profile, traced=traced)
         if as_json:
             print(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
         else:
             print_report(report, Console(width=None if os.isatty(1) else 120, highlight=False, emoji=False))
-        if overlay is not None:
-            written = write_overlay(overlay, report.problems)
-            said = f"{overlay} written: give it as a second --config" if written else "no setting to change: no overlay"
-            print(said, file=sys.stderr)
         sys.exit(0 if report.healthy else 1)
 
 

@@ -1,18 +1,13 @@
-"""What the checks found: facts and problems, the report of them as a page and as JSON, and an overlay of advice."""
+"""What the checks found: facts and problems, and the report of them as a page and as JSON."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
-
-from xtts.shared.errors import LockstepError
-from xtts.shared.system import atomic_files
 
 HELP = "docs/troubleshooting.md"
 """Has a section for every problem, by its name."""
@@ -108,37 +103,6 @@ class Report:
 def as_yaml(value: Any) -> str:  # noqa: ANN401 - a setting's value is any of YAML's
     """A setting's value as written in YAML; JSON scalars are valid YAML."""
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def overlay(problems: Sequence[Problem]) -> str:
-    """YAML of every advised setting, each under the problem it fixes; empty without any.
-
-    Where two problems advise the same setting, the first one wins.
-    """
-    sections: dict[str, dict[str, Problem]] = {}
-    for problem in problems:
-        section, _, field = problem.setting.partition(".")
-        if field:
-            sections.setdefault(section, {}).setdefault(field, problem)
-    lines = []
-    for section, fields in sections.items():
-        lines.append(f"{section}:")
-        for field, problem in fields.items():
-            lines += [f"  # {problem.what}", f"  {field}: {as_yaml(problem.value)}"]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def write_overlay(path: Path, problems: Sequence[Problem]) -> bool:
-    """Write the overlay; False, and no file, if there is no setting to change."""
-    text = overlay(problems)
-    if not text:
-        return False
-    heading = "# Advised by xtts-doctor: give it as a second --config, after the one that was examined.\n"
-    try:
-        atomic_files.write(path, (heading + text).encode())
-    except OSError as error:
-        raise LockstepError(str(path), found=f"cannot be written ({error.strerror})") from None
-    return True
 
 
 def print_report(report: Report, console: Console) -> None:

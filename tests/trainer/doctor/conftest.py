@@ -3,9 +3,7 @@
 import pytest
 
 from xtts.shared.cache.cache_spec import Shard, with_digest
-from xtts.shared.config_files import dump_config, load_config
-from xtts.trainer.data.batch_sizes import batch_sizes
-from xtts.trainer.doctor.results import write_overlay
+from xtts.shared.config_files import load_config
 from xtts.trainer.doctor.settings import load_setup
 
 
@@ -66,17 +64,3 @@ def with_clips(setup):
         return setup.spec.model_copy(update={"buckets": buckets})
 
     return change
-
-
-@pytest.fixture
-def advised_config(tmp_path):
-    """`advised_config(config, spec, problems)`: the config with the advice applied, as xtts-train accepts it."""
-
-    def merge(config, spec, problems):
-        (tmp_path / "config.yaml").write_text(dump_config(config))
-        assert write_overlay(tmp_path / "advice.yaml", problems), "no setting is advised"
-        merged = load_config(str(tmp_path / "config.yaml"), overlays=[str(tmp_path / "advice.yaml")])
-        batch_sizes(spec, merged.training)
-        return merged
-
-    return merge
