@@ -84,7 +84,7 @@ class StoredModel:
                 expected="a run folder, one checkpoint or a folder of safetensors",
             )  # fmt: skip
         if self.run is None:
-            return read_weights(self.checkpoint, self.config().model)
+            return read_weights(self.checkpoint)
         arrays = load_arrays(self.checkpoint)
         return {name.removeprefix("averages/"): arrays[name] for name in arrays if name.startswith("averages/")}
 

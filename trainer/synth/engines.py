@@ -53,12 +53,11 @@ def make_fastest_synthesizer(source: Source, options: SynthesisOptions, tell: Ca
 def _onnx(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Synthesizer:
     if source.has_weights and (reason := _obstacle(source)) is not None:
         raise LockstepError("--engine onnx", found=reason, expected="--engine tensorflow")
-    from xtts.trainer.synth.onnx_file import read_onnx_file
+    from xtts.trainer.synth.onnx_file import read_file
     from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
 
     if source.graph is not None:
-        where = str(source.graph)
-        graph = read_onnx_file(source.graph, where=where, kind="an acoustic model").data
+        where, graph = str(source.graph), read_file(source.graph)
     else:
         from xtts.trainer.synth.export.onnx_model import kept_graph
 
@@ -77,7 +76,7 @@ def _obstacle(source: Source) -> str | None:
     """Why no graph can speak for a source that has weights, if none can."""
     if source.takes_recording:
         return "an ONNX graph takes no reference recording"
-    needed = ("onnx", "onnxruntime", *(() if source.graph else ("tf2onnx",)))
+    needed = ("onnxruntime",) if source.graph else ("onnx", "onnxruntime", "tf2onnx")
     missing = [name for name in needed if find_spec(name) is None]
     return f"{' and '.join(missing)} not installed (pip install 'lockstep-tts[onnx]')" if missing else None
 

@@ -1,4 +1,4 @@
-"""ONNX files from elsewhere: refused before onnxruntime reads them."""
+"""ONNX files from elsewhere: refused in one line."""
 
 import numpy as np
 import onnx
@@ -8,31 +8,7 @@ from onnx_graphs import hifigan, save
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth import onnx_file
-from xtts.trainer.synth.onnx_file import read_onnx_file
 from xtts.trainer.synth.vocoder.vocoder import make_vocoder
-
-
-def weight_in_another_file(model):
-    model.graph.initializer[0].data_location = TensorProto.EXTERNAL
-    model.graph.initializer[0].external_data.add(key="location", value="../../etc/passwd")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (weight_in_another_file, "'kernel' is kept in another file, expected one file with all weights"),
-        (lambda model: model.graph.ClearField("node"), "an ONNX model without operators"),
-    ],
-)
-def test_hostile_models_are_refused(tmp_path, monkeypatch, change, message):
-    monkeypatch.setattr("onnxruntime.InferenceSession", lambda *_, **__: pytest.fail("onnxruntime was given the file"))
-    path = hifigan(tmp_path / "v.onnx")
-    model = onnx.load(path)
-    change(model)
-    path.write_bytes(model.SerializeToString())
-    with pytest.raises(LockstepError, match=message):
-        make_vocoder(f"onnx:{path}", mel_profile("hifigan"), print)
 
 
 def test_files_that_are_no_model_are_refused(tmp_path):
@@ -40,16 +16,8 @@ def test_files_that_are_no_model_are_refused(tmp_path):
     whole = path.read_bytes()
     for junk in (b"junk", b"", whole[: len(whole) // 2]):
         path.write_bytes(junk)
-        with pytest.raises(LockstepError, match=r"no ONNX model, or one that was cut off|without operators"):
-            read_onnx_file(path, where="--vocoder")
-
-
-def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
-    path = hifigan(tmp_path / "v.onnx")
-    monkeypatch.setattr(onnx_file, "LARGEST_BYTES", 1000)
-    monkeypatch.setattr("pathlib.Path.read_bytes", lambda _: pytest.fail("was read"))
-    with pytest.raises(LockstepError, match=r"bytes, expected a vocoder of at most 1,000$"):
-        read_onnx_file(path, where="--vocoder")
+        with pytest.raises(LockstepError, match=r"v\.onnx: not a usable ONNX model \("):
+            make_vocoder(f"onnx:{path}", mel_profile("hifigan"), print)
 
 
 def test_functions_of_the_model_itself_are_known(tmp_path):

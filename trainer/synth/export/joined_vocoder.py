@@ -9,7 +9,7 @@ import numpy as np
 
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.onnx_file import first_line, read_onnx_file
+from xtts.trainer.synth.onnx_file import first_line
 from xtts.trainer.synth.vocoder.onnx_vocoder import MelInput, OnnxVocoder
 
 if TYPE_CHECKING:
@@ -40,9 +40,8 @@ def load_joinable(path: Path, profile: MelProfile, warn: Callable[[str], None]) 
     import onnx
 
     where = f"--vocoder {path}"
-    file = read_onnx_file(path, where=where)
-    mel = OnnxVocoder(file, profile, warn).mel_input
-    model = onnx.ModelProto.FromString(file.data)
+    mel = OnnxVocoder(path, profile, warn).mel_input
+    model = onnx.load(path)
     if len(model.graph.output) != 1:
         raise LockstepError(
             where, found=f"a spectrum ({', '.join(part.name for part in model.graph.output)}), which cannot be joined",

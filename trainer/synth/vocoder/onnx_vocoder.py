@@ -1,6 +1,7 @@
 """ONNX vocoders as they are found: HiFi-GAN and BigVGAN give samples, Vocos a spectrum. Every output is checked."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from xtts.shared.audio.inverse_stft import WINDOWS, StftSettings, inverse_stft
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.onnx_file import OnnxFile, first_line, open_session, refusals
+from xtts.trainer.synth.onnx_file import first_line, open_session, read_file, refusals
 
 PROFILE_KEY = "mel_profile"
 """Metadata that names the mel profile."""
@@ -38,14 +39,15 @@ class MelInput(NamedTuple):
 class OnnxVocoder:
     """mel float32[T, M], natural-log magnitude -> samples float32[S] in -1 to 1, S within a hop of T * hop."""
 
-    def __init__(self, file: OnnxFile, profile: MelProfile, warn: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, profile: MelProfile, warn: Callable[[str], None]) -> None:
         """Load and try the model; `LockstepError` for one that does not fit the profile, or is no vocoder."""
-        self.path, self.profile = file.path, profile
-        _check_metadata(file, profile, warn)
-        self._session = open_session(file.data, str(file.path))
+        self.path, self.profile = path, profile
+        self._session = open_session(read_file(path), str(path))
+        self._metadata: Mapping[str, str] = self._session.get_modelmeta().custom_metadata_map
+        self._check_metadata(warn)
         self.mel_input = self._find_input()
-        self._outputs = self._find_outputs(file.metadata)
-        self._stft = stft_settings(file, profile) if len(self._outputs) == len(SPECTRUM) else None
+        self._outputs = self._find_outputs()
+        self._stft = self._stft_settings() if len(self._outputs) == len(SPECTRUM) else None
         self(np.full((_TRIAL_FRAMES, profile.mel_channels), profile.silence, np.float32))
 
     def __call__(self, mel: np.ndarray) -> np.ndarray:
@@ -73,13 +75,13 @@ class OnnxVocoder:
             raise LockstepError(str(self.path), found=f"a model with the inputs {described}", expected=expected)
         return MelInput(inputs[0].name, _FLOATS[inputs[0].type], axes != [None, channels])
 
-    def _find_outputs(self, metadata: Mapping[str, str]) -> list[str]:
+    def _find_outputs(self) -> list[str]:
         """The name of the samples, or those of the three parts of a spectrum."""
         outputs = self._session.get_outputs()
         names, types = [part.name for part in outputs], {part.type for part in outputs}
         if set(SPECTRUM) == set(names) and types <= set(_FLOATS):
             return list(SPECTRUM)
-        if len(names) == 3 and metadata.get("model_type") == "vocos" and types <= set(_FLOATS):
+        if len(names) == 3 and self._metadata.get("model_type") == "vocos" and types <= set(_FLOATS):
             return names
         if len(names) == 1 and types <= {*_FLOATS, _PCM_16}:
             return names
@@ -119,60 +121,60 @@ class OnnxVocoder:
             raise LockstepError(str(self.path), found=found, expected="samples in -1 to 1, or int16")
         return np.clip(samples, -1.0, 1.0)
 
+    def _stft_settings(self) -> StftSettings:
+        """How Vocos computes its spectrum, by the metadata that sherpa-onnx reads; what is missing is as in Vocos.
 
-def stft_settings(file: OnnxFile, profile: MelProfile) -> StftSettings:
-    """How Vocos computes its spectrum, by the metadata that sherpa-onnx reads; what is missing is as in Vocos itself.
-
-    `pad_mode` is not needed: the inverse cuts off what padding added.
-    """
-    number = {
-        key: _number(file, key, default)
-        for key, default in {
+        `pad_mode` is not needed: the inverse cuts off what padding added.
+        """
+        profile = self.profile
+        defaults = {
             "n_fft": profile.fft_size, "hop_length": profile.hop_samples, "win_length": profile.window_samples,
             "center": 1, "normalized": 0,
-        }.items()
-    }  # fmt: skip
-    size, hop, window = number["n_fft"], number["hop_length"], number["win_length"]
-    if not 0 < hop <= window <= size <= _LARGEST_FFT or size % 2:
-        raise LockstepError(
-            str(file.path), found=f"n_fft {size}, win_length {window} and hop_length {hop} in its metadata",
-            expected=f"hop_length <= win_length <= n_fft <= {_LARGEST_FFT}, n_fft even",
-        )  # fmt: skip
-    shape = file.metadata.get("window_type", WINDOWS[0])
-    if shape not in WINDOWS:
-        raise LockstepError(str(file.path), found=f"window_type {shape!r}", expected=" or ".join(WINDOWS))
-    return StftSettings(
-        fft_size=size, hop_samples=hop, window_samples=window, centered=bool(number["center"]), window=shape,
-        normalized=bool(number["normalized"]),
-    )  # fmt: skip
-
-
-def _check_metadata(file: OnnxFile, profile: MelProfile, warn: Callable[[str], None]) -> None:
-    """Raise `LockstepError` for the metadata of a vocoder for other mels; warn where it names no profile."""
-    declared = file.metadata.get(PROFILE_KEY)
-    if declared not in (None, profile.name):
-        raise LockstepError(
-            str(file.path), found=f"a vocoder for mel profile {declared}", expected=f"{profile.name}, the checkpoint's",
-            fix=f"choose another vocoder, or train on features of audio.profile: {declared}",
-        )  # fmt: skip
-    wanted = {
-        "sample_rate": profile.sample_rate, "hop_length": profile.hop_samples,
-        "n_mels": profile.mel_channels, "num_mels": profile.mel_channels, "feat_dim": profile.mel_channels,
-    }  # fmt: skip
-    for key, value in wanted.items():
-        found = _number(file, key, value)
-        if found != value:
+        }  # fmt: skip
+        number = {key: self._number(key, default) for key, default in defaults.items()}
+        size, hop, window = number["n_fft"], number["hop_length"], number["win_length"]
+        if not 0 < hop <= window <= size <= _LARGEST_FFT or size % 2:
             raise LockstepError(
-                str(file.path), found=f"a vocoder with {key} {found}",
-                expected=f"{value}, as in mel profile {profile.name}, the checkpoint's", fix="choose another vocoder",
+                str(self.path), found=f"n_fft {size}, win_length {window} and hop_length {hop} in its metadata",
+                expected=f"hop_length <= win_length <= n_fft <= {_LARGEST_FFT}, n_fft even",
             )  # fmt: skip
-    if declared is None:
-        warn(f"{file.path} declares no {PROFILE_KEY}; it is given log-mels of profile {profile.name}")
+        shape = self._metadata.get("window_type", WINDOWS[0])
+        if shape not in WINDOWS:
+            raise LockstepError(str(self.path), found=f"window_type {shape!r}", expected=" or ".join(WINDOWS))
+        return StftSettings(
+            fft_size=size, hop_samples=hop, window_samples=window, centered=bool(number["center"]), window=shape,
+            normalized=bool(number["normalized"]),
+        )  # fmt: skip
 
+    def _check_metadata(self, warn: Callable[[str], None]) -> None:
+        """Raise `LockstepError` for the metadata of a vocoder for other mels; warn where it names no profile."""
+        declared, profile = self._metadata.get(PROFILE_KEY), self.profile
+        if declared not in (None, profile.name):
+            raise LockstepError(
+                str(self.path), found=f"a vocoder for mel profile {declared}",
+                expected=f"{profile.name}, the checkpoint's",
+                fix=f"choose another vocoder, or train on features of audio.profile: {declared}",
+            )  # fmt: skip
+        wanted = {
+            "sample_rate": profile.sample_rate, "hop_length": profile.hop_samples,
+            "n_mels": profile.mel_channels, "num_mels": profile.mel_channels, "feat_dim": profile.mel_channels,
+        }  # fmt: skip
+        for key, value in wanted.items():
+            found = self._number(key, value)
+            if found != value:
+                raise LockstepError(
+                    str(self.path), found=f"a vocoder with {key} {found}",
+                    expected=f"{value}, as in mel profile {profile.name}, the checkpoint's",
+                    fix="choose another vocoder",
+                )  # fmt: skip
+        if declared is None:
+            warn(f"{self.path} declares no {PROFILE_KEY}; it is given log-mels of profile {profile.name}")
 
-def _number(file: OnnxFile, key: str, default: int) -> int:
-    text = file.metadata.get(key, str(default))
-    try:
-        return int(text)
-    except ValueError:
-        raise LockstepError(str(file.path), found=f"{key} {text[:80]!r} in its metadata", expected="a number") from None
+    def _number(self, key: str, default: int) -> int:
+        text = self._metadata.get(key, str(default))
+        try:
+            return int(text)
+        except ValueError:
+            raise LockstepError(
+                str(self.path), found=f"{key} {text[:80]!r} in its metadata", expected="a number"
+            ) from None

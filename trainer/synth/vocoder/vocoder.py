@@ -28,10 +28,9 @@ def make_vocoder(name: str, profile: MelProfile, warn: Callable[[str], None]) ->
     """The vocoder named by `--vocoder`, ready for use; `LockstepError` for a model that does not fit the profile."""
     check_vocoder(name)
     if name != GRIFFIN_LIM:
-        from xtts.trainer.synth.onnx_file import read_onnx_file
         from xtts.trainer.synth.vocoder.onnx_vocoder import OnnxVocoder
 
-        return OnnxVocoder(read_onnx_file(Path(name.removeprefix(_ONNX)), where=f"--vocoder {name}"), profile, warn)
+        return OnnxVocoder(Path(name.removeprefix(_ONNX)), profile, warn)
     from xtts.shared.audio.griffin_lim import reconstruct
 
     return lambda mel: reconstruct(mel, profile)

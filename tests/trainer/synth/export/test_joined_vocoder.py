@@ -9,7 +9,6 @@ from onnx_graphs import hifigan, save, weight
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.trainer.synth.export.joined_vocoder import AUDIO, OPSET, join, load_joinable
-from xtts.trainer.synth.onnx_file import read_onnx_file
 from xtts.trainer.synth.vocoder.onnx_vocoder import OnnxVocoder
 
 HIFIGAN = mel_profile("hifigan")
@@ -68,7 +67,7 @@ def joined_and_alone(path):
     session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
     assert [entry.name for entry in session.get_outputs()] == [AUDIO]
     samples = session.run(None, {"given": MEL.T[None]})[0]
-    expected = OnnxVocoder(read_onnx_file(path, where="--vocoder"), HIFIGAN, lambda _: None)(MEL)
+    expected = OnnxVocoder(path, HIFIGAN, lambda _: None)(MEL)
     assert samples.dtype == np.float32
     assert samples.shape == (1, len(expected))
     assert np.abs(expected).max() > 0.1
