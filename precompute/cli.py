@@ -257,38 +257,30 @@ def report(cache: str, out: Path, seed: int) -> None:
 @click.option("--clips", type=click.IntRange(1), default=200, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--max-seconds", type=click.FloatRange(0, min_open=True), help="The longest that a clip may be.")
-@click.option("--from-metadata", "metadata", type=_FOLDER, help="Speak the texts of this metadata.csv.")
 @click.option("--language", default="en", show_default=True, metavar="CODE", help="en, cmn, de, es, fa, hi or ru.")
 @click.option("--voice", metavar="NAME", help="A voice of espeak-ng, such as de+f3 (default: the language's own).")
 @click.option("--speaker", metavar="NAME", help="Write this name into the fourth column of metadata.csv.")
-@click.option("--voices", type=click.IntRange(1), metavar="N", help="N distinct voices, which take turns.")
-@click.option("--held-out-voices", "held_out", type=click.IntRange(0), default=0, metavar="M",
-              help="The last M of them speak other sentences, in OUT-held-out.")  # fmt: skip
 @_workers_option
 def sample_corpus(
     out: Path,
     clips: int,
     seed: int,
     max_seconds: float | None,
-    metadata: Path | None,
     language: str,
     voice: str | None,
     speaker: str | None,
-    voices: int | None,
-    held_out: int,
     workers: int,
 ) -> None:
     """Make a spoken corpus in the LJSpeech layout on this machine; one of the same options stays as it is."""
     with reported():
-        from xtts.precompute.sample.sample_corpus import make_sample_corpora
+        from xtts.precompute.sample.sample_corpus import make_sample_corpus
         from xtts.precompute.view.terminal import Display
         from xtts.precompute.workers.stopping import stoppable
 
         with stoppable(out), Display() as display:
-            made = make_sample_corpora(
-                out, clips=clips, seed=seed, max_seconds=max_seconds, metadata=metadata, language=language, voice=voice,
-                speaker=speaker, voices=voices, held_out=held_out, workers=workers, progress=display,
+            made = make_sample_corpus(
+                out, clips=clips, seed=seed, max_seconds=max_seconds, language=language, voice=voice, speaker=speaker,
+                workers=workers, progress=display,
             )  # fmt: skip
-        for corpus in made:
-            minutes = f"{corpus.seconds / 60:.1f} minutes of speech" + ("" if language == "en" else f" in {language}")
-            click.echo(f"{corpus.root}: {corpus.clips} clips, {minutes}")
+        minutes = f"{made.seconds / 60:.1f} minutes of speech" + ("" if language == "en" else f" in {language}")
+        click.echo(f"{made.root}: {made.clips} clips, {minutes}")

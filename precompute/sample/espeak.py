@@ -20,8 +20,6 @@ from xtts.shared.errors import LockstepError
 SAMPLE_RATE_HZ = 22_050
 VOICE = "en-us"
 WORDS_PER_MINUTE = 140  # 15 characters a second, the pace of LJSpeech
-PITCH = 50  # of 0 to 100, espeak-ng's own default
-PITCH_RANGE = 50  # of 0 to 100, espeak-ng's own default
 
 _FIX_INSTALL = "pip install 'lockstep-tts[demo]'"
 
@@ -30,22 +28,19 @@ _AUDIO_OUTPUT_SYNCHRONOUS = 2  # hand the samples to the callback before espeak_
 _INITIALIZE_DONT_EXIT = 0x8000
 _POSITION_CHARACTER = 1
 _CHARS_UTF8 = 1
-_RATE, _PITCH, _PITCH_RANGE = 1, 3, 4
+_RATE = 1
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
 
 _one_at_a_time = threading.Lock()
 
 
-def speak(
-    text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MINUTE, pitch: int = PITCH,
-    pitch_range: int = PITCH_RANGE,
-) -> npt.NDArray[np.int16]:  # fmt: skip
+def speak(text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MINUTE) -> npt.NDArray[np.int16]:
     """Speak `text` from a clean state.
 
     Returns int16[S] at 22,050 Hz, mono; next to nothing (0.01 s) when the text holds nothing to speak.
     """
     with _one_at_a_time, _fresh_library() as library:
-        _configure(library, voice, words_per_minute, pitch, pitch_range)
+        _configure(library, voice, words_per_minute)
         return _synthesise(library, text)
 
 
@@ -53,7 +48,7 @@ def check_voice(voice: str) -> None:
     """Raise for a voice, or a variant as in `de+f3`, that espeak-ng lacks; of itself it speaks without the variant."""
     _, plus, variant = voice.partition("+")
     with _one_at_a_time, _fresh_library() as library:
-        _configure(library, voice, WORDS_PER_MINUTE, PITCH, PITCH_RANGE)
+        _configure(library, voice, WORDS_PER_MINUTE)
     variants = os.listdir(os.path.join(_locate()[1], "voices", "!v"))
     if plus and variant not in variants:
         raise LockstepError(
@@ -65,7 +60,6 @@ def check_voice(voice: str) -> None:
 def _fresh_library() -> Iterator[ctypes.CDLL]:
     """espeak-ng with its static variables as built, initialised; unloaded at the end."""
     path, data_path = _locate()
-    _refuse_if_loaded(path)
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
@@ -99,31 +93,16 @@ def _locate() -> tuple[str, str]:
     return str(espeakng_loader.get_library_path()), str(espeakng_loader.get_data_path())
 
 
-def _refuse_if_loaded(path: str) -> None:
-    """Somebody else's instance would be shared, state and all, and our unloading would not reset it."""
-    try:
-        loaded = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-    except OSError:
-        return
-    _unload(loaded)
-    raise LockstepError(
-        path, found="already loaded in this process", expected="a library of our own, so that speech is repeatable",
-        fix="call speak() in a process that does not use espeak-ng otherwise",
-    )  # fmt: skip
-
-
 def _unload(library: ctypes.CDLL) -> None:
     dlclose = ctypes.CDLL(None).dlclose
     dlclose.argtypes = [ctypes.c_void_p]
     dlclose(library._handle)
 
 
-def _configure(library: ctypes.CDLL, voice: str, words_per_minute: int, pitch: int, pitch_range: int) -> None:
+def _configure(library: ctypes.CDLL, voice: str, words_per_minute: int) -> None:
     if library.espeak_SetVoiceByName(voice.encode()) != 0:
         raise LockstepError("speak", found=f"no voice {voice!r}", expected="an espeak-ng voice such as 'en-us'")
     library.espeak_SetParameter(_RATE, words_per_minute, 0)
-    library.espeak_SetParameter(_PITCH, pitch, 0)
-    library.espeak_SetParameter(_PITCH_RANGE, pitch_range, 0)
     library.espeak_ng_SetRandSeed(ctypes.c_long(1))  # else by the clock; breathy voices draw noise
 
 
