@@ -14,7 +14,6 @@ from xtts.precompute.build.previous import Existing, PreviousRows, look_back
 from xtts.precompute.build.rejections import check_rejects, rejected_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, plan_columns, previous_plan
 from xtts.precompute.build.staging import StagingArea, same_settings, settings_before, shard_settings
-from xtts.precompute.corpus.clip_audio import find_audio
 from xtts.precompute.corpus.corpora import Corpora
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredClips
@@ -25,7 +24,6 @@ from xtts.precompute.features.scan import (
     SAME_SPEAKER,
     SAME_TEXT,
     Scanner,
-    ScanResult,
     ScanTask,
     scan,
 )
@@ -34,8 +32,7 @@ from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import CacheSpec, Shard
-from xtts.shared.cache.clip_index import UNKNOWN, index_schema
-from xtts.shared.errors import LockstepError
+from xtts.shared.cache.clip_index import index_schema
 from xtts.shared.feature_settings import FILTERS, NO_FEATURES, Features, setting_differences, stored_features
 from xtts.shared.text.letter_counts import LetterCounts, check_letters
 
@@ -131,8 +128,6 @@ def scan_clips(
     progress.start("scan", len(request.corpora.clips), 0.0)
     facts, counts = dict[int, Any](), dict[str, LetterCounts]()
     for result in request.engine_for_scan(pool).run(partial(scan, scanner), _tasks(request.corpora.clips, existing)):
-        if pool.spans_machines:
-            _check_missing(result)
         facts[result.start] = unpack(result.facts)
         existing.cached.same[result.known] = result.same
         for one in result.letters:
@@ -151,14 +146,6 @@ def _tasks(clips: Any, existing: Existing) -> Iterator[ScanTask]:  # noqa: ANN40
     for start in range(0, len(clips), size):
         part = clips.slice(start, size)
         yield ScanTask(start=start, clips=pack(part), known=existing.cached.known(start, start + len(part)))
-
-
-def _check_missing(result: ScanResult) -> None:
-    """A `LockstepError` for a file that another machine does not see: its clip must not count as one without audio."""
-    for path in result.missing:
-        if find_audio(path)[0] != UNKNOWN:
-            fix = "mount the corpus there at the same path, and run the same command again"
-            raise LockstepError(str(path), found=f"not seen from {result.host}", fix=fix, exit_code=1)
 
 
 def _joined(clips: Any, facts: list[Any]) -> Any:  # noqa: ANN401

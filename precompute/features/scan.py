@@ -1,8 +1,6 @@
 """The first pass: what can be known of clips from their texts, the headers of their files and earlier builds."""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
-from socket import gethostname
 
 import numpy as np
 
@@ -92,10 +90,6 @@ class ScanResult:
     same: np.ndarray
     """uint8, what of each of these is as it was there: `SAME_AUDIO` and so on."""
     letters: list[LetterCounts]
-    missing: list[Path]
-    """Files that are not there for the worker."""
-    host: str
-    """Name of its machine."""
 
 
 def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
@@ -116,8 +110,7 @@ def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
         known=task.start + np.array(list(known), np.int64),
         same=np.array([_same(rows[place], was) for place, was in known.items()], np.uint8),
         letters=letters,
-        missing=[extractor.path(row.clip) for row in rows if row.source_bytes == UNKNOWN], host=gethostname(),
-    )  # fmt: skip
+    )
 
 
 def _scan_clip(scanner: Scanner, clip: Clip, was: IndexRow | None) -> IndexRow:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _INCHES_WIDE, _INCHES_HIGH, _DOTS_PER_INCH = 12.0, 5.4, 120
 _TEXT_WIDTH, _TEXT_LINES = 120, 3
-_USED, _PADDING = "#4477aa", "#9a9a9a"
+_PADDING = "#9a9a9a"
 
 
 def inspect_clip(cache: Location | str, clip_id: str, out: Path) -> str:
@@ -78,13 +78,11 @@ def sound_bytes(samples: np.ndarray, rate: int, kind: str) -> bytes:
 
 
 def draw_clip(clip: CachedClip, profile: MelProfile) -> bytes:
-    """A PNG of the mel as it is stored, its padding shaded, with how much of the token row is used below."""
+    """A PNG of the mel as it is stored, its padding shaded."""
     from matplotlib.figure import Figure  # a quarter of a second; no pyplot, which would look for a screen
 
     figure = Figure(figsize=(_INCHES_WIDE, _INCHES_HIGH), dpi=_DOTS_PER_INCH, layout="constrained")
-    mel_axes, token_axes = figure.subplots(2, 1, height_ratios=[1.0, 0.05])
-    _draw_mel(figure, mel_axes, clip, profile)
-    _draw_tokens(token_axes, clip)
+    _draw_mel(figure, figure.subplots(), clip, profile)
     text = list[str]()
     if can_draw(clip.row.clip.text):
         text = textwrap.wrap(plain(clip.row.clip.text), _TEXT_WIDTH, max_lines=_TEXT_LINES, placeholder=" ...")
@@ -105,11 +103,3 @@ def _draw_mel(figure: "Figure", axes: "Axes", clip: CachedClip, profile: MelProf
     seconds = axes.twiny()
     seconds.set_xlim(0.0, profile.seconds(len(mel)))
     seconds.set_xlabel("seconds")
-
-
-def _draw_tokens(axes: "Axes", clip: CachedClip) -> None:
-    used, stored = clip.record.token_length, len(clip.record.tokens)
-    axes.axvspan(0, used, facecolor=_USED)
-    if used < stored:
-        axes.axvspan(used, stored, facecolor=_PADDING, alpha=0.55, hatch="//", edgecolor="white", linewidth=0)
-    axes.set(xlim=(0, stored), yticks=[], xlabel="tokens")

@@ -11,7 +11,7 @@ from xtts.precompute.view.cached_clips import plain
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.quality_stats import CLIPPING, MEASURES, QualityStats, SpeakerLine
-from xtts.shared.cache.stats import CorpusLine, CorpusStats, percentile_names
+from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusLine, CorpusStats
 from xtts.shared.text.letter_counts import LetterCounts, letter_lines
 
 if TYPE_CHECKING:  # what only looks at a cache starts without the feature extractor
@@ -137,7 +137,7 @@ def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts], corpora: Seq
     lines = [f"{stats.clips} clips kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
     lines += [f"  {count} {reason}" for reason, count in stats.rejected.items()]
     lines += letter_lines(letters)
-    rows = [["percentile", *percentile_names()]]
+    rows = [["percentile", *PERCENTILE_NAMES]]
     for name, values in stats.percentiles.items():
         rows.append([name, *(f"{v:.2f}" if name == "seconds" else f"{v:.0f}" for v in values)])
     plans = [["buckets", "padding efficiency", "padded lengths"]]

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, load_spec
 from xtts.shared.cache.quick_check import quick_check
-from xtts.shared.cache.stats import ClipLengths, corpus_stats, effect_of_caps, read_lengths
+from xtts.shared.cache.stats import corpus_stats, effect_of_caps, read_lengths
 from xtts.shared.config import Config, DataConfig
 from xtts.shared.config_flags import resolve
 from xtts.shared.errors import LockstepError, build_command
@@ -33,7 +34,7 @@ class Setup:
     cache: Path
     spec: CacheSpec
     config: Config
-    lengths: ClipLengths
+    lengths: Any
     """Of the clips in the index."""
     sizes: dict[int, int]
     """B by bucket number."""
@@ -99,7 +100,7 @@ def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
     return [Fact(name="features", value=[key for key, _, _ in differences], text=text)], problems
 
 
-def caps(clips: ClipLengths, config: Config) -> Result:
+def caps(clips: Any, config: Config) -> Result:  # noqa: ANN401
     """Clips that `shapes.max_text_length` and `shapes.max_mel_frames` reject."""
     shapes = config.shapes
     effects = effect_of_caps(clips, max_text_length=shapes.max_text_length, max_mel_frames=shapes.max_mel_frames)
@@ -121,7 +122,7 @@ def caps(clips: ClipLengths, config: Config) -> Result:
     return [Fact(name="caps", value=counts, text=text or "none")], problems
 
 
-def padding(clips: ClipLengths, spec: CacheSpec) -> Result:
+def padding(clips: Any, spec: CacheSpec) -> Result:  # noqa: ANN401
     """Share of padding, and the number of buckets that reduces it."""
     stats, now, used = corpus_stats(clips), spec.statistics.fill, len(spec.buckets)
     best = max(stats.padding_efficiency.values())

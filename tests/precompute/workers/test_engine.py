@@ -2,8 +2,6 @@
 
 import errno
 import os
-import re
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +14,6 @@ import pytest
 from builds import build, problems, tree, wait_for
 
 from xtts.precompute.build.build_request import make_request
-from xtts.precompute.features import scan
 from xtts.precompute.features.extract import ShardResult, read_mel
 from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.precompute.workers.engine import TaskEngine
@@ -182,27 +179,12 @@ def test_no_cluster_at_an_address(monkeypatch, address, found):
 def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_path):
     """Its clips must not look like clips that cannot be read."""
     request = make_request(tiny_corpus, tmp_path / "cache", tiny_config, workers=0)
-    clip = clips_of(request.clips)[0]
+    clip = next(clips_of(request.corpora.clips))
     (tmp_path / "corpus").mkdir()
     seen_elsewhere = IndexRow(clip=clip, source_bytes=1000, source_mtime_ns=1)
     unmounted = type(request.extractor)(**{**vars(request.extractor), "roots": {clip.corpus: tmp_path / "corpus"}})
     with pytest.raises(LockstepError, match=r"tone-0000\.wav: gone, or not seen from "):
         read_mel(seen_elsewhere, unmounted)
-
-
-def test_a_machine_that_does_not_see_one_recording(tiny_corpus, tiny_config, tmp_path, in_process, monkeypatch):
-    """The command looks itself: the clip must not count as one without audio."""
-    find, host = scan.with_file, socket.gethostname()
-
-    def find_most(clip, extractor):
-        return IndexRow(clip=clip) if clip.id == "tone-0003" else find(clip, extractor)
-
-    monkeypatch.setattr(scan, "with_file", find_most)
-    in_process.spans_machines = True
-    with pytest.raises(
-        LockstepError, match=rf"tone-0003\.wav: not seen from {re.escape(host)}; mount the corpus there"
-    ):
-        build(tiny_corpus, tmp_path / "cache", tiny_config, pool=in_process)
 
 
 @pytest.mark.parametrize(
