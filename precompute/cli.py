@@ -258,8 +258,6 @@ def report(cache: str, out: Path, seed: int) -> None:
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--max-seconds", type=click.FloatRange(0, min_open=True), help="The longest that a clip may be.")
 @click.option("--language", default="en", show_default=True, metavar="CODE", help="en, cmn, de, es, fa, hi or ru.")
-@click.option("--voice", metavar="NAME", help="A voice of espeak-ng, such as de+f3 (default: the language's own).")
-@click.option("--speaker", metavar="NAME", help="Write this name into the fourth column of metadata.csv.")
 @_workers_option
 def sample_corpus(
     out: Path,
@@ -267,8 +265,6 @@ def sample_corpus(
     seed: int,
     max_seconds: float | None,
     language: str,
-    voice: str | None,
-    speaker: str | None,
     workers: int,
 ) -> None:
     """Make a spoken corpus in the LJSpeech layout on this machine; one of the same options stays as it is."""
@@ -279,8 +275,8 @@ def sample_corpus(
 
         with stoppable(out), Display() as display:
             made = make_sample_corpus(
-                out, clips=clips, seed=seed, max_seconds=max_seconds, language=language, voice=voice, speaker=speaker,
-                workers=workers, progress=display,
+                out, clips=clips, seed=seed, max_seconds=max_seconds, language=language, workers=workers,
+                progress=display,
             )  # fmt: skip
         minutes = f"{made.seconds / 60:.1f} minutes of speech" + ("" if language == "en" else f" in {language}")
         click.echo(f"{made.root}: {made.clips} clips, {minutes}")

@@ -71,6 +71,7 @@ def make_request(
     if remote is not None:
         _fetch_small_files(remote, cache, ray_address)
     refuse_foreign_folder(cache)
+    mel_profile(config.audio.profile)  # an unknown name is refused before anything is read
     config, notes = _with_tokenizer(config, None if fresh else cache)
     language = config.text.language if config.text.expand_numbers else None
     entries = parse_data(data)
@@ -83,12 +84,12 @@ def make_request(
     if index_only:
         refuse_unsuited(corpora.clips, config)
     corpora = replace(corpora, notes=(*corpora.notes, *notes))
-    extractor = _extractor(corpora.roots, config, _tokenizer(corpora.clips, config, None if fresh else cache))
+    tokenizer = _tokenizer(corpora.clips, config, None if fresh else cache)
     return BuildRequest(
         corpora=corpora,
         cache=cache,
         config=config,
-        extractor=replace(extractor, index_only=index_only),
+        extractor=FeatureExtractor(roots=corpora.roots, config=config, tokenizer=tokenizer, index_only=index_only),
         workers=workers,
         fresh=fresh,
         ray_address=ray_address,
@@ -196,16 +197,3 @@ def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:
     same = not feature_differences(spec.features, {"text": feature_config(config)["text"]})
     sound = hashlib.sha256(tokenizer_bytes(tokenizer)).hexdigest() == spec.tokenizer_sha256
     return tokenizer if same and sound else None
-
-
-def _extractor(roots: Mapping[str, Path], config: Config, tokenizer: Tokenizer) -> FeatureExtractor:
-    return FeatureExtractor(
-        roots=roots,
-        profile=mel_profile(config.audio.profile),
-        tokenizer=tokenizer,
-        language=config.text.language,
-        trim_silence_db=config.audio.trim_silence_db,
-        loudness_lufs=config.audio.loudness_lufs,
-        mel_dtype=config.shards.mel_dtype,
-        fixed_length=config.shapes.pad_to_fixed_length,
-    )

@@ -123,7 +123,7 @@ class Existing:
         previous, extractor = self.previous, request.extractor
         if previous is None or not self.same_audio or extractor.index_only or previous.names_audio:
             return {}
-        if previous.mel_dtype != extractor.mel_dtype:
+        if previous.mel_dtype != extractor.config.shards.mel_dtype:
             return {}
         paths = {slot: request.cache / shard.file for slot, shard in self.cached.finished.items()}
         there = (slot for slot, path in paths.items() if size_of(path) == self.cached.finished[slot].bytes)

@@ -1,7 +1,7 @@
 """Finding out what a build has to do: look back, scan, plan, and tell finished shards from missing ones."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,6 @@ from xtts.precompute.build.previous import Existing, PreviousRows, look_back
 from xtts.precompute.build.rejections import check_rejects, rejected_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, plan_columns, previous_plan
 from xtts.precompute.build.staging import StagingArea, same_settings, settings_before, shard_settings
-from xtts.precompute.corpus.corpora import Corpora
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredClips
 from xtts.precompute.features.mel_check import compute_mel_check
@@ -104,7 +103,7 @@ def survey(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progre
     files = existing.stored_files(request)
     stored = {shard.file: existing.cached.stored(shard, files) for shard in missing}
     count, from_cache = sum(len(shard.clips) for shard in missing), sum(len(one.places) for one in stored.values())
-    changes = [*request.corpora.notes, *existing.lines, *_changes(request, existing, clips, features)]
+    changes = [*request.corpora.notes, *existing.lines, *_changes(existing, clips, features)]
     changes += _work_ahead(ready=len(ready), missing=len(missing), clips=count, stored=from_cache)
     return Survey(
         extractor=extractor, clips=clips, letters=letters, plan=plan, settings=settings, ready=ready, missing=missing,
@@ -121,7 +120,7 @@ def scan_clips(
     """
     config, corpora = request.config, request.corpora
     scanner = Scanner(
-        extractor=replace(request.extractor, unpacked=staging.scratch), config=config, same_audio=existing.same_audio,
+        extractor=replace(request.extractor, unpacked=staging.scratch), same_audio=existing.same_audio,
         same_text=existing.same_text,
     )  # fmt: skip
     existing.cached.find(request.corpora.clips)
@@ -191,12 +190,10 @@ def _ready(shard: ShardPlan, settings: str, plan: Plan, existing: Existing, clip
     return Ready(done=cached, outcome=partial(existing.cached.outcome, shard)) if before == settings else None
 
 
-def _changes(request: BuildRequest, existing: Existing, clips: Any, features: Features) -> list[str]:  # noqa: ANN401
+def _changes(existing: Existing, clips: Any, features: Features) -> list[str]:  # noqa: ANN401
     if existing.previous is None or not len(existing.cached.rows):
         return []
-    lines = _setting_changes(existing.previous, features)
-    lines += _weight_changes(existing.previous, existing.cached.rows["corpus"].unique().to_pylist(), request.corpora)
-    return [*lines, *_corpus_changes(clips, existing.cached)]
+    return [*_setting_changes(existing.previous, features), *_corpus_changes(clips, existing.cached)]
 
 
 def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
@@ -207,15 +204,6 @@ def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
         f"{key}: {before} -> {now}: {_NO_CONSEQUENCE if key in NO_FEATURES else _CONSEQUENCES[key.split('.')[0]]}"
         for key, before, now in setting_differences(previous.features, new)
     ]
-
-
-def _weight_changes(previous: CacheSpec, known: Iterable[str], corpora: Corpora) -> list[str]:
-    """One line for each corpus, of those `known` before, that training draws from more or less often."""
-    old, new = previous.weights, corpora.weights
-    there = corpora.roots.keys() & set(known)
-    weights = {name: (old.get(name, 1.0), new.get(name, 1.0)) for name in sorted(there)}
-    changed = [(name or "the corpus without a name", *pair) for name, pair in weights.items() if pair[0] != pair[1]]
-    return [f"weight of {name}: {was:g} -> {now:g}: {_NO_CONSEQUENCE}" for name, was, now in changed]
 
 
 def _corpus_changes(clips: Any, cached: PreviousRows) -> list[str]:  # noqa: ANN401 - pyarrow ships no types

@@ -44,18 +44,6 @@ def speak(text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MI
         return _synthesise(library, text)
 
 
-def check_voice(voice: str) -> None:
-    """Raise for a voice, or a variant as in `de+f3`, that espeak-ng lacks; of itself it speaks without the variant."""
-    _, plus, variant = voice.partition("+")
-    with _one_at_a_time, _fresh_library() as library:
-        _configure(library, voice, WORDS_PER_MINUTE)
-    variants = os.listdir(os.path.join(_locate()[1], "voices", "!v"))
-    if plus and variant not in variants:
-        raise LockstepError(
-            "voice", found=f"no variant {variant!r}", expected="one such as 'f3' or 'm2', as in 'de+f3'"
-        )
-
-
 @contextmanager
 def _fresh_library() -> Iterator[ctypes.CDLL]:
     """espeak-ng with its static variables as built, initialised; unloaded at the end."""

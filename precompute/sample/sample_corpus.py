@@ -20,8 +20,7 @@ import numpy.typing as npt
 import soundfile
 
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
-from xtts.precompute.corpus.plain_names import check_name
-from xtts.precompute.sample.espeak import SAMPLE_RATE_HZ, WORDS_PER_MINUTE, check_voice, speak
+from xtts.precompute.sample.espeak import SAMPLE_RATE_HZ, WORDS_PER_MINUTE, speak
 from xtts.precompute.sample.sentences import ENGLISH, SampleSentence, load_grammar, sentences
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.progress import Progress
@@ -48,54 +47,35 @@ class SampleCorpus:
     seconds: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Line:
-    """A line of metadata.csv; a voice may have no name."""
-
-    id: str
-    text: SampleSentence
-    speaker: str
+Line = tuple[str, SampleSentence]
+"""Of metadata.csv: the id of a clip, and its text."""
 
 
 def make_sample_corpus(
     out: Path, *, clips: int, seed: int, workers: int, progress: Progress, max_seconds: float | None = None,
-    language: str = ENGLISH, voice: str | None = None, speaker: str | None = None,
+    language: str = ENGLISH,
 ) -> SampleCorpus:  # fmt: skip
     """Make the corpus in `out`; one of the same arguments is left as it is.
 
-    `max_seconds` bounds each clip. `language` is a code such as "de"; `voice`, one of espeak-ng's such as "de+f3",
-    replaces the language's own; `speaker` fills the fourth column of metadata.csv.
+    `max_seconds` bounds each clip. `language` is a code such as "de".
     """
-    spoken_by = load_grammar(language).voice
-    if voice is not None:
-        check_voice(voice)
-        spoken_by = voice
-    name = _checked_speaker(speaker or "")
+    voice = load_grammar(language).voice
     drawn = itertools.islice(sentences(seed, max_seconds, language), clips)
-    lines = [_Line(id=f"demo-{number:05d}", text=text, speaker=name) for number, text in enumerate(drawn, start=1)]
+    lines = [(f"demo-{number:05d}", text) for number, text in enumerate(drawn, start=1)]
     arguments: dict[str, object] = {
-        "clips": len(lines), "seed": seed, "max_seconds": max_seconds, "language": language, "voice": spoken_by,
+        "clips": len(lines), "seed": seed, "max_seconds": max_seconds, "language": language, "voice": voice,
         "texts_sha256": hashlib.sha256(_metadata_text(lines)).hexdigest(),
     }  # fmt: skip
     longest = min(max_seconds or LONGEST_SECONDS, LONGEST_SECONDS)
     with disk_errors_explained(out):
         if not _is_there(out, arguments):
-            _make(out, lines, arguments, partial(_speak_clips, spoken_by, longest), workers, progress)
+            _make(out, lines, arguments, partial(_speak_clips, voice, longest), workers, progress)
         sizes = [path.stat().st_size - _WAV_HEADER_BYTES for path in (out / AUDIO_FOLDER).glob("*.wav")]
     return SampleCorpus(root=out, clips=len(lines), seconds=sum(sizes) / 2 / SAMPLE_RATE_HZ)
 
 
-def _checked_speaker(name: str) -> str:
-    if name:
-        check_name(name.strip(), what="speaker", where="speaker")
-    if "|" in name:
-        raise LockstepError("speaker", found=f"{name[:60]!r} holds a column mark", expected="a name without |")
-    return name.strip()
-
-
-def _metadata_text(lines: list[_Line]) -> bytes:
-    rows = ([line.id, line.text.raw, line.text.normalised, *filter(None, [line.speaker])] for line in lines)
-    return "".join("|".join(row) + "\n" for row in rows).encode()
+def _metadata_text(lines: list[Line]) -> bytes:
+    return "".join(f"{clip_id}|{text.raw}|{text.normalised}\n" for clip_id, text in lines).encode()
 
 
 def _is_there(out: Path, arguments: dict[str, object]) -> bool:
@@ -127,7 +107,7 @@ def _read_arguments(folder: Path) -> dict[str, object]:
 
 
 def _make(
-    out: Path, lines: list[_Line], arguments: dict[str, object], speak_some: Callable[[Path, list[_Line]], list[float]],
+    out: Path, lines: list[Line], arguments: dict[str, object], speak_some: Callable[[Path, list[Line]], list[float]],
     workers: int, progress: Progress,
 ) -> None:  # fmt: skip
     """Speak what is not spoken yet beside `out`, list it, and rename the folder."""
@@ -139,7 +119,7 @@ def _make(
             shutil.rmtree(wavs, ignore_errors=True)
             atomic_files.write(beside / ARGUMENTS_FILE, (json.dumps(arguments, indent=2) + "\n").encode())
         wavs.mkdir(exist_ok=True)
-        missing = [line for line in lines if not (wavs / f"{line.id}.wav").exists()]
+        missing = [line for line in lines if not (wavs / f"{line[0]}.wav").exists()]
         tasks = [missing[i : i + _CLIPS_PER_TASK] for i in range(0, len(missing), _CLIPS_PER_TASK)]
         progress.start("speech", len(missing), 0.0)
         with open_engine(min(workers, len(tasks))) as pool:
@@ -149,28 +129,27 @@ def _make(
         atomic_files.move(beside, out)
 
 
-def _speak_clips(voice: str, longest: float, wavs: Path, lines: list[_Line]) -> list[float]:
+def _speak_clips(voice: str, longest: float, wavs: Path, lines: list[Line]) -> list[float]:
     """Speak some clips into the folder (runs in a worker); their seconds."""
     lengths = []
-    for line in lines:
-        samples, file = _speak_within(line, voice, longest), io.BytesIO()
+    for clip_id, text in lines:
+        samples, file = _speak_within(clip_id, text.normalised, voice, longest), io.BytesIO()
         soundfile.write(file, samples, SAMPLE_RATE_HZ, format="WAV", subtype="PCM_16")
-        atomic_files.write(wavs / f"{line.id}.wav", file.getvalue())
+        atomic_files.write(wavs / f"{clip_id}.wav", file.getvalue())
         lengths.append(len(samples) / SAMPLE_RATE_HZ)
     return lengths
 
 
-def _speak_within(line: _Line, voice: str, longest: float) -> npt.NDArray[np.int16]:
+def _speak_within(clip_id: str, text: str, voice: str, longest: float) -> npt.NDArray[np.int16]:
     """Speech at the usual pace, or for the few that last longer than they should, at the first quicker one that fits.
 
     samples: int16[S]
     """
-    text = line.text.normalised
     for pace in range(WORDS_PER_MINUTE, 2 * WORDS_PER_MINUTE, 10):
         samples = speak(text, voice, words_per_minute=pace)
         if len(samples) == 0 or np.abs(samples.astype(np.int32)).max() < _SILENT_PEAK:
-            raise LockstepError(line.id, found=f"espeak-ng says nothing for {text!r}", expected="speech")
+            raise LockstepError(clip_id, found=f"espeak-ng says nothing for {text!r}", expected="speech")
         if len(samples) <= longest * SAMPLE_RATE_HZ:
             return samples
     found = f"{len(samples) / SAMPLE_RATE_HZ:.2f} s for {text!r}"
-    raise LockstepError(line.id, found=found, expected=f"at most {longest} s", fix="raise --max-seconds")
+    raise LockstepError(clip_id, found=found, expected=f"at most {longest} s", fix="raise --max-seconds")
