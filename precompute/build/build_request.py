@@ -1,8 +1,7 @@
 """What a build is asked for, checked before anything is created."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -68,8 +67,11 @@ def make_request(
 ) -> BuildRequest:  # fmt: skip
     """Check what was asked for, before anything is created; of a remote cache the small files are fetched."""
     remote, cache = (None, given) if isinstance(given, Path) else (given, work_folder(given))
+    if remote is not None and ray_address is not None:
+        fix = "build into a folder that all machines see, and copy it there"
+        raise LockstepError("--engine ray", found=f"--cache {remote}", expected="a folder", fix=fix)
     if remote is not None:
-        _fetch_small_files(remote, cache, ray_address)
+        RemoteCache(remote, cache).mirror()
     refuse_foreign_folder(cache)
     mel_profile(config.audio.profile)  # an unknown name is refused before anything is read
     config, notes = _with_tokenizer(config, None if fresh else cache)
@@ -79,7 +81,9 @@ def make_request(
     # Decoding while it scans is for workers, whose sums are those of one thread.
     decodes = config.audio.trim_silence_db is not None or ask_for_samples(config.data.filters)
     is_small_rerun = not fresh and not decodes and 0 < _known_rows(cache) <= _FEW_ROWS
-    with _called(urls), disk_errors_explained(cache):
+    with disk_errors_explained(cache), ExitStack() as stack:
+        for folder, url in urls.items():  # errors about the local folder of a remote corpus name its URL
+            stack.enter_context(called(folder, str(url)))
         corpora = read_corpora(entries, limit=limit, words_in=language)
     if index_only:
         refuse_unsuited(corpora.clips, config)
@@ -114,22 +118,6 @@ def _with_tokenizer(config: Config, cache: Path | None) -> tuple[Config, list[st
         chosen, reason = "characters", "no voice of espeak-ng; for English: pip install 'lockstep-tts[phonemes]'"
     taken = config.text.model_copy(update={"tokenizer": chosen})
     return config.model_copy(update={"text": taken}), [f"text.tokenizer auto: {chosen} ({reason})"]
-
-
-@contextmanager
-def _called(urls: Mapping[Path, StoreUrl]) -> Iterator[None]:
-    """Errors about the folders of remote corpora name their URLs."""
-    with ExitStack() as stack:
-        for folder, url in urls.items():
-            stack.enter_context(called(folder, str(url)))
-        yield
-
-
-def _fetch_small_files(url: StoreUrl, folder: Path, ray_address: str | None) -> None:
-    if ray_address is not None:
-        fix = "build into a folder that all machines see, and copy it there"
-        raise LockstepError("--engine ray", found=f"--cache {url}", expected="a folder", fix=fix)
-    RemoteCache(url, folder).mirror()
 
 
 def _known_rows(cache: Path) -> int:

@@ -6,8 +6,6 @@ length. So each utterance gets a freshly loaded library, unloaded afterwards; th
 """
 
 import ctypes
-import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.text.phonemes import initialise_espeak, load_espeak
 
 SAMPLE_RATE_HZ = 22_050
 VOICE = "en-us"
@@ -24,8 +23,6 @@ WORDS_PER_MINUTE = 140  # 15 characters a second, the pace of LJSpeech
 _FIX_INSTALL = "pip install 'lockstep-tts[demo]'"
 
 # Values of espeak-ng's speak_lib.h.
-_AUDIO_OUTPUT_SYNCHRONOUS = 2  # hand the samples to the callback before espeak_Synth returns
-_INITIALIZE_DONT_EXIT = 0x8000
 _POSITION_CHARACTER = 1
 _CHARS_UTF8 = 1
 _RATE = 1
@@ -47,38 +44,13 @@ def speak(text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MI
 @contextmanager
 def _fresh_library() -> Iterator[ctypes.CDLL]:
     """espeak-ng with its static variables as built, initialised; unloaded at the end."""
-    path, data_path = _locate()
+    library = load_espeak(_FIX_INSTALL)
     try:
-        library = ctypes.CDLL(path)
-    except OSError as error:
-        raise LockstepError(path, found=f"cannot be loaded ({error})", fix=_FIX_INSTALL) from None
-    try:
-        library.espeak_Initialize.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_int]
-        rate = library.espeak_Initialize(
-            _AUDIO_OUTPUT_SYNCHRONOUS, 0, os.fsencode(data_path), _INITIALIZE_DONT_EXIT
-        )  # fmt: skip
-        if rate != SAMPLE_RATE_HZ:  # 0 or -1 when the data are not found
-            raise LockstepError(
-                f"espeak-ng with {data_path}", found=f"sample rate {rate}", expected=f"{SAMPLE_RATE_HZ} Hz",
-                fix=f"{_FIX_INSTALL}, at a path of less than 160 characters",
-            )  # fmt: skip
+        initialise_espeak(library, _FIX_INSTALL)
         yield library
         library.espeak_Terminate()
     finally:
         _unload(library)
-
-
-def _locate() -> tuple[str, str]:
-    """Paths of the shared library and of its data folder, from the optional wheel."""
-    if sys.platform == "win32":
-        raise LockstepError("espeak-ng", found="Windows", expected="Linux or macOS", fix="make the corpus under WSL")
-    try:
-        import espeakng_loader
-    except ImportError:
-        raise LockstepError(
-            "espeak-ng", found="espeakng_loader is not installed", expected="the `demo` extra", fix=_FIX_INSTALL
-        ) from None
-    return str(espeakng_loader.get_library_path()), str(espeakng_loader.get_data_path())
 
 
 def _unload(library: ctypes.CDLL) -> None:

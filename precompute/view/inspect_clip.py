@@ -1,17 +1,17 @@
 """`xtts-precompute inspect`: one clip of a cache as a picture of its mel, and as sound."""
 
 import io
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import soundfile
 
-from xtts.precompute.view.cached_clips import CachedClip, CachedClips, file_name, plain
+from xtts.precompute.corpus.plain_names import check_name
+from xtts.precompute.view.cached_clips import CachedClip, CachedClips, plain
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
-from xtts.shared.audio.mel_pictures import can_draw, draw_mel, png_bytes
+from xtts.shared.audio.mel_pictures import draw_mel, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.clip_index import Clip, IndexRow, notes_of
 from xtts.shared.storage.urls import Location
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _INCHES_WIDE, _INCHES_HIGH, _DOTS_PER_INCH = 12.0, 5.4, 120
-_TEXT_WIDTH, _TEXT_LINES = 120, 3
 _PADDING = "#9a9a9a"
 
 
@@ -34,17 +33,14 @@ def inspect_clip(cache: Location | str, clip_id: str, out: Path) -> str:
     clip, profile = clips.read(row), clips.spec.mel_profile
     with disk_errors_explained(out):
         out.mkdir(parents=True, exist_ok=True)
-        picture, sound = (out / f"{file_name(row.clip.id)}{ending}" for ending in (".png", ".wav"))
+        check_name(row.clip.id, what="clip id", where=str(clips.cache))
+        picture, sound = (out / f"{row.clip.id}{ending}" for ending in (".png", ".wav"))
         picture.write_bytes(draw_clip(clip, profile))
         sound.write_bytes(sound_bytes(reconstruct(clip.mel, profile), profile.sample_rate, "WAV"))
-        words = [] if can_draw(row.clip.text) else [out / f"{file_name(row.clip.id)}.txt"]
-        for path in words:
-            path.write_text(row.clip.text + "\n", encoding="utf-8")
     lines = [figures_text(clip, profile), f"text: {row.clip.text}", f"audio: {audio_text(row.clip)}"]
     lines += [f"notes: {notes}"] if (notes := notes_of(row)) else []
     lines += [f"left out of the text: {left_out}"] if (left_out := row.left_out) else []
     lines += [f"{picture}", f"{sound} (reconstructed from the stored mel)"]
-    lines += [f"{path} (the text, which the picture cannot show)" for path in words]
     return "\n".join(map(plain, lines))
 
 
@@ -83,11 +79,8 @@ def draw_clip(clip: CachedClip, profile: MelProfile) -> bytes:
 
     figure = Figure(figsize=(_INCHES_WIDE, _INCHES_HIGH), dpi=_DOTS_PER_INCH, layout="constrained")
     _draw_mel(figure, figure.subplots(), clip, profile)
-    text = list[str]()
-    if can_draw(clip.row.clip.text):
-        text = textwrap.wrap(plain(clip.row.clip.text), _TEXT_WIDTH, max_lines=_TEXT_LINES, placeholder=" ...")
-    # Text of a corpus is no formula: a lone dollar sign would be an error.
-    figure.suptitle("\n".join([plain(figures_text(clip, profile)), *text]), parse_math=False, fontsize=11)
+    # An id is no formula: a lone dollar sign would be an error.
+    figure.suptitle(plain(figures_text(clip, profile)), parse_math=False, fontsize=11)
     return png_bytes(figure)
 
 

@@ -48,8 +48,8 @@ def test_an_installation_that_is_missing_or_broken_says_how_to_install_it(monkey
     (tmp_path / "libespeak-ng.so").write_bytes(b"not a library")
     for module, message in (
         (None, r"not installed.*; pip install 'lockstep-tts\[demo\]'"),
-        ((library, lambda: tmp_path), r"sample rate (0|-1), expected 22050 Hz; pip install"),
-        ((lambda: tmp_path / "libespeak-ng.so", data), r"libespeak-ng\.so: cannot be loaded"),
+        ((library, lambda: tmp_path), r"cannot read .*; pip install"),
+        ((lambda: tmp_path / "libespeak-ng.so", data), "cannot be loaded"),
     ):
         fake = module and SimpleNamespace(get_library_path=module[0], get_data_path=module[1])
         monkeypatch.setitem(sys.modules, "espeakng_loader", fake)
