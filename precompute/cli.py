@@ -195,9 +195,7 @@ def verify(
 
 @main.command()
 @_cache_option
-@click.option("--max-text-length", type=click.IntRange(1), help="Count the clips that this cap would reject.")
-@click.option("--max-mel-frames", type=click.IntRange(1), help="Count the clips that this cap would reject.")
-def stats(cache: str, max_text_length: int | None, max_mel_frames: int | None) -> None:
+def stats(cache: str) -> None:
     """Print percentiles of a cache, the padding efficiency of other numbers of buckets, and how clean its clips are."""
     with reported():
         from xtts.precompute.view.terminal import quality_text, stats_text
@@ -205,7 +203,7 @@ def stats(cache: str, max_text_length: int | None, max_mel_frames: int | None) -
         from xtts.shared.cache.cache_spec import load_spec
         from xtts.shared.cache.clip_index import read_index
         from xtts.shared.cache.quality_stats import quality_stats
-        from xtts.shared.cache.stats import corpus_lines, corpus_stats, effect_of_caps, letters_of, read_lengths
+        from xtts.shared.cache.stats import corpus_lines, corpus_stats, letters_of, read_lengths
         from xtts.shared.system.folder_lock import ReadLock
 
         with local_cache(cache) as folder, ReadLock(folder):
@@ -214,9 +212,6 @@ def stats(cache: str, max_text_length: int | None, max_mel_frames: int | None) -
         letters, corpora = letters_of(rows, spec.text_language), corpus_lines(rows, spec.weights)
         click.echo(stats_text(corpus_stats(lengths), letters, corpora))
         click.echo(f"\n{quality_text(quality_stats(rows, spec.mel_profile.sample_rate))}")
-        caps = effect_of_caps(lengths, max_text_length=max_text_length, max_mel_frames=max_mel_frames)
-        for name, cap in caps.items():
-            click.echo(f"\n{name} would reject {cap.rejected} of {cap.clips} clips ({cap.share:.1%})")
 
 
 @main.command()

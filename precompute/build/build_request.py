@@ -14,8 +14,7 @@ from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.corpus.remote_corpus import with_folders
-from xtts.precompute.features.filters import ask_for_samples
-from xtts.precompute.workers.engine import TaskEngine, ThisProcess
+from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.mel_profiles import mel_profile
@@ -28,9 +27,6 @@ from xtts.shared.storage.failures import called
 from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.text.phonemes import can_phonemise
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
-
-_FEW_ROWS = 2**10
-"""A second's work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,12 +45,6 @@ class BuildRequest:
     """The cache in an object store for which `cache` is the folder to work in."""
     exclude: frozenset[str] = frozenset()
     """Shards that must not be used, whatever they look like."""
-    is_small_rerun: bool = False
-    """Looking what is to be done takes less time than starting workers for it."""
-
-    def engine_for_scan(self, pool: TaskEngine) -> TaskEngine:
-        """What scans: the pool, or this process."""
-        return ThisProcess() if self.is_small_rerun and not pool.spans_machines else pool
 
     def open_engine(self) -> TaskEngine:
         """What its tasks run on."""
@@ -78,9 +68,6 @@ def make_request(
     language = config.text.language if config.text.expand_numbers else None
     entries = parse_data(data)
     entries, urls = with_folders(entries)
-    # Decoding while it scans is for workers, whose sums are those of one thread.
-    decodes = config.audio.trim_silence_db is not None or ask_for_samples(config.data.filters)
-    is_small_rerun = not fresh and not decodes and 0 < _known_rows(cache) <= _FEW_ROWS
     with disk_errors_explained(cache), ExitStack() as stack:
         for folder, url in urls.items():  # errors about the local folder of a remote corpus name its URL
             stack.enter_context(called(folder, str(url)))
@@ -98,7 +85,6 @@ def make_request(
         fresh=fresh,
         ray_address=ray_address,
         remote=remote,
-        is_small_rerun=is_small_rerun,
     )
 
 
@@ -118,14 +104,6 @@ def _with_tokenizer(config: Config, cache: Path | None) -> tuple[Config, list[st
         chosen, reason = "characters", "no voice of espeak-ng; for English: pip install 'lockstep-tts[phonemes]'"
     taken = config.text.model_copy(update={"tokenizer": chosen})
     return config.model_copy(update={"text": taken}), [f"text.tokenizer auto: {chosen} ({reason})"]
-
-
-def _known_rows(cache: Path) -> int:
-    """Of the index of a finished cache; 0 where there is none that can be read."""
-    try:
-        return load_spec(cache).index_rows
-    except LockstepError:
-        return 0
 
 
 def _tokenizer(clips: Any, config: Config, cache: Path | None) -> Tokenizer:  # noqa: ANN401

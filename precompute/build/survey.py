@@ -126,7 +126,7 @@ def scan_clips(
     existing.cached.find(request.corpora.clips)
     progress.start("scan", len(request.corpora.clips), 0.0)
     facts, counts = dict[int, Any](), dict[str, LetterCounts]()
-    for result in request.engine_for_scan(pool).run(partial(scan, scanner), _tasks(request.corpora.clips, existing)):
+    for result in pool.run(partial(scan, scanner), _tasks(request.corpora.clips, existing)):
         facts[result.start] = unpack(result.facts)
         existing.cached.same[result.known] = result.same
         for one in result.letters:

@@ -114,16 +114,8 @@ def bucket_table(spec: CacheSpec, padding_efficiency: Sequence[float]) -> str:
     for number, bucket in enumerate(spec.buckets):
         clips = [str(bucket.clips(split)) for split in SPLITS]
         shards = str(len(bucket.train) + len(bucket.validation))
-        rows.append(
-            [
-                f"{number:02d}",
-                str(bucket.tokens),
-                str(bucket.frames),
-                *clips,
-                shards,
-                f"{padding_efficiency[number]:.1%}",
-            ]
-        )
+        cells = [f"{number:02d}", str(bucket.tokens), str(bucket.frames), *clips, shards]
+        rows.append([*cells, f"{padding_efficiency[number]:.1%}"])
     return _table(rows)
 
 

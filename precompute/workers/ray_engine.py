@@ -56,7 +56,7 @@ class RayEngine(TaskEngine):
         """Connect, and let the workers load the feature extractor."""
         self._connect()
         for _ in range(self._cpus_now()):
-            self._submit(self._ray.put(pack(_load)), None)
+            self._submit(self._ray.put(pack(load_extractor)), None)
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results as they come; at most two tasks a CPU wait. The function lies in the object store once."""
@@ -172,10 +172,6 @@ def _unusable(address: str, reason: str) -> LockstepError:
     fix = "start one there (ray start --head), or leave --ray-address out for one of this machine"
     where = "--engine ray" if address == OWN_CLUSTER else f"--ray-address {address}"
     return LockstepError(where, found=f"no Ray cluster ({reason})", fix=fix)
-
-
-def _load(_: None) -> None:
-    load_extractor()
 
 
 def _run_packed(packed: bytes, task: bytes, versions: dict[str, str]) -> bytes:
