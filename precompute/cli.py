@@ -120,15 +120,9 @@ def build(
             with Display() as display:
                 corpora = parse_data(data, layout=layout, columns=columns)
                 request = make_request(
-                    corpora,
-                    at,
-                    settings,
-                    workers=workers,
-                    limit=limit,
-                    fresh=fresh,
-                    index_only=index_only,
+                    corpora, at, settings, workers=workers, limit=limit, fresh=fresh, index_only=index_only,
                     ray_address=address,
-                )
+                )  # fmt: skip
                 if dry_run:
                     explain_build(request, display)
                     return

@@ -14,6 +14,7 @@ from xtts.precompute.build.previous import Existing, PreviousRows, look_back
 from xtts.precompute.build.rejections import check_rejects, rejected_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, plan_columns, previous_plan
 from xtts.precompute.build.staging import StagingArea, same_settings, settings_before, shard_settings
+from xtts.precompute.corpus.clip_audio import find_audio
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredClips
 from xtts.precompute.features.mel_check import compute_mel_check
@@ -31,7 +32,8 @@ from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import CacheSpec, Shard
-from xtts.shared.cache.clip_index import index_schema
+from xtts.shared.cache.clip_index import MISSING_AUDIO, UNKNOWN, clips_of, index_schema
+from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import FILTERS, NO_FEATURES, Features, setting_differences, stored_features
 from xtts.shared.text.letter_counts import LetterCounts, check_letters
 
@@ -136,6 +138,8 @@ def scan_clips(
     for one in letters:
         check_letters(one, config.text.max_unknown_share, kind=config.text.tokenizer)
     clips = _joined(request.corpora.clips, [facts[start] for start in sorted(facts)])
+    if pool.spans_machines:
+        _check_missing(clips, request.extractor)
     check_rejects(rejected_clips(clips), config, corpora.name, corpora.roots, of=len(clips))
     return clips, letters
 
@@ -145,6 +149,17 @@ def _tasks(clips: Any, existing: Existing) -> Iterator[ScanTask]:  # noqa: ANN40
     for start in range(0, len(clips), size):
         part = clips.slice(start, size)
         yield ScanTask(start=start, clips=pack(part), known=existing.cached.known(start, start + len(part)))
+
+
+def _check_missing(clips: Any, extractor: FeatureExtractor) -> None:  # noqa: ANN401
+    """A `LockstepError` for a file that another machine does not see: its clip must not count as one without audio."""
+    import pyarrow.compute as pc
+
+    for clip in clips_of(clips.filter(pc.equal(clips["reason"], MISSING_AUDIO))):
+        if find_audio(extractor.path(clip))[0] != UNKNOWN:
+            fix = "mount the corpus on every machine at the same path, and run the same command again"
+            found = "not seen from another machine"
+            raise LockstepError(str(extractor.path(clip)), found=found, fix=fix, exit_code=1)
 
 
 def _joined(clips: Any, facts: list[Any]) -> Any:  # noqa: ANN401

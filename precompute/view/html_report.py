@@ -91,10 +91,8 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
     if not kept:
         raise LockstepError(str(clips.cache), found="no kept clip in the index", expected="a finished cache")
     spec = clips.spec
-    stats, quality = (
-        corpus_stats(read_lengths(clips.cache / spec.index_file)),
-        quality_stats(clips.rows, spec.mel_profile.sample_rate),
-    )
+    stats = corpus_stats(read_lengths(clips.cache / spec.index_file))
+    quality = quality_stats(clips.rows, spec.mel_profile.sample_rate)
     cards, worst = clip_cards(clips, drawn_clips(kept, seed=seed), quality.worst(WORST_SHOWN), progress)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string(

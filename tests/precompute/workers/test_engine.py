@@ -14,6 +14,7 @@ import pytest
 from builds import build, problems, tree, wait_for
 
 from xtts.precompute.build.build_request import make_request
+from xtts.precompute.features import scan
 from xtts.precompute.features.extract import ShardResult, read_mel
 from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.precompute.workers.engine import TaskEngine
@@ -185,6 +186,19 @@ def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_pa
     unmounted = type(request.extractor)(**{**vars(request.extractor), "roots": {clip.corpus: tmp_path / "corpus"}})
     with pytest.raises(LockstepError, match=r"tone-0000\.wav: gone, or not seen from "):
         read_mel(seen_elsewhere, unmounted)
+
+
+def test_a_machine_that_does_not_see_one_recording(tiny_corpus, tiny_config, tmp_path, in_process, monkeypatch):
+    """The command looks itself: the clip must not count as one without audio."""
+    find = scan.with_file
+
+    def find_most(clip, extractor):
+        return IndexRow(clip=clip) if clip.id == "tone-0003" else find(clip, extractor)
+
+    monkeypatch.setattr(scan, "with_file", find_most)
+    in_process.spans_machines = True
+    with pytest.raises(LockstepError, match=r"tone-0003\.wav: not seen from another machine; mount the corpus"):
+        build(tiny_corpus, tmp_path / "cache", tiny_config, pool=in_process)
 
 
 @pytest.mark.parametrize(
