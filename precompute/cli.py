@@ -120,15 +120,9 @@ def build(
             with Display() as display:
                 corpora = parse_data(data, layout=layout, columns=columns)
                 request = make_request(
-                    corpora,
-                    at,
-                    settings,
-                    workers=workers,
-                    limit=limit,
-                    fresh=fresh,
-                    index_only=index_only,
+                    corpora, at, settings, workers=workers, limit=limit, fresh=fresh, index_only=index_only,
                     ray_address=address,
-                )
+                )  # fmt: skip
                 if dry_run:
                     explain_build(request, display)
                     return
@@ -195,9 +189,7 @@ def verify(
 
 @main.command()
 @_cache_option
-@click.option("--max-text-length", type=click.IntRange(1), help="Count the clips that this cap would reject.")
-@click.option("--max-mel-frames", type=click.IntRange(1), help="Count the clips that this cap would reject.")
-def stats(cache: str, max_text_length: int | None, max_mel_frames: int | None) -> None:
+def stats(cache: str) -> None:
     """Print percentiles of a cache, the padding efficiency of other numbers of buckets, and how clean its clips are."""
     with reported():
         from xtts.precompute.view.terminal import quality_text, stats_text
@@ -205,7 +197,7 @@ def stats(cache: str, max_text_length: int | None, max_mel_frames: int | None) -
         from xtts.shared.cache.cache_spec import load_spec
         from xtts.shared.cache.clip_index import read_index
         from xtts.shared.cache.quality_stats import quality_stats
-        from xtts.shared.cache.stats import corpus_lines, corpus_stats, effect_of_caps, letters_of, read_lengths
+        from xtts.shared.cache.stats import corpus_lines, corpus_stats, letters_of, read_lengths
         from xtts.shared.system.folder_lock import ReadLock
 
         with local_cache(cache) as folder, ReadLock(folder):
@@ -214,9 +206,6 @@ def stats(cache: str, max_text_length: int | None, max_mel_frames: int | None) -
         letters, corpora = letters_of(rows, spec.text_language), corpus_lines(rows, spec.weights)
         click.echo(stats_text(corpus_stats(lengths), letters, corpora))
         click.echo(f"\n{quality_text(quality_stats(rows, spec.mel_profile.sample_rate))}")
-        caps = effect_of_caps(lengths, max_text_length=max_text_length, max_mel_frames=max_mel_frames)
-        for name, cap in caps.items():
-            click.echo(f"\n{name} would reject {cap.rejected} of {cap.clips} clips ({cap.share:.1%})")
 
 
 @main.command()
@@ -257,38 +246,26 @@ def report(cache: str, out: Path, seed: int) -> None:
 @click.option("--clips", type=click.IntRange(1), default=200, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--max-seconds", type=click.FloatRange(0, min_open=True), help="The longest that a clip may be.")
-@click.option("--from-metadata", "metadata", type=_FOLDER, help="Speak the texts of this metadata.csv.")
 @click.option("--language", default="en", show_default=True, metavar="CODE", help="en, cmn, de, es, fa, hi or ru.")
-@click.option("--voice", metavar="NAME", help="A voice of espeak-ng, such as de+f3 (default: the language's own).")
-@click.option("--speaker", metavar="NAME", help="Write this name into the fourth column of metadata.csv.")
-@click.option("--voices", type=click.IntRange(1), metavar="N", help="N distinct voices, which take turns.")
-@click.option("--held-out-voices", "held_out", type=click.IntRange(0), default=0, metavar="M",
-              help="The last M of them speak other sentences, in OUT-held-out.")  # fmt: skip
 @_workers_option
 def sample_corpus(
     out: Path,
     clips: int,
     seed: int,
     max_seconds: float | None,
-    metadata: Path | None,
     language: str,
-    voice: str | None,
-    speaker: str | None,
-    voices: int | None,
-    held_out: int,
     workers: int,
 ) -> None:
     """Make a spoken corpus in the LJSpeech layout on this machine; one of the same options stays as it is."""
     with reported():
-        from xtts.precompute.sample.sample_corpus import make_sample_corpora
+        from xtts.precompute.sample.sample_corpus import make_sample_corpus
         from xtts.precompute.view.terminal import Display
         from xtts.precompute.workers.stopping import stoppable
 
         with stoppable(out), Display() as display:
-            made = make_sample_corpora(
-                out, clips=clips, seed=seed, max_seconds=max_seconds, metadata=metadata, language=language, voice=voice,
-                speaker=speaker, voices=voices, held_out=held_out, workers=workers, progress=display,
+            made = make_sample_corpus(
+                out, clips=clips, seed=seed, max_seconds=max_seconds, language=language, workers=workers,
+                progress=display,
             )  # fmt: skip
-        for corpus in made:
-            minutes = f"{corpus.seconds / 60:.1f} minutes of speech" + ("" if language == "en" else f" in {language}")
-            click.echo(f"{corpus.root}: {corpus.clips} clips, {minutes}")
+        minutes = f"{made.seconds / 60:.1f} minutes of speech" + ("" if language == "en" else f" in {language}")
+        click.echo(f"{made.root}: {made.clips} clips, {minutes}")

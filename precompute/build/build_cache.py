@@ -1,7 +1,7 @@
 """Stage 1 from corpus to cache: survey, write what is missing, commit."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -107,7 +107,7 @@ def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None
             check_rejects(rejected, config, request.corpora.name, request.corpora.roots, of=len(found.clips))
             if found.extractor.index_only:
                 sums = measure_sample(rows, found.plan, found.extractor, pool, progress)
-                rows = partial(_rows_with_sums, rows, sums)
+                rows = partial(_rows_of, found, staging, sums=sums)
             index = staging.scratch / INDEX_FILE
             figures = write_index(index, found.plan, rows, rejected)
             weights = request.corpora.weights
@@ -201,13 +201,14 @@ def _task(shard: ShardPlan, found: Survey, staging: StagingArea, *, sync: bool) 
     )
 
 
-def _rows_of(found: Survey, staging: StagingArea, shard: ShardPlan) -> Any:  # noqa: ANN401 - pyarrow ships no types
-    """The rows of a shard's clips as the index has them: of today for a kept shard, or as a worker wrote them."""
+def _rows_of(found: Survey, staging: StagingArea, shard: ShardPlan, *, sums: Mapping[str, Sums] | None = None) -> Any:  # noqa: ANN401
+    """The rows of a shard's clips as the index has them: of today for a kept shard, or as a worker wrote them.
+
+    sums: of a sample, where the cache has no mels.
+    """
     ready = found.ready.get(shard.file)
     if ready is None or ready.outcome is None:
-        return read_table(staging.rows_path(shard.file)).replace_schema_metadata(None)
-    return rows_now(take(found.clips, shard.clips), ready.outcome())
-
-
-def _rows_with_sums(rows: Callable[[ShardPlan], Any], sums: Mapping[str, Sums], shard: ShardPlan) -> Any:  # noqa: ANN401
-    return with_sums(rows(shard), sums)
+        rows = read_table(staging.rows_path(shard.file)).replace_schema_metadata(None)
+    else:
+        rows = rows_now(take(found.clips, shard.clips), ready.outcome())
+    return rows if sums is None else with_sums(rows, sums)

@@ -1,8 +1,7 @@
 """What a build is asked for, checked before anything is created."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,7 @@ from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.corpus.remote_corpus import with_folders
-from xtts.precompute.features.filters import ask_for_samples
-from xtts.precompute.workers.engine import TaskEngine, ThisProcess
+from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.mel_profiles import mel_profile
@@ -29,9 +27,6 @@ from xtts.shared.storage.failures import called
 from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.text.phonemes import can_phonemise
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
-
-_FEW_ROWS = 2**10
-"""A second's work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +45,6 @@ class BuildRequest:
     """The cache in an object store for which `cache` is the folder to work in."""
     exclude: frozenset[str] = frozenset()
     """Shards that must not be used, whatever they look like."""
-    is_small_rerun: bool = False
-    """Looking what is to be done takes less time than starting workers for it."""
-
-    def engine_for_scan(self, pool: TaskEngine) -> TaskEngine:
-        """What scans: the pool, or this process."""
-        return ThisProcess() if self.is_small_rerun and not pool.spans_machines else pool
 
     def open_engine(self) -> TaskEngine:
         """What its tasks run on."""
@@ -68,32 +57,34 @@ def make_request(
 ) -> BuildRequest:  # fmt: skip
     """Check what was asked for, before anything is created; of a remote cache the small files are fetched."""
     remote, cache = (None, given) if isinstance(given, Path) else (given, work_folder(given))
+    if remote is not None and ray_address is not None:
+        fix = "build into a folder that all machines see, and copy it there"
+        raise LockstepError("--engine ray", found=f"--cache {remote}", expected="a folder", fix=fix)
     if remote is not None:
-        _fetch_small_files(remote, cache, ray_address)
+        RemoteCache(remote, cache).mirror()
     refuse_foreign_folder(cache)
+    mel_profile(config.audio.profile)  # an unknown name is refused before anything is read
     config, notes = _with_tokenizer(config, None if fresh else cache)
     language = config.text.language if config.text.expand_numbers else None
     entries = parse_data(data)
     entries, urls = with_folders(entries)
-    # Decoding while it scans is for workers, whose sums are those of one thread.
-    decodes = config.audio.trim_silence_db is not None or ask_for_samples(config.data.filters)
-    is_small_rerun = not fresh and not decodes and 0 < _known_rows(cache) <= _FEW_ROWS
-    with _called(urls), disk_errors_explained(cache):
+    with disk_errors_explained(cache), ExitStack() as stack:
+        for folder, url in urls.items():  # errors about the local folder of a remote corpus name its URL
+            stack.enter_context(called(folder, str(url)))
         corpora = read_corpora(entries, limit=limit, words_in=language)
     if index_only:
         refuse_unsuited(corpora.clips, config)
     corpora = replace(corpora, notes=(*corpora.notes, *notes))
-    extractor = _extractor(corpora.roots, config, _tokenizer(corpora.clips, config, None if fresh else cache))
+    tokenizer = _tokenizer(corpora.clips, config, None if fresh else cache)
     return BuildRequest(
         corpora=corpora,
         cache=cache,
         config=config,
-        extractor=replace(extractor, index_only=index_only),
+        extractor=FeatureExtractor(roots=corpora.roots, config=config, tokenizer=tokenizer, index_only=index_only),
         workers=workers,
         fresh=fresh,
         ray_address=ray_address,
         remote=remote,
-        is_small_rerun=is_small_rerun,
     )
 
 
@@ -113,30 +104,6 @@ def _with_tokenizer(config: Config, cache: Path | None) -> tuple[Config, list[st
         chosen, reason = "characters", "no voice of espeak-ng; for English: pip install 'lockstep-tts[phonemes]'"
     taken = config.text.model_copy(update={"tokenizer": chosen})
     return config.model_copy(update={"text": taken}), [f"text.tokenizer auto: {chosen} ({reason})"]
-
-
-@contextmanager
-def _called(urls: Mapping[Path, StoreUrl]) -> Iterator[None]:
-    """Errors about the folders of remote corpora name their URLs."""
-    with ExitStack() as stack:
-        for folder, url in urls.items():
-            stack.enter_context(called(folder, str(url)))
-        yield
-
-
-def _fetch_small_files(url: StoreUrl, folder: Path, ray_address: str | None) -> None:
-    if ray_address is not None:
-        fix = "build into a folder that all machines see, and copy it there"
-        raise LockstepError("--engine ray", found=f"--cache {url}", expected="a folder", fix=fix)
-    RemoteCache(url, folder).mirror()
-
-
-def _known_rows(cache: Path) -> int:
-    """Of the index of a finished cache; 0 where there is none that can be read."""
-    try:
-        return load_spec(cache).index_rows
-    except LockstepError:
-        return 0
 
 
 def _tokenizer(clips: Any, config: Config, cache: Path | None) -> Tokenizer:  # noqa: ANN401
@@ -196,16 +163,3 @@ def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:
     same = not feature_differences(spec.features, {"text": feature_config(config)["text"]})
     sound = hashlib.sha256(tokenizer_bytes(tokenizer)).hexdigest() == spec.tokenizer_sha256
     return tokenizer if same and sound else None
-
-
-def _extractor(roots: Mapping[str, Path], config: Config, tokenizer: Tokenizer) -> FeatureExtractor:
-    return FeatureExtractor(
-        roots=roots,
-        profile=mel_profile(config.audio.profile),
-        tokenizer=tokenizer,
-        language=config.text.language,
-        trim_silence_db=config.audio.trim_silence_db,
-        loudness_lufs=config.audio.loudness_lufs,
-        mel_dtype=config.shards.mel_dtype,
-        fixed_length=config.shapes.pad_to_fixed_length,
-    )

@@ -128,10 +128,11 @@ def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, toke
     shards = [shard.file for shard in spec.shards()]
     new = [file for file in shards if staging.staged(file).exists()]
     if not _holds(cache / spec.tokenizer_file, spec.tokenizer_sha256):
-        staging.stage_file(spec.tokenizer_file, tokenizer_bytes(tokenizer))
+        atomic_files.write(staging.staged(spec.tokenizer_file), tokenizer_bytes(tokenizer))
         new.append(spec.tokenizer_file)
     if not _holds(cache / spec.index_file, spec.index_sha256):
-        staging.stage_whole(spec.index_file, index)
+        atomic_files.sync_file(index)
+        atomic_files.move(index, staging.staged(spec.index_file))
         new.append(spec.index_file)
     changed = bool(new) or not _holds(cache / SPEC_FILE, hashlib.sha256(spec_bytes(spec)).hexdigest())
     if changed:

@@ -1,7 +1,7 @@
 """The index of a build, in the order of the shards, and the sums that `cache.json` tells."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 
 from xtts.precompute.build.shard_plan import Plan, ShardPlan
 from xtts.precompute.features.extract import Sums
-from xtts.shared.cache.clip_index import KEPT, QUALITIES, index_schema
+from xtts.shared.cache.clip_index import KEPT, QUALITIES, index_schema, with_column
 
 _GROUP_ROWS = 2**14
 _REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard", "language", "corpus"]
@@ -80,7 +80,7 @@ def write_index(path: Path, plan: Plan, rows_of: Callable[[ShardPlan], Any], rej
             figures.append(kept.select(_SUMMED))
             yield kept
         # Not every build reads the audio of a rejected clip.
-        yield _with_column(rejected, "audio_sha256", [""] * len(rejected))
+        yield with_column(rejected, "audio_sha256", [""] * len(rejected))
 
     write_tables(path, groups())
     return _figures(_kept_rows(figures), len(rejected), len(plan.shapes))
@@ -117,12 +117,5 @@ def with_sums(table: Any, sample: Mapping[str, Sums]) -> Any:  # noqa: ANN401
     sums = [sample.get(name, ("", 0.0, 0.0)) for name in table["id"].to_pylist()]
     columns = dict(zip(("audio_sha256", "mel_sum", "mel_square_sum"), zip(*sums, strict=True), strict=False))
     for name in (*columns, *QUALITIES):
-        table = _with_column(table, name, columns.get(name, [None] * len(table)))
+        table = with_column(table, name, columns.get(name, [None] * len(table)))
     return table
-
-
-def _with_column(table: Any, name: str, values: Sequence[Any]) -> Any:  # noqa: ANN401
-    import pyarrow as pa
-
-    field = table.schema.field(name)
-    return table.set_column(table.schema.get_field_index(name), field, pa.array(values, field.type))

@@ -19,7 +19,7 @@ from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.scan import SAME_CLIP, SAME_FILE, Known
 from xtts.precompute.features.tables import pack, take
 from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, Shard, load_spec, shard_place, without_digest
-from xtts.shared.cache.clip_index import QUALITIES, ShardPlace, index_schema, readable_index
+from xtts.shared.cache.clip_index import QUALITIES, ShardPlace, index_schema, readable_index, with_column
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features
 
@@ -93,7 +93,7 @@ class PreviousRows:
 def rows_now(clips: Any, earlier: Any) -> Any:  # noqa: ANN401
     """The rows of a kept shard: what was written of its clips, with paths, times and notes of today."""
     for name in _OUTCOME:
-        clips = clips.set_column(clips.schema.get_field_index(name), clips.schema.field(name), earlier[name])
+        clips = with_column(clips, name, earlier[name])
     return clips
 
 
@@ -123,7 +123,7 @@ class Existing:
         previous, extractor = self.previous, request.extractor
         if previous is None or not self.same_audio or extractor.index_only or previous.names_audio:
             return {}
-        if previous.mel_dtype != extractor.mel_dtype:
+        if previous.mel_dtype != extractor.config.shards.mel_dtype:
             return {}
         paths = {slot: request.cache / shard.file for slot, shard in self.cached.finished.items()}
         there = (slot for slot, path in paths.items() if size_of(path) == self.cached.finished[slot].bytes)

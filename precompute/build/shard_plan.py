@@ -205,11 +205,8 @@ class _Groups:
         buckets = fitting_buckets(self._shapes, columns.tokens[kept], columns.frames[kept])
         assert not (buckets < 0).any()  # the shapes were chosen or checked for these very clips
         ranks = np.array([self._names.index(name) for name in columns.corpora], np.uint32)
-        numbers = held.astype(np.uint32) * np.uint32(SPLITS.index("validation") * len(self._shapes))
-        numbers += buckets.astype(np.uint32)
-        numbers *= np.uint32(len(self._names))
-        numbers += ranks[columns.corpus[kept]]
-        return numbers
+        place = (held.astype(np.int64), buckets, ranks[columns.corpus[kept]])  # SPLITS: train, validation
+        return np.ravel_multi_index(place, (len(SPLITS), len(self._shapes), len(self._names))).astype(np.uint32)
 
     def shard_counts(
         self, kept: np.ndarray, of_clip: np.ndarray, config: Config, pinned: Mapping[_Group, int]

@@ -132,15 +132,6 @@ class StagingArea:
         """Where the rows of a staged shard wait, by the shard's name without digest."""
         return rows_beside(self.staged(file))
 
-    def stage_whole(self, name: str, source: Path) -> None:
-        """Put a file of `scratch` that is complete beside the shards."""
-        atomic_files.sync_file(source)
-        atomic_files.move(source, self.staged(name))
-
-    def stage_file(self, name: str, data: bytes) -> None:
-        """Put a whole file of the cache, other than a shard, beside the shards."""
-        atomic_files.write(self.staged(name), data)
-
     def finished(self, exclude: Collection[str] = ()) -> dict[str, Finished]:
         """Shards by name without digest: those staged, and those that an interrupted commit already moved.
 

@@ -1,7 +1,7 @@
 """Finding out what a build has to do: look back, scan, plan, and tell finished shards from missing ones."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,6 @@ from xtts.precompute.build.rejections import check_rejects, rejected_clips
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, plan_columns, previous_plan
 from xtts.precompute.build.staging import StagingArea, same_settings, settings_before, shard_settings
 from xtts.precompute.corpus.clip_audio import find_audio
-from xtts.precompute.corpus.corpora import Corpora
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredClips
 from xtts.precompute.features.mel_check import compute_mel_check
@@ -25,7 +24,6 @@ from xtts.precompute.features.scan import (
     SAME_SPEAKER,
     SAME_TEXT,
     Scanner,
-    ScanResult,
     ScanTask,
     scan,
 )
@@ -34,7 +32,7 @@ from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import CacheSpec, Shard
-from xtts.shared.cache.clip_index import UNKNOWN, index_schema
+from xtts.shared.cache.clip_index import MISSING_AUDIO, UNKNOWN, clips_of, index_schema
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import FILTERS, NO_FEATURES, Features, setting_differences, stored_features
 from xtts.shared.text.letter_counts import LetterCounts, check_letters
@@ -107,7 +105,7 @@ def survey(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progre
     files = existing.stored_files(request)
     stored = {shard.file: existing.cached.stored(shard, files) for shard in missing}
     count, from_cache = sum(len(shard.clips) for shard in missing), sum(len(one.places) for one in stored.values())
-    changes = [*request.corpora.notes, *existing.lines, *_changes(request, existing, clips, features)]
+    changes = [*request.corpora.notes, *existing.lines, *_changes(existing, clips, features)]
     changes += _work_ahead(ready=len(ready), missing=len(missing), clips=count, stored=from_cache)
     return Survey(
         extractor=extractor, clips=clips, letters=letters, plan=plan, settings=settings, ready=ready, missing=missing,
@@ -124,15 +122,13 @@ def scan_clips(
     """
     config, corpora = request.config, request.corpora
     scanner = Scanner(
-        extractor=replace(request.extractor, unpacked=staging.scratch), config=config, same_audio=existing.same_audio,
+        extractor=replace(request.extractor, unpacked=staging.scratch), same_audio=existing.same_audio,
         same_text=existing.same_text,
     )  # fmt: skip
     existing.cached.find(request.corpora.clips)
     progress.start("scan", len(request.corpora.clips), 0.0)
     facts, counts = dict[int, Any](), dict[str, LetterCounts]()
-    for result in request.engine_for_scan(pool).run(partial(scan, scanner), _tasks(request.corpora.clips, existing)):
-        if pool.spans_machines:
-            _check_missing(result)
+    for result in pool.run(partial(scan, scanner), _tasks(request.corpora.clips, existing)):
         facts[result.start] = unpack(result.facts)
         existing.cached.same[result.known] = result.same
         for one in result.letters:
@@ -142,6 +138,8 @@ def scan_clips(
     for one in letters:
         check_letters(one, config.text.max_unknown_share, kind=config.text.tokenizer)
     clips = _joined(request.corpora.clips, [facts[start] for start in sorted(facts)])
+    if pool.spans_machines:
+        _check_missing(clips, request.extractor)
     check_rejects(rejected_clips(clips), config, corpora.name, corpora.roots, of=len(clips))
     return clips, letters
 
@@ -153,12 +151,15 @@ def _tasks(clips: Any, existing: Existing) -> Iterator[ScanTask]:  # noqa: ANN40
         yield ScanTask(start=start, clips=pack(part), known=existing.cached.known(start, start + len(part)))
 
 
-def _check_missing(result: ScanResult) -> None:
+def _check_missing(clips: Any, extractor: FeatureExtractor) -> None:  # noqa: ANN401
     """A `LockstepError` for a file that another machine does not see: its clip must not count as one without audio."""
-    for path in result.missing:
-        if find_audio(path)[0] != UNKNOWN:
-            fix = "mount the corpus there at the same path, and run the same command again"
-            raise LockstepError(str(path), found=f"not seen from {result.host}", fix=fix, exit_code=1)
+    import pyarrow.compute as pc
+
+    for clip in clips_of(clips.filter(pc.equal(clips["reason"], MISSING_AUDIO))):
+        if find_audio(extractor.path(clip))[0] != UNKNOWN:
+            fix = "mount the corpus on every machine at the same path, and run the same command again"
+            found = "not seen from another machine"
+            raise LockstepError(str(extractor.path(clip)), found=found, fix=fix, exit_code=1)
 
 
 def _joined(clips: Any, facts: list[Any]) -> Any:  # noqa: ANN401
@@ -204,12 +205,10 @@ def _ready(shard: ShardPlan, settings: str, plan: Plan, existing: Existing, clip
     return Ready(done=cached, outcome=partial(existing.cached.outcome, shard)) if before == settings else None
 
 
-def _changes(request: BuildRequest, existing: Existing, clips: Any, features: Features) -> list[str]:  # noqa: ANN401
+def _changes(existing: Existing, clips: Any, features: Features) -> list[str]:  # noqa: ANN401
     if existing.previous is None or not len(existing.cached.rows):
         return []
-    lines = _setting_changes(existing.previous, features)
-    lines += _weight_changes(existing.previous, existing.cached.rows["corpus"].unique().to_pylist(), request.corpora)
-    return [*lines, *_corpus_changes(clips, existing.cached)]
+    return [*_setting_changes(existing.previous, features), *_corpus_changes(clips, existing.cached)]
 
 
 def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
@@ -220,15 +219,6 @@ def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
         f"{key}: {before} -> {now}: {_NO_CONSEQUENCE if key in NO_FEATURES else _CONSEQUENCES[key.split('.')[0]]}"
         for key, before, now in setting_differences(previous.features, new)
     ]
-
-
-def _weight_changes(previous: CacheSpec, known: Iterable[str], corpora: Corpora) -> list[str]:
-    """One line for each corpus, of those `known` before, that training draws from more or less often."""
-    old, new = previous.weights, corpora.weights
-    there = corpora.roots.keys() & set(known)
-    weights = {name: (old.get(name, 1.0), new.get(name, 1.0)) for name in sorted(there)}
-    changed = [(name or "the corpus without a name", *pair) for name, pair in weights.items() if pair[0] != pair[1]]
-    return [f"weight of {name}: {was:g} -> {now:g}: {_NO_CONSEQUENCE}" for name, was, now in changed]
 
 
 def _corpus_changes(clips: Any, cached: PreviousRows) -> list[str]:  # noqa: ANN401 - pyarrow ships no types

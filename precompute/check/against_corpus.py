@@ -140,7 +140,7 @@ def check_features(cache: Path, request: BuildRequest, *, clips: int | None) -> 
 def _compare(extractor: FeatureExtractor, jobs: list[_Deep]) -> list[CacheFinding]:
     for folder in {extractor.roots[job.row.clip.corpus] for job in jobs} | {jobs[0].path.parents[2]}:
         check_visible(folder)
-    mels = StoredMels(mel_dtype=extractor.mel_dtype, mel_channels=extractor.profile.mel_channels)
+    mels = StoredMels(mel_dtype=extractor.config.shards.mel_dtype, mel_channels=extractor.profile.mel_channels)
     return [finding for job in jobs for finding in _compare_clip(job, mels, extractor)]
 
 
@@ -180,7 +180,7 @@ def _compare_mel(
     mel: np.ndarray, stored: Record, extractor: FeatureExtractor, about: dict[str, Any]
 ) -> CacheFinding | None:
     error = np.abs(mel.astype(np.float32) - stored.mel[: stored.mel_length].astype(np.float32))
-    most = _TOLERANCE[extractor.mel_dtype]
+    most = _TOLERANCE[extractor.config.shards.mel_dtype]
     if error.max() <= most:
         return None
     frame, channel = np.unravel_index(int(error.argmax()), error.shape)

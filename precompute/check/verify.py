@@ -87,7 +87,8 @@ def _check_all(
     findings += _check_index(spec, rows)
     places, every_digest = _places(spec, rows), any(f.file == spec.index_file for f in findings)
     check = partial(_check_task, cache.absolute(), spec, every_digest, borrowed)
-    tasks = [(number, *part, places.get(part[1].file, [])) for number, part in enumerate(_shards(spec))]
+    pairs = [(bucket, shard) for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
+    tasks = [(number, *pair, places.get(pair[1].file, [])) for number, pair in enumerate(pairs)]
     for _, found in sorted(_run(check, tasks, threads, ray_address), key=lambda result: result[0]):
         findings += found
     return findings
@@ -118,12 +119,6 @@ def _check_task(
         return number, list(_check_shard(cache, spec, bucket, shard, rows, every_digest=every_digest))
 
 
-def _shards(spec: CacheSpec) -> Iterator[tuple[Bucket, Shard]]:
-    for bucket in spec.buckets:
-        for shard in (*bucket.train, *bucket.validation):
-            yield bucket, shard
-
-
 def _places(spec: CacheSpec, rows: list[IndexRow]) -> Places:
     """Group the index by shard; a row that names a shard that is not there was reported before."""
     names = shard_places(spec)
@@ -146,7 +141,7 @@ def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
 
 def _check_extra_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
     """Files that no build left: one that a build replaced has a digest in its name, and the next build removes it."""
-    known = {shard.file for _, shard in _shards(spec)}
+    known = {shard.file for shard in spec.shards()}
     for split in SPLITS:
         for path in sorted((cache / split).rglob("*")):
             name = path.relative_to(cache).as_posix()
@@ -158,7 +153,7 @@ def _check_extra_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
 
 def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[CacheFinding]:
     name, kept = spec.index_file, len(kept_rows(rows))
-    records = sum(shard.records for _, shard in _shards(spec))
+    records = sum(shard.records for shard in spec.shards())
     counts = (
         ("rows", len(rows), spec.index_rows),
         ("kept clips", kept, spec.statistics.clips),
@@ -179,7 +174,8 @@ def _check_shard(
     problem = shard_problem(cache, shard)
     if problem:
         yield CacheFinding(file=shard.file, where=shard.file, found=problem[0], expected=problem[1])
-        if not _may_be_read(cache / shard.file, cache):
+        path = cache / shard.file
+        if not (path.is_file() and path.resolve().is_relative_to(cache.resolve())):
             return
     with (cache / shard.file).open("rb") as file:
         if file.seek(0, 2) == 0:
@@ -190,10 +186,6 @@ def _check_shard(
     yield from found
     if not sound and not found:
         yield CacheFinding(file=shard.file, where=shard.file, found="other bytes than were written (sha256 differs)")
-
-
-def _may_be_read(path: Path, cache: Path) -> bool:
-    return path.is_file() and path.resolve().is_relative_to(cache.resolve())
 
 
 def _check_records(

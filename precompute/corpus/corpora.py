@@ -13,6 +13,7 @@ from xtts.precompute.corpus.corpus_entries import CorpusEntry
 from xtts.precompute.corpus.listing import Corpus, read_corpus
 from xtts.precompute.corpus.plain_names import check_name
 from xtts.shared.cache.cache_spec import CORPUS_NAME
+from xtts.shared.cache.clip_index import with_column
 from xtts.shared.errors import LockstepError
 
 _FIX = "give it a name with --data NAME={}"
@@ -130,17 +131,17 @@ def _named(part: _Named) -> Any:  # noqa: ANN401 - pyarrow ships no types
     entry, clips = part.entry, part.corpus.clips
     prefix = entry.name if entry.speaker_prefix is None else entry.speaker_prefix
     if entry.name:
-        clips = _with_column(clips, "id", pc.binary_join_element_wise(_text(entry.name), clips["id"], _text("_")))
+        clips = with_column(clips, "id", pc.binary_join_element_wise(_text(entry.name), clips["id"], _text("_")))
         _check_longest(clips["id"], "clip id", entry.where)
     if prefix:
         both = pc.binary_join_element_wise(_text(prefix), clips["speaker"], _text("_"))
         speakers = pc.if_else(pc.equal(clips["speaker"], ""), _text(prefix), both)
-        clips = _with_column(clips, "speaker", speakers)
+        clips = with_column(clips, "speaker", speakers)
         _check_longest(clips["speaker"], "speaker", entry.where)
     if entry.language:
         language = pc.if_else(pc.equal(clips["language"], ""), _text(entry.language), clips["language"])
-        clips = _with_column(clips, "language", language)
-    return _with_column(clips, "corpus", _repeated(part.label, len(clips)))
+        clips = with_column(clips, "language", language)
+    return with_column(clips, "corpus", _repeated(part.label, len(clips)))
 
 
 def _with_speakers(parts: Sequence[_Named], tables: Sequence[Any]) -> list[Any]:
@@ -156,7 +157,7 @@ def _with_speakers(parts: Sequence[_Named], tables: Sequence[Any]) -> list[Any]:
             raise LockstepError(part.entry.where, found="no speakers, and an empty speaker_prefix", expected=expected)
         if is_unnamed:
             check_name(name, what="speaker", where=part.entry.where)
-        found.append(_with_column(table, "speaker", _repeated(name, len(table))) if is_unnamed else table)
+        found.append(with_column(table, "speaker", _repeated(name, len(table))) if is_unnamed else table)
     return found
 
 
@@ -189,10 +190,6 @@ def _repeated(text: str, count: int) -> Any:  # noqa: ANN401
     import pyarrow as pa
 
     return pa.repeat(_text(text), count)
-
-
-def _with_column(table: Any, name: str, values: Any) -> Any:  # noqa: ANN401
-    return table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
 
 
 def _check_longest(names: Any, what: str, where: str) -> None:  # noqa: ANN401

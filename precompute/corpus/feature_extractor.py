@@ -9,9 +9,10 @@ import numpy as np
 from xtts.precompute.archives.parquet_files import SUFFIX, unpacked_row
 from xtts.precompute.archives.tar_files import read_member
 from xtts.shared.audio.decode import AudioSource, Recording
-from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
 from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.cache.clip_index import Clip
+from xtts.shared.config import Config
 from xtts.shared.text.tokenizer import Tokenizer, Tokens
 
 
@@ -21,14 +22,8 @@ class FeatureExtractor:
 
     roots: Mapping[str, Path]
     """Each corpus to its folder; sources are relative to it."""
-    profile: MelProfile
+    config: Config
     tokenizer: Tokenizer
-    language: str
-    """ISO 639 code of the clips that do not name theirs."""
-    trim_silence_db: float | None
-    loudness_lufs: float | None
-    mel_dtype: str
-    fixed_length: bool
     mel_check: str = ""
     """What a worker must compute for a known signal before it computes a mel; empty before a build has decided."""
     index_only: bool = False
@@ -36,6 +31,16 @@ class FeatureExtractor:
 
     unpacked: Path | None = None
     """Folder for the audio that is embedded in Parquet files, while a command needs it."""
+
+    @property
+    def profile(self) -> MelProfile:
+        """That of the mels."""
+        return mel_profile(self.config.audio.profile)
+
+    @property
+    def language(self) -> str:
+        """ISO 639 code of the clips that do not name theirs."""
+        return self.config.text.language
 
     def audio(self, clip: Clip) -> AudioSource:
         """A clip's audio file, or its bytes.
@@ -67,7 +72,7 @@ class FeatureExtractor:
 
     def samples(self, recording: Recording) -> np.ndarray:
         """The clip that the mel is computed of: mono, resampled, trimmed and scaled as configured. float32[S]."""
-        rate = self.profile.sample_rate
+        rate, audio = self.profile.sample_rate, self.config.audio
         return condition(
-            recording.at(rate), rate=rate, trim_silence_db=self.trim_silence_db, loudness_lufs=self.loudness_lufs
+            recording.at(rate), rate=rate, trim_silence_db=audio.trim_silence_db, loudness_lufs=audio.loudness_lufs
         )

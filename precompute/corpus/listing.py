@@ -18,7 +18,7 @@ from xtts.precompute.corpus.layouts.tar_shards import NemoTarred, WebDataset
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER, VCTK
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, table_of
 from xtts.precompute.corpus.text_lines import first_line
-from xtts.shared.cache.clip_index import Clip, clip_table
+from xtts.shared.cache.clip_index import Clip, clip_table, with_column
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.text_normalization import expand
 
@@ -97,7 +97,7 @@ def _table(clips: Iterator[Clip]) -> Any:  # noqa: ANN401 - pyarrow ships no typ
     ids = table["id"].combine_chunks()
     first = pc.index_in(ids, value_set=ids)
     repeated = pc.not_equal(first, pa.array(range(len(ids)), first.type))
-    return table.set_column(table.schema.get_field_index("duplicate"), table.schema.field("duplicate"), repeated)
+    return with_column(table, "duplicate", repeated)
 
 
 def _in_words(clip: Clip, language: str) -> Clip:

@@ -71,7 +71,7 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
     clips, stored = rows_of(unpack(task.rows)), task.stored.by_place()
     if len(stored) < len(clips) and not extractor.index_only:
         check_mel(extractor)
-    mels = StoredMels(mel_dtype=extractor.mel_dtype, mel_channels=extractor.profile.mel_channels)
+    mels = StoredMels(mel_dtype=extractor.config.shards.mel_dtype, mel_channels=extractor.profile.mel_channels)
     with path.open("wb") as out:
         for place, row in enumerate(clips):
             row = replace(row, split=task.place.split, bucket=task.place.bucket, shard=task.place.shard)
@@ -110,7 +110,10 @@ def _features(
 ) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:
     """The record of a clip, and the rest of what `mel_of` gives; where records name audio, nothing is decoded."""
     if extractor.index_only:
-        audio, none = audio_name(row, extractor), np.empty((0, extractor.profile.mel_channels), extractor.mel_dtype)
+        audio, none = (
+            audio_name(row, extractor),
+            np.empty((0, extractor.profile.mel_channels), extractor.config.shards.mel_dtype),
+        )
         record = _record(row, none, task, extractor)
         return replace(record, mel=none, mel_length=row.mel_length, audio=audio), "", (0.0, 0.0), None
     mel, audio_sha256, sums, quality = mel_of(row, stored, mels, extractor)
@@ -118,7 +121,7 @@ def _features(
 
 
 def _mel_bytes(shape: BucketShape, extractor: FeatureExtractor) -> int:
-    return shape.frames * extractor.profile.mel_channels * np.dtype(extractor.mel_dtype).itemsize
+    return shape.frames * extractor.profile.mel_channels * np.dtype(extractor.config.shards.mel_dtype).itemsize
 
 
 def mel_of(
@@ -171,7 +174,7 @@ def extract_mel(samples: np.ndarray, frames: int, extractor: FeatureExtractor) -
     if extractor.profile.frames(len(samples)) != frames:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says otherwise")
     with np.errstate(all="ignore"):  # samples that are not numbers are found by the caller
-        return log_mel(samples, extractor.profile).astype(extractor.mel_dtype)
+        return log_mel(samples, extractor.profile).astype(extractor.config.shards.mel_dtype)
 
 
 def _read_source(row: IndexRow, extractor: FeatureExtractor) -> ClipAudio:
@@ -183,7 +186,9 @@ def _read_source(row: IndexRow, extractor: FeatureExtractor) -> ClipAudio:
 
 def _record(row: IndexRow, mel: np.ndarray, task: ShardTask, extractor: FeatureExtractor) -> Record:
     profile, shape = extractor.profile, task.shape
-    most_frames, most_tokens = (shape.frames, shape.tokens) if extractor.fixed_length else (len(mel), row.token_length)
+    most_frames, most_tokens = (
+        (shape.frames, shape.tokens) if extractor.config.shapes.pad_to_fixed_length else (len(mel), row.token_length)
+    )
     padded = np.full((most_frames, profile.mel_channels), profile.silence, mel.dtype)
     padded[: len(mel)] = mel
     tokens = np.zeros(most_tokens, np.int64)

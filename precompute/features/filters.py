@@ -36,7 +36,19 @@ class _Check:
 
 def filter_by_header(row: IndexRow, config: Config) -> IndexRow:
     """Keep or reject a scanned clip by its lengths, then by the filters that need no samples."""
-    return _by_header(apply_filters(row, config), config.data.filters, mel_profile(config.audio.profile).sample_rate)
+    row, filters = apply_filters(row, config), config.data.filters
+    if row.reason:
+        return row
+    hertz = source_rate(row.notes, mel_profile(config.audio.profile).sample_rate)
+    letters, slowest, fastest = letters_per_second(row), filters.min_letters_per_second, filters.max_letters_per_second
+    checks = (
+        _Check("too low sample rate", "min_sample_rate", hertz, "Hz", least=filters.min_sample_rate),
+        _Check("too slow speech", "min_letters_per_second", letters, "letters a second", least=slowest),
+        _Check("too fast speech", "max_letters_per_second", letters, "letters a second", most=fastest),
+    )
+    for check in checks:
+        row = check.judge(row)
+    return row
 
 
 def apply_filters(row: IndexRow, config: Config) -> IndexRow:
@@ -58,21 +70,6 @@ def apply_filters(row: IndexRow, config: Config) -> IndexRow:
     else:
         return row
     return row.rejected(reason, detail)
-
-
-def _by_header(row: IndexRow, filters: FilterConfig, rate: int) -> IndexRow:
-    if row.reason:
-        return row
-    hertz, letters = source_rate(row.notes, rate), letters_per_second(row)
-    slowest, fastest = filters.min_letters_per_second, filters.max_letters_per_second
-    checks = (
-        _Check("too low sample rate", "min_sample_rate", hertz, "Hz", least=filters.min_sample_rate),
-        _Check("too slow speech", "min_letters_per_second", letters, "letters a second", least=slowest),
-        _Check("too fast speech", "max_letters_per_second", letters, "letters a second", most=fastest),
-    )
-    for check in checks:
-        row = check.judge(row)
-    return row
 
 
 def filter_by_signal(row: IndexRow, filters: FilterConfig) -> IndexRow:

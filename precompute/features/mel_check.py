@@ -25,7 +25,8 @@ _COMPUTED: dict[tuple[object, ...], str] = {}
 
 def compute_mel_check(extractor: FeatureExtractor) -> str:
     """SHA-256 of the float32 log-mel of the signal: the stored type would round most differences away."""
-    settings = extractor.profile, extractor.trim_silence_db, extractor.loudness_lufs
+    audio = extractor.config.audio
+    settings = audio.profile, audio.trim_silence_db, audio.loudness_lufs
     if settings not in _COMPUTED:
         recording = Recording(header=Header(frames=_SAMPLES, rate=_RATE, channels=1), samples=signal())
         mel = log_mel(extractor.samples(recording), extractor.profile)

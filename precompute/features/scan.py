@@ -1,8 +1,6 @@
 """The first pass: what can be known of clips from their texts, the headers of their files and earlier builds."""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
-from socket import gethostname
 
 import numpy as np
 
@@ -34,7 +32,6 @@ from xtts.shared.cache.clip_index import (
     table_of,
 )
 from xtts.shared.cache.stats import letters_of
-from xtts.shared.config import Config
 from xtts.shared.text.letter_counts import LetterCounts
 
 SAME_AUDIO, SAME_TEXT, SAME_LANGUAGE, SAME_SPEAKER, SAME_FILE, SAME_CLIP = (1 << bit for bit in range(6))
@@ -47,7 +44,6 @@ class Scanner:
     """What all tasks of a scan have in common."""
 
     extractor: FeatureExtractor
-    config: Config
     same_audio: bool
     """The finished cache was built with these settings of audio: what was found then need not be found again."""
     same_text: bool
@@ -92,10 +88,6 @@ class ScanResult:
     same: np.ndarray
     """uint8, what of each of these is as it was there: `SAME_AUDIO` and so on."""
     letters: list[LetterCounts]
-    missing: list[Path]
-    """Files that are not there for the worker."""
-    host: str
-    """Name of its machine."""
 
 
 def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
@@ -109,15 +101,14 @@ def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
     letters = letters_of(rows, extractor.language)
     for place, row in enumerate(rows):
         was = known.get(place) if scanner.same_audio else None
-        rows[place] = _filtered(_with_quality(filter_by_header(row, scanner.config), was), was, scanner)
+        rows[place] = _filtered(_with_quality(filter_by_header(row, extractor.config), was), was, scanner)
     return ScanResult(
         start=task.start,
         facts=pack(table_of(rows).drop_columns(table.column_names)),
         known=task.start + np.array(list(known), np.int64),
         same=np.array([_same(rows[place], was) for place, was in known.items()], np.uint8),
         letters=letters,
-        missing=[extractor.path(row.clip) for row in rows if row.source_bytes == UNKNOWN], host=gethostname(),
-    )  # fmt: skip
+    )
 
 
 def _scan_clip(scanner: Scanner, clip: Clip, was: IndexRow | None) -> IndexRow:
@@ -166,7 +157,7 @@ def _with_header(row: IndexRow, extractor: FeatureExtractor) -> IndexRow:
         source = extractor.audio(row.clip)
         header = audio_header(source, row.clip)
         samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
-        if extractor.trim_silence_db is not None:  # only decoding shows what is left
+        if extractor.config.audio.trim_silence_db is not None:  # only decoding shows what is left
             whole, samples = samples, len(extractor.samples(read_audio(source, row.clip).recording))
             notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
     except (AudioProblem, OSError) as problem:
@@ -188,7 +179,7 @@ def _with_quality(row: IndexRow, was: IndexRow | None) -> IndexRow:
 
 def _filtered(row: IndexRow, was: IndexRow | None, scanner: Scanner) -> IndexRow:
     """A clip after the filters that need its samples, decoded where they were not measured before."""
-    filters = scanner.config.data.filters
+    filters = scanner.extractor.config.data.filters
     if not ask_for_samples(filters):
         return row
     if must_be_measured(row, was):

@@ -6,8 +6,6 @@ length. So each utterance gets a freshly loaded library, unloaded afterwards; th
 """
 
 import ctypes
-import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,100 +14,43 @@ import numpy as np
 import numpy.typing as npt
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.text.phonemes import initialise_espeak, load_espeak
 
 SAMPLE_RATE_HZ = 22_050
 VOICE = "en-us"
 WORDS_PER_MINUTE = 140  # 15 characters a second, the pace of LJSpeech
-PITCH = 50  # of 0 to 100, espeak-ng's own default
-PITCH_RANGE = 50  # of 0 to 100, espeak-ng's own default
 
 _FIX_INSTALL = "pip install 'lockstep-tts[demo]'"
 
 # Values of espeak-ng's speak_lib.h.
-_AUDIO_OUTPUT_SYNCHRONOUS = 2  # hand the samples to the callback before espeak_Synth returns
-_INITIALIZE_DONT_EXIT = 0x8000
 _POSITION_CHARACTER = 1
 _CHARS_UTF8 = 1
-_RATE, _PITCH, _PITCH_RANGE = 1, 3, 4
+_RATE = 1
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
 
 _one_at_a_time = threading.Lock()
 
 
-def speak(
-    text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MINUTE, pitch: int = PITCH,
-    pitch_range: int = PITCH_RANGE,
-) -> npt.NDArray[np.int16]:  # fmt: skip
+def speak(text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MINUTE) -> npt.NDArray[np.int16]:
     """Speak `text` from a clean state.
 
     Returns int16[S] at 22,050 Hz, mono; next to nothing (0.01 s) when the text holds nothing to speak.
     """
     with _one_at_a_time, _fresh_library() as library:
-        _configure(library, voice, words_per_minute, pitch, pitch_range)
+        _configure(library, voice, words_per_minute)
         return _synthesise(library, text)
-
-
-def check_voice(voice: str) -> None:
-    """Raise for a voice, or a variant as in `de+f3`, that espeak-ng lacks; of itself it speaks without the variant."""
-    _, plus, variant = voice.partition("+")
-    with _one_at_a_time, _fresh_library() as library:
-        _configure(library, voice, WORDS_PER_MINUTE, PITCH, PITCH_RANGE)
-    variants = os.listdir(os.path.join(_locate()[1], "voices", "!v"))
-    if plus and variant not in variants:
-        raise LockstepError(
-            "voice", found=f"no variant {variant!r}", expected="one such as 'f3' or 'm2', as in 'de+f3'"
-        )
 
 
 @contextmanager
 def _fresh_library() -> Iterator[ctypes.CDLL]:
     """espeak-ng with its static variables as built, initialised; unloaded at the end."""
-    path, data_path = _locate()
-    _refuse_if_loaded(path)
+    library = load_espeak(_FIX_INSTALL)
     try:
-        library = ctypes.CDLL(path)
-    except OSError as error:
-        raise LockstepError(path, found=f"cannot be loaded ({error})", fix=_FIX_INSTALL) from None
-    try:
-        library.espeak_Initialize.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_int]
-        rate = library.espeak_Initialize(
-            _AUDIO_OUTPUT_SYNCHRONOUS, 0, os.fsencode(data_path), _INITIALIZE_DONT_EXIT
-        )  # fmt: skip
-        if rate != SAMPLE_RATE_HZ:  # 0 or -1 when the data are not found
-            raise LockstepError(
-                f"espeak-ng with {data_path}", found=f"sample rate {rate}", expected=f"{SAMPLE_RATE_HZ} Hz",
-                fix=f"{_FIX_INSTALL}, at a path of less than 160 characters",
-            )  # fmt: skip
+        initialise_espeak(library, _FIX_INSTALL)
         yield library
         library.espeak_Terminate()
     finally:
         _unload(library)
-
-
-def _locate() -> tuple[str, str]:
-    """Paths of the shared library and of its data folder, from the optional wheel."""
-    if sys.platform == "win32":
-        raise LockstepError("espeak-ng", found="Windows", expected="Linux or macOS", fix="make the corpus under WSL")
-    try:
-        import espeakng_loader
-    except ImportError:
-        raise LockstepError(
-            "espeak-ng", found="espeakng_loader is not installed", expected="the `demo` extra", fix=_FIX_INSTALL
-        ) from None
-    return str(espeakng_loader.get_library_path()), str(espeakng_loader.get_data_path())
-
-
-def _refuse_if_loaded(path: str) -> None:
-    """Somebody else's instance would be shared, state and all, and our unloading would not reset it."""
-    try:
-        loaded = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-    except OSError:
-        return
-    _unload(loaded)
-    raise LockstepError(
-        path, found="already loaded in this process", expected="a library of our own, so that speech is repeatable",
-        fix="call speak() in a process that does not use espeak-ng otherwise",
-    )  # fmt: skip
 
 
 def _unload(library: ctypes.CDLL) -> None:
@@ -118,12 +59,10 @@ def _unload(library: ctypes.CDLL) -> None:
     dlclose(library._handle)
 
 
-def _configure(library: ctypes.CDLL, voice: str, words_per_minute: int, pitch: int, pitch_range: int) -> None:
+def _configure(library: ctypes.CDLL, voice: str, words_per_minute: int) -> None:
     if library.espeak_SetVoiceByName(voice.encode()) != 0:
         raise LockstepError("speak", found=f"no voice {voice!r}", expected="an espeak-ng voice such as 'en-us'")
     library.espeak_SetParameter(_RATE, words_per_minute, 0)
-    library.espeak_SetParameter(_PITCH, pitch, 0)
-    library.espeak_SetParameter(_PITCH_RANGE, pitch_range, 0)
     library.espeak_ng_SetRandSeed(ctypes.c_long(1))  # else by the clock; breathy voices draw noise
 
 

@@ -1,14 +1,12 @@
 """Single clips of a finished cache, read back to be looked at."""
 
 import difflib
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from xtts.precompute.corpus.plain_names import name_problem
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
@@ -22,7 +20,6 @@ from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.scripts import JOINERS
 
 _NEAREST = 3
-_KEPT_OF_A_STRANGE_NAME = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +99,3 @@ def nearest_row(rows: Sequence[IndexRow], clip_id: str, index: Path) -> IndexRow
 def plain(text: str) -> str:
     """Text from a corpus, fit for a terminal: control characters would move its cursor."""
     return "".join(c if c.isprintable() or c in JOINERS else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def file_name(clip_id: str) -> str:
-    """A file name of its own for any id, the id itself where that is a plain name."""
-    if name_problem(clip_id) is None:
-        return clip_id
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in clip_id)
-    digest = hashlib.sha256(clip_id.encode(errors="surrogatepass")).hexdigest()
-    return f"{kept[:_KEPT_OF_A_STRANGE_NAME]}-{digest[:8]}"

@@ -22,7 +22,7 @@ from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.clip_index import IndexRow, kept_rows, notes_of
 from xtts.shared.cache.quality_stats import CLIPPING, FAR, MEASURES, Outlier, quality_stats
-from xtts.shared.cache.stats import CorpusStats, corpus_lines, corpus_stats, letters_of, percentile_names, read_lengths
+from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats, corpus_lines, corpus_stats, letters_of, read_lengths
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import Location
 
@@ -91,17 +91,15 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
     if not kept:
         raise LockstepError(str(clips.cache), found="no kept clip in the index", expected="a finished cache")
     spec = clips.spec
-    stats, quality = (
-        corpus_stats(read_lengths(clips.cache / spec.index_file)),
-        quality_stats(clips.rows, spec.mel_profile.sample_rate),
-    )
+    stats = corpus_stats(read_lengths(clips.cache / spec.index_file))
+    quality = quality_stats(clips.rows, spec.mel_profile.sample_rate)
     cards, worst = clip_cards(clips, drawn_clips(kept, seed=seed), quality.worst(WORST_SHOWN), progress)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string(
         files("xtts.precompute.view").joinpath("report.html").read_text(encoding="utf-8")
     )
     return template.render(
-        name=clips.cache.resolve().name, spec=spec, stats=stats, percentile_names=percentile_names(),
+        name=clips.cache.resolve().name, spec=spec, stats=stats, percentile_names=PERCENTILE_NAMES,
         histograms=histograms(kept, stats, spec), splits=SPLITS,
         mib=sum(shard.bytes for shard in spec.shards()) / 2**20,
         buckets=bucket_lines(kept, spec), rejects=reject_lines(clips.rows), notes=note_counts(kept),

@@ -1,17 +1,17 @@
 """`xtts-precompute inspect`: one clip of a cache as a picture of its mel, and as sound."""
 
 import io
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import soundfile
 
-from xtts.precompute.view.cached_clips import CachedClip, CachedClips, file_name, plain
+from xtts.precompute.corpus.plain_names import check_name
+from xtts.precompute.view.cached_clips import CachedClip, CachedClips, plain
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
-from xtts.shared.audio.mel_pictures import can_draw, draw_mel, png_bytes
+from xtts.shared.audio.mel_pictures import draw_mel, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.clip_index import Clip, IndexRow, notes_of
 from xtts.shared.storage.urls import Location
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _INCHES_WIDE, _INCHES_HIGH, _DOTS_PER_INCH = 12.0, 5.4, 120
-_TEXT_WIDTH, _TEXT_LINES = 120, 3
-_USED, _PADDING = "#4477aa", "#9a9a9a"
+_PADDING = "#9a9a9a"
 
 
 def inspect_clip(cache: Location | str, clip_id: str, out: Path) -> str:
@@ -34,17 +33,14 @@ def inspect_clip(cache: Location | str, clip_id: str, out: Path) -> str:
     clip, profile = clips.read(row), clips.spec.mel_profile
     with disk_errors_explained(out):
         out.mkdir(parents=True, exist_ok=True)
-        picture, sound = (out / f"{file_name(row.clip.id)}{ending}" for ending in (".png", ".wav"))
+        check_name(row.clip.id, what="clip id", where=str(clips.cache))
+        picture, sound = (out / f"{row.clip.id}{ending}" for ending in (".png", ".wav"))
         picture.write_bytes(draw_clip(clip, profile))
         sound.write_bytes(sound_bytes(reconstruct(clip.mel, profile), profile.sample_rate, "WAV"))
-        words = [] if can_draw(row.clip.text) else [out / f"{file_name(row.clip.id)}.txt"]
-        for path in words:
-            path.write_text(row.clip.text + "\n", encoding="utf-8")
     lines = [figures_text(clip, profile), f"text: {row.clip.text}", f"audio: {audio_text(row.clip)}"]
     lines += [f"notes: {notes}"] if (notes := notes_of(row)) else []
     lines += [f"left out of the text: {left_out}"] if (left_out := row.left_out) else []
     lines += [f"{picture}", f"{sound} (reconstructed from the stored mel)"]
-    lines += [f"{path} (the text, which the picture cannot show)" for path in words]
     return "\n".join(map(plain, lines))
 
 
@@ -78,18 +74,13 @@ def sound_bytes(samples: np.ndarray, rate: int, kind: str) -> bytes:
 
 
 def draw_clip(clip: CachedClip, profile: MelProfile) -> bytes:
-    """A PNG of the mel as it is stored, its padding shaded, with how much of the token row is used below."""
+    """A PNG of the mel as it is stored, its padding shaded."""
     from matplotlib.figure import Figure  # a quarter of a second; no pyplot, which would look for a screen
 
     figure = Figure(figsize=(_INCHES_WIDE, _INCHES_HIGH), dpi=_DOTS_PER_INCH, layout="constrained")
-    mel_axes, token_axes = figure.subplots(2, 1, height_ratios=[1.0, 0.05])
-    _draw_mel(figure, mel_axes, clip, profile)
-    _draw_tokens(token_axes, clip)
-    text = list[str]()
-    if can_draw(clip.row.clip.text):
-        text = textwrap.wrap(plain(clip.row.clip.text), _TEXT_WIDTH, max_lines=_TEXT_LINES, placeholder=" ...")
-    # Text of a corpus is no formula: a lone dollar sign would be an error.
-    figure.suptitle("\n".join([plain(figures_text(clip, profile)), *text]), parse_math=False, fontsize=11)
+    _draw_mel(figure, figure.subplots(), clip, profile)
+    # An id is no formula: a lone dollar sign would be an error.
+    figure.suptitle(plain(figures_text(clip, profile)), parse_math=False, fontsize=11)
     return png_bytes(figure)
 
 
@@ -105,11 +96,3 @@ def _draw_mel(figure: "Figure", axes: "Axes", clip: CachedClip, profile: MelProf
     seconds = axes.twiny()
     seconds.set_xlim(0.0, profile.seconds(len(mel)))
     seconds.set_xlabel("seconds")
-
-
-def _draw_tokens(axes: "Axes", clip: CachedClip) -> None:
-    used, stored = clip.record.token_length, len(clip.record.tokens)
-    axes.axvspan(0, used, facecolor=_USED)
-    if used < stored:
-        axes.axvspan(used, stored, facecolor=_PADDING, alpha=0.55, hatch="//", edgecolor="white", linewidth=0)
-    axes.set(xlim=(0, stored), yticks=[], xlabel="tokens")

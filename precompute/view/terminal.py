@@ -11,7 +11,7 @@ from xtts.precompute.view.cached_clips import plain
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.quality_stats import CLIPPING, MEASURES, QualityStats, SpeakerLine
-from xtts.shared.cache.stats import CorpusLine, CorpusStats, percentile_names
+from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusLine, CorpusStats
 from xtts.shared.text.letter_counts import LetterCounts, letter_lines
 
 if TYPE_CHECKING:  # what only looks at a cache starts without the feature extractor
@@ -114,16 +114,8 @@ def bucket_table(spec: CacheSpec, padding_efficiency: Sequence[float]) -> str:
     for number, bucket in enumerate(spec.buckets):
         clips = [str(bucket.clips(split)) for split in SPLITS]
         shards = str(len(bucket.train) + len(bucket.validation))
-        rows.append(
-            [
-                f"{number:02d}",
-                str(bucket.tokens),
-                str(bucket.frames),
-                *clips,
-                shards,
-                f"{padding_efficiency[number]:.1%}",
-            ]
-        )
+        cells = [f"{number:02d}", str(bucket.tokens), str(bucket.frames), *clips, shards]
+        rows.append([*cells, f"{padding_efficiency[number]:.1%}"])
     return _table(rows)
 
 
@@ -137,7 +129,7 @@ def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts], corpora: Seq
     lines = [f"{stats.clips} clips kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
     lines += [f"  {count} {reason}" for reason, count in stats.rejected.items()]
     lines += letter_lines(letters)
-    rows = [["percentile", *percentile_names()]]
+    rows = [["percentile", *PERCENTILE_NAMES]]
     for name, values in stats.percentiles.items():
         rows.append([name, *(f"{v:.2f}" if name == "seconds" else f"{v:.0f}" for v in values)])
     plans = [["buckets", "padding efficiency", "padded lengths"]]

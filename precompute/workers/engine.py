@@ -123,8 +123,8 @@ class WorkerPool(TaskEngine):
             process.kill()
 
 
-def load_extractor() -> None:
-    """Import what the tasks of a build need (runs in a worker)."""
+def load_extractor(_: None = None) -> None:
+    """Import what the tasks of a build need, as a task without input (runs in a worker)."""
     for module in ("xtts.precompute.features.extract", "xtts.precompute.features.scan", "scipy.fft"):
         importlib.import_module(module)
 

@@ -18,9 +18,6 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.system.machine import keep_freed_memory
 
 _ANSWER_SECONDS = 3.0
-_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""How a client of gRPC begins: the preface of HTTP/2 and no settings of its own."""
-_SETTINGS_FRAME = b"\x04"
 _LOOK_SECONDS = 10.0
 """How often the size of the cluster is looked up."""
 _LONGEST_WITHOUT_CPU = 60.0
@@ -59,7 +56,7 @@ class RayEngine(TaskEngine):
         """Connect, and let the workers load the feature extractor."""
         self._connect()
         for _ in range(self._cpus_now()):
-            self._submit(self._ray.put(pack(_load)), None)
+            self._submit(self._ray.put(pack(load_extractor)), None)
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results as they come; at most two tasks a CPU wait. The function lies in the object store once."""
@@ -156,7 +153,7 @@ def _initialise(ray: Any, workers: int, address: str, environment: dict[str, Any
 
 
 def _answering(address: str) -> str:
-    """The address, once a server of gRPC answers there: Ray itself would try for two minutes or more."""
+    """The address, once something answers there: Ray itself would try for two minutes or more."""
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS") or address
     if address == "auto":
@@ -165,13 +162,9 @@ def _answering(address: str) -> str:
     if not host or not port.isdigit() or "/" in host:
         raise LockstepError("--ray-address", found=repr(address), expected="auto or HOST:PORT")
     try:
-        with socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS) as connection:
-            connection.sendall(_GREETING)
-            answer = connection.recv(4)
+        socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS).close()
     except (OSError, OverflowError, UnicodeError) as error:
         raise _unusable(address, str(error)) from None
-    if answer[3:] != _SETTINGS_FRAME and os.environ.get("RAY_USE_TLS") != "1":
-        raise _unusable(address, "something else answers")
     return address
 
 
@@ -179,10 +172,6 @@ def _unusable(address: str, reason: str) -> LockstepError:
     fix = "start one there (ray start --head), or leave --ray-address out for one of this machine"
     where = "--engine ray" if address == OWN_CLUSTER else f"--ray-address {address}"
     return LockstepError(where, found=f"no Ray cluster ({reason})", fix=fix)
-
-
-def _load(_: None) -> None:
-    load_extractor()
 
 
 def _run_packed(packed: bytes, task: bytes, versions: dict[str, str]) -> bytes:

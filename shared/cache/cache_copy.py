@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, Shard, load_spec
+from xtts.shared.cache.cache_spec import INDEX_FILE, SPEC_FILE, CacheSpec, Shard, load_spec
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import called
 from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectStore
@@ -31,20 +31,16 @@ class CacheCopy:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with in_turn(self.folder / _COPY_LOCK), self.named():
-                for attempt in range(2):  # a build may replace the small files between the two requests
-                    spec = self._read_spec()
-                    try:
-                        self._bring(spec.index_file, spec.index_sha256)
-                        self._bring(spec.tokenizer_file, spec.tokenizer_sha256)
-                        self._drop_replaced(spec)
-                        return spec
-                    except FileNotFoundError as error:
-                        if attempt:
-                            where = str(self.url.child(Path(str(error.filename or spec.index_file)).name))
-                            raise LockstepError(where, found="missing", expected="a file of the cache") from None
+                spec = self._read_spec()
+                self._bring(spec.index_file, spec.index_sha256)
+                self._bring(spec.tokenizer_file, spec.tokenizer_sha256)
+                self._drop_replaced(spec)
+                return spec
+        except FileNotFoundError as error:
+            where = str(self.url.child(Path(str(error.filename or INDEX_FILE)).name))
+            raise LockstepError(where, found="missing", expected="a file of the cache") from None
         except OSError as error:
             raise self._disk_error(error) from None
-        raise AssertionError
 
     def _read_spec(self) -> CacheSpec:
         try:

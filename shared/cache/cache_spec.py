@@ -25,7 +25,6 @@ SPLITS: tuple[Split, ...] = ("train", "validation")
 MAX_TOKENS, MAX_FRAMES = 2**16, 2**20
 """Limits of one record, so that a hostile cache cannot ask for all memory."""
 
-_LARGEST_SPEC_BYTES = 2**28
 MOST_WEIGHT = 100.0
 Count = Annotated[int, Field(ge=0, le=2**40)]
 Weight = Annotated[float, Field(gt=0.0, le=MOST_WEIGHT, allow_inf_nan=False)]
@@ -223,8 +222,6 @@ def load_spec(cache: Path) -> CacheSpec:
     path = cache / SPEC_FILE
     rebuild = build_command(cache, fresh=True)
     try:
-        if path.stat().st_size > _LARGEST_SPEC_BYTES:
-            raise ValueError(f"larger than {_LARGEST_SPEC_BYTES} bytes")
         fields = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         found = "no finished cache here" if cache.is_dir() else "no such folder"

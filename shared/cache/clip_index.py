@@ -151,6 +151,15 @@ def index_schema() -> Any:  # noqa: ANN401 - pyarrow ships no types
     return pa.schema([*known, *segment, *(pa.field(name, pa.float32()) for name in QUALITIES)])
 
 
+def with_column(table: Any, name: str, values: Any) -> Any:  # noqa: ANN401
+    """The table with other values, a list or an Arrow array, in a column."""
+    import pyarrow as pa
+
+    field = table.schema.field(name)
+    column = pa.array(values, field.type) if isinstance(values, list | tuple) else values
+    return table.set_column(table.schema.get_field_index(name), field, column)
+
+
 def clip_table(clips: Sequence[Clip]) -> Any:  # noqa: ANN401
     """An Arrow table of clips."""
     import pyarrow as pa

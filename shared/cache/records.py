@@ -154,10 +154,7 @@ def parse_example(payload: memoryview, *, mel_dtype: str, mel_channels: int) -> 
         one.key: one.value.bytes_list.value[0] if one.value.bytes_list.value else list(one.value.int64_list.value)
         for one in example.features.feature
     }
-    return _record_from(features, mel_dtype=mel_dtype, mel_channels=mel_channels)
 
-
-def _record_from(features: dict[str, bytes | list[int]], *, mel_dtype: str, mel_channels: int) -> Record:
     def integers(key: str) -> list[int]:
         value = features.get(key)
         if not isinstance(value, list) or not value:

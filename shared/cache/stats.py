@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +14,8 @@ from xtts.shared.cache.clip_index import KEPT, UNKNOWN, IndexRow, kept_rows, rea
 from xtts.shared.text.letter_counts import LetterCounts, count_letters
 
 PERCENTILES = (50, 90, 95, 99, 99.9, 100)
+PERCENTILE_NAMES = ("50%", "90%", "95%", "99%", "99.9%", "max")
 BUCKET_COUNTS = (1, 2, 4, 6, 8, 12)
-
-
-def percentile_names() -> list[str]:
-    """Headings of the percentile table."""
-    return ["max" if p == 100 else f"{p}%" for p in PERCENTILES]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,43 +39,23 @@ def letters_of(rows: Iterable[IndexRow], language: str) -> list[LetterCounts]:
     return count_letters(((clip.id, clip.text, clip.language, left_out) for clip, left_out in known), language)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClipLengths:
-    """How long the clips of a cache are, in columns: all that its figures of lengths need."""
-
-    kept: np.ndarray
-    """bool[N]."""
-    tokens: np.ndarray
-    """int64[N], -1 where unknown."""
-    frames: np.ndarray
-    """int64[N], -1 where unknown."""
-    seconds: np.ndarray
-    """float64[N], 0 where unknown."""
-    rejected: Mapping[str, int]
-    """Clips by reason."""
+def read_lengths(index: Path) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """A table of the columns of an index that `corpus_stats` needs, of all clips; a `LockstepError` as `read_index`."""
+    with readable_index(index) as file:
+        return file.read(columns=["status", "reason", "token_length", "mel_length", "seconds"])
 
 
-def read_lengths(index: Path) -> ClipLengths:
-    """The lengths of all clips of an index, of which only these columns are read; a `LockstepError` as `read_index`."""
+def corpus_stats(lengths: Any) -> CorpusStats:  # noqa: ANN401
+    """Percentiles and bucket plans of the kept clips of a table of `read_lengths`."""
     import pyarrow.compute as pc
 
-    with readable_index(index) as file:
-        table = file.read(columns=["status", "reason", "token_length", "mel_length", "seconds"])
-    return ClipLengths(
-        kept=pc.equal(table["status"], KEPT).to_numpy(),
-        tokens=table["token_length"].to_numpy(), frames=table["mel_length"].to_numpy(),
-        seconds=table["seconds"].to_numpy(), rejected=Counter(filter(None, table["reason"].to_pylist())),
-    )  # fmt: skip
-
-
-def corpus_stats(clips: ClipLengths) -> CorpusStats:
-    """Percentiles and bucket plans of the kept clips."""
-    tokens, frames, seconds = (column[clips.kept] for column in (clips.tokens, clips.frames, clips.seconds))
+    kept = lengths.filter(pc.equal(lengths["status"], KEPT))
+    tokens, frames, seconds = (kept[name].to_numpy() for name in ("token_length", "mel_length", "seconds"))
     padded_lengths = {n: best_padded_lengths(frames, n) for n in BUCKET_COUNTS}
     return CorpusStats(
         clips=len(frames),
         hours=math.fsum(seconds) / 3600,
-        rejected=dict(Counter(clips.rejected).most_common()),
+        rejected=dict(Counter(filter(None, lengths["reason"].to_pylist())).most_common()),
         percentiles={"tokens": _percentiles(tokens), "frames": _percentiles(frames), "seconds": _percentiles(seconds)},
         padding_efficiency={n: padding_efficiency(frames, padded_lengths[n]) for n in BUCKET_COUNTS},
         padded_lengths=padded_lengths,
@@ -118,40 +95,3 @@ def corpus_lines(rows: Iterable[IndexRow], weights: Mapping[str, float]) -> list
 def _percentiles(values: np.ndarray) -> list[float]:
     # A value that occurs, and not one between two: lengths are counts.
     return [float(value) for value in np.percentile(np.asarray(values, np.float64), PERCENTILES, method="higher")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cap:
-    """What an upper limit of a length would keep out."""
-
-    limit: int
-    clips: int
-    """Clips with known lengths."""
-    longest: int
-    """Length of the longest of them."""
-    rejected: int
-    """Those above the limit."""
-    hours: float
-    """Their sound."""
-
-    @property
-    def share(self) -> float:
-        """Rejected / all clips."""
-        return self.rejected / max(self.clips, 1)
-
-
-def effect_of_caps(clips: ClipLengths, *, max_text_length: int | None, max_mel_frames: int | None) -> dict[str, Cap]:
-    """What the given caps would keep out of the clips with known lengths, by cap."""
-    measured = (clips.tokens > 0) & (clips.frames >= 0)
-    asked = {"max_text_length": (max_text_length, clips.tokens), "max_mel_frames": (max_mel_frames, clips.frames)}
-    return {
-        name: _effect(clips.seconds[measured], lengths[measured], limit)
-        for name, (limit, lengths) in asked.items()
-        if limit is not None
-    }
-
-
-def _effect(seconds: np.ndarray, lengths: np.ndarray, limit: int) -> Cap:
-    above = seconds[lengths > limit]
-    longest = int(lengths.max(initial=0))
-    return Cap(limit=limit, clips=len(lengths), longest=longest, rejected=len(above), hours=math.fsum(above) / 3600)

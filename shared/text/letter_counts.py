@@ -10,12 +10,13 @@ from typing import Literal
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.alphabet import BY_READING, composed, fold_english, small_letters
 from xtts.shared.text.languages import find_language
-from xtts.shared.text.scripts import is_letter, main_script, script_name, script_of, suggest_language
+from xtts.shared.text.scripts import is_letter, main_script, script_name, script_of
 
 RARE = 3
 """A letter seen fewer times is listed: it may be a misprint, and no model learns a sound from so few."""
 _NAMED, _LISTED = 5, 20
 """Characters in an error, in a list."""
+_OTHER_LANGUAGE = "--set text.language=CODE, the ISO 639 code of the corpus' language, where it is another"
 
 Fate = Literal["left out", "folded", "rare"]
 
@@ -177,18 +178,11 @@ def _check_script(counts: LetterCounts) -> None:
         return
     raise LockstepError(
         "text.language", found=f"{language.name} ({language.code}), but most letters are {script_name(script)}",
-        expected=" or ".join(map(script_name, language.scripts)), fix=_suggestion(counts), exit_code=1,
+        expected=" or ".join(map(script_name, language.scripts)), fix=_OTHER_LANGUAGE, exit_code=1,
     )  # fmt: skip
-
-
-def _suggestion(counts: LetterCounts) -> str:
-    language = suggest_language(counts.letters)
-    if language is None:
-        return "set text.language to the ISO 639 code of the corpus' language"
-    return f"--set text.language={language.code}" if language.code != counts.language else ""
 
 
 def _fix(counts: LetterCounts, kind: str) -> str:
     tolerate = f"--set text.max_unknown_share={math.ceil(counts.share * 1000) / 1000:g} where they may be lost"
     other = "--set text.tokenizer=characters" if kind == "phonemes" and counts.language != "en" else ""
-    return ", or ".join(filter(None, [_suggestion(counts), other, tolerate]))
+    return ", or ".join(filter(None, [_OTHER_LANGUAGE, other, tolerate]))

@@ -6,6 +6,7 @@ taken out: marks of a language switch, hyphens and dots in names of phonemes; to
 """
 
 import ctypes
+import os
 import re
 import unicodedata
 from functools import lru_cache
@@ -199,16 +200,29 @@ class _Espeak:
 def _library() -> _Espeak:
     """Loaded once in a process."""
     fix = "pip install 'lockstep-tts[phonemes]'"
+    library = load_espeak(fix)
+    initialise_espeak(library, fix)
+    return _Espeak(library)
+
+
+def load_espeak(fix: str) -> ctypes.CDLL:
+    """espeak-ng, from the optional wheel that `fix` installs."""
     try:
         import espeakng_loader
     except ImportError:
-        raise LockstepError("text.tokenizer", found="phonemes without espeak-ng", fix=fix) from None
+        raise LockstepError("espeak-ng", found="espeakng_loader is not installed", fix=fix) from None
     try:
-        library = ctypes.CDLL(str(espeakng_loader.get_library_path()))
+        return ctypes.CDLL(str(espeakng_loader.get_library_path()))
     except OSError as error:
         raise LockstepError("espeak-ng", found=f"cannot be loaded ({error})", fix=fix) from None
+
+
+def initialise_espeak(library: ctypes.CDLL, fix: str) -> None:
+    """Let it read its data and hand out samples before a call returns."""
+    import espeakng_loader
+
+    data_path = str(espeakng_loader.get_data_path())
     library.espeak_Initialize.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_int]
-    data_path = str(espeakng_loader.get_data_path()).encode()
-    if library.espeak_Initialize(_AUDIO_OUTPUT_SYNCHRONOUS, 0, data_path, _INITIALIZE_DONT_EXIT) <= 0:
-        raise LockstepError("espeak-ng", found=f"cannot read {data_path.decode()}", fix=fix)
-    return _Espeak(library)
+    if library.espeak_Initialize(_AUDIO_OUTPUT_SYNCHRONOUS, 0, os.fsencode(data_path), _INITIALIZE_DONT_EXIT) <= 0:
+        fix = f"{fix}, at a path of less than 160 characters"
+        raise LockstepError("espeak-ng", found=f"cannot read {data_path}", fix=fix)

@@ -1,11 +1,9 @@
-"""What is a letter, of which script, and which language a corpus' letters speak for."""
+"""What is a letter, and of which script."""
 
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
-
-from xtts.shared.text.languages import LANGUAGES, Language
 
 JOINERS = "\u200c\u200d"
 """Zero width non-joiner and joiner: invisible, but part of the spelling in Persian and in Indian scripts."""
@@ -39,29 +37,3 @@ def main_script(letters: Mapping[str, int]) -> str:
         scripts[script_of(letter)] += count
     del scripts[""]
     return max(scripts, key=lambda script: (scripts[script], script), default="")
-
-
-def suggest_language(letters: Mapping[str, int]) -> Language | None:
-    """The language that fits best, from small letters and how often each occurs."""
-    script = main_script(letters)
-    if script == "CJK" and any(script_of(letter) in ("HIRAGANA", "KATAKANA") for letter in letters):
-        return LANGUAGES["ja"]
-    candidates = [language for language in LANGUAGES.values() if script in language.scripts]
-    if not candidates:
-        return None
-    own = {
-        letter: count
-        for letter, count in letters.items()
-        if script_of(letter) == script and not ("a" <= letter <= "z")
-    }  # fmt: skip
-    if script == "LATIN" and not own:
-        return LANGUAGES["en"]
-    return max(candidates, key=lambda language: _fit(language, own))
-
-
-def _fit(language: Language, own: Mapping[str, int]) -> tuple[float, int]:
-    """How well the letters fit: most of them covered; among equals, the fewest letters that do not occur."""
-    total = sum(own.values()) or 1
-    covered = sum(count for letter, count in own.items() if letter in language.letters)
-    absent = sum(own.get(letter, 0) * 2000 < total for letter in language.letters)
-    return round(covered / total, 2) if language.letters else 0.0, -absent

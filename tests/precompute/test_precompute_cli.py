@@ -35,10 +35,9 @@ def test_build_verify_and_stats(tiny_corpus, tmp_path, monkeypatch):
     for arguments in (["--cache"], [], ["--cache", "features"]):
         sound = run("verify", *arguments)
         assert (sound.exit_code, sound.stdout) == (0, "features: sound\n")
-    figures = run("stats", "--max-mel-frames", "60")
+    figures = run("stats")
     assert figures.exit_code == 0
     assert figures.stdout.splitlines()[2].split() == ["percentile", "50%", "90%", "95%", "99%", "99.9%", "max"]
-    assert "max_mel_frames would reject " in figures.stdout
     shard = next(Path("features").rglob("*.tfrecord"))
     shard.write_bytes(shard.read_bytes()[:-1])
     unsound = run("verify")

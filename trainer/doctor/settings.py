@@ -1,13 +1,17 @@
 """The cache and the configuration, loaded before TensorFlow is imported and checked against each other."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, load_spec
 from xtts.shared.cache.quick_check import quick_check
-from xtts.shared.cache.stats import ClipLengths, corpus_stats, effect_of_caps, read_lengths
+from xtts.shared.cache.stats import corpus_stats, read_lengths
 from xtts.shared.config import Config, DataConfig
 from xtts.shared.config_flags import resolve
 from xtts.shared.errors import LockstepError, build_command
@@ -33,7 +37,7 @@ class Setup:
     cache: Path
     spec: CacheSpec
     config: Config
-    lengths: ClipLengths
+    lengths: Any
     """Of the clips in the index."""
     sizes: dict[int, int]
     """B by bucket number."""
@@ -99,7 +103,7 @@ def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
     return [Fact(name="features", value=[key for key, _, _ in differences], text=text)], problems
 
 
-def caps(clips: ClipLengths, config: Config) -> Result:
+def caps(clips: Any, config: Config) -> Result:  # noqa: ANN401
     """Clips that `shapes.max_text_length` and `shapes.max_mel_frames` reject."""
     shapes = config.shapes
     effects = effect_of_caps(clips, max_text_length=shapes.max_text_length, max_mel_frames=shapes.max_mel_frames)
@@ -121,7 +125,45 @@ def caps(clips: ClipLengths, config: Config) -> Result:
     return [Fact(name="caps", value=counts, text=text or "none")], problems
 
 
-def padding(clips: ClipLengths, spec: CacheSpec) -> Result:
+@dataclass(frozen=True, kw_only=True)
+class Cap:
+    """What an upper limit of a length would keep out."""
+
+    limit: int
+    clips: int
+    """Clips with known lengths."""
+    longest: int
+    """Length of the longest of them."""
+    rejected: int
+    """Those above the limit."""
+    hours: float
+    """Their sound."""
+
+    @property
+    def share(self) -> float:
+        """Rejected / all clips."""
+        return self.rejected / max(self.clips, 1)
+
+
+def effect_of_caps(lengths: Any, *, max_text_length: int | None, max_mel_frames: int | None) -> dict[str, Cap]:  # noqa: ANN401
+    """What the given caps would keep out of the clips with known lengths, by cap."""
+    tokens, frames, seconds = (lengths[name].to_numpy() for name in ("token_length", "mel_length", "seconds"))
+    measured = (tokens > 0) & (frames >= 0)
+    asked = {"max_text_length": (max_text_length, tokens), "max_mel_frames": (max_mel_frames, frames)}
+    return {
+        name: _effect(seconds[measured], found[measured], limit)
+        for name, (limit, found) in asked.items()
+        if limit is not None
+    }
+
+
+def _effect(seconds: np.ndarray, lengths: np.ndarray, limit: int) -> Cap:
+    above = seconds[lengths > limit]
+    longest = int(lengths.max(initial=0))
+    return Cap(limit=limit, clips=len(lengths), longest=longest, rejected=len(above), hours=math.fsum(above) / 3600)
+
+
+def padding(clips: Any, spec: CacheSpec) -> Result:  # noqa: ANN401
     """Share of padding, and the number of buckets that reduces it."""
     stats, now, used = corpus_stats(clips), spec.statistics.fill, len(spec.buckets)
     best = max(stats.padding_efficiency.values())

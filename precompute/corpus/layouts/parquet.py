@@ -34,28 +34,16 @@ _SPLIT = re.compile(
 )
 """How files are called that hold a part of a data set."""
 _KINDS = ("path", "text", "normalised", "speaker", "language", "id", "file")
-"""Those of `Columns` that are read here."""
+"""What is read of a row."""
 _USUAL = {**USUAL_NAMES, "file": ("audio", "file", "path", "file_name", "audio_filepath")}
 _FILE_NAMES = _USUAL["file"][1:]
 """Columns after which a clip may be called."""
 _TEXTS = ("text", "normalised")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Columns:
-    """Names of columns, empty where there is none; `audio.path` is a part of one."""
-
-    audio: str
-    """The bytes of sound files."""
-    path: str
-    """Where the sound files lie that no bytes are given of."""
-    text: str
-    normalised: str
-    speaker: str
-    language: str
-    id: str
-    file: str
-    """What the clips without id are called after."""
+Columns = dict[str, str]
+"""Names of columns by `audio` (the bytes of sound files) and `_KINDS`; empty where there is none. `path` is where the
+sound files lie that no bytes are given of, `file` what clips without id are called after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +55,7 @@ class _Row:
     number: int
     embedded: bool
     said: Mapping[str, str]
-    """By the names of `Columns`."""
+    """By the names of `_KINDS`."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +91,7 @@ class Parquet:
             with open_parquet(path) as table:
                 columns = find_columns(str(path), table.schema_arrow, self.columns)
                 kinds = ["file"] if only_names else list(_KINDS)
-                if only_names and (columns.id or not columns.file):
+                if only_names and (columns["id"] or not columns["file"]):
                     return
                 for group in range(table.num_row_groups):
                     yield from _rows_of_group(table, group, columns, kinds, (str(path), file), first)
@@ -165,10 +153,10 @@ def _rows_of_group(
     table: Any, group: int, columns: Columns, kinds: list[str], source: tuple[str, str], first: int  # noqa: ANN401
 ) -> Iterator[_Row]:  # fmt: skip
     """source: the file for messages, and relative to the corpus; first: number of the first row."""
-    kinds = [kind for kind in kinds if getattr(columns, kind)]
-    leaves = list(dict.fromkeys(getattr(columns, kind) for kind in kinds))
-    places = [(kind, leaves.index(getattr(columns, kind))) for kind in kinds]
-    embedded = holding_audio(table, group, columns.audio) if columns.audio else []
+    kinds = [kind for kind in kinds if columns[kind]]
+    leaves = list(dict.fromkeys(columns[kind] for kind in kinds))
+    places = [(kind, leaves.index(columns[kind])) for kind in kinds]
+    embedded = holding_audio(table, group, columns["audio"]) if columns["audio"] else []
     for number, values in enumerate(row_values(table, group, leaves), start=first):
         said = {kind: _text(values[place]) for kind, place in places}
         yield _Row(f"{source[0]} row {number}", source[1], number, bool(embedded) and embedded[number - first], said)
@@ -216,7 +204,7 @@ def find_columns(where: str, schema: Any, named: Mapping[str, str]) -> Columns: 
     text, normalised = _texts(where, schema, own)
     found = {kind: own.get(kind) or _first(schema, _USUAL[kind], kind) for kind in ("speaker", "language", "id")}
     file = _first(schema, _FILE_NAMES, "text") or path
-    return Columns(audio=audio, path=path, text=text, normalised=normalised, file=file, **found)
+    return {"audio": audio, "path": path, "text": text, "normalised": normalised, "file": file, **found}
 
 
 def _named(where: str, schema: Any, name: str) -> str:  # noqa: ANN401 - pyarrow ships no types

@@ -38,8 +38,8 @@ def update(root, cache, *settings):
 @pytest.mark.parametrize(
     ("text", "language", "message"),
     [
-        (PERSIAN, "fa", r"English \(en\), but most letters are Arabic, .*--set text.language=fa"),
-        (GERMAN, "de", r"of the letters are not English and would lose their accents .*--set text.language=de"),
+        (PERSIAN, "fa", r"English \(en\), but most letters are Arabic, .*--set text.language=CODE"),
+        (GERMAN, "de", r"of the letters are not English and would lose their accents .*--set text.language=CODE"),
     ],
 )
 def test_another_language_stops_the_build_and_is_kept_whole_in_its_own(corpus, tmp_path, text, language, message):

@@ -17,9 +17,9 @@ from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.mel_check import check_mel, compute_mel_check
 from xtts.precompute.workers.arithmetic import worker_environment
 from xtts.shared.audio.mel import FEATURE_VERSION
-from xtts.shared.audio.mel_profiles import MEL_PROFILES
 from xtts.shared.cache.cache_spec import load_spec, spec_bytes
 from xtts.shared.config import Config
+from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
 BUILD = [sys.executable, "-c", "from xtts.precompute.cli import main; main()", "build"]
@@ -58,10 +58,7 @@ def record_again(corpus: Path) -> None:
 
 
 def test_a_worker_with_another_mel_check_computes_nothing():
-    known = FeatureExtractor(
-        roots={}, profile=MEL_PROFILES["hifigan"], tokenizer=None, language="en", trim_silence_db=None,
-        loudness_lufs=None, mel_dtype="float16", fixed_length=True,
-    )  # fmt: skip
+    known = FeatureExtractor(roots={}, config=load_config("tiny"), tokenizer=None)
     check_mel(replace(known, mel_check=compute_mel_check(known)))
     with pytest.raises(LockstepError, match="expected 000000000000; build where the cache was built") as caught:
         check_mel(replace(known, mel_check="0" * 64))

@@ -23,7 +23,7 @@ def test_speech_is_audible_and_of_plausible_length_whatever_was_spoken_before():
     assert 2.0 < len(samples) / SAMPLE_RATE_HZ < 3.5
     assert 10_000 < np.abs(samples.astype(int)).max() < 32_767
     for other in ("Is it late?", "Nothing of the kind ever happened; the whole village said so!"):
-        speak(other, "de", words_per_minute=200, pitch=90)
+        speak(other, "de", words_per_minute=200)
         np.testing.assert_array_equal(speak(TEXT), samples)
 
 
@@ -48,8 +48,8 @@ def test_an_installation_that_is_missing_or_broken_says_how_to_install_it(monkey
     (tmp_path / "libespeak-ng.so").write_bytes(b"not a library")
     for module, message in (
         (None, r"not installed.*; pip install 'lockstep-tts\[demo\]'"),
-        ((library, lambda: tmp_path), r"sample rate (0|-1), expected 22050 Hz; pip install"),
-        ((lambda: tmp_path / "libespeak-ng.so", data), r"libespeak-ng\.so: cannot be loaded"),
+        ((library, lambda: tmp_path), r"cannot read .*; pip install"),
+        ((lambda: tmp_path / "libespeak-ng.so", data), "cannot be loaded"),
     ):
         fake = module and SimpleNamespace(get_library_path=module[0], get_data_path=module[1])
         monkeypatch.setitem(sys.modules, "espeakng_loader", fake)

@@ -1,7 +1,6 @@
 """`xtts-precompute inspect`: the picture, the sound, and ids from elsewhere."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import matplotlib.image
 import numpy as np
@@ -11,7 +10,7 @@ from builds import build, sound, write_files
 from click.testing import CliRunner
 
 from xtts.precompute.cli import main
-from xtts.precompute.view.cached_clips import CachedClips, file_name, nearest_row, plain
+from xtts.precompute.view.cached_clips import CachedClips, nearest_row, plain
 from xtts.precompute.view.inspect_clip import draw_clip, inspect_clip
 from xtts.shared.audio.decode import decode
 from xtts.shared.audio.mel import log_mel
@@ -63,14 +62,13 @@ def test_a_rejected_clip_prints_its_reason(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("clip_id", ["../../up", "/etc/passwd", "..", ".hidden", "", "x" * 300, "a\x00b", "\ud800"])
-def test_file_names_stay_inside_the_folder(clip_id):
-    name = file_name(clip_id)
-    assert name == Path(name).name
-    assert not name.startswith(".")
-    assert len(name.encode()) < 100
-    assert name != file_name(clip_id + "!")
-    assert [file_name(plain) for plain in ("LJ001-0001", "r\u00e9sum\u00e9 1")] == ["LJ001-0001", "r\u00e9sum\u00e9 1"]
+def test_an_id_that_leads_out_of_the_folder_is_refused(tiny_cache, tmp_path, monkeypatch):
+    row = CachedClips(tiny_cache).row("tone-0003")
+    monkeypatch.setattr(CachedClips, "row", lambda self, clip_id: replace(row, clip=replace(row.clip, id="../up")))
+    monkeypatch.setattr(CachedClips, "read", lambda self, row: None)
+    with pytest.raises(LockstepError, match=r"clip id '\.\./up' reads as a path"):
+        inspect_clip(tiny_cache, "../up", tmp_path / "out")
+    assert list(tmp_path.rglob("*.*")) == []
 
 
 def test_of_a_repeated_id_the_kept_clip_is_shown(tiny_cache):
@@ -89,12 +87,10 @@ def test_the_command_takes_its_id_wherever_it_stands(arguments, tiny_cache, tmp_
     assert sorted(path.name for path in (tmp_path / "seen").iterdir()) == ["tone-0002.png", "tone-0002.wav"]
 
 
-def test_a_text_that_the_picture_cannot_show_stands_beside_it(tiny_cache, tmp_path, monkeypatch):
+def test_what_a_picture_cannot_show(tiny_cache, tmp_path, monkeypatch):
     words = "می‌خواهم یک کتابِ تازه بخرم."
     row = CachedClips(tiny_cache).row("tone-0003")
     monkeypatch.setattr(CachedClips, "row", lambda self, clip_id: replace(row, clip=replace(row.clip, text=words)))
-    told = inspect_clip(tiny_cache, "tone-0003", tmp_path)
-    assert f"text: {words}" in told  # the joiner too, which prints nothing
-    assert (tmp_path / "tone-0003.txt").read_text(encoding="utf-8") == words + "\n"
+    assert f"text: {words}" in inspect_clip(tiny_cache, "tone-0003", tmp_path)  # the joiner too, which prints nothing
     assert all(map(can_draw, ("Grüße, ș!", "кит")))
     assert not any(map(can_draw, (words, "हिन्दी", "你好")))

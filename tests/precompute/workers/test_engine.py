@@ -2,8 +2,6 @@
 
 import errno
 import os
-import re
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -192,16 +190,14 @@ def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_pa
 
 def test_a_machine_that_does_not_see_one_recording(tiny_corpus, tiny_config, tmp_path, in_process, monkeypatch):
     """The command looks itself: the clip must not count as one without audio."""
-    find, host = scan.with_file, socket.gethostname()
+    find = scan.with_file
 
     def find_most(clip, extractor):
         return IndexRow(clip=clip) if clip.id == "tone-0003" else find(clip, extractor)
 
     monkeypatch.setattr(scan, "with_file", find_most)
     in_process.spans_machines = True
-    with pytest.raises(
-        LockstepError, match=rf"tone-0003\.wav: not seen from {re.escape(host)}; mount the corpus there"
-    ):
+    with pytest.raises(LockstepError, match=r"tone-0003\.wav: not seen from another machine; mount the corpus"):
         build(tiny_corpus, tmp_path / "cache", tiny_config, pool=in_process)
 
 

@@ -1,7 +1,7 @@
 from cache_files import index_bytes
 
 from xtts.shared.cache.clip_index import Clip, IndexRow
-from xtts.shared.cache.stats import corpus_stats, effect_of_caps, read_lengths
+from xtts.shared.cache.stats import corpus_stats, read_lengths
 
 
 def test_ljspeech_percentiles_and_plans(ljspeech_rows, tmp_path):
@@ -22,9 +22,3 @@ def test_rejected_clips_are_counted_by_reason(kept_row, tmp_path):
     lengths = read_lengths(path)
     stats = corpus_stats(lengths)
     assert (stats.clips, stats.rejected) == (1, {"missing audio": 1})
-    caps = effect_of_caps(lengths, max_text_length=4, max_mel_frames=10)
-    assert [(name, cap.clips, cap.longest, cap.rejected) for name, cap in caps.items()] == [
-        ("max_text_length", 1, 5, 1),
-        ("max_mel_frames", 1, 10, 0),
-    ]
-    assert caps["max_text_length"].hours == kept.seconds / 3600
