@@ -13,7 +13,7 @@ import argparse
 import itertools
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +22,9 @@ from setup.amounts import parse, program_parser
 
 from xtts.shared.errors import reported
 from xtts.trainer.evaluation.figures import spread
-from xtts.trainer.evaluation.held_out_clips import Clip
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.evaluate import competing_clips, recordings_of, speak_clips
-from xtts.trainer.synth.synthesizer import Synthesizer
 from xtts.trainer.synth.voice_source import Source, open_source
 
 EXACT_STEPS = 100
@@ -78,7 +76,12 @@ def measure(source: Source, options: argparse.Namespace) -> dict[str, object]:
     exact: list[np.ndarray] = []
     for synthesis in combinations(options):
         synthesizer.options = synthesis
-        mels, cost = speak_all(synthesizer, source, clips, own)
+        for shape in synthesizer.voice.shapes:
+            synthesizer.prepare(shape)
+        began = time.process_time()
+        mels = [mel for mel, _ in speak_clips(synthesizer, source, clips, own)]
+        busy = time.process_time() - began
+        cost = busy / synthesizer.voice.mel_profile.seconds(sum(map(len, mels)))
         exact = mels if synthesis.nfe == EXACT_STEPS else exact
         found, _ = recordings.compare(mels, [len(mel) for mel in mels])
         row: dict[str, object] = {name: getattr(synthesis, name) for name in NAMED}
@@ -92,17 +95,6 @@ def measure(source: Source, options: argparse.Namespace) -> dict[str, object]:
 
 NAMED = ("solver", "nfe", "temperature")
 SHOWN = ("relative_mcd", "frechet_distance", "log_f0_error", "voicing_error")
-
-
-def speak_all(
-    synthesizer: Synthesizer, source: Source, clips: Sequence[Clip], own: Sequence[int]
-) -> tuple[list[np.ndarray], float]:
-    """(log-mel float32[T, M] of each sentence, processor time per second of speech)."""
-    for shape in synthesizer.voice.shapes:
-        synthesizer.prepare(shape)
-    profile, began = synthesizer.voice.mel_profile, time.process_time()
-    mels = [mel for mel, _ in speak_clips(synthesizer, source, clips, own)]
-    return mels, (time.process_time() - began) * profile.sample_rate / (sum(map(len, mels)) * profile.hop_samples)
 
 
 def distance(mel: np.ndarray, exact: np.ndarray) -> float:

@@ -1,8 +1,10 @@
 """Imports flow one way, between the stages and between the folders of each; and --help loads nothing heavy."""
 
 import ast
+import itertools
 import subprocess
 import sys
+from collections import defaultdict
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -85,3 +87,12 @@ def test_a_system_without_file_locks_is_refused_in_one_line(tiny_corpus, tmp_pat
     result = subprocess.run(run, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr.count("\n")) == (2, 1)
     assert "expected Linux, macOS or WSL2; on Windows, run the same command in WSL2" in result.stderr
+
+
+def test_a_class_name_means_one_thing():
+    found = defaultdict(list)
+    for path in itertools.chain(*MODULES.values()):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}

@@ -18,7 +18,7 @@ from xtts.trainer.evaluation.voice_description import Voice
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clip:
+class HeldOutClip:
     """One recording."""
 
     clip_id: str
@@ -30,7 +30,7 @@ class Clip:
     language: int = 0
 
 
-def read_clips(cache: Path, voice: Voice, split: Split = "validation") -> list[Clip]:
+def read_clips(cache: Path, voice: Voice, split: Split = "validation") -> list[HeldOutClip]:
     """Every clip of a split, ordered by id; `LockstepError` if the voice does not fit this cache."""
     with ReadLock(cache):
         spec = load_spec(cache)
@@ -66,7 +66,9 @@ def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voic
             )  # fmt: skip
 
 
-def shard_clips(cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard, most: int | None = None) -> list[Clip]:
+def shard_clips(
+    cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard, most: int | None = None
+) -> list[HeldOutClip]:
     """The first `most` clips of one shard, or all; `LockstepError` if it does not match the cache spec."""
     where, problem, fix = str(cache / shard.file), shard_problem(cache, shard), repair_command(cache)
     if problem:
@@ -87,8 +89,8 @@ def _with_mels(records: Sequence[Record], spec: CacheSpec) -> Iterator[Record]:
             warn(f"clip {record.clip_id} is left out: {error}")
 
 
-def _clip(record: Record) -> Clip:
-    return Clip(
+def _clip(record: Record) -> HeldOutClip:
+    return HeldOutClip(
         clip_id=record.clip_id,
         ids=record.tokens[: record.token_length].tolist(),
         mel=record.mel[: record.mel_length].astype(np.float32),
@@ -97,7 +99,7 @@ def _clip(record: Record) -> Clip:
     )
 
 
-def another_recording(clips: Sequence[Clip], place: int) -> int:
+def another_recording(clips: Sequence[HeldOutClip], place: int) -> int:
     """Index of the speaker's next recording, wrapping around; `place` itself if the speaker has no other."""
     later = ((place + 1 + i) % len(clips) for i in range(len(clips)))
     return next(other for other in later if clips[other].speaker == clips[place].speaker)

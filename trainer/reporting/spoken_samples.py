@@ -16,7 +16,7 @@ from xtts.shared.text.tokenizer import load_tokenizer
 from xtts.trainer.data.batch import Batch, make_signature
 from xtts.trainer.data.batch_sizes import validation_records
 from xtts.trainer.evaluation.figures import Figures, Recordings
-from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, shard_clips
+from xtts.trainer.evaluation.held_out_clips import HeldOutClip, another_recording, shard_clips
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
@@ -30,7 +30,7 @@ DEFAULT_OPTIONS = SynthesisOptions()
 class Sample:
     """A sentence as spoken and aligned by the model at some step."""
 
-    clip: Clip
+    clip: HeldOutClip
     mel: np.ndarray
     """float32[T, M], natural-log magnitude, cut off at the end of the locked shape."""
     frames: int
@@ -39,14 +39,14 @@ class Sample:
     """int32[L]: number of the recording's frames aligned to each token."""
 
 
-def fixed_sentences(cache: Path, spec: CacheSpec, count: int, most: int | None = None) -> tuple[int, list[Clip]]:
+def fixed_sentences(cache: Path, spec: CacheSpec, count: int, most: int | None = None) -> tuple[int, list[HeldOutClip]]:
     """(bucket with the most clips that validation reads, at most `count` of them, in order of id).
 
     most: `training.validation_clips`.
     """
     read = validation_records(spec, most)
     number = max(range(len(spec.buckets)), key=lambda n: sum(read[n]))
-    bucket, clips = spec.buckets[number], list[Clip]()
+    bucket, clips = spec.buckets[number], list[HeldOutClip]()
     for shard, records in zip(bucket.validation, read[number], strict=True):
         if len(clips) < count and records:
             clips += shard_clips(cache, spec, bucket, shard, records)
@@ -79,11 +79,11 @@ class Samples:
         """True if samples are off or the cache holds no validation clips."""
         return not self.clips
 
-    def symbols(self, clip: Clip) -> list[str]:
+    def symbols(self, clip: HeldOutClip) -> list[str]:
         """The tokens of a sentence, one by one."""
         return [self._tokenizer.symbols[i] for i in clip.ids]
 
-    def text(self, clip: Clip) -> str:
+    def text(self, clip: HeldOutClip) -> str:
         """The sentence, decoded from its tokens."""
         return self._tokenizer.decode(clip.ids)
 
@@ -133,7 +133,7 @@ class Samples:
         return mel, frames, durations
 
 
-def _batch(clips: list[Clip], signature: Batch, silence: float) -> Batch:
+def _batch(clips: list[HeldOutClip], signature: Batch, silence: float) -> Batch:
     """The clips as a `Batch` with the given signature."""
     tokens = np.zeros(signature.tokens.shape, np.int32)
     mel = np.full(signature.mel.shape, silence, signature.mel.dtype.as_numpy_dtype)

@@ -18,7 +18,7 @@ from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import Location
 from xtts.trainer.evaluation.figures import Figures, Recordings, Sentence, spread
-from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, read_clips
+from xtts.trainer.evaluation.held_out_clips import HeldOutClip, another_recording, read_clips
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.synth.output_files import check_file, write_whole
@@ -47,7 +47,7 @@ class Evaluation:
 
     source: Source
     cache: Location
-    clips: list[Clip]
+    clips: list[HeldOutClip]
     """All R clips of the split."""
     own: list[int]
     """Indices of the N spoken clips."""
@@ -92,12 +92,12 @@ def evaluate(
     return done
 
 
-def recordings_of(clips: Sequence[Clip], own: Sequence[int], source: Source) -> Recordings:
+def recordings_of(clips: Sequence[HeldOutClip], own: Sequence[int], source: Source) -> Recordings:
     """The recordings of a split, of which the sentences `own` are spoken."""
     return Recordings([clip.mel for clip in clips], [clip.clip_id for clip in clips], own, source.voice.mel_profile)
 
 
-def competing_clips(cache: Path, voice: Voice, split: Split) -> list[Clip]:
+def competing_clips(cache: Path, voice: Voice, split: Split) -> list[HeldOutClip]:
     """The clips of a split; `LockstepError` for fewer than two, which leave nothing to compare with."""
     clips = read_clips(cache, voice, split)
     if len(clips) < 2:
@@ -110,7 +110,7 @@ def competing_clips(cache: Path, voice: Voice, split: Split) -> list[Clip]:
 
 
 def speak_clips(
-    synthesizer: Synthesizer, source: Source, clips: Sequence[Clip], own: Sequence[int]
+    synthesizer: Synthesizer, source: Source, clips: Sequence[HeldOutClip], own: Sequence[int]
 ) -> list[tuple[np.ndarray, int]]:
     """Speak the sentences `own`, each from noise of its own: (mel, frames) as `Synthesizer.speak`.
 

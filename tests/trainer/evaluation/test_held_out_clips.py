@@ -6,7 +6,7 @@ from cache_files import index_path
 
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.held_out_clips import Clip, another_recording, read_clips
+from xtts.trainer.evaluation.held_out_clips import HeldOutClip, another_recording, read_clips
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_a_cache_of_another_voice_is_refused(voice, tiny_cache, changes, message
 
 def test_a_sentence_is_spoken_with_another_recording_of_its_speaker():
     clips = [
-        Clip(clip_id=str(number), ids=[1], mel=np.zeros((1, 80), np.float32), speaker=speaker)
+        HeldOutClip(clip_id=str(number), ids=[1], mel=np.zeros((1, 80), np.float32), speaker=speaker)
         for number, speaker in enumerate([0, 1, 0, 2, 0, 1])
     ]
     assert [clips[another_recording(clips, place)].clip_id for place in range(6)] == ["2", "5", "4", "3", "0", "1"]

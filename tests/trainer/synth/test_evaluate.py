@@ -7,14 +7,14 @@ import pytest
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.trainer.evaluation.figures import spread
-from xtts.trainer.evaluation.held_out_clips import Clip
+from xtts.trainer.evaluation.held_out_clips import HeldOutClip
 from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.evaluate import speak_clips
 
 
 def test_every_sentence_has_its_own_noise_whatever_else_is_spoken(tensorflow_synthesizer):
     """The same noise in all would be a pattern that the Fréchet distance takes for the voice's."""
-    clip = Clip(clip_id="a", ids=[5, 9, 20], mel=np.zeros((4, 80), np.float32), speaker=0)
+    clip = HeldOutClip(clip_id="a", ids=[5, 9, 20], mel=np.zeros((4, 80), np.float32), speaker=0)
     source = tensorflow_synthesizer.source
     (first, _), (second, _) = speak_clips(tensorflow_synthesizer, source, [clip], [0, 0])
     assert first.shape == second.shape

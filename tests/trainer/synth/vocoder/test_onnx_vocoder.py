@@ -132,9 +132,8 @@ def test_metadata_of_vocos_that_do_not_fit_are_refused(tmp_path, speech, metadat
         load(path, VOCOS24)
 
 
-@pytest.mark.parametrize("missing", ["onnxruntime", "onnx"])
-def test_without_the_packages_the_extra_is_named(monkeypatch, tmp_path, missing):
+def test_without_onnxruntime_the_extra_is_named(monkeypatch, tmp_path):
     path = hifigan(tmp_path / "v.onnx")
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(LockstepError, match=rf"{missing} is not installed; pip install 'lockstep-tts\[onnx\]'"):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(LockstepError, match=r"onnxruntime is not installed; pip install 'lockstep-tts\[onnx\]'"):
         load(path)
