@@ -3,9 +3,9 @@
 They are called with each chunk of steps, in this order:
 
 1. `stop` notes that a signal ended the call, or that the kernel has no memory maps for more compiled steps
-2. `SkippedUpdates` names the clips whose numbers were not finite, and ends the run after too many in a row
-3. `UnreadClips` names the clips whose audio could not be read, and ends the run when they are too many
-4. `Reporter.keep` writes metrics.jsonl, TensorBoard and the terminal, while the next call runs
+2. `Reporter.keep` writes metrics.jsonl, TensorBoard and the terminal, while the next call runs
+3. `SkippedUpdates` names the clips whose numbers were not finite, and ends the run after too many in a row
+4. `UnreadClips` names the clips whose audio could not be read, and ends the run when they are too many
 5. `speak` speaks the samples (`training.samples_every`)
 6. `Validate` computes the held-out losses (`training.validate_every`) and puts them into the chunk
 7. `save` saves a checkpoint (`training.checkpoint_every`)

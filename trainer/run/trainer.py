@@ -45,7 +45,7 @@ class Trainer(Session):
         self.validate = Validate(self, unread)
         own = hooks if group.is_rank_0 else ()
         self.hooks: list[Hook] = [
-            partial(stop, self), skipped, unread, self.reporter.keep, partial(speak, self), self.validate,
+            partial(stop, self), self.reporter.keep, skipped, unread, partial(speak, self), self.validate,
             partial(save, self), *own,
         ]  # fmt: skip
         if group.is_rank_0:
