@@ -261,11 +261,14 @@ def test_bad_numbers_are_skipped_counted_and_named(poisoned_cache, run_train, re
     assert int(weights["updates"]) == 20 - len(bad)
 
 
-def test_too_many_bad_numbers_in_a_row_stop_the_run(poisoned_cache, run_train, tmp_path):
+def test_too_many_bad_numbers_in_a_row_stop_the_run(poisoned_cache, run_train, read_steps, tmp_path):
     cache, _ = poisoned_cache
     code, _, err = run_train(tmp_path / "run", "training.steps=20", "training.max_bad_steps=1", cache=cache)
     assert code == 1
     assert "1 non-finite updates in a row, all skipped; check the clips named above" in err
+    lines, (saved,) = read_steps(tmp_path / "run"), list_checkpoints(tmp_path / "run" / "checkpoints")
+    assert any(line["skipped"] for line in lines), "the steps that ended the run are in metrics.jsonl"
+    assert saved.name == f"step-{lines[-1]['step']}"
 
 
 def test_sigterm_ends_a_call_of_any_length_and_saves(run_train, read_steps, tmp_path):
