@@ -54,10 +54,11 @@ def test_precompute(tone_corpus, tmp_path):
 
 
 def test_scale(measure):
-    figures, _ = measure("scale", "--rows", 50_000, "--shard-mb", 32)
-    plan, match = figures["table"]
+    figures, _ = measure("scale", "--rows", 50_000, "--shard-mb", 32, "--built", 200)
+    plan, match, build, rerun = figures["table"]
     assert plan["shards"] > 100
     assert match["changed"] == 500
+    assert (build["what"], rerun["what"]) == ("build", "rerun")
 
 
 def test_export_step(micro, tmp_path):

@@ -5,7 +5,7 @@ A single device is a group of one: the sum over its replicas is the identity.
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -106,6 +106,8 @@ class ProcessGroup:
         for number, values in enumerate(of_workers):
             for place, name in enumerate(facts):
                 if (values[place] != of_workers[0, place]).any():
+                    with suppress(LockstepError, tf.errors.OpError):  # none ends before all have read this
+                        self.sum_of_processes(np.zeros(1, np.float32))
                     raise LockstepError(
                         f"worker {number}", found=f"its {name} is not that of worker 0",
                         expected=f"the same in all workers; here, in worker {self.cluster.index}: {facts[name]}",
