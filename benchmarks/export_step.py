@@ -27,12 +27,10 @@ with tensorflow_import(compile_cache=False):
     from training_parts.kernels import count_kernels
 
     from xtts.trainer.data.batch import Batch, make_signature
-    from xtts.trainer.engine.optimizer import AdamW
-    from xtts.trainer.engine.train_state import dtype_policy
+    from xtts.trainer.engine.train_state import dtype_policy, make_optimizer
     from xtts.trainer.engine.train_step import Steps
     from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
     from xtts.trainer.model.conditioning import Vocabularies
-    from xtts.trainer.model.weight_groups import decays
 
 SIZES = ("tiny", "small", "normal", "big")
 LONGEST = (192, 872)
@@ -104,7 +102,7 @@ def locked_step(
         config.model, Vocabularies(len(CHARACTERS)), MelScale(batch.mel.shape[2], mean=-5.0, deviation=2.0),
         dtype_policy=dtype_policy(training), seed=training.seed,
     )  # fmt: skip
-    optimizer = AdamW(model.trainable_variables, training, decays)
+    optimizer = make_optimizer(model.trainable_variables, training)
     typical = float(batch.mel_length.sum()), float(batch.token_length.sum())
     steps = Steps(model, optimizer, training, tf.Variable(0, dtype=tf.int64, trainable=False), typical=typical)
     steps.trace({0: signature})

@@ -17,6 +17,7 @@ from xtts.precompute.build.staging import StagingArea, same_settings, settings_b
 from xtts.precompute.corpus.clip_audio import find_audio
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredClips
+from xtts.precompute.features.filters import ask_for_samples
 from xtts.precompute.features.mel_check import compute_mel_check
 from xtts.precompute.features.scan import (
     SAME_AUDIO,
@@ -28,7 +29,7 @@ from xtts.precompute.features.scan import (
     scan,
 )
 from xtts.precompute.features.tables import pack, take, unpack
-from xtts.precompute.workers.engine import TaskEngine
+from xtts.precompute.workers.engine import TaskEngine, ThisProcess
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import CacheSpec, Shard
@@ -45,15 +46,13 @@ _CONSEQUENCES = {
     "split": "the clips are divided again",
     "data": "the clips are chosen again, the mels are taken from the cache",
 }
-_NO_CONSEQUENCE = "no shard is written for it"
-
-
 _DIFFERENCES = {
     "with other audio": SAME_AUDIO,
     "with another transcript": SAME_TEXT,
     "with another language": SAME_LANGUAGE,
     "with another speaker": SAME_SPEAKER,
 }
+_FEW_ROWS = 2**10
 _LEAST_CLIPS, _MOST_CLIPS, _ENOUGH_TASKS = 64, 4096, 512
 """Of a task of the scan; and how many tasks are enough to keep all workers busy to the end."""
 
@@ -127,8 +126,12 @@ def scan_clips(
     )  # fmt: skip
     existing.cached.find(request.corpora.clips)
     progress.start("scan", len(request.corpora.clips), 0.0)
+    # A small rerun is over before workers have started; decoding is theirs, whose sums are those of one thread.
+    decodes = config.audio.trim_silence_db is not None or ask_for_samples(config.data.filters)
+    is_small = 0 < len(existing.cached.rows) <= _FEW_ROWS and not decodes and not pool.spans_machines
+    engine = ThisProcess() if is_small else pool
     facts, counts = dict[int, Any](), dict[str, LetterCounts]()
-    for result in pool.run(partial(scan, scanner), _tasks(request.corpora.clips, existing)):
+    for result in engine.run(partial(scan, scanner), _tasks(request.corpora.clips, existing)):
         facts[result.start] = unpack(result.facts)
         existing.cached.same[result.known] = result.same
         for one in result.letters:
@@ -216,7 +219,8 @@ def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
     before, all_mels = previous.feature_version, _CONSEQUENCES["audio"]
     version = f"feature extractor: version {before} -> {FEATURE_VERSION}: {all_mels}"
     return [version] * (before != FEATURE_VERSION) + [
-        f"{key}: {before} -> {now}: {_NO_CONSEQUENCE if key in NO_FEATURES else _CONSEQUENCES[key.split('.')[0]]}"
+        f"{key}: {before} -> {now}: "
+        + ("no shard is written for it" if key in NO_FEATURES else _CONSEQUENCES[key.split(".")[0]])
         for key, before, now in setting_differences(previous.features, new)
     ]
 

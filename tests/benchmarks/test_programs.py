@@ -58,7 +58,7 @@ def test_scale(measure):
     plan, match, build, rerun = figures["table"]
     assert plan["shards"] > 100
     assert match["changed"] == 500
-    assert (build["what"], rerun["what"]) == ("build", "rerun")
+    assert build["shards"] == rerun["shards"] >= 1
 
 
 def test_export_step(micro, tmp_path):

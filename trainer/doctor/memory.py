@@ -98,8 +98,8 @@ def memory(workload: Workload, free: int | None) -> Result:
     if free is None or needed <= _USABLE * free:
         return facts, []
     what = f"the largest step, {shape}, needs {needed / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are available"
-    # Memory is linear in the clips, beyond weights, moments and averages: what else a step takes makes it less.
-    kept, training = 4 * weight_bytes(workload.steps), setup.config.training
+    # Linear in the clips, beyond weights, gradients, moments and averages: what else a step takes makes it less.
+    kept, training = 5 * weight_bytes(workload.steps), setup.config.training
     share = max(_USABLE * free - kept, 0) / (needed - kept)
     micro = training.gradient_accumulation_steps
     return facts, [_too_large(what, int(share * training.batch_size) // micro * micro)]

@@ -13,6 +13,7 @@ from cache_files import index_path
 from xtts.precompute.build.build_cache import BuildReport, explain_build
 from xtts.precompute.build.build_request import make_request
 from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.workers.engine import WorkerPool
 from xtts.shared.cache.cache_spec import load_spec, without_digest
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config import Config
@@ -56,6 +57,13 @@ def replace_line(corpus: Path, number: int, line: str | None) -> None:
     lines = (corpus / "metadata.csv").read_text().splitlines()
     lines[number : number + 1] = [] if line is None else [line]
     (corpus / "metadata.csv").write_text("\n".join(lines) + "\n")
+
+
+def test_a_small_rerun_without_a_change_starts_no_workers(place):
+    """Looking at a few rows takes less time than their start."""
+    pool = WorkerPool(1)
+    report, _ = update(place, config(), pool=pool)
+    assert (report.written_shards, pool._executor) == (0, None)
 
 
 @pytest.mark.parametrize(("part", "decoded"), [("other audio", 1), ("another transcript", 0)])

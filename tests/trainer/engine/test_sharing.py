@@ -14,7 +14,8 @@ from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.failures import RunEnded, explained
 from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.optimizer import AdamW
-from xtts.trainer.engine.process_group import ALONE, check_parts, join_group
+from xtts.trainer.engine.process_group import ALONE, ProcessGroup, check_parts, join_group
+from xtts.trainer.engine.rendezvous import Cluster
 from xtts.trainer.engine.train_step import Steps, present_clips, random_inputs
 from xtts.trainer.engine.validation_loop import held_out, validation_parts
 
@@ -141,3 +142,23 @@ def test_after_any_failure_in_the_graph_the_last_whole_step_is_saved(error, foun
     with pytest.raises(RunEnded) as raised, explained("steps after 3", "look at the data"):
         raise error(None, None, "corrupted record at 12")
     assert (raised.value.found, raised.value.fix) == (found, fix)
+
+
+class OtherWorker(ProcessGroup):
+    """The second of two workers; the first has other facts, and ends as soon as it knows."""
+
+    sums = 0
+
+    def sum_of_processes(self, vector):
+        type(self).sums += 1
+        if self.sums == 2:
+            raise RunEnded("all workers", found="worker 0 has ended")
+        return np.concatenate([np.ones(len(vector) // 2, np.float32), vector[len(vector) // 2 :]])
+
+
+def test_workers_that_differ_say_so_though_another_ended_first():
+    """None ends before all have read why; who is met by the end of another knows already."""
+    group = OtherWorker(cluster=Cluster(addresses=("a:1", "b:2"), index=1))
+    with pytest.raises(LockstepError, match="worker 1: its cache is not that of worker 0") as raised:
+        group.check_same({"cache": "x"}, fix="start all with the same")
+    assert (raised.value.exit_code, group.sums) == (2, 2)
