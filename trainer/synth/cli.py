@@ -145,7 +145,7 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
 _FORMAT_OPTIONS = {
     "saved-model": ("nfe", "solver"),
     "safetensors": ("license_name", "evaluation", "about", "float16"),
-    "onnx": ("nfe", "solver", "vocoder", "language", "speaker_wav", "float16"),
+    "onnx": ("nfe", "solver", "language", "speaker_wav", "float16"),
 }
 """The options of `export` that belong to each format."""
 
@@ -163,14 +163,12 @@ _FORMAT_OPTIONS = {
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="safetensors: of evaluate --json.")
 @click.option("--about", type=_PATH, metavar="FILE.md", help="safetensors: text for the card, such as who speaks.")
 @click.option("--float16", is_flag=True, help="safetensors, onnx: weights of 16 bits, half of the size.")
-@click.option("--vocoder", type=_PATH, metavar="FILE.onnx", help="onnx: to join, so that the graph gives samples.")
 @click.option("--language", metavar="CODE", help="onnx: the one that is spoken, of a model of several.")
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="onnx: its voice, of a model with voice latents; repeat it for the mean of several.")  # fmt: skip
 def export(checkpoint: Path, out: Path, formats: tuple[str, ...], license_name: str | None,
-           evaluation: Path | None, about: Path | None, float16: bool, vocoder: Path | None,
-           language: str | None, speaker_wav: tuple[Path, ...],
-           **given: Any) -> None:  # fmt: skip  # noqa: ANN401 - of synthesis
+           evaluation: Path | None, about: Path | None, float16: bool, language: str | None,
+           speaker_wav: tuple[Path, ...], **given: Any) -> None:  # fmt: skip  # noqa: ANN401 - of synthesis
     """Write the model as a SavedModel, as a folder to pass on, or as an ONNX graph."""
     with reported():
         _refuse_options_of_other_formats(formats)
@@ -180,7 +178,7 @@ def export(checkpoint: Path, out: Path, formats: tuple[str, ...], license_name: 
         from xtts.trainer.synth.export.onnx_model import OnnxOptions
 
         card = CardOptions(license=license_name, evaluation=evaluation, about=about, float16=float16)
-        onnx = OnnxOptions(vocoder=vocoder, language=language, speaker_wav=speaker_wav, float16=float16)
+        onnx = OnnxOptions(language=language, speaker_wav=speaker_wav, float16=float16)
         run(checkpoint, out, options, formats=formats, card=card, onnx=onnx)
 
 

@@ -85,12 +85,7 @@ class OnnxSynthesizer:
         }
         if frames:
             more[WANTED_FRAMES] = np.array([frames], np.int64)
-        mel = self._mel(ids, speaker, language, more)
-        if not len(mel) <= self._most_frames + 1:
-            raise LockstepError(
-                self.where, found=f"a mel of {len(mel)} frames", expected=f"at most {self._most_frames + 1}"
-            )
-        return mel
+        return self._mel(ids, speaker, language, more)
 
     def _mel(self, ids: Sequence[int], speaker: int, language: int, more: dict[str, np.ndarray]) -> np.ndarray:
         """The mel float32[T, M] that the graph makes of tokens and more inputs."""
@@ -110,17 +105,13 @@ class OnnxSynthesizer:
 
     def _check_inputs(self) -> set[str]:
         """The tables among the inputs; `LockstepError` for a graph of other inputs or outputs."""
-        outputs = [part.name for part in self._session.get_outputs()]
-        if outputs != [MEL]:
-            raise LockstepError(
-                self.where, found=f"a graph that gives {', '.join(outputs)}", expected=MEL,
-                fix="export it without --vocoder, and name the vocoder when you speak: --vocoder onnx:FILE",
-            )  # fmt: skip
+        outputs = {part.name for part in self._session.get_outputs()}
         inputs = {part.name for part in self._session.get_inputs()}
         optional = {part.name for part in self._session.get_overridable_initializers()}
-        if not (_REQUIRED <= inputs <= _REQUIRED | _TABLES and {SCHEDULE, NOISE, WANTED_FRAMES} <= optional):
+        known = _REQUIRED <= inputs <= _REQUIRED | _TABLES and {SCHEDULE, NOISE, WANTED_FRAMES} <= optional
+        if not known or outputs != {MEL}:
             raise LockstepError(
-                self.where, found=f"a graph of {', '.join(sorted(inputs | optional))}",
+                self.where, found=f"a graph of {', '.join(sorted(inputs | optional))} that gives {', '.join(outputs)}",
                 expected="one that xtts-synth export --format onnx has written", fix="export it again",
             )  # fmt: skip
         return inputs & _TABLES

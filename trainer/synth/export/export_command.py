@@ -35,9 +35,6 @@ def export(
     check_folder(out, "OUT")
     if out.exists():
         raise LockstepError("OUT", found=f"{out} already exists", expected="a new folder")
-    if onnx.vocoder and SAFETENSORS in formats:
-        found = f"together with --format {SAFETENSORS}: Lockstep does not speak with a graph that gives samples"
-        raise LockstepError("--vocoder", found=found, expected=f"--format {ONNX} alone")
     source, partial = open_source(checkpoint), out.with_name(f".{out.name}.{os.getpid()}.partial")
     writers: dict[str, Callable[[], str]] = {  # the card comes last: it names the other files
         SAVED_MODEL: lambda: save_model(source, partial, options=options),

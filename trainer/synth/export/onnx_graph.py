@@ -14,12 +14,13 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
-from xtts.trainer.synth.export.joined_vocoder import OPSET
 from xtts.trainer.synth.onnx_file import first_line
 from xtts.trainer.synth.onnx_synthesizer import MEL, NOISE, SCHEDULE, WANTED_FRAMES
 from xtts.trainer.synth.tensorflow_synthesizer import mean_latents
 from xtts.trainer.synth.voice_source import Source
 
+OPSET = 17
+"""Version of ONNX's operators: old enough for runtimes of 2022."""
 INPUTS = {
     "x": tf.TensorSpec([1, None], tf.int64, "x"),
     "x_length": tf.TensorSpec([1], tf.int64, "x_length"),

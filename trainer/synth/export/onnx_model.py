@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from xtts.shared.errors import LockstepError, warn
+from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
 from xtts.shared.system.machine import user_cache
 from xtts.shared.text.languages import find_language
@@ -21,9 +21,8 @@ from xtts.shared.text.tokenizer import BLANK, PAD, Tokenizer
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.run.model_folder import GRAPH_FILE, write_description
-from xtts.trainer.synth.export.joined_vocoder import join, load_joinable
 from xtts.trainer.synth.onnx_file import first_line, open_session, refusals
-from xtts.trainer.synth.onnx_synthesizer import MEL, NOISE, SCHEDULE, WANTED_FRAMES
+from xtts.trainer.synth.onnx_synthesizer import NOISE, SCHEDULE, WANTED_FRAMES
 from xtts.trainer.synth.vocoder.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.synth.voice_source import Source, read_recordings
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -52,8 +51,6 @@ _MOST_BYTES = 2**31 - 1
 class OnnxOptions:
     """What an ONNX graph holds besides the model."""
 
-    vocoder: Path | None = None
-    """An ONNX vocoder to put behind the model."""
     language: str | None = None
     """Fixed in the graph of a model of several."""
     speaker_wav: tuple[Path, ...] = ()
@@ -86,22 +83,18 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     """The model as one graph, with its metadata; synthesis: what it does where those inputs are left out.
 
     Raises:
-        LockstepError: A package is missing, the vocoder is unusable, or the graph gets too large.
+        LockstepError: A package is missing, or the graph gets too large.
     """
     _check_packages()
-    profile = source.voice.mel_profile
     references = read_recordings(options.speaker_wav, source)
     language = source.language(options.language)
     fixed = language if options.language or len(source.voice.languages) == 1 else None
-    vocoder = load_joinable(options.vocoder, profile, warn) if options.vocoder else None
     with tensorflow_import():
         from xtts.trainer.synth.export.onnx_graph import convert_model
         from xtts.trainer.synth.tensorflow_synthesizer import load_model
     graph = convert_model(load_model(source), source, options=synthesis, language=fixed, references=references)
     if options.float16:
         _halve(graph)
-    if vocoder is not None:
-        graph = join(graph, MEL, vocoder, profile.mel_channels)
     import onnx
 
     graph.producer_name = "lockstep-tts"

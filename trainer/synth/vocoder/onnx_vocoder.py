@@ -28,7 +28,7 @@ _TRIAL_FRAMES = 40
 _LARGEST_FFT = 2**16
 
 
-class MelInput(NamedTuple):
+class _MelInput(NamedTuple):
     """The only input of a vocoder: float[1, M, T], or float[1, T, M] where the channels are not first."""
 
     name: str
@@ -45,14 +45,14 @@ class OnnxVocoder:
         self._session = open_session(read_file(path), str(path))
         self._metadata: Mapping[str, str] = self._session.get_modelmeta().custom_metadata_map
         self._check_metadata(warn)
-        self.mel_input = self._find_input()
+        self._mel_input = self._find_input()
         self._outputs = self._find_outputs()
         self._stft = self._stft_settings() if len(self._outputs) == len(SPECTRUM) else None
         self(np.full((_TRIAL_FRAMES, profile.mel_channels), profile.silence, np.float32))
 
     def __call__(self, mel: np.ndarray) -> np.ndarray:
         """The samples of a mel."""
-        name, dtype, channels_first = self.mel_input
+        name, dtype, channels_first = self._mel_input
         batch = mel.T[None] if channels_first else mel[None]
         try:
             found = self._session.run(self._outputs, {name: np.ascontiguousarray(batch, dtype)})
@@ -62,7 +62,7 @@ class OnnxVocoder:
         raw = found[0] if self._stft is None else self._invert(found, self._stft, len(mel))
         return self._samples(raw, len(mel))
 
-    def _find_input(self) -> MelInput:
+    def _find_input(self) -> _MelInput:
         """The input, if it is one log-mel; a symbolic channel axis is taken for [1, M, T]."""
         inputs, channels = self._session.get_inputs(), self.profile.mel_channels
         described = "; ".join(f"{part.name} {part.shape} {part.type}" for part in inputs)
@@ -73,7 +73,7 @@ class OnnxVocoder:
             fits = batch in (None, 1) and axes in ([None, None], [channels, None], [None, channels])
         if not fits:
             raise LockstepError(str(self.path), found=f"a model with the inputs {described}", expected=expected)
-        return MelInput(inputs[0].name, _FLOATS[inputs[0].type], axes != [None, channels])
+        return _MelInput(inputs[0].name, _FLOATS[inputs[0].type], axes != [None, channels])
 
     def _find_outputs(self) -> list[str]:
         """The name of the samples, or those of the three parts of a spectrum."""

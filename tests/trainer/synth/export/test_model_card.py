@@ -128,9 +128,6 @@ def test_what_does_not_belong_to_the_checkpoint_is_refused(call, safetensors_fol
     assert "--nfe: together with --format safetensors, expected --format saved-model or onnx" in refused(
         *folder, "--steps", 10
     )
-    assert "--vocoder: together with --format safetensors: Lockstep does not speak" in refused(
-        *folder, "--format", "onnx", "--vocoder", tmp_path / "none.onnx"
-    )
     assert "is exported already; copy the folder" in refused(*folder, ckpt=safetensors_folder)
 
 

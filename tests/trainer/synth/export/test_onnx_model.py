@@ -10,13 +10,12 @@ import onnx
 import onnxruntime
 import pytest
 import tensorflow as tf
-from onnx_graphs import VOCOS_METADATA, hifigan, vocos
+from onnx_graphs import hifigan
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import NOBODY
-from xtts.trainer.synth import tensorflow_synthesizer as tensorflow_synthesizer_module
 from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.export import onnx_graph, onnx_model
 from xtts.trainer.synth.export.export_command import ONNX, export
@@ -53,20 +52,7 @@ np.save("spoken.npy", np.array(spoken.samples, np.float32))
 
 @pytest.fixture(scope="session")
 def vocoder(tmp_path_factory):
-    return hifigan(tmp_path_factory.mktemp("vocoder") / "vocoder.onnx", shape=("B", "T", 80), opset=13)
-
-
-@pytest.fixture(scope="session")
-def with_vocoder(moved_run, onnx_folder, call, vocoder, tmp_path_factory):
-    """The graph that gives samples, by the command, which is handed the graph of the session instead of a new one."""
-    folder = tmp_path_factory.mktemp("exported") / "wav"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(onnx_graph, "convert_model", lambda *_, **__: onnx.load(onnx_folder / "model.onnx"))
-        line = ("export", "--ckpt", moved_run, folder, "--format", "onnx", "--steps", 4, "--vocoder", vocoder)
-        code, out, err = call(main, *line)
-    assert code == 0, err
-    assert "an ONNX graph from x, x_length, noise_scale, length_scale to audio_output, 4 evaluations" in out
-    return folder
+    return hifigan(tmp_path_factory.mktemp("vocoder") / "vocoder.onnx", metadata=SHERPA)
 
 
 def session(path):
@@ -111,21 +97,21 @@ def test_noise_and_pads_act_as_in_matcha_models(onnx_folder):
     np.testing.assert_array_equal(graph.run(None, asked)[0], mel)
 
 
-def test_schedule_and_noise_may_be_left_out(onnx_folder, with_vocoder):
-    for folder in (onnx_folder, with_vocoder):
-        graph = session(folder / "model.onnx")
-        assert [entry.name for entry in graph.get_inputs()] == ["x", "x_length", "noise_scale", "length_scale"]
-        assert {entry.name for entry in graph.get_overridable_initializers()} == {"schedule", "noise", "wanted_frames"}
-        ids, noise = [5, 9, 20, 14, 8], np.random.default_rng(2).standard_normal((1, 400, 80)).astype(np.float32)
-        without = graph.run(None, inputs(ids, noise=noise))[0]
-        schedules = [OPTIONS.replaced(**change).schedule for change in ({}, {"nfe": 20}, {"solver": "midpoint"})]
-        mels = [graph.run(None, inputs(ids, noise=noise, schedule=schedule))[0] for schedule in schedules]
-        np.testing.assert_array_equal(mels[0], without)
-        assert len({mel.tobytes() for mel in mels}) == 3
-        # Drawn inside it is other noise, as long as the speech.
-        drawn = graph.run(None, inputs(ids))[0]
-        assert drawn.shape == without.shape
-        assert np.abs(drawn - without).max() > 1e-3
+def test_schedule_and_noise_may_be_left_out(onnx_folder):
+    graph = session(onnx_folder / "model.onnx")
+    assert [entry.name for entry in graph.get_inputs()] == ["x", "x_length", "noise_scale", "length_scale"]
+    assert [entry.name for entry in graph.get_outputs()] == ["mel"]
+    assert {entry.name for entry in graph.get_overridable_initializers()} == {"schedule", "noise", "wanted_frames"}
+    ids, noise = [5, 9, 20, 14, 8], np.random.default_rng(2).standard_normal((1, 400, 80)).astype(np.float32)
+    without = graph.run(None, inputs(ids, noise=noise))[0]
+    schedules = [OPTIONS.replaced(**change).schedule for change in ({}, {"nfe": 20}, {"solver": "midpoint"})]
+    mels = [graph.run(None, inputs(ids, noise=noise, schedule=schedule))[0] for schedule in schedules]
+    np.testing.assert_array_equal(mels[0], without)
+    assert len({mel.tobytes() for mel in mels}) == 3
+    # Drawn inside it is other noise, as long as the speech.
+    drawn = graph.run(None, inputs(ids))[0]
+    assert drawn.shape == without.shape
+    assert np.abs(drawn - without).max() > 1e-3
 
 
 def test_the_speech_ends_with_the_noise(onnx_folder):
@@ -134,48 +120,34 @@ def test_the_speech_ends_with_the_noise(onnx_folder):
     assert graph.run(None, inputs(ids, length_scale=9.0, noise=noise))[0].shape == (1, 80, 7)
 
 
-def test_the_graph_with_a_vocoder_gives_its_samples(onnx_folder, with_vocoder, vocoder):
-    graph = session(with_vocoder / "model.onnx")
-    assert [entry.name for entry in graph.get_outputs()] == ["audio_output"]
-    ids = [5, 9, 20, 14, 8, 2, 11]
-    noise = np.zeros((1, 400, 80), np.float32)
-    mel = session(onnx_folder / "model.onnx").run(None, inputs(ids, noise=noise))[0]
-    expected = session(vocoder).run(None, {"mel": mel.transpose(0, 2, 1)})[0].reshape(1, -1)
-    samples = graph.run(None, inputs(ids, noise_scale=0.0))[0]
-    assert samples.shape == (1, mel.shape[2] * HOP)
-    np.testing.assert_allclose(samples, expected, atol=1e-5)
-
-
-def test_the_noise_is_drawn_inside_and_keyed_by_onnxruntimes_seed(with_vocoder):
+def test_the_noise_is_drawn_inside_and_keyed_by_onnxruntimes_seed(onnx_folder):
     def speak(seed):
         onnxruntime.set_seed(seed)
-        return session(with_vocoder / "model.onnx").run(None, inputs([5, 9, 20]))[0]
+        return session(onnx_folder / "model.onnx").run(None, inputs([5, 9, 20]))[0]
 
     np.testing.assert_array_equal(speak(3), speak(3))
     assert np.abs(speak(3) - speak(4)).max() > 1e-3
 
 
-@pytest.mark.parametrize("joined", [False, True])
-def test_sherpa_onnx_speaks_without_tensorflow(onnx_folder, with_vocoder, joined, tmp_path):
+def test_sherpa_onnx_speaks_without_tensorflow(onnx_folder, vocoder, tmp_path):
     """In a process of its own: sherpa-onnx brings an onnxruntime of its own."""
-    folder, vocoder = with_vocoder, ""
-    if not joined:
-        folder, vocoder = onnx_folder, hifigan(tmp_path / "vocoder.onnx", metadata=SHERPA)
-    command = [sys.executable, "-P", "-c", STRANGER, folder, vocoder]
+    command = [sys.executable, "-P", "-c", STRANGER, onnx_folder, vocoder]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout.split() == ["22050", "1"]
-    table = [line.rsplit(" ", 1) for line in (folder / "tokens.txt").read_text().splitlines()]
+    table = [line.rsplit(" ", 1) for line in (onnx_folder / "tokens.txt").read_text().splitlines()]
     ids = [int(dict(table)[letter]) for letter in "hello there"]
-    expected = session(with_vocoder / "model.onnx").run(None, inputs(ids, noise_scale=0.0))[0][0]
+    mel = session(onnx_folder / "model.onnx").run(None, inputs(ids, noise_scale=0.0))[0]
+    expected = session(vocoder).run(None, {"mel": mel})[0].reshape(-1)
     np.testing.assert_allclose(np.load(tmp_path / "spoken.npy"), expected, atol=1e-3)
 
 
-def test_the_code_of_the_page_speaks(with_vocoder, tmp_path):
+def test_the_code_of_the_page_speaks(onnx_folder, vocoder, tmp_path):
     page = (Path(__file__).parents[4] / "docs" / "export.md").read_text(encoding="utf-8")
     programs = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
     assert len(programs) == 2
-    (tmp_path / "voice").symlink_to(with_vocoder)
+    (tmp_path / "voice").symlink_to(onnx_folder)
+    (tmp_path / "hifigan.onnx").symlink_to(vocoder)
     for program, shown in zip(programs, ("len(samples)", "len(audio.samples)"), strict=True):
         command = [sys.executable, "-P", "-c", f"{program}\nprint({shown})"]
         result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
@@ -184,14 +156,14 @@ def test_the_code_of_the_page_speaks(with_vocoder, tmp_path):
     assert (tmp_path / "out.wav").stat().st_size > 1000
 
 
-def test_metadata_are_those_of_matcha_models(with_vocoder):
-    declared = session(with_vocoder / "model.onnx").get_modelmeta().custom_metadata_map
+def test_metadata_are_those_of_matcha_models(onnx_folder):
+    declared = session(onnx_folder / "model.onnx").get_modelmeta().custom_metadata_map
     expected = {
         "model_type": "matcha-tts", "sample_rate": "22050", "n_speakers": "1", "language": "English", "voice": "en-us",
         "pad_id": "0", "use_eos_bos": "0", "jieba": "0", "has_espeak": "0", "version": "1", "mel_profile": "hifigan",
     }  # fmt: skip
     assert expected.items() <= declared.items()
-    names = sorted(path.name for path in with_vocoder.iterdir())
+    names = sorted(path.name for path in onnx_folder.iterdir())
     assert names == ["config.yaml", "model.onnx", "profile.json", "tokenizer.json", "tokens.txt", "voice.json"]
 
 
@@ -212,34 +184,6 @@ def refused(run, folder, **options):
         export(run, folder / "out", OPTIONS, formats=[ONNX], card=CardOptions(), onnx=OnnxOptions(**options))
     assert not list(folder.glob("*out*"))
     return str(caught.value)
-
-
-def vocos_of(path):
-    metadata = VOCOS_METADATA | {"sample_rate": 22_050}
-    return vocos(path, np.ones((513, 50), np.complex64), channels=80, metadata=metadata)
-
-
-def of_a_later_opset(path):
-    model = onnx.load(hifigan(path))
-    model.opset_import[0].version = 18
-    model.graph.node.append(onnx.helper.make_node("Mish", ["up"], ["unused"]))
-    path.write_bytes(model.SerializeToString())
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda path: None, "cannot be read (No such file or directory)"),
-        (lambda path: hifigan(path, metadata={"mel_profile": "vocos24"}), "for mel profile vocos24, expected hifigan"),
-        (vocos_of, "a spectrum (mag, x, y), which cannot be joined, expected a vocoder whose only output is samples"),
-        (of_a_later_opset, "opset 18, which does not convert to 17 ("),
-    ],
-)
-def test_unusable_vocoders_are_refused_before_any_work(finished_run, tmp_path, monkeypatch, make, message):
-    """What is no vocoder of the profile at all: test_onnx_vocoder.py and test_onnx_file.py."""
-    monkeypatch.setattr(tensorflow_synthesizer_module, "load_model", lambda _: pytest.fail("the model was loaded"))
-    make(tmp_path / "v.onnx")
-    assert message in refused(finished_run[0], tmp_path, vocoder=tmp_path / "v.onnx")
 
 
 def test_a_graph_too_large_for_one_file_is_refused(finished_run, onnx_folder, tmp_path, monkeypatch):
