@@ -3,19 +3,9 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, Self
+from typing import Self
 
 import tensorflow as tf
-
-from xtts.trainer.system.device import peak_bytes
-
-
-class Compiled(NamedTuple):
-    """What compiling one step took."""
-
-    seconds: float
-    grown: int
-    """Rise of the device's peak memory while the step compiled and ran once, in bytes."""
 
 
 class Compiler:
@@ -23,7 +13,7 @@ class Compiler:
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compiler")
-        self._steps: dict[str, Future[Compiled]] = {}
+        self._steps: dict[str, Future[float]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -35,15 +25,15 @@ class Compiler:
         """Queue a step for compilation; call: from `on_blank_inputs`."""
         self._steps[name] = self._pool.submit(_compile, call)
 
-    def step(self, name: str) -> Future[Compiled]:
-        """The compilation submitted under this name."""
+    def step(self, name: str) -> Future[float]:
+        """The compilation submitted under this name: its seconds."""
         return self._steps[name]
 
 
-def _compile(call: Callable[[], None]) -> Compiled:
-    began, before = time.perf_counter(), peak_bytes()
+def _compile(call: Callable[[], None]) -> float:
+    began = time.perf_counter()
     call()
-    return Compiled(time.perf_counter() - began, peak_bytes() - before)
+    return time.perf_counter() - began
 
 
 def on_blank_inputs(step: tf.types.experimental.PolymorphicFunction) -> Callable[[], None]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
 
 from rich.console import Console
 
@@ -54,7 +55,7 @@ class Session:
         self.best = Best()
         if plan.resume:
             progress = read_meta(plan.resume)["progress"]
-            self.best = Best.from_json(progress["best_validation"])
+            self.best = Best(**progress["best_validation"])
             if progress["schedule"] != schedule_of(self.training):
                 self.best.since = 0  # patience begins anew where more steps are asked for
         sampling = self.training if group.is_rank_0 else self.training.model_copy(update={"samples_every": None})
@@ -124,8 +125,10 @@ class Session:
             return
         folder, training = self.plan.folder.checkpoints, self.training
         identity = describe(self.plan.config, self.plan.spec)
-        progress = {"best_validation": self.best.as_json(), "schedule": schedule_of(training)}
-        progress["asked_steps"] = self.plan.asked_steps or self.plan.config.training.steps
+        progress = {
+            "best_validation": asdict(self.best), "schedule": schedule_of(training),
+            "asked_steps": self.plan.asked_steps or self.plan.config.training.steps,
+        }  # fmt: skip
         save_checkpoint(folder, self.state.arrays(), step=self.step, identity=identity, progress=progress)
         beside = {decay_start(training), self.best.step or 0}  # a longer run continues from before the decay
         prune_checkpoints(folder, training.keep_checkpoints, beside=beside)

@@ -10,7 +10,7 @@ from importlib import metadata
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError, build_command
-from xtts.trainer.engine.compiler import Compiled, Compiler
+from xtts.trainer.engine.compiler import Compiler
 from xtts.trainer.engine.dynamic_baseline import WARNING as DYNAMIC_WARNING
 from xtts.trainer.engine.engine import TracedSteps
 from xtts.trainer.engine.failures import RunEnded, compile_fix, explained
@@ -66,14 +66,12 @@ class Trainer(Session):
             self.reporter.say(DYNAMIC_WARNING)
         prepared = self.graph.submit(self.loop.prepare) if self.loop.closed_set else None
         for bucket in self.loop.closed_set:
-            done = self._compiled(training_step(bucket.number))
-            if done is None:
+            seconds = self._compiled(training_step(bucket.number))
+            if seconds is None:
                 return
-            grown = f", memory +{done.grown >> 20} MiB" if done.grown >> 20 else ""
             self.reporter.say(
                 f"compiled bucket {bucket.number:02d}: {bucket.batch_size} clips of {bucket.stored.tokens} tokens, "
-                f"{bucket.stored.frames} frames "
-                f"in {done.seconds:.1f} s{grown}"
+                f"{bucket.stored.frames} frames in {seconds:.1f} s"
             )
         if prepared:
             for name in (*map(validation_step, self.steps.validation_steps), UPDATE):
@@ -88,8 +86,8 @@ class Trainer(Session):
             self.reporter.say("training begins")
         self._left_loop = time.perf_counter()
 
-    def _compiled(self, name: str) -> Compiled | None:
-        """Cost of compiling a step; None after a signal."""
+    def _compiled(self, name: str) -> float | None:
+        """Seconds of compiling a step; None after a signal."""
         with explained(f"compiling the {name}", compile_fix()):
             return None if self.stop else self.graph.result(self._compiler.step(name))
 

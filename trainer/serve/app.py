@@ -61,13 +61,13 @@ class Server:
 
     def __init__(self, voice: WarmVoice, settings: ServerSettings) -> None:
         self.voice, self.settings = voice, settings
-        self.turns = Turns(settings.limits.requests)
+        self.turns = Turns(settings.max_requests)
         self._spoken: OrderedDict[str, Spoken] = OrderedDict()
         self._started = int(time.time())
 
     async def speech(self, request: Request) -> Response:
         """`POST /v1/audio/speech`: the sound of a text."""
-        response, spoken = await answer(request, self.voice, self.turns, self.settings.limits)
+        response, spoken = await answer(request, self.voice, self.turns, self.settings)
         self._spoken[response.headers["x-request-id"]] = spoken
         while len(self._spoken) > _KEPT_MELS:
             self._spoken.popitem(last=False)
@@ -207,7 +207,7 @@ def serve(settings: ServerSettings) -> None:
     server = Server(voice, settings)
     config = uvicorn.Config(
         make_app(server), log_level="warning", access_log=False, server_header=False, lifespan="on",
-        limit_concurrency=settings.limits.requests + 100, timeout_graceful_shutdown=_GRACE_SECONDS,
+        limit_concurrency=settings.max_requests + 100, timeout_graceful_shutdown=_GRACE_SECONDS,
     )  # fmt: skip
 
     class Listening(uvicorn.Server):

@@ -1,16 +1,12 @@
 """`xtts-synth` with all of its commands: those of `trainer/synth`, and `serve`. Heavy imports happen inside."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any
 
 import click
 
 from xtts.shared.errors import LockstepError, reported
 from xtts.trainer.synth.cli import checkpoint_option, main, synthesis_option
-
-if TYPE_CHECKING:
-    from xtts.trainer.model.sampling_schedule import Solver
-    from xtts.trainer.synth.synthesizer import Engine
 
 _PATH = click.Path(path_type=Path)
 
@@ -32,20 +28,12 @@ _PATH = click.Path(path_type=Path)
 @click.option("--max-requests", type=click.IntRange(1, 1000), default=32, help="Most that wait or speak; then 429.")
 @click.option("--timeout", type=click.FloatRange(1.0, 3600.0), default=60.0, help="Most seconds for a request.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser, where there is a display.")
-def serve(checkpoint: Path, host: str, port: int, token: str | None, nfe: tuple[int, ...],
-          solver: "Solver", engine: 'Engine | Literal["auto"]', vocoder: str,
-          speaker_wav: tuple[Path, ...], max_letters: int, max_requests: int, timeout: float,
-          open_page: bool) -> None:  # fmt: skip
+def serve(checkpoint: Path, speaker_wav: tuple[Path, ...], **given: Any) -> None:  # noqa: ANN401 - of `ServerSettings`
     """Speak over HTTP as OpenAI's speech API does, with a page to try it."""
     with reported():
-        from xtts.trainer.serve.settings import Limits, ServerSettings, check_settings
+        from xtts.trainer.serve.settings import ServerSettings, check_settings
 
-        settings = ServerSettings(
-            checkpoint=checkpoint, host=host, port=port, token=token, nfe=nfe, solver=solver,
-            engine=engine, vocoder=vocoder, recordings=speaker_wav,
-            limits=Limits(letters=max_letters, requests=max_requests, seconds=timeout),
-            open_page=open_page,
-        )  # fmt: skip
+        settings = ServerSettings(checkpoint=checkpoint, recordings=speaker_wav, **given)
         check_settings(settings)
         try:
             from xtts.trainer.serve.app import serve as run_server

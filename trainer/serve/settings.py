@@ -15,23 +15,6 @@ _SHORTEST_TOKEN = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What one client may ask of the server."""
-
-    letters: int = 4096
-    """Most characters of a text."""
-    requests: int = 32
-    """Most requests that wait or speak at once; a further one gets status 429."""
-    seconds: float = 60.0
-    """Most time from a request to the end of its answer."""
-
-    @property
-    def body_bytes(self) -> int:
-        """Most bytes of a request: every character may be escaped, and those beyond the first plane twice."""
-        return 12 * self.letters + 4096
-
-
-@dataclass(frozen=True, kw_only=True)
 class ServerSettings:
     """The options of the command."""
 
@@ -47,8 +30,18 @@ class ServerSettings:
     vocoder: str = "griffinlim"
     recordings: tuple[Path, ...] = ()
     """Reference recordings, one per voice, for a model with voice latents."""
-    limits: Limits = Limits()
+    max_letters: int = 4096
+    """Most characters of a text."""
+    max_requests: int = 32
+    """Most requests that wait or speak at once; a further one gets status 429."""
+    timeout: float = 60.0
+    """Most seconds from a request to the end of its answer."""
     open_page: bool = False
+
+    @property
+    def body_bytes(self) -> int:
+        """Most bytes of a request: every character may be escaped, and those beyond the first plane twice."""
+        return 12 * self.max_letters + 4096
 
     def synthesis(self, nfe: int) -> SynthesisOptions:
         """Options for a number of evaluations; `LockstepError` if they do not go together."""

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from xtts.shared.errors import LockstepError
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.encodings import MEDIA_TYPES
-from xtts.trainer.serve.settings import Limits
+from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import RequestError, SpeechRequest, read_request
 from xtts.trainer.serve.warm_voice import Part, Spoken, WarmVoice
 
@@ -133,14 +133,14 @@ class Sound:
         metrics.REQUEST_SECONDS.observe(self.age)
 
 
-async def answer(request: Request, voice: WarmVoice, turns: Turns, limits: Limits) -> tuple[Response, Spoken]:
+async def answer(request: Request, voice: WarmVoice, turns: Turns, settings: ServerSettings) -> tuple[Response, Spoken]:
     """The answer, with its request id in `x-request-id`, and what is known of it besides.
 
     The first sound is waited for, so that most failures have a status of their own; `RequestError` for these.
     """
-    asked = read_request(await _read_body(request, limits.body_bytes), voice.offer)
+    asked = read_request(await _read_body(request, settings.body_bytes), voice.offer)
     spoken = Spoken()
-    sound = Sound(turns, voice.speak(asked, spoken), limits.seconds)
+    sound = Sound(turns, voice.speak(asked, spoken), settings.timeout)
     try:
         first = await _while_connected(request, sound.next_bytes())
     except BaseException:

@@ -64,7 +64,7 @@ class WarmVoice:
             formats=available_formats(),
             sample_rate=self._mel_profile.sample_rate,
             mel_channels=self._mel_profile.mel_channels,
-            letters=settings.limits.letters,
+            letters=settings.max_letters,
         )
         self._vocoder = make_vocoder(settings.vocoder, self._mel_profile, warn)
         self._long_form: dict[tuple[str, str], LongFormSynthesizer] = {}

@@ -16,8 +16,8 @@ from xtts.trainer.synth.onnx_synthesizer import WANTED_FRAMES
 from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.voice_source import Source, split_crops
 
-Generated = tuple[tf.Tensor, tf.Tensor]
-"""mel float32[1, T, M], natural-log magnitude, and mel_length int32[1]."""
+Generated = dict[str, tf.Tensor]
+"""`mel` float32[1, T, M], natural-log magnitude, and `mel_length` int32[1]."""
 
 
 def load_model(source: Source) -> AcousticModel:
@@ -86,7 +86,7 @@ def generator(model: AcousticModel, frames: int, conditioning: Sequence[str]) ->
             tokens, token_length, noise=noise, schedule=schedule, temperature=temperature, speed=speed,
             conditioning=Conditioning(**dict(zip(conditioning, given, strict=True))), wanted_frames=wanted_frames,
         )  # fmt: skip
-        return mel, mel_length
+        return {"mel": mel, "mel_length": mel_length}
 
     return generate
 
@@ -197,8 +197,8 @@ class TensorFlowSynthesizer:
 
     def _run(self, shape: Shape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, int]:
         function = self._ready.get(self._program(shape)) or self._compile(shape)
-        mel, mel_length = function(*arguments)
-        return mel[0].numpy(), int(mel_length[0].numpy())
+        spoken = function(*arguments)
+        return spoken["mel"][0].numpy(), int(spoken["mel_length"][0].numpy())
 
     def _compile(self, shape: Shape) -> Callable[..., Generated]:
         """The compiled function of a shape; an empty text is spoken once, so that no real one waits."""

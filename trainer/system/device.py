@@ -40,11 +40,4 @@ def memory_used() -> str:
     """GPU memory in use, or on a CPU this process' peak so far."""
     if accelerator():
         return f"GPU memory {tf.config.experimental.get_memory_info('GPU:0')['current'] / 2**30:.1f} GiB"
-    return f"memory {peak_bytes() / 2**30:.1f} GiB"
-
-
-def peak_bytes() -> int:
-    """Peak memory so far in bytes: of the GPU, or on a CPU of this process (0 if the system does not report it)."""
-    if accelerator():
-        return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
-    return peak_resident_bytes()
+    return f"memory {peak_resident_bytes() / 2**30:.1f} GiB"

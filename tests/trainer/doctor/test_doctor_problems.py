@@ -3,22 +3,11 @@
 import numpy as np
 import pytest
 
-from xtts.trainer.data.dataset import training_batches
-from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.doctor import checks
 from xtts.trainer.doctor import environment as environment_module
 from xtts.trainer.doctor.environment import environment
 from xtts.trainer.doctor.results import Fact, Problem
-from xtts.trainer.doctor.speed import StepTimes, input_wait, shapes
-
-
-def test_batches_of_another_bucket(setup, only):
-    first, second = training_buckets(setup.cache, setup.spec, setup.config)
-    healthy = training_batches(first, 0)
-    assert not shapes({"a": (first.signature, healthy)})[1]
-    problem = only(shapes({"a": (second.signature, healthy)}))
-    assert problem.what.startswith("a: ")
-    assert ", locked to " in problem.what
+from xtts.trainer.doctor.speed import StepTimes, input_wait
 
 
 def step_times(waiting):

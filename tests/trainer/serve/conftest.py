@@ -4,28 +4,28 @@ import pytest
 from server_process import NFE, client_here, listening_server
 
 from xtts.trainer.serve.cli import main
-from xtts.trainer.serve.settings import Limits, ServerSettings
+from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.warm_voice import WarmVoice
 
-LIMITS = Limits(letters=2000, requests=4)
+LIMITS = {"max_letters": 2000, "max_requests": 4}
 
 
 @pytest.fixture(scope="session")
 def warm_voice(onnx_folder):
-    return WarmVoice(ServerSettings(checkpoint=onnx_folder, nfe=NFE, limits=Limits(letters=2000)), print, print)
+    return WarmVoice(ServerSettings(checkpoint=onnx_folder, nfe=NFE, max_letters=2000), print, print)
 
 
 @pytest.fixture(scope="session")
 def server(warm_voice):
     """A client of the application that the tests share; it takes four requests at once."""
-    with client_here(warm_voice, limits=LIMITS) as client:
+    with client_here(warm_voice, **LIMITS) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def listening(warm_voice):
     """A client of the same behind a socket, for what needs one."""
-    with listening_server(warm_voice, limits=LIMITS) as client:
+    with listening_server(warm_voice, **LIMITS) as client:
         yield client
 
 

@@ -12,7 +12,6 @@ from server_process import LONG, client_here, metric, speak
 
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.serve.cli import main
-from xtts.trainer.serve.settings import Limits
 from xtts.trainer.serve.speech_requests import Offer, RequestError, read_request
 
 HELLO = {"input": "hello", "response_format": "wav", "speed": 4.0}
@@ -169,7 +168,7 @@ def test_metrics_are_what_prometheus_reads(server):
 
 def test_a_token_is_asked_for_and_time_runs_out(warm_voice):
     token = "a long text that nobody guesses"
-    with client_here(warm_voice, token=token, limits=Limits(letters=2000, requests=1, seconds=1.0)) as client:
+    with client_here(warm_voice, token=token, max_letters=2000, max_requests=1, timeout=1.0) as client:
         assert [client.get(path).status_code for path in ("/", "/page.js", "/healthz")] == [200] * 3
         for path in ("/voices", "/metrics", "/v1/models", "/v1/audio/mel/1", "/docs"):
             assert client.get(path).status_code == 401

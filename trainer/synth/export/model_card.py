@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from xtts.shared.cache.cache_copy import CacheCopy
-from xtts.shared.cache.cache_spec import CacheSpec, load_spec
+from xtts.shared.cache.cache_copy import local_cache
+from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.urls import Location
 from xtts.trainer.run.checkpoint import read_meta
 from xtts.trainer.run.model_folder import CONFIG_FILE, GRAPH_FILE, VOICE_FILE, WEIGHTS_FILE, write_model_folder
 from xtts.trainer.synth.export.onnx_model import TOKENS_FILE
@@ -129,17 +128,16 @@ def collect_facts(source: Source, *, parameters: int, options: CardOptions) -> F
     }
 
 
-def _read_spec(cache: Location) -> CacheSpec:
-    return load_spec(cache) if isinstance(cache, Path) else CacheCopy(cache).open()
-
-
 def _corpus(source: Source) -> Facts | None:
     """Facts of the cache; None if it is gone, or is no longer the one that was trained on."""
+    if source.cache is None:
+        return None
     try:
-        spec = _read_spec(source.cache) if source.cache else None
+        with local_cache(source.cache) as folder:
+            spec = load_spec(folder)
     except LockstepError:
         return None
-    if spec is None or spec.identity != read_meta(source.checkpoint)["cache"]:
+    if spec.identity != read_meta(source.checkpoint)["cache"]:
         return None
     return {
         "clips": spec.statistics.clips,

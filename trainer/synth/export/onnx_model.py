@@ -21,8 +21,7 @@ from xtts.shared.text.tokenizer import BLANK, PAD, Tokenizer
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.run.model_folder import GRAPH_FILE, write_description
-from xtts.trainer.synth.onnx_file import first_line, open_session, refusals
-from xtts.trainer.synth.onnx_synthesizer import NOISE, SCHEDULE, WANTED_FRAMES
+from xtts.trainer.synth.onnx_synthesizer import NOISE, SCHEDULE, WANTED_FRAMES, OnnxSynthesizer
 from xtts.trainer.synth.vocoder.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.synth.voice_source import Source, read_recordings
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -40,7 +39,6 @@ _MOST_KEPT = 9
 """Graphs that stay, those used last."""
 _PACKAGES = ("lockstep-tts", "tensorflow", "tf2onnx")
 _OPTIONAL = (SCHEDULE, NOISE, WANTED_FRAMES)
-_TRIED_TOKENS = 12
 _FEWEST_HALVED = 64
 """Values of the smallest weight that is stored as float16."""
 _MOST_BYTES = 2**31 - 1
@@ -101,7 +99,7 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     onnx.helper.set_model_props(graph, graph_metadata(source.voice, language=language, nfe=synthesis.nfe))
     inputs = ", ".join(entry.name for entry in graph.graph.input if entry.name not in _OPTIONAL)
     described = f"an ONNX graph from {inputs} to {graph.graph.output[0].name}, {synthesis.nfe} evaluations"
-    return Graph(_tried(graph), described)
+    return Graph(_tried(graph, source, synthesis), described)
 
 
 def _halve(graph: "onnx.ModelProto") -> None:
@@ -130,28 +128,13 @@ def _check_packages() -> None:
         raise LockstepError("--format onnx", found=found, fix=fix)
 
 
-def _tried(graph: "onnx.ModelProto") -> bytes:
-    """A graph as bytes, after it has spoken a few tokens, one frame each."""
+def _tried(graph: "onnx.ModelProto", source: Source, synthesis: SynthesisOptions) -> bytes:
+    """A graph as bytes, after it has spoken a token."""
     where = "--format onnx"
     if (size := graph.ByteSize()) > _MOST_BYTES:
         raise LockstepError(where, found=f"a graph of {size:,} bytes", expected=f"at most {_MOST_BYTES:,}")
-    values: dict[str, np.ndarray] = {
-        "x": np.ones([1, _TRIED_TOKENS], np.int64),
-        "x_length": np.array([_TRIED_TOKENS], np.int64),
-        "noise_scale": np.ones([1], np.float32),
-        "length_scale": np.full([1], 1e-3, np.float32),
-        "sid": np.zeros([1], np.int64),
-        "language": np.zeros([1], np.int64),
-    }
     data: bytes = graph.SerializeToString()
-    session = open_session(data, where)
-    try:
-        output: np.ndarray = session.run(None, {entry.name: values[entry.name] for entry in session.get_inputs()})[0]
-    except refusals() as error:
-        found = f"does not run ({first_line(error)})"
-        raise LockstepError(where, found=found, expected="a graph that onnxruntime runs") from None
-    if not (output.dtype == np.float32 and output.size and np.isfinite(output).all()):
-        raise LockstepError(where, found=f"gives {output.dtype} {list(output.shape)}", expected="finite float32 values")
+    OnnxSynthesizer(source, synthesis, graph=data, where=where)
     return data
 
 

@@ -1,18 +1,12 @@
 """The model as a SavedModel, which stock TensorFlow runs alone: one signature for each shape of the cache."""
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from xtts.trainer.synth.tensorflow_synthesizer import Generated
 
 MODEL_FOLDER = "model"
 
@@ -46,13 +40,10 @@ def save_model(source: Source, folder: Path, *, options: SynthesisOptions) -> st
     model = load_model(source)
     module = tf.Module()
     module.weights = list(model.trainable_variables)
-    signatures = {}
+    signatures, schedule = {}, tf.constant(options.schedule)
     for shape in source.voice.shapes:
-        generate = generator(model, shape.frames, source.conditioning)
-        speak = tf.function(
-            _named(generate, options),
-            input_signature=generate_signature(source, shape.tokens),
-        )
+        generate = partial(generator(model, shape.frames, source.conditioning), schedule)
+        speak = tf.function(generate, input_signature=generate_signature(source, shape.tokens))
         signatures[signature_name(shape)] = speak.get_concrete_function()
     if source.model.voice_latents:
         encode_reference = tf.function(
@@ -64,18 +55,3 @@ def save_model(source: Source, folder: Path, *, options: SynthesisOptions) -> st
     tf.saved_model.save(module, str(folder / MODEL_FOLDER), signatures)
     shapes = ", ".join(f"{signature_name(shape)} ({shape.frames} frames)" for shape in source.voice.shapes)
     return f"a SavedModel; signatures: {shapes}"
-
-
-def _named(generate: "Callable[..., Generated]", options: SynthesisOptions) -> "Callable[..., dict[str, tf.Tensor]]":
-    """The function of `generate_signature` with named outputs, for signatures."""
-    import tensorflow as tf
-
-    def speak(
-        tokens: "tf.Tensor", token_length: "tf.Tensor", temperature: "tf.Tensor", speed: "tf.Tensor",
-        seed: "tf.Tensor", *given: "tf.Tensor",
-    ) -> "dict[str, tf.Tensor]":  # fmt: skip
-        schedule = tf.constant(options.schedule)
-        mel, mel_length = generate(schedule, tokens, token_length, temperature, speed, seed, *given)
-        return {"mel": mel, "mel_length": mel_length}
-
-    return speak
