@@ -35,30 +35,6 @@ _BARS, _BAR_COLOUR, _MARK_COLOUR, _INK_COLOUR = 42, "#5b8def", "#d9534f", "#8888
 
 
 @dataclass(frozen=True, kw_only=True)
-class BucketLine:
-    """One shape and how well it is used."""
-
-    number: int
-    tokens: int
-    frames: int
-    clips: dict[str, int]
-    """By split."""
-    fill: float
-    """Useful frames / stored frames."""
-    token_fill: float
-    """Useful tokens / stored tokens."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RejectLine:
-    """A reason, its count, and the first clips rejected for it."""
-
-    reason: str
-    count: int
-    examples: list[IndexRow]
-
-
-@dataclass(frozen=True, kw_only=True)
 class ClipCard:
     """One clip to see and hear; picture and sound are data URIs."""
 
@@ -102,7 +78,7 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
         name=clips.cache.resolve().name, spec=spec, stats=stats, percentile_names=PERCENTILE_NAMES,
         histograms=histograms(kept, stats, spec), splits=SPLITS,
         mib=sum(shard.bytes for shard in spec.shards()) / 2**20,
-        buckets=bucket_lines(kept, spec), rejects=reject_lines(clips.rows), notes=note_counts(kept),
+        shares=bucket_shares(kept, spec), rejects=rejected_rows(clips.rows), notes=note_counts(kept),
         letters=[counts for counts in letters_of(clips.rows, spec.text_language) if counts.characters()],
         corpora=corpus_lines(clips.rows, spec.weights),
         quality=quality, measures=[measure for measure in MEASURES if measure is not CLIPPING], far=FAR,
@@ -144,37 +120,27 @@ def _histogram(values: Sequence[float], marks: Mapping[str, float]) -> bytes:
     return png_bytes(figure)
 
 
-def bucket_lines(kept: Iterable[IndexRow], spec: CacheSpec) -> list[BucketLine]:
-    """The shapes, in order."""
-    members: dict[int, list[IndexRow]] = defaultdict(list)
+def bucket_shares(kept: Iterable[IndexRow], spec: CacheSpec) -> list[tuple[float, float]]:
+    """(useful tokens / stored tokens, useful frames / stored frames) of each shape, in order."""
+    useful = np.zeros((len(spec.buckets), 2))
     for row in kept:
-        members[row.bucket].append(row)
-    lines = []
-    for number, bucket in enumerate(spec.buckets):
-        frames = sum(row.mel_length for row in members[number])
-        tokens = sum(row.token_length for row in members[number])
-        stored = len(members[number]) if spec.fixed_length else 0
-        lines.append(
-            BucketLine(
-                number=number,
-                tokens=bucket.tokens,
-                frames=bucket.frames,
-                clips={split: bucket.clips(split) for split in SPLITS},
-                fill=frames / (stored * bucket.frames) if stored else 1.0,
-                token_fill=tokens / (stored * bucket.tokens) if stored else 1.0,
-            )
-        )
-    return lines
+        useful[row.bucket] += row.token_length, row.mel_length
+    if not spec.fixed_length:
+        return [(1.0, 1.0)] * len(spec.buckets)
+    clips = [sum(map(bucket.clips, SPLITS)) for bucket in spec.buckets]
+    return [
+        (tokens / (count * bucket.tokens), frames / (count * bucket.frames)) if count else (1.0, 1.0)
+        for (tokens, frames), count, bucket in zip(useful.tolist(), clips, spec.buckets, strict=True)
+    ]
 
 
-def reject_lines(rows: Iterable[IndexRow]) -> list[RejectLine]:
+def rejected_rows(rows: Iterable[IndexRow]) -> list[tuple[str, list[IndexRow]]]:
     """Rejected clips by reason, the commonest first."""
     members: dict[str, list[IndexRow]] = defaultdict(list)
     for row in rows:
         if not row.is_kept:
             members[row.reason].append(row)
-    ordered = sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
-    return [RejectLine(reason=reason, count=len(found), examples=found[:_EXAMPLES]) for reason, found in ordered]
+    return sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
 
 
 def note_counts(kept: Iterable[IndexRow]) -> list[tuple[str, int]]:

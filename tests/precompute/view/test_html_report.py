@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from xtts.precompute.cli import main
 from xtts.precompute.view import html_report as report
 from xtts.precompute.view.cached_clips import CachedClips
-from xtts.precompute.view.html_report import note_counts, reject_lines, report_page, write_report
+from xtts.precompute.view.html_report import note_counts, rejected_rows, report_page, write_report
 from xtts.precompute.view.terminal import quality_text
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.quality_stats import quality_stats
@@ -81,8 +81,8 @@ def test_the_corpus_is_text_pictures_and_sounds_and_nothing_is_loaded_from_elsew
 def test_the_index_is_told_in_full(hostile_page, hostile_cache):
     rows = CachedClips(hostile_cache).rows
     kept = [row for row in rows if row.is_kept]
-    assert [(line.reason, line.count) for line in reject_lines(rows)] == [("empty audio", 1), ("missing audio", 1)]
-    assert reject_lines(rows)[0].examples[0].clip.id == "<i>4"
+    assert [(reason, len(found)) for reason, found in rejected_rows(rows)] == [("empty audio", 1), ("missing audio", 1)]
+    assert rejected_rows(rows)[0][1][0].clip.id == "<i>4"
     assert note_counts(kept) == [("resampled from 16000 Hz", 1)]
     assert [(line.name, line.clips) for line in quality_stats(rows, RATE).speakers] == [("<b>a", 6), ("<b>b", 6)]
     shown = ("missing audio", "resampled from 16000 Hz", "Characters to look at")
