@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -23,7 +24,7 @@ def letters_per_second(row: IndexRow) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """One figure of a clip, and in which direction it can be bad."""
+    """One figure of a clip, which is bad where it is high."""
 
     name: str
     unit: str
@@ -32,8 +33,8 @@ class Measure:
     """None where it was not measured."""
     least_spread: float
     """Smaller deviations than this do not count: in an even corpus nothing stands out by a hair."""
-    high_is_bad: bool = True
     low_is_bad: bool = False
+    """It is bad where it is low, too."""
 
     def text(self, value: float) -> str:
         """The value with its unit."""
@@ -48,22 +49,17 @@ def _of_signal(name: str, scale: float = 1.0) -> Callable[[IndexRow], float | No
     return lambda row: None if row.quality is None else scale * float(getattr(row.quality, name))
 
 
-SPEAKING_RATE = Measure(
-    name="speaking rate", unit="letters/s", digits=1, least_spread=0.7, low_is_bad=True,
-    value=letters_per_second,
-)  # fmt: skip
-LOUDNESS = Measure(
-    name="loudness", unit="dBFS", digits=1, least_spread=1.0, low_is_bad=True, value=_of_signal("loudness_db")
-)
-NOISE_FLOOR = Measure(name="noise floor", unit="dBFS", digits=1, least_spread=2.0, value=_of_signal("noise_floor_db"))
 CLIPPING = Measure(name="clipping", unit="%", digits=3, least_spread=0.01, value=_of_signal("clipped_share", 100.0))
-START_SILENCE = Measure(
-    name="silence at the start", unit="s", digits=2, least_spread=0.1, value=_of_signal("leading_silence")
-)
-END_SILENCE = Measure(
-    name="silence at the end", unit="s", digits=2, least_spread=0.1, value=_of_signal("trailing_silence")
-)
-MEASURES = (SPEAKING_RATE, LOUDNESS, NOISE_FLOOR, CLIPPING, START_SILENCE, END_SILENCE)
+_SILENCE = partial(Measure, unit="s", digits=2, least_spread=0.1)
+MEASURES = (
+    Measure(name="speaking rate", unit="letters/s", digits=1, least_spread=0.7, low_is_bad=True,
+            value=letters_per_second),
+    Measure(name="loudness", unit="dBFS", digits=1, least_spread=1.0, low_is_bad=True, value=_of_signal("loudness_db")),
+    Measure(name="noise floor", unit="dBFS", digits=1, least_spread=2.0, value=_of_signal("noise_floor_db")),
+    CLIPPING,
+    _SILENCE(name="silence at the start", value=_of_signal("leading_silence")),
+    _SILENCE(name="silence at the end", value=_of_signal("trailing_silence")),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +171,7 @@ def _outliers(
         return
     median, spread = usual
     scores = (values - median) / spread
-    bad = np.maximum(scores if measure.high_is_bad else -np.inf, -scores if measure.low_is_bad else -np.inf)
+    bad = np.abs(scores) if measure.low_is_bad else scores
     for number in np.flatnonzero(bad > FAR).tolist():
         yield Outlier(
             row=rows[number], measure=measure, value=float(values[number]), median=median,

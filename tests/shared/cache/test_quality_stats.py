@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xtts.shared.audio.signal_quality import SignalQuality
-from xtts.shared.cache.quality_stats import SPEAKING_RATE, quality_stats
+from xtts.shared.cache.quality_stats import quality_stats
 
 USUAL = SignalQuality(
     loudness_db=-20.0, noise_floor_db=-60.0, clipped_share=0.0, leading_silence=0.1, trailing_silence=0.1
@@ -41,7 +41,7 @@ def test_an_even_corpus_has_no_outliers_and_a_better_clip_is_none(even, row, dif
     assert found.outliers == found.worst(10) == found.by_measure() == []
     (line,) = found.speakers
     assert (line.clips, line.low_rate, line.outliers, found.unmeasured) == (10, 0, 0, 0)
-    assert line.medians[SPEAKING_RATE.name] == 12
+    assert line.medians["speaking rate"] == 12
     assert line.hours == pytest.approx(10 / 3600)
 
 
