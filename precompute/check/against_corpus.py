@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -112,13 +112,8 @@ def _finding(clip: Clip, found: str, expected: str) -> CacheFinding:
     return CacheFinding(file=clip.source, where=f"{clip.source} ({clip.id})", found=found, expected=expected)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Deep:
-    """A clip to compute again, and where its features lie."""
-
-    row: IndexRow
-    path: Path
-    """Of the shard."""
+_Job = tuple[IndexRow, Path]
+"""A clip to compute again, and its shard."""
 
 
 def check_features(cache: Path, request: BuildRequest, *, clips: int | None) -> list[CacheFinding]:
@@ -127,25 +122,22 @@ def check_features(cache: Path, request: BuildRequest, *, clips: int | None) -> 
     files = shard_places(spec)
     rows = (row for row in read_index(cache / spec.index_file) if row.clip.corpus in request.extractor.roots)
     kept = sorted(kept_rows(rows), key=lambda row: row.record_sha256)
-    jobs = [
-        _Deep(row=row, path=(cache / files[row.place]).absolute())
-        for row in sorted(kept[:clips], key=lambda row: row.clip.audio_place[:2])
-    ]
+    chosen = sorted(kept[:clips], key=lambda row: row.clip.audio_place[:2])
+    jobs = [(row, (cache / files[row.place]).absolute()) for row in chosen]
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
     with _with_room(request) as extractor, request.open_engine() as engine:
         found = [finding for part in engine.run(partial(_compare, extractor), chunks) for finding in part]
     return sorted(found, key=lambda finding: finding.where)
 
 
-def _compare(extractor: FeatureExtractor, jobs: list[_Deep]) -> list[CacheFinding]:
-    for folder in {extractor.roots[job.row.clip.corpus] for job in jobs} | {jobs[0].path.parents[2]}:
+def _compare(extractor: FeatureExtractor, jobs: list[_Job]) -> list[CacheFinding]:
+    for folder in {extractor.roots[row.clip.corpus] for row, _ in jobs} | {jobs[0][1].parents[2]}:
         check_visible(folder)
     mels = StoredMels(mel_dtype=extractor.config.shards.mel_dtype, mel_channels=extractor.profile.mel_channels)
-    return [finding for job in jobs for finding in _compare_clip(job, mels, extractor)]
+    return [finding for row, path in jobs for finding in _compare_clip(row, path, mels, extractor)]
 
 
-def _compare_clip(job: _Deep, mels: StoredMels, extractor: FeatureExtractor) -> Iterator[CacheFinding]:
-    row, path = job.row, job.path
+def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, extractor: FeatureExtractor) -> Iterator[CacheFinding]:
     about: dict[str, Any] = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
     about["where"] = f"{about['file']} record {row.position} ({row.clip.id})"
     try:
