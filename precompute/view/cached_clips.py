@@ -1,7 +1,6 @@
 """Single clips of a finished cache, read back to be looked at."""
 
 import difflib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,8 +53,14 @@ class CachedClips:
         self._shards = {shard.file: shard for shard in self.spec.shards()}
 
     def row(self, clip_id: str) -> IndexRow:
-        """The row of a clip; of a repeated id, the kept one."""
-        return nearest_row(self.rows, clip_id, self.cache / self.spec.index_file)
+        """The row of a clip; of a repeated id, the kept one. A `LockstepError` names the nearest ids."""
+        found = [row for row in self.rows if row.clip.id == clip_id]
+        if not found:
+            ids = [row.clip.id for row in self.rows]
+            near = difflib.get_close_matches(clip_id, ids, n=_NEAREST) or ids[:_NEAREST]
+            expected, index = f"a clip of the cache, such as {', '.join(near)}", self.cache / self.spec.index_file
+            raise LockstepError(f"{clip_id!r}", found=f"not in {index}", expected=plain(expected))
+        return next((row for row in found if row.is_kept), found[0])
 
     def read(self, row: IndexRow) -> CachedClip:
         """The record of a kept clip; a `LockstepError` when the cache does not hold it as the index says."""
@@ -68,32 +73,14 @@ class CachedClips:
         if problem:
             raise self._broken(file, row, problem[0], problem[1])
         record = self._mels.read_record(self.cache / file, row.position, row.clip.id)
-        lengths = (record.mel_length, record.token_length)
-        if lengths != (row.mel_length, row.token_length) or lengths[0] <= 0:
-            raise self._broken(file, row, f"{lengths[0]} frames and {lengths[1]} tokens", "the figures of the index")
         try:
-            record = with_mel(record, self.spec)
+            return CachedClip(row=row, record=with_mel(record, self.spec))
         except CorruptRecord as error:
             raise self._broken(file, row, str(error)) from None
-        if len(record.mel) < record.mel_length:
-            raise self._broken(file, row, f"{len(record.mel)} frames", "the figures of the index")
-        if not np.isfinite(np.exp(record.mel[: record.mel_length].astype(np.float32))).all():
-            raise self._broken(file, row, "values that are no log-mel")
-        return CachedClip(row=row, record=record)
 
     def _broken(self, file: str, row: IndexRow, found: str, expected: str = "") -> LockstepError:
         where = f"{self.cache / file} ({row.clip.id})"
         return LockstepError(where, found=found, expected=expected, fix=repair_command(self.cache), exit_code=1)
-
-
-def nearest_row(rows: Sequence[IndexRow], clip_id: str, index: Path) -> IndexRow:
-    """The row of that id, or a `LockstepError` that names the nearest ones."""
-    found = [row for row in rows if row.clip.id == clip_id]
-    if not found:
-        near = difflib.get_close_matches(clip_id, [row.clip.id for row in rows], n=_NEAREST)
-        expected = f"a clip of the cache, such as {', '.join(near or [row.clip.id for row in rows[:_NEAREST]])}"
-        raise LockstepError(f"{clip_id!r}", found=f"not in {index}", expected=plain(expected))
-    return next((row for row in found if row.is_kept), found[0])
 
 
 def plain(text: str) -> str:

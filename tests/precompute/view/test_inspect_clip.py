@@ -10,7 +10,7 @@ from builds import build, sound, write_files
 from click.testing import CliRunner
 
 from xtts.precompute.cli import main
-from xtts.precompute.view.cached_clips import CachedClips, nearest_row, plain
+from xtts.precompute.view.cached_clips import CachedClips, plain
 from xtts.precompute.view.inspect_clip import draw_clip, inspect_clip
 from xtts.shared.audio.decode import decode
 from xtts.shared.audio.mel import log_mel
@@ -72,10 +72,10 @@ def test_an_id_that_leads_out_of_the_folder_is_refused(tiny_cache, tmp_path, mon
 
 
 def test_of_a_repeated_id_the_kept_clip_is_shown(tiny_cache):
-    rows = CachedClips(tiny_cache).rows
-    kept = nearest_row(rows, "tone-0005", tiny_cache)
-    twice = [kept.rejected("duplicate id"), *rows]
-    assert nearest_row(twice, "tone-0005", tiny_cache) == kept
+    clips = CachedClips(tiny_cache)
+    kept = clips.row("tone-0005")
+    clips.rows = [kept.rejected("duplicate id"), *clips.rows]
+    assert clips.row("tone-0005") == kept
 
 
 @pytest.mark.parametrize("arguments", [["--cache", "features", "tone-0002"], ["--cache", "tone-0002"]])
