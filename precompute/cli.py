@@ -263,9 +263,9 @@ def sample_corpus(
         from xtts.precompute.workers.stopping import stoppable
 
         with stoppable(out), Display() as display:
-            made = make_sample_corpus(
+            seconds = make_sample_corpus(
                 out, clips=clips, seed=seed, max_seconds=max_seconds, language=language, workers=workers,
                 progress=display,
             )  # fmt: skip
-        minutes = f"{made.seconds / 60:.1f} minutes of speech" + ("" if language == "en" else f" in {language}")
-        click.echo(f"{made.root}: {made.clips} clips, {minutes}")
+        minutes = f"{seconds / 60:.1f} minutes of speech" + ("" if language == "en" else f" in {language}")
+        click.echo(f"{out}: {clips} clips, {minutes}")

@@ -6,7 +6,6 @@ length. So each utterance gets a freshly loaded library, unloaded afterwards; th
 """
 
 import ctypes
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,15 +27,13 @@ _CHARS_UTF8 = 1
 _RATE = 1
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
 
-_one_at_a_time = threading.Lock()
-
 
 def speak(text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MINUTE) -> npt.NDArray[np.int16]:
     """Speak `text` from a clean state.
 
     Returns int16[S] at 22,050 Hz, mono; next to nothing (0.01 s) when the text holds nothing to speak.
     """
-    with _one_at_a_time, _fresh_library() as library:
+    with _fresh_library() as library:
         _configure(library, voice, words_per_minute)
         return _synthesise(library, text)
 

@@ -77,10 +77,10 @@ def test_the_corpus_has_the_layout_and_the_lengths_of_ljspeech(corpus):
 def test_a_whole_corpus_is_left_as_it_is(small, monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in small.rglob("*")}
     monkeypatch.setattr(sample_corpus, "speak", None)
-    made = make_short(small)
+    seconds = make_short(small)
     lengths = [soundfile.info(path).duration for path in (small / "wavs").iterdir()]
     assert max(lengths) <= 2.0
-    assert (made.clips, made.seconds) == (3, pytest.approx(sum(lengths)))
+    assert (len(lengths), seconds) == (3, pytest.approx(sum(lengths)))
     assert {path: path.stat().st_mtime_ns for path in small.rglob("*")} == before
 
 
@@ -146,6 +146,6 @@ def test_the_language_is_heard_and_recorded(tmp_path):
     (clip, *_) = read_corpus(out).clips
     samples, _ = soundfile.read(out / "wavs/demo-00001.wav", dtype="int16")
     np.testing.assert_array_equal(samples, speak(clip.text, "fa"))
-    assert make_short(out, language="fa").clips == 3
+    make_short(out, language="fa")  # the same again
     with pytest.raises(LockstepError, match="a corpus with language=fa, expected language=de"):
         make_short(out, language="de")
