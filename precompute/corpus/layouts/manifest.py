@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from xtts.precompute.archives.tar_files import may_hold_tars
-from xtts.precompute.corpus.layouts.layout import checked_clip, checked_segment
+from xtts.precompute.corpus.layouts.layout import checked_clip, checked_segment, segment_name
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.audio.decode import Segment
@@ -100,9 +100,7 @@ def _segment(entry: dict[str, Any], where: str) -> Segment | None:
 
 def _name(source: str, segment: Segment | None) -> str:
     name = PurePosixPath(source).stem
-    if segment is None:
-        return name
-    return f"{name}_{round(1000 * segment.start)}-{round(1000 * (segment.start + segment.duration))}"
+    return segment_name(name, segment) if segment else name
 
 
 def _is_cut(entry: dict[str, Any]) -> bool:
