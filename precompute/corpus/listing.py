@@ -1,11 +1,12 @@
 """Reading a corpus: which clips there are, their texts and where their audio lies. No audio is opened here."""
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from xtts.precompute.corpus.layouts.delimited import COQUI, F5, CommonVoice, NamedColumns, Piper, parse_columns
@@ -17,6 +18,7 @@ from xtts.precompute.corpus.layouts.parquet import Parquet
 from xtts.precompute.corpus.layouts.tar_shards import NemoTarred, WebDataset
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER, VCTK
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, table_of
+from xtts.precompute.corpus.plain_names import check_name
 from xtts.precompute.corpus.text_lines import first_line
 from xtts.shared.cache.clip_index import Clip, clip_table, with_column
 from xtts.shared.errors import LockstepError
@@ -31,6 +33,15 @@ _WITHOUT: tuple[Layout, ...] = (LIBRITTS, PLAIN_FOLDER)
 _PACKED = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.zst")
 LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT)}
 """What `--layout` may name."""
+_FOLDERS_OF_SPEAKERS = ("piper", "folder")
+"""Layouts whose paths tell the speakers of clips that nothing else tells."""
+_NO_SPEAKERS = re.compile(
+    r"(wavs?|clips?|audios?|sounds?|recordings?|speech|data|corpus|flac|mp3|ogg|opus|train(ing)?|test|dev|val(id(ation)?)?"
+    r"|eval(uation)?|chapters?|parts?|sessions?|days?|dis[ck]s?|cds?|books?|vol(ume)?s?|batch(es)?|splits?|sets?)"
+    r"[-_. ]?\d*",
+    re.IGNORECASE,
+)
+"""Folders that divide a corpus otherwise."""
 _BATCH = 2**12
 """Clips that are Python objects at once."""
 
@@ -72,12 +83,16 @@ def read_corpus(
     try:
         chosen = _choose(data, layout, columns)
         notes = chosen.left_out(data) if isinstance(chosen, Parquet) else []
-        read = islice(chosen.read(data), limit)
+        by_folder = chosen.name in _FOLDERS_OF_SPEAKERS  # all of them tell which are speakers
+        read = islice(chosen.read(data), None if by_folder else limit)
         clips = _table(read if words_in is None else (_in_words(clip, words_in) for clip in read))
     except OSError as error:
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
     if not len(clips):
         raise LockstepError(str(table_of(data) or data), found="no clips", expected=chosen.expected)
+    if by_folder:
+        clips, said = _with_speakers_of_folders(clips, data)
+        clips, notes = clips.slice(0, limit), [*notes, *said]
     unnamed = clips.filter(pc.equal(clips["speaker"], ""))
     if 0 < len(unnamed) < len(clips):
         found = f"no speaker for clip {unnamed['id'][0]}, but for others"
@@ -98,6 +113,29 @@ def _table(clips: Iterator[Clip]) -> Any:  # noqa: ANN401 - pyarrow ships no typ
     first = pc.index_in(ids, value_set=ids)
     repeated = pc.not_equal(first, pa.array(range(len(ids)), first.type))
     return with_column(table, "duplicate", repeated)
+
+
+def _with_speakers_of_folders(clips: Any, data: Path) -> tuple[Any, list[str]]:  # noqa: ANN401
+    """The clips, each with the speaker whose folder it lies in, and a line that says so; of one folder as they were."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    folders = pc.replace_substring_regex(clips["source"], "(^|/)[^/]*$", "").combine_chunks().dictionary_encode()
+    speakers = [_speaker_of(PurePosixPath(folder)) for folder in folders.dictionary.to_pylist()]
+    different = sorted(set(speakers))
+    if pc.any(pc.not_equal(clips["speaker"], "")).as_py() or len(different) < 2 or not different[0]:
+        return clips, []
+    for name in different:
+        check_name(name, what="speaker", where=str(data))
+    named = with_column(clips, "speaker", pa.array(speakers, pa.large_string()).take(folders.indices))
+    shown = ", ".join(different[:3]) + ", ..." * (len(different) > 3)
+    return named, [f"{data}: {len(different)} folders are the speakers: {shown}"]
+
+
+def _speaker_of(folder: PurePosixPath) -> str:
+    """The first part of the path that is not called as a part of any corpus; empty where there is none."""
+    parts = [] if folder.is_absolute() else folder.parts
+    return next((part for part in parts if not _NO_SPEAKERS.fullmatch(part)), "")
 
 
 def _in_words(clip: Clip, language: str) -> Clip:

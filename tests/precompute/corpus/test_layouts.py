@@ -14,7 +14,7 @@ from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
 WRITTEN = sorted({*LAYOUTS, "ljspeech_nested"})
-WITHOUT_SPEAKERS = {"f5", "folder"}
+WITHOUT_SPEAKERS = {"f5"}
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -106,6 +106,29 @@ def test_what_could_be_a_speaker_or_a_text_is_not_guessed(tmp_path, text):
     write_files(tmp_path, {"metadata.csv": text})
     with pytest.raises(LockstepError, match=r"three columns that can be read in two ways: .*'ann'"):
         read_corpus(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("paths", "speakers"),
+    [
+        (("anna/a", "bert/b"), ["anna", "bert"]),
+        (("train/anna/a", "test/bert/wavs/b"), ["anna", "bert"]),
+        (("wavs/a", "wavs/b"), None),
+        (("anna/a", "anna/b"), None),
+        (("train/a", "test/b"), None),
+        (("part1/a", "part_2/b"), None),
+        (("anna/a", "b"), None),
+    ],
+)
+@pytest.mark.parametrize("is_list", [False, True])
+def test_a_folder_for_each_speaker_names_the_speakers(tmp_path, paths, speakers, is_list):
+    root = write_files(tmp_path / "corpus", {f"{path}.wav": b"" for path in paths})
+    lines = "".join(f"{path}.wav|words\n" for path in paths)
+    write_files(root, {"metadata.csv": lines} if is_list else {f"{path}.txt": "words" for path in paths})
+    corpus = read_corpus(root)
+    by_clip = [clip.speaker for clip in sorted(corpus.clips, key=lambda clip: clip.id)]
+    assert by_clip == (speakers or ["", ""])
+    assert corpus.notes == ((f"{root}: 2 folders are the speakers: anna, bert",) if speakers else ())
 
 
 def test_two_layouts_in_one_folder(written, tmp_path):
