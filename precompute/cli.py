@@ -42,8 +42,8 @@ _ray_address_option = click.option(
 _layout_option = click.option(
     "--layout",
     metavar="NAME",
-    help="The corpus' layout, where looking does not tell: ljspeech, piper, coqui, f5, common-voice, kaldi, nemo, "
-    "lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
+    help="The corpus' layout, where looking does not tell: ljspeech, piper, coqui, f5, common-voice, table, kaldi, "
+    "nemo, lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
 )
 _columns_option = click.option(
     "--columns", metavar="id=0,text=1", help="Or the columns of any CSV, TSV or Parquet file: id, file, text, "

@@ -7,9 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NoReturn
 
-from xtts.precompute.corpus.layouts.delimited import COQUI, F5, CommonVoice, NamedColumns, Piper, parse_columns
+from xtts.precompute.corpus.layouts.delimited import (
+    COMMON_VOICE,
+    COQUI,
+    F5,
+    TABLE,
+    NamedColumns,
+    Piper,
+    parse_columns,
+)
 from xtts.precompute.corpus.layouts.kaldi import Kaldi
 from xtts.precompute.corpus.layouts.layout import Layout, folder_of
 from xtts.precompute.corpus.layouts.ljspeech import LJSpeech
@@ -25,7 +33,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.text.text_normalization import expand
 
 _WITH_A_LIST: tuple[Layout, ...] = (
-    LJSpeech(), Piper(), COQUI, F5, CommonVoice(), Kaldi(), NEMO, LHOTSE, VCTK(), Parquet(),
+    LJSpeech(), Piper(), COQUI, F5, COMMON_VOICE, TABLE, Kaldi(), NEMO, LHOTSE, VCTK(), Parquet(),
 )  # fmt: skip
 _TAR_FILES: tuple[Layout, ...] = (WebDataset(), NemoTarred())
 _WITHOUT: tuple[Layout, ...] = (LIBRITTS, PLAIN_FOLDER)
@@ -33,7 +41,7 @@ _WITHOUT: tuple[Layout, ...] = (LIBRITTS, PLAIN_FOLDER)
 _PACKED = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.zst")
 LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT)}
 """What `--layout` may name."""
-_FOLDERS_OF_SPEAKERS = ("piper", "folder")
+_FOLDERS_OF_SPEAKERS = ("piper", "table", "folder")
 """Layouts whose paths tell the speakers of clips that nothing else tells."""
 _NO_SPEAKERS = re.compile(
     r"(wavs?|clips?|audios?|sounds?|recordings?|speech|data|corpus|flac|mp3|ogg|opus|train(ing)?|test|dev|val(id(ation)?)?"
@@ -176,9 +184,31 @@ def _choose_for_folder(data: Path) -> Layout:
         found = " and ".join(one.name for one in fitting)
         raise LockstepError(str(data), found=f"files of {len(fitting)} layouts: {found}", fix=f"say which: {fix}")
     if not fitting:
-        expected = f"lines of clips, or one of the layouts {', '.join(LAYOUTS)}"
-        raise LockstepError(str(data / METADATA_FILE), found="no such file", expected=expected, fix="see --columns")
+        table = table_of(data)
+        return _choose_for_file(table) if table else _refuse(data)
     return fitting[0]
+
+
+def _refuse(data: Path) -> NoReturn:
+    """Say which options read what lies in a folder without a list that is known."""
+    packed = [path for path in sorted(data.iterdir()) if path.name.lower().endswith(_PACKED)]
+    lists = [path for path in sorted(data.iterdir()) if path.suffix in (*TABLE_SUFFIXES, ".json", ".jsonl")]
+    folders = sorted({path.parent.name for name in (METADATA_FILE, *NEMO.files) for path in data.glob(f"*/{name}")})
+    fix = "see --columns"
+    if lists:
+        fix = f"give the list itself, as in --data {shlex.quote(str(lists[0]))}"
+    elif folders:
+        called = [f"{name}={data / name}" if not _NO_SPEAKERS.fullmatch(name) else str(data / name) for name in folders]
+        each = " ".join(f"--data {shlex.quote(one)}" for one in called[:3])
+        fix = f"give the folders that have lists, as in {each}{' ...' * (len(folders) > 3)}"
+    elif packed:
+        fix = _unpack(packed[0])
+    expected = f"lines of clips, or one of the layouts {', '.join(LAYOUTS)}"
+    raise LockstepError(str(data / METADATA_FILE), found="no such file", expected=expected, fix=fix)
+
+
+def _unpack(path: Path) -> str:
+    return f"unpack it: {'unzip' if path.suffix.lower() == '.zip' else 'tar xf'} {shlex.quote(str(path))}"
 
 
 def _choose_for_file(data: Path) -> Layout:
@@ -187,15 +217,15 @@ def _choose_for_file(data: Path) -> Layout:
         if archive.matches(data):
             return archive
     if data.name.lower().endswith(_PACKED):
-        fix = f"unpack it: {'unzip' if data.suffix.lower() == '.zip' else 'tar xf'} {shlex.quote(str(data))}"
-        raise LockstepError(str(data), found="an archive", expected="an unpacked corpus", fix=fix)
+        raise LockstepError(str(data), found="an archive", expected="an unpacked corpus", fix=_unpack(data))
     first = first_line(data) if table_of(data) else ""
     if not first or first.lstrip().startswith("{"):
         return NEMO
-    fitting: list[Layout] = [CommonVoice()] if CommonVoice().matches(data) else []
-    if not fitting and "|" in first:
-        fitting = [one for one in _WITH_A_LIST if one.matches(data)]
+    fitting = [one for one in _WITH_A_LIST if one.matches(data)]
     if not fitting:
-        fix = "say which columns it has, as in --columns id=0,text=1"
-        raise LockstepError(f"{data}:1", found=f"{first[:80]!r}", expected="columns with | between them", fix=fix)
+        expected, fix = (
+            "columns with | between them, or a header",
+            "say which columns it has, as in --columns id=0,text=1",
+        )
+        raise LockstepError(f"{data}:1", found=f"{first[:80]!r}", expected=expected, fix=fix)
     return fitting[0]

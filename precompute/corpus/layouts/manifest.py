@@ -1,4 +1,7 @@
-"""JSON-lines manifests as NeMo writes them, and Lhotse cuts, read as such lines; nothing in them is executed."""
+"""JSON-lines manifests as NeMo writes them; Lhotse cuts and Hugging Face's lists are read as such lines.
+
+Nothing in them is executed.
+"""
 
 import json
 import math
@@ -57,13 +60,15 @@ class Manifest:
             entry = parse_entry(line, where)
             if _is_cut(entry):
                 entry = _cut_entry(entry, where)
+            elif "file_name" in entry and "audio_filepath" not in entry:
+                entry = _audio_folder_entry(entry, where)
             source = str(entry.get("audio_filepath") or "")
             if Path(source).is_relative_to(root):
                 source = Path(source).relative_to(root).as_posix()
             yield clip_of_entry(entry, source, where=where)
 
 
-NEMO = Manifest("nemo", ("manifest.jsonl", "manifest.json"))
+NEMO = Manifest("nemo", ("manifest.jsonl", "manifest.json", "metadata.jsonl"))
 LHOTSE = Manifest("lhotse", ("cuts.jsonl", "cuts.jsonl.gz"))
 
 
@@ -106,6 +111,13 @@ def _name(source: str, segment: Segment | None) -> str:
 def _is_cut(entry: dict[str, Any]) -> bool:
     """Whether a line of JSON is a cut, and no entry of another manifest."""
     return "audio_filepath" not in entry and ("supervisions" in entry or str(entry.get("type")).endswith("Cut"))
+
+
+def _audio_folder_entry(entry: dict[str, Any], where: str) -> dict[str, Any]:
+    """The same clip as an entry of a manifest, where Hugging Face's names for audio folders tell it."""
+    return {kind: name_of(entry, names, where) for kind, names in USUAL_NAMES.items()} | {
+        "audio_filepath": entry["file_name"]
+    }
 
 
 def _cut_entry(entry: dict[str, Any], where: str) -> dict[str, Any]:

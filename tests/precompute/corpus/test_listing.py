@@ -99,11 +99,51 @@ def test_columns_without_one_list(tmp_path):
     write_files(tmp_path, {"a.csv": "a,x", "b.tsv": "a\tx"})
     with pytest.raises(LockstepError, match=r"2 CSV or TSV files: a\.csv, b\.tsv, expected one"):
         read_corpus(tmp_path, columns="id=0,text=1")
-    with pytest.raises(LockstepError, match=r"a\.csv:1: 'a,x', expected columns with \| between them; say which"):
+    with pytest.raises(LockstepError, match=r"a\.csv:1: 'a,x', expected columns with \| between them, or a header"):
         read_corpus(tmp_path / "a.csv")
     write_files(tmp_path, {"c.csv": 'a,"x\nb,y\n'})
     with pytest.raises(LockstepError, match=r"c\.csv:1: no CSV \("):
         read_corpus(tmp_path / "c.csv", columns="id=0,text=1")
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("metadata.csv", 'file_name,text\na.wav,"x, y"\nd/b.wav,z\n'),
+        ("metadata.csv", "n;Path;Sentence\n1;a.wav;x, y\n2;d/b.wav;z\n"),
+        ("metadata.jsonl", '{"file_name": "a.wav", "text": "x, y"}\n{"file_name": "d/b.wav", "transcription": "z"}\n'),
+    ],
+)
+def test_lists_of_audio_folders(tmp_path, name, data):
+    corpus = read_corpus(write_files(tmp_path, {name: data, "a.wav": b"", "d/b.wav": b""}))
+    clips = [(clip.id, clip.source, clip.text, clip.speaker) for clip in corpus.clips]
+    assert clips == [("a", "a.wav", "x, y", ""), ("b", "d/b.wav", "z", "")]
+
+
+@pytest.mark.parametrize(
+    ("files", "fix"),
+    [
+        ({"list.csv": "a.wav|x\n"}, "give the list itself, as in --data {}/list.csv"),
+        ({"metadata.csv": "a.wav;x\n"}, "say which columns it has, as in --columns id=0,text=1"),
+        ({"metadata.csv": "path,text,sentence\n"}, "say which columns it has, as in --columns id=0,text=1"),
+        ({"metadata.csv": "a.wav|Hello there.|0\nb.wav|And you?|1\n"}, "name them: --columns file=0,text=1,speaker=2"),
+        ({"ann/metadata.csv": "a|x", "bob/metadata.csv": "a|x"},
+         "give the folders that have lists, as in --data ann={0}/ann --data bob={0}/bob"),
+        ({"train/metadata.csv": "a|x"}, "give the folders that have lists, as in --data {}/train"),
+        ({"lj.zip": "PK"}, "unpack it: unzip {}/lj.zip"),
+    ],
+)  # fmt: skip
+def test_what_is_not_read_names_the_option_that_reads_it(tmp_path, files, fix):
+    with pytest.raises(LockstepError) as caught:
+        read_corpus(write_files(tmp_path, files))
+    assert caught.value.fix == fix.format(tmp_path)
+
+
+def test_semicolons_part_named_columns(tmp_path):
+    root = write_files(tmp_path, {"list.csv": 'a.wav;"x; y, z"\nb.wav;w\n'})
+    assert [clip.text for clip in read_corpus(root, columns="file=0,text=1").clips] == ["x; y, z", "w"]
+    write_files(root, {"list.csv": 'a.wav,"x; y"\n'})
+    assert [clip.text for clip in read_corpus(root, columns="file=0,text=1").clips] == ["x; y"]
 
 
 def test_formats_beside_each_other_and_the_ids_of_speakers(tmp_path):
