@@ -32,6 +32,7 @@ from xtts.precompute.features.tables import pack, take, unpack
 from xtts.precompute.workers.engine import TaskEngine, ThisProcess
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FEATURE_VERSION
+from xtts.shared.cache.bucket_shapes import round_up
 from xtts.shared.cache.cache_spec import CacheSpec, Shard
 from xtts.shared.cache.clip_index import MISSING_AUDIO, UNKNOWN, clips_of, index_schema
 from xtts.shared.errors import LockstepError
@@ -52,6 +53,8 @@ _DIFFERENCES = {
     "with another language": SAME_LANGUAGE,
     "with another speaker": SAME_SPEAKER,
 }
+_SHARE_OF_FEW, _MUCH_LONGER = 100, 3
+"""One in so many clips are few; this times as long as all others is worth a line."""
 _FEW_ROWS = 2**10
 _LEAST_CLIPS, _MOST_CLIPS, _ENOUGH_TASKS = 64, 4096, 512
 """Of a task of the scan; and how many tasks are enough to keep all workers busy to the end."""
@@ -105,6 +108,7 @@ def survey(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progre
     stored = {shard.file: existing.cached.stored(shard, files) for shard in missing}
     count, from_cache = sum(len(shard.clips) for shard in missing), sum(len(one.places) for one in stored.values())
     changes = [*request.corpora.notes, *existing.lines, *_changes(existing, clips, features)]
+    changes += _longest(clips, plan, extractor)
     changes += _work_ahead(ready=len(ready), missing=len(missing), clips=count, stored=from_cache)
     return Survey(
         extractor=extractor, clips=clips, letters=letters, plan=plan, settings=settings, ready=ready, missing=missing,
@@ -240,6 +244,22 @@ def _corpus_changes(clips: Any, cached: PreviousRows) -> list[str]:  # noqa: ANN
             shown = f"{names[0]}{', ...' if count > 1 else ''}"
             lines.append(f"{count} {'clip' if count == 1 else 'clips'} {what} ({shown})")
     return lines
+
+
+def _longest(clips: Any, plan: Plan, extractor: FeatureExtractor) -> list[str]:  # noqa: ANN401
+    """A line about a clip that alone, or with a few, makes the largest shape much larger than the others need."""
+    frames = np.where(plan.columns.kept, plan.columns.frames, 0)
+    ordered = np.sort(frames[plan.columns.kept])
+    few = max(1, len(ordered) // _SHARE_OF_FEW)
+    longest, others = int(ordered[-1]), int(ordered[-1 - few]) if len(ordered) > few else 0
+    if not 0 < others * _MUCH_LONGER < longest:
+        return []
+    name, seconds = clips["id"][int(frames.argmax())], extractor.profile.seconds
+    count = int((ordered > others).sum())
+    return [
+        f"clip {name} has {seconds(longest):.0f} s and widens the largest shape; all but {count} of the clips have at "
+        f"most {seconds(others):.0f} s, and --set shapes.max_mel_frames={round_up(others)} leaves out longer ones"
+    ]
 
 
 def _work_ahead(*, ready: int, missing: int, clips: int, stored: int) -> list[str]:

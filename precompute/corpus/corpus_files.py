@@ -110,8 +110,8 @@ def described_files(root: Path, folders: Iterable[str]) -> str:
 def source_of(root: Path, named: str, folders: tuple[str, ...], where: str) -> str:
     """Where the audio file lies that a line of a list names, relative to `root`; absolute where it lies elsewhere.
 
-    It is looked for in `folders`, as named and with each of `SUFFIXES`. One that is nowhere is said to lie in the
-    last of them: the index will call it missing.
+    It is looked for in `folders`, as named, then with each of `SUFFIXES`, which may replace the one that it has. One
+    that is nowhere is said to lie in the last of them: the index will call it missing.
 
     Raises:
         LockstepError: The name is no path, leads out of the corpus by `..`, or the file is a link out of it.
@@ -127,12 +127,13 @@ def source_of(root: Path, named: str, folders: tuple[str, ...], where: str) -> s
             return named
         path, folders = path.relative_to(here), ("",)
     candidates = [PurePosixPath(folder) / path for folder in folders]
-    endings = ("",) if is_audio(path.name) else SUFFIXES
-    for candidate in (f"{one}{ending}" for one in candidates for ending in endings):
+    named_whole = [str(one) for one in candidates if is_audio(path.name)]
+    others = [f"{without_suffix(str(one))}{ending}" for one in candidates for ending in SUFFIXES]
+    for candidate in named_whole + others:
         if _is_file(root / candidate):
             check_inside(root, candidate)
             return candidate
-    return f"{candidates[-1]}{endings[0]}"
+    return f"{candidates[-1]}{'' if named_whole else SUFFIXES[0]}"
 
 
 def _is_file(path: Path) -> bool:

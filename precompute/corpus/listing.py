@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
+from zipfile import is_zipfile
 
 from xtts.precompute.corpus.layouts.delimited import (
     COMMON_VOICE,
@@ -39,6 +40,7 @@ _TAR_FILES: tuple[Layout, ...] = (WebDataset(), NemoTarred())
 _WITHOUT: tuple[Layout, ...] = (LIBRITTS, PLAIN_FOLDER)
 """These are looked for where there is no list: corpora with one may have texts beside their audio as well."""
 _PACKED = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.zst")
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
 LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT)}
 """What `--layout` may name."""
 _FOLDERS_OF_SPEAKERS = ("piper", "table", "folder")
@@ -208,7 +210,7 @@ def _refuse(data: Path) -> NoReturn:
 
 
 def _unpack(path: Path) -> str:
-    return f"unpack it: {'unzip' if path.suffix.lower() == '.zip' else 'tar xf'} {shlex.quote(str(path))}"
+    return f"unpack it: {'tar xf' if path.name.lower().endswith(_PACKED[1:]) else 'unzip'} {shlex.quote(str(path))}"
 
 
 def _choose_for_file(data: Path) -> Layout:
@@ -216,7 +218,9 @@ def _choose_for_file(data: Path) -> Layout:
     for archive in (Parquet(), WebDataset()):
         if archive.matches(data):
             return archive
-    if data.name.lower().endswith(_PACKED):
+    if data.suffix.lower() in _SPREADSHEETS:
+        raise LockstepError(str(data), found="a spreadsheet", expected="a list of clips", fix="save it as CSV")
+    if data.name.lower().endswith(_PACKED) or is_zipfile(data):
         raise LockstepError(str(data), found="an archive", expected="an unpacked corpus", fix=_unpack(data))
     first = first_line(data) if table_of(data) else ""
     if not first or first.lstrip().startswith("{"):

@@ -1,6 +1,7 @@
 """Lists of clips: lines of LJSpeech, JSON-lines manifests, and files whose columns the user names."""
 
 import json
+import zipfile
 
 import pytest
 from builds import build, read_corpus, records, rows_of, sound, write_files
@@ -137,6 +138,21 @@ def test_what_is_not_read_names_the_option_that_reads_it(tmp_path, files, fix):
     with pytest.raises(LockstepError) as caught:
         read_corpus(write_files(tmp_path, files))
     assert caught.value.fix == fix.format(tmp_path)
+
+
+def test_a_zip_of_any_name_and_a_spreadsheet_are_said_to_be_ones(tmp_path):
+    with zipfile.ZipFile(tmp_path / "corpus", "w") as file:
+        file.writestr("a.txt", "x")
+    with pytest.raises(LockstepError, match="corpus: an archive, expected an unpacked corpus; unpack it: unzip"):
+        read_corpus(tmp_path / "corpus")
+    (tmp_path / "corpus").rename(tmp_path / "list.xlsx")
+    with pytest.raises(LockstepError, match="a spreadsheet, expected a list of clips; save it as CSV"):
+        read_corpus(tmp_path / "list.xlsx")
+
+
+def test_audio_of_another_format_than_its_list_says_is_found(tmp_path):
+    files = {"metadata.csv": "a.wav|x\nwavs/b.wav|y\n", "a.opus": b"", "wavs/a.wav": b"", "wavs/b.opus": b""}
+    assert [clip.source for clip in read_corpus(write_files(tmp_path, files)).clips] == ["wavs/a.wav", "wavs/b.opus"]
 
 
 def test_semicolons_part_named_columns(tmp_path):
