@@ -248,14 +248,7 @@ def report(cache: str, out: Path, seed: int) -> None:
 @click.option("--max-seconds", type=click.FloatRange(0, min_open=True), help="The longest that a clip may be.")
 @click.option("--language", default="en", show_default=True, metavar="CODE", help="en, cmn, de, es, fa, hi or ru.")
 @_workers_option
-def sample_corpus(
-    out: Path,
-    clips: int,
-    seed: int,
-    max_seconds: float | None,
-    language: str,
-    workers: int,
-) -> None:
+def sample_corpus(out: Path, clips: int, seed: int, max_seconds: float | None, language: str, workers: int) -> None:
     """Make a spoken corpus in the LJSpeech layout on this machine; one of the same options stays as it is."""
     with reported():
         from xtts.precompute.sample.sample_corpus import make_sample_corpus

@@ -22,7 +22,7 @@ from xtts.precompute.build.staging import StagingArea
 from xtts.precompute.build.survey import Survey, survey
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.features.extract import ShardTask, Sums, write_shard
-from xtts.precompute.features.tables import pack, read_table, take
+from xtts.precompute.features.tables import pack, read_table
 from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.progress import Progress
@@ -206,7 +206,7 @@ def _task(shard: ShardPlan, found: Survey, staging: StagingArea, *, sync: bool) 
         settings=found.settings[shard.file],
         place=shard.place,
         shape=found.plan.shapes[shard.place.bucket],
-        rows=pack(take(found.clips, shard.clips)),
+        rows=pack(found.clips.take(shard.clips)),
         speakers=found.plan.speakers_of(shard),
         stored=found.stored[shard.file],
         sync=sync,
@@ -222,5 +222,5 @@ def _rows_of(found: Survey, staging: StagingArea, shard: ShardPlan, *, sums: Map
     if ready is None or ready.outcome is None:
         rows = read_table(staging.rows_path(shard.file)).replace_schema_metadata(None)
     else:
-        rows = rows_now(take(found.clips, shard.clips), ready.outcome())
+        rows = rows_now(found.clips.take(shard.clips), ready.outcome())
     return rows if sums is None else with_sums(rows, sums)

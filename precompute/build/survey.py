@@ -19,16 +19,8 @@ from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredClips
 from xtts.precompute.features.filters import ask_for_samples
 from xtts.precompute.features.mel_check import compute_mel_check
-from xtts.precompute.features.scan import (
-    SAME_AUDIO,
-    SAME_LANGUAGE,
-    SAME_SPEAKER,
-    SAME_TEXT,
-    Scanner,
-    ScanTask,
-    scan,
-)
-from xtts.precompute.features.tables import pack, take, unpack
+from xtts.precompute.features.scan import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT, Scanner, ScanTask, scan
+from xtts.precompute.features.tables import pack, unpack
 from xtts.precompute.workers.engine import TaskEngine, ThisProcess
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FEATURE_VERSION
@@ -53,8 +45,8 @@ _DIFFERENCES = {
     "with another language": SAME_LANGUAGE,
     "with another speaker": SAME_SPEAKER,
 }
-_SHARE_OF_FEW, _MUCH_LONGER = 100, 3
-"""One in so many clips are few; this times as long as all others is worth a line."""
+_SHARE_OF_OTHERS, _MUCH_LONGER = 0.99, 3
+"""A clip so many times as long as this share of them is worth a line."""
 _FEW_ROWS = 2**10
 _LEAST_CLIPS, _MOST_CLIPS, _ENOUGH_TASKS = 64, 4096, 512
 """Of a task of the scan; and how many tasks are enough to keep all workers busy to the end."""
@@ -204,7 +196,7 @@ def _ready(shard: ShardPlan, settings: str, plan: Plan, existing: Existing, clip
     """The finished shard that writing these clips now would give again; one of an interrupted build is newer."""
     staged, cached = existing.staged.get(shard.file), existing.cached.finished.get(shard.file)
     if staged is not None:
-        rows = hashlib.sha256(pack(take(clips, shard.clips))).hexdigest()
+        rows = hashlib.sha256(pack(clips.take(shard.clips))).hexdigest()
         return Ready(done=staged.shard) if (staged.settings, staged.clips) == (settings, rows) else None
     if cached is None or existing.previous is None or not existing.cached.holds(shard):
         return None
@@ -248,17 +240,15 @@ def _corpus_changes(clips: Any, cached: PreviousRows) -> list[str]:  # noqa: ANN
 
 def _longest(clips: Any, plan: Plan, extractor: FeatureExtractor) -> list[str]:  # noqa: ANN401
     """A line about a clip that alone, or with a few, makes the largest shape much larger than the others need."""
-    frames = np.where(plan.columns.kept, plan.columns.frames, 0)
-    ordered = np.sort(frames[plan.columns.kept])
-    few = max(1, len(ordered) // _SHARE_OF_FEW)
-    longest, others = int(ordered[-1]), int(ordered[-1 - few]) if len(ordered) > few else 0
-    if not 0 < others * _MUCH_LONGER < longest:
+    kept = clips.filter(plan.columns.kept)
+    frames, seconds = kept["mel_length"].to_numpy(), extractor.profile.seconds
+    longest, most = int(frames.max()), int(np.quantile(frames, _SHARE_OF_OTHERS, method="lower"))
+    if longest <= _MUCH_LONGER * most:
         return []
-    name, seconds = clips["id"][int(frames.argmax())], extractor.profile.seconds
-    count = int((ordered > others).sum())
     return [
-        f"clip {name} has {seconds(longest):.0f} s and widens the largest shape; all but {count} of the clips have at "
-        f"most {seconds(others):.0f} s, and --set shapes.max_mel_frames={round_up(others)} leaves out longer ones"
+        f"clip {kept['id'][int(frames.argmax())]} has {seconds(longest):.0f} s and widens the largest shape; all but "
+        f"{(frames > most).sum()} of the clips have at most {seconds(most):.0f} s, and --set "
+        f"shapes.max_mel_frames={round_up(most)} leaves out longer ones"
     ]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -112,13 +112,8 @@ def _finding(clip: Clip, found: str, expected: str) -> CacheFinding:
     return CacheFinding(file=clip.source, where=f"{clip.source} ({clip.id})", found=found, expected=expected)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Deep:
-    """A clip to compute again, and where its features lie."""
-
-    row: IndexRow
-    path: Path
-    """Of the shard."""
+_Deep = tuple[IndexRow, Path]
+"""A clip to compute again, and the shard where its features lie."""
 
 
 def check_features(cache: Path, request: BuildRequest, *, clips: int | None) -> list[CacheFinding]:
@@ -128,7 +123,7 @@ def check_features(cache: Path, request: BuildRequest, *, clips: int | None) -> 
     rows = (row for row in read_index(cache / spec.index_file) if row.clip.corpus in request.extractor.roots)
     kept = sorted(kept_rows(rows), key=lambda row: row.record_sha256)
     jobs = [
-        _Deep(row=row, path=(cache / files[row.place]).absolute())
+        (row, (cache / files[row.place]).absolute())
         for row in sorted(kept[:clips], key=lambda row: row.clip.audio_place[:2])
     ]
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
@@ -138,14 +133,14 @@ def check_features(cache: Path, request: BuildRequest, *, clips: int | None) -> 
 
 
 def _compare(extractor: FeatureExtractor, jobs: list[_Deep]) -> list[CacheFinding]:
-    for folder in {extractor.roots[job.row.clip.corpus] for job in jobs} | {jobs[0].path.parents[2]}:
+    for folder in {extractor.roots[row.clip.corpus] for row, _ in jobs} | {jobs[0][1].parents[2]}:
         check_visible(folder)
     mels = StoredMels(mel_dtype=extractor.config.shards.mel_dtype, mel_channels=extractor.profile.mel_channels)
     return [finding for job in jobs for finding in _compare_clip(job, mels, extractor)]
 
 
 def _compare_clip(job: _Deep, mels: StoredMels, extractor: FeatureExtractor) -> Iterator[CacheFinding]:
-    row, path = job.row, job.path
+    row, path = job
     about: dict[str, Any] = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
     about["where"] = f"{about['file']} record {row.position} ({row.clip.id})"
     try:

@@ -1,7 +1,6 @@
 """Files of a corpus: which lie below a folder, where a named one lies, and what the clips in them are called."""
 
 import os
-import stat
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -29,12 +28,8 @@ def _suffix(name: str) -> str:
 
 def check_inside(root: Path, source: str) -> None:
     """Raise for a file, relative to `root`, that is a link out of it."""
-    if not _is_inside(os.path.realpath(root), os.path.realpath(root / source)):
+    if not Path(os.path.realpath(root / source)).is_relative_to(os.path.realpath(root)):
         raise LockstepError(str(root / source), found="a link out of the corpus", fix=_LINK_FIX)
-
-
-def _is_inside(root: str, path: str) -> bool:
-    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
 
 def files_below(root: Path, folder: str = "") -> list[str]:
@@ -130,14 +125,7 @@ def source_of(root: Path, named: str, folders: tuple[str, ...], where: str) -> s
     named_whole = [str(one) for one in candidates if is_audio(path.name)]
     others = [f"{without_suffix(str(one))}{ending}" for one in candidates for ending in SUFFIXES]
     for candidate in named_whole + others:
-        if _is_file(root / candidate):
+        if os.path.isfile(root / candidate):  # of any length, unlike a `Path`'s
             check_inside(root, candidate)
             return candidate
     return f"{candidates[-1]}{'' if named_whole else SUFFIXES[0]}"
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except (OSError, ValueError):
-        return False

@@ -10,15 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 from zipfile import is_zipfile
 
-from xtts.precompute.corpus.layouts.delimited import (
-    COMMON_VOICE,
-    COQUI,
-    F5,
-    TABLE,
-    NamedColumns,
-    Piper,
-    parse_columns,
-)
+from xtts.precompute.corpus.layouts.delimited import COMMON_VOICE, COQUI, F5, TABLE, NamedColumns, Piper, parse_columns
 from xtts.precompute.corpus.layouts.kaldi import Kaldi
 from xtts.precompute.corpus.layouts.layout import Layout, folder_of
 from xtts.precompute.corpus.layouts.ljspeech import LJSpeech
@@ -157,8 +149,7 @@ def _choose(data: Path, layout: str | None, columns: str | None) -> Layout:
     if layout is not None and columns is not None:
         raise LockstepError("--layout", found=f"{layout[:40]!r} and --columns", expected="one of them")
     if columns is not None:
-        named = parse_columns(columns)
-        return _with_columns(data, named)
+        return _with_columns(data, parse_columns(columns))
     if layout is not None:
         if layout not in LAYOUTS:
             raise LockstepError("--layout", found=f"{layout[:40]!r}", expected=f"one of {', '.join(LAYOUTS)}")

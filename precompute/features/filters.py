@@ -1,7 +1,5 @@
 """Which clips are kept out: by their lengths, and by `data.filters`."""
 
-from dataclasses import dataclass
-
 from xtts.precompute.corpus.clip_audio import same_file
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.audio.mel_profiles import mel_profile
@@ -14,24 +12,16 @@ MOST_FRAMES = 2**16
 """Longer clips (12 minutes) are no utterances; a bucket of their length would not fit into memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Check:
-    """A measured value beside the limit of one filter."""
-
-    reason: str
-    setting: str
-    found: float
-    unit: str
-    least: float | None = None
-    most: float | None = None
-
-    def judge(self, row: IndexRow) -> IndexRow:
-        """The clip, rejected where the filter is on and it does not pass."""
-        limit = self.most if self.least is None else self.least
-        passes = self.found <= self.most if self.most is not None else self.least is None or self.found >= self.least
-        if limit is None or passes or row.reason:
-            return row
-        return row.rejected(self.reason, f"{self.found:.6g} {self.unit}, data.filters.{self.setting} is {limit:.6g}")
+def _judge(
+    row: IndexRow, reason: str, setting: str, found: float, unit: str, *, least: float | None = None,
+    most: float | None = None,
+) -> IndexRow:  # fmt: skip
+    """The clip, rejected where a filter is set and the value is not at least, or at most, its limit."""
+    limit = most if least is None else least
+    passes = (least is None or found >= least) and (most is None or found <= most)
+    if row.reason or limit is None or passes:
+        return row
+    return row.rejected(reason, f"{found:.6g} {unit}, data.filters.{setting} is {limit:.6g}")
 
 
 def filter_by_header(row: IndexRow, config: Config) -> IndexRow:
@@ -41,14 +31,9 @@ def filter_by_header(row: IndexRow, config: Config) -> IndexRow:
         return row
     hertz = source_rate(row.notes, mel_profile(config.audio.profile).sample_rate)
     letters, slowest, fastest = letters_per_second(row), filters.min_letters_per_second, filters.max_letters_per_second
-    checks = (
-        _Check("too low sample rate", "min_sample_rate", hertz, "Hz", least=filters.min_sample_rate),
-        _Check("too slow speech", "min_letters_per_second", letters, "letters a second", least=slowest),
-        _Check("too fast speech", "max_letters_per_second", letters, "letters a second", most=fastest),
-    )
-    for check in checks:
-        row = check.judge(row)
-    return row
+    row = _judge(row, "too low sample rate", "min_sample_rate", hertz, "Hz", least=filters.min_sample_rate)
+    row = _judge(row, "too slow speech", "min_letters_per_second", letters, "letters a second", least=slowest)
+    return _judge(row, "too fast speech", "max_letters_per_second", letters, "letters a second", most=fastest)
 
 
 def apply_filters(row: IndexRow, config: Config) -> IndexRow:
@@ -77,15 +62,13 @@ def filter_by_signal(row: IndexRow, filters: FilterConfig) -> IndexRow:
     if row.reason or row.quality is None:
         return row
     quality, silence = row.quality, filters.max_edge_silence_seconds
-    checks = (
-        _Check("too quiet", "min_loudness_db", quality.loudness_db, "dBFS", least=filters.min_loudness_db),
-        _Check("too noisy", "max_noise_floor_db", quality.noise_floor_db, "dBFS", most=filters.max_noise_floor_db),
-        _Check("clipped", "max_clipped_share", quality.clipped_share, "of the samples", most=filters.max_clipped_share),
-        _Check("too much silence", "max_edge_silence_seconds", quality.edge_silence, "s", most=silence),
+    clipped, most_clipped = quality.clipped_share, filters.max_clipped_share
+    row = _judge(row, "too quiet", "min_loudness_db", quality.loudness_db, "dBFS", least=filters.min_loudness_db)
+    row = _judge(
+        row, "too noisy", "max_noise_floor_db", quality.noise_floor_db, "dBFS", most=filters.max_noise_floor_db
     )
-    for check in checks:
-        row = check.judge(row)
-    return row
+    row = _judge(row, "clipped", "max_clipped_share", clipped, "of the samples", most=most_clipped)
+    return _judge(row, "too much silence", "max_edge_silence_seconds", quality.edge_silence, "s", most=silence)
 
 
 def ask_for_samples(filters: FilterConfig) -> bool:

@@ -11,13 +11,7 @@ from pathlib import Path, PurePosixPath
 from xtts.precompute.corpus.corpus_files import clip_ids, source_of, without_suffix
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
 from xtts.precompute.corpus.layouts.manifest import USUAL_NAMES
-from xtts.precompute.corpus.layouts.text_columns import (
-    METADATA_FILE,
-    TABLE_SUFFIXES,
-    names_files,
-    reading_of,
-    table_of,
-)
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, names_files, reading_of, table_of
 from xtts.precompute.corpus.text_lines import filled_lines, first_line
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError

@@ -4,14 +4,13 @@ Nothing in them is executed.
 """
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from xtts.precompute.archives.tar_files import may_hold_tars
-from xtts.precompute.corpus.layouts.layout import checked_clip, checked_segment, segment_name
+from xtts.precompute.corpus.layouts.layout import MOST_SECONDS, checked_clip, checked_segment, segment_name
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.audio.decode import Segment
@@ -165,9 +164,9 @@ def _recording(entry: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:
 
 
 def _seconds_of(entry: dict[str, Any], key: str, where: str) -> float:
-    """A finite number; a `LockstepError` for anything else."""
+    """A number; a `LockstepError` for anything else, and for what no recording lasts."""
     value = entry.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MOST_SECONDS:
         raise LockstepError(where, found=f"{key} is {value!r:.60}", expected="a number of seconds")
     return float(value)
 
@@ -193,10 +192,3 @@ def name_of(entry: dict[str, Any], keys: tuple[str, ...], where: str) -> str:
                 raise LockstepError(where, found=f"{key} is {value!r:.60}", expected="a string")
             return str(value).strip()
     return ""
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # JSON spells integers of any length
-        return False
