@@ -108,27 +108,25 @@ def test_what_could_be_a_speaker_or_a_text_is_not_guessed(tmp_path, text):
         read_corpus(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("paths", "speakers"),
-    [
-        (("anna/a", "bert/b"), ["anna", "bert"]),
-        (("train/anna/a", "test/bert/wavs/b"), ["anna", "bert"]),
-        (("wavs/a", "wavs/b"), None),
-        (("anna/a", "anna/b"), None),
-        (("train/a", "test/b"), None),
-        (("part1/a", "part_2/b"), None),
-        (("anna/a", "b"), None),
-    ],
-)
+@pytest.mark.parametrize("paths", ["anna/a bert/b", "train/anna/a test/bert/wavs/b"])
 @pytest.mark.parametrize("is_list", [False, True])
-def test_a_folder_for_each_speaker_names_the_speakers(tmp_path, paths, speakers, is_list):
-    root = write_files(tmp_path / "corpus", {f"{path}.wav": b"" for path in paths})
-    lines = "".join(f"{path}.wav|words\n" for path in paths)
-    write_files(root, {"metadata.csv": lines} if is_list else {f"{path}.txt": "words" for path in paths})
-    corpus = read_corpus(root)
-    by_clip = [clip.speaker for clip in sorted(corpus.clips, key=lambda clip: clip.id)]
-    assert by_clip == (speakers or ["", ""])
-    assert corpus.notes == ((f"{root}: 2 folders are the speakers: anna, bert",) if speakers else ())
+def test_a_folder_for_each_speaker_names_the_speakers(tmp_path, paths, is_list):
+    corpus = read_corpus(folders(tmp_path / "corpus", paths.split(), is_list))
+    assert sorted((clip.id, clip.speaker) for clip in corpus.clips) == [("a", "anna"), ("b", "bert")]
+    assert corpus.notes == (f"{tmp_path / 'corpus'}: 2 folders are the speakers: anna, bert",)
+
+
+@pytest.mark.parametrize("paths", ["wavs/a wavs/b", "anna/a anna/b", "train/a test/b", "part1/a part_2/b", "anna/a b"])
+@pytest.mark.parametrize("is_list", [False, True])
+def test_other_folders_are_no_speakers(tmp_path, paths, is_list):
+    corpus = read_corpus(folders(tmp_path, paths.split(), is_list))
+    assert ([clip.speaker for clip in corpus.clips], corpus.notes) == (["", ""], ())
+
+
+def folders(root: Path, paths: list[str], is_list: bool) -> Path:
+    texts = {f"{path}.txt": "words" for path in paths}
+    said = {"metadata.csv": "".join(f"{path}.wav|words\n" for path in paths)} if is_list else texts
+    return write_files(root, {f"{path}.wav": b"" for path in paths} | said)
 
 
 def test_two_layouts_in_one_folder(written, tmp_path):

@@ -122,7 +122,6 @@ def test_labels_and_subtitles_beside_a_recording_are_its_segments(tmp_path, name
     ("name", "text", "message"),
     [
         ("a.txt", "0.0\t1.5\tHello\nand more\n", r"a\.txt:2: 'and more', expected start, end and text with tabs"),
-        ("a.txt", "0.0\t0.0\tHello\n", r"a\.txt:1: a segment of 0 s from 0 s on"),
         ("a.srt", "Hello\n", r"a\.srt: no times, expected lines as 00:00:01,500 --> 00:00:04,000"),
     ],
 )
