@@ -42,8 +42,8 @@ _ray_address_option = click.option(
 _layout_option = click.option(
     "--layout",
     metavar="NAME",
-    help="The corpus' layout, where looking does not tell: ljspeech, piper, coqui, f5, common-voice, kaldi, nemo, "
-    "lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
+    help="The corpus' layout, where looking does not tell: ljspeech, piper, coqui, f5, common-voice, table, kaldi, "
+    "nemo, lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
 )
 _columns_option = click.option(
     "--columns", metavar="id=0,text=1", help="Or the columns of any CSV, TSV or Parquet file: id, file, text, "
@@ -248,14 +248,7 @@ def report(cache: str, out: Path, seed: int) -> None:
 @click.option("--max-seconds", type=click.FloatRange(0, min_open=True), help="The longest that a clip may be.")
 @click.option("--language", default="en", show_default=True, metavar="CODE", help="en, cmn, de, es, fa, hi or ru.")
 @_workers_option
-def sample_corpus(
-    out: Path,
-    clips: int,
-    seed: int,
-    max_seconds: float | None,
-    language: str,
-    workers: int,
-) -> None:
+def sample_corpus(out: Path, clips: int, seed: int, max_seconds: float | None, language: str, workers: int) -> None:
     """Make a spoken corpus in the LJSpeech layout on this machine; one of the same options stays as it is."""
     with reported():
         from xtts.precompute.sample.sample_corpus import make_sample_corpus

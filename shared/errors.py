@@ -26,12 +26,7 @@ class LockstepError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by keyword, so that the error crosses from a worker process."""
         rebuild = partial(
-            LockstepError,
-            self.where,
-            found=self.found,
-            expected=self.expected,
-            fix=self.fix,
-            exit_code=self.exit_code,
+            LockstepError, self.where, found=self.found, expected=self.expected, fix=self.fix, exit_code=self.exit_code
         )
         return rebuild, ()
 

@@ -4,15 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
-from xtts.shared.config import (
-    AudioConfig,
-    Config,
-    FilterConfig,
-    ShapesConfig,
-    ShardsConfig,
-    SplitConfig,
-    TextConfig,
-)
+from xtts.shared.config import AudioConfig, Config, FilterConfig, ShapesConfig, ShardsConfig, SplitConfig, TextConfig
 from xtts.shared.model_config import ConfigSection
 
 Features = Mapping[str, Mapping[str, object]]

@@ -10,7 +10,7 @@ from xtts.precompute.build.shard_plan import Plan, ShardPlan
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.audio_names import WITH_MELS
 from xtts.precompute.features.extract import Sums, sums_of_clips
-from xtts.precompute.features.tables import pack, take
+from xtts.precompute.features.tables import pack
 from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.clip_index import KEPT, clips_of, index_schema
@@ -54,7 +54,7 @@ def measure_sample(
     if len(sample) > SAMPLE_CLIPS:
         sample = sample[np.argpartition(plan.columns.high[numbers[sample]], SAMPLE_CLIPS - 1)[:SAMPLE_CLIPS]]
     sample = sample[np.argsort(numbers[sample])]
-    rows = take(rows, sample)
+    rows = rows.take(sample)
     progress.start("statistics", len(sample), extractor.profile.seconds(int(rows["mel_length"].to_numpy().sum())))
     chunks = (pack(rows.slice(start, _CHUNK)) for start in range(0, len(sample), _CHUNK))
     measured = dict[str, Sums]()

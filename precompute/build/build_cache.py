@@ -1,6 +1,7 @@
 """Stage 1 from corpus to cache: survey, write what is missing, commit."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -21,12 +22,13 @@ from xtts.precompute.build.staging import StagingArea
 from xtts.precompute.build.survey import Survey, survey
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.features.extract import ShardTask, Sums, write_shard
-from xtts.precompute.features.tables import pack, read_table, take
+from xtts.precompute.features.tables import pack, read_table
 from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.shared_folders import beside
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
+from xtts.shared.audio.decode import source_rate
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, Shard, load_spec
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
@@ -51,6 +53,8 @@ class BuildReport:
     """Of each language."""
     unnormalised: int
     """Clips whose text is the raw one."""
+    low_rates: Mapping[int, int]
+    """Clips by the Hz of their files, where these are below the profile's."""
     padding_efficiency: list[float]
     """Useful frames / stored frames of each bucket."""
     kept_shards: int
@@ -123,6 +127,7 @@ def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None
         rejected=rejections(rejected),
         letters=found.letters,
         unnormalised=int((~found.clips["normalised"].to_numpy()).sum()),
+        low_rates=_low_rates(found.clips, found.extractor.profile.sample_rate),
         padding_efficiency=_fills(figures, spec),
         kept_shards=len(found.ready),
         written_shards=len(found.missing),
@@ -142,6 +147,13 @@ def _remote(request: BuildRequest, stack: ExitStack) -> tuple[RemoteCache | None
     with suppress(LockstepError):
         return remote, load_spec(request.cache)
     return remote, None
+
+
+def _low_rates(clips: Any, rate: int) -> dict[int, int]:  # noqa: ANN401 - pyarrow ships no types
+    rates = Counter[int]()
+    for notes in clips["notes"].combine_chunks().value_counts().to_pylist():
+        rates[source_rate(notes["values"], rate)] += notes["counts"]
+    return {hertz: count for hertz, count in rates.items() if hertz < rate}
 
 
 def _fills(figures: IndexSums, spec: CacheSpec) -> list[float]:
@@ -194,7 +206,7 @@ def _task(shard: ShardPlan, found: Survey, staging: StagingArea, *, sync: bool) 
         settings=found.settings[shard.file],
         place=shard.place,
         shape=found.plan.shapes[shard.place.bucket],
-        rows=pack(take(found.clips, shard.clips)),
+        rows=pack(found.clips.take(shard.clips)),
         speakers=found.plan.speakers_of(shard),
         stored=found.stored[shard.file],
         sync=sync,
@@ -210,5 +222,5 @@ def _rows_of(found: Survey, staging: StagingArea, shard: ShardPlan, *, sums: Map
     if ready is None or ready.outcome is None:
         rows = read_table(staging.rows_path(shard.file)).replace_schema_metadata(None)
     else:
-        rows = rows_now(take(found.clips, shard.clips), ready.outcome())
+        rows = rows_now(found.clips.take(shard.clips), ready.outcome())
     return rows if sums is None else with_sums(rows, sums)

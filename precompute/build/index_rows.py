@@ -18,16 +18,8 @@ _REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard",
 """Columns with few different values, which a dictionary makes smaller, and by which a reader chooses row groups."""
 
 _SUMMED = [
-    "status",
-    "split",
-    "bucket",
-    "token_length",
-    "mel_length",
-    "seconds",
-    "audio_sha256",
-    "mel_sum",
-    "mel_square_sum",
-]
+    "status", "split", "bucket", "token_length", "mel_length", "seconds", "audio_sha256", "mel_sum", "mel_square_sum",
+]  # fmt: skip
 """Columns of which `IndexSums` are."""
 
 

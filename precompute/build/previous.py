@@ -17,7 +17,7 @@ from xtts.precompute.build.staging import StagingArea, file_sha256, same_setting
 from xtts.precompute.features.cached_mels import STORED_FACTS, StoredClips
 from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.scan import SAME_CLIP, SAME_FILE, Known
-from xtts.precompute.features.tables import pack, take
+from xtts.precompute.features.tables import pack
 from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, Shard, load_spec, shard_place, without_digest
 from xtts.shared.cache.clip_index import QUALITIES, ShardPlace, index_schema, readable_index, with_column
 from xtts.shared.errors import LockstepError
@@ -57,7 +57,7 @@ class PreviousRows:
     def known(self, start: int, end: int) -> Known:
         """The rows of the clips from one number to another."""
         places = np.flatnonzero(self.found[start:end] >= 0)
-        return Known(places=places, rows=pack(take(self.rows, self.found[start:end][places])))
+        return Known(places=places, rows=pack(self.rows.take(self.found[start:end][places])))
 
     @cached_property
     def _sizes(self) -> Counter[ShardPlace]:
@@ -69,7 +69,7 @@ class PreviousRows:
         found = self.found[shard.clips]
         if self._sizes[shard.place] != len(found) or (found < 0).any():
             return False
-        rows = take(self.rows.select([*_PLACE, "position"]), found)
+        rows = self.rows.select([*_PLACE, "position"]).take(found)
         places = set(zip(*rows.select(_PLACE).to_pydict().values(), strict=True))
         positions = rows["position"].to_numpy()
         in_order = (np.diff(positions[positions >= 0]) > 0).all()
@@ -77,13 +77,13 @@ class PreviousRows:
 
     def outcome(self, shard: ShardPlan) -> Any:  # noqa: ANN401
         """What was written of a shard's clips: the columns of `_OUTCOME`."""
-        return take(self.rows.select(_OUTCOME), self.found[shard.clips])
+        return self.rows.select(_OUTCOME).take(self.found[shard.clips])
 
     def stored(self, shard: ShardPlan, files: Mapping[ShardPlace, Path]) -> StoredClips:
         """The mels of a shard's clips that lie in these shards."""
         rows = self.found[shard.clips]
         places = np.flatnonzero((rows >= 0) & (self.same[shard.clips] & SAME_FILE != 0))
-        table = take(self.rows.select(STORED_FACTS), rows[places])
+        table = self.rows.select(STORED_FACTS).take(rows[places])
         held = [ShardPlace(*row) for row in zip(*table.select(_PLACE).to_pydict().values(), strict=True)]
         there = np.array([place in files for place in held], bool)
         used = {place: files[place] for place in {*held} & files.keys()}
@@ -130,24 +130,16 @@ class Existing:
         return {shard_place(slot): paths[slot].absolute() for slot in there}
 
 
-def nothing() -> Existing:
-    """Before the first build."""
-    cached = PreviousRows(rows=index_schema().empty_table(), finished={})
-    return Existing(previous=None, cached=cached, staged={}, same_audio=False, same_text=False, lines=[])
-
-
 def look_back(request: BuildRequest, staging: StagingArea, features: Features) -> Existing:
     """Collect what there is."""
     cache, previous, lines, cached = request.cache, None, list[str](), index_schema().empty_table()
-    if request.fresh or not cache.is_dir():
-        return nothing()
-    if (cache / SPEC_FILE).exists():
+    if not request.fresh and (cache / SPEC_FILE).exists():
         try:
             previous = load_spec(cache)
             cached = _read_index(cache, previous)
         except LockstepError as error:  # without the index its plan still holds
             lines = [f"{error.where}: {error.found}: the whole cache is built again"]
-    finished = staging.finished(request.exclude)
+    finished = {} if request.fresh else staging.finished(request.exclude)
     wanted = previous.shards() if previous and not lines else []
     reusable = {
         without_digest(shard.file): shard

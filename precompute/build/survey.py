@@ -19,19 +19,12 @@ from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredClips
 from xtts.precompute.features.filters import ask_for_samples
 from xtts.precompute.features.mel_check import compute_mel_check
-from xtts.precompute.features.scan import (
-    SAME_AUDIO,
-    SAME_LANGUAGE,
-    SAME_SPEAKER,
-    SAME_TEXT,
-    Scanner,
-    ScanTask,
-    scan,
-)
-from xtts.precompute.features.tables import pack, take, unpack
+from xtts.precompute.features.scan import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT, Scanner, ScanTask, scan
+from xtts.precompute.features.tables import pack, unpack
 from xtts.precompute.workers.engine import TaskEngine, ThisProcess
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import FEATURE_VERSION
+from xtts.shared.cache.bucket_shapes import round_up
 from xtts.shared.cache.cache_spec import CacheSpec, Shard
 from xtts.shared.cache.clip_index import MISSING_AUDIO, UNKNOWN, clips_of, index_schema
 from xtts.shared.errors import LockstepError
@@ -52,6 +45,8 @@ _DIFFERENCES = {
     "with another language": SAME_LANGUAGE,
     "with another speaker": SAME_SPEAKER,
 }
+_SHARE_OF_OTHERS, _MUCH_LONGER = 0.99, 3
+"""A clip so many times as long as this share of them is worth a line."""
 _FEW_ROWS = 2**10
 _LEAST_CLIPS, _MOST_CLIPS, _ENOUGH_TASKS = 64, 4096, 512
 """Of a task of the scan; and how many tasks are enough to keep all workers busy to the end."""
@@ -105,6 +100,7 @@ def survey(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progre
     stored = {shard.file: existing.cached.stored(shard, files) for shard in missing}
     count, from_cache = sum(len(shard.clips) for shard in missing), sum(len(one.places) for one in stored.values())
     changes = [*request.corpora.notes, *existing.lines, *_changes(existing, clips, features)]
+    changes += _longest(clips, plan, extractor)
     changes += _work_ahead(ready=len(ready), missing=len(missing), clips=count, stored=from_cache)
     return Survey(
         extractor=extractor, clips=clips, letters=letters, plan=plan, settings=settings, ready=ready, missing=missing,
@@ -200,7 +196,7 @@ def _ready(shard: ShardPlan, settings: str, plan: Plan, existing: Existing, clip
     """The finished shard that writing these clips now would give again; one of an interrupted build is newer."""
     staged, cached = existing.staged.get(shard.file), existing.cached.finished.get(shard.file)
     if staged is not None:
-        rows = hashlib.sha256(pack(take(clips, shard.clips))).hexdigest()
+        rows = hashlib.sha256(pack(clips.take(shard.clips))).hexdigest()
         return Ready(done=staged.shard) if (staged.settings, staged.clips) == (settings, rows) else None
     if cached is None or existing.previous is None or not existing.cached.holds(shard):
         return None
@@ -240,6 +236,20 @@ def _corpus_changes(clips: Any, cached: PreviousRows) -> list[str]:  # noqa: ANN
             shown = f"{names[0]}{', ...' if count > 1 else ''}"
             lines.append(f"{count} {'clip' if count == 1 else 'clips'} {what} ({shown})")
     return lines
+
+
+def _longest(clips: Any, plan: Plan, extractor: FeatureExtractor) -> list[str]:  # noqa: ANN401
+    """A line about a clip that alone, or with a few, makes the largest shape much larger than the others need."""
+    kept = clips.filter(plan.columns.kept)
+    frames, seconds = kept["mel_length"].to_numpy(), extractor.profile.seconds
+    longest, most = int(frames.max()), int(np.quantile(frames, _SHARE_OF_OTHERS, method="lower"))
+    if longest <= _MUCH_LONGER * most:
+        return []
+    return [
+        f"clip {kept['id'][int(frames.argmax())]} has {seconds(longest):.0f} s and widens the largest shape; all but "
+        f"{(frames > most).sum()} of the clips have at most {seconds(most):.0f} s, and --set "
+        f"shapes.max_mel_frames={round_up(most)} leaves out longer ones"
+    ]
 
 
 def _work_ahead(*, ready: int, missing: int, clips: int, stored: int) -> list[str]:

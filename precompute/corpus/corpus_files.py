@@ -1,7 +1,6 @@
 """Files of a corpus: which lie below a folder, where a named one lies, and what the clips in them are called."""
 
 import os
-import stat
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -29,12 +28,8 @@ def _suffix(name: str) -> str:
 
 def check_inside(root: Path, source: str) -> None:
     """Raise for a file, relative to `root`, that is a link out of it."""
-    if not _is_inside(os.path.realpath(root), os.path.realpath(root / source)):
+    if not Path(os.path.realpath(root / source)).is_relative_to(os.path.realpath(root)):
         raise LockstepError(str(root / source), found="a link out of the corpus", fix=_LINK_FIX)
-
-
-def _is_inside(root: str, path: str) -> bool:
-    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
 
 def files_below(root: Path, folder: str = "") -> list[str]:
@@ -110,8 +105,8 @@ def described_files(root: Path, folders: Iterable[str]) -> str:
 def source_of(root: Path, named: str, folders: tuple[str, ...], where: str) -> str:
     """Where the audio file lies that a line of a list names, relative to `root`; absolute where it lies elsewhere.
 
-    It is looked for in `folders`, as named and with each of `SUFFIXES`. One that is nowhere is said to lie in the
-    last of them: the index will call it missing.
+    It is looked for in `folders`, as named, then with each of `SUFFIXES`, which may replace the one that it has. One
+    that is nowhere is said to lie in the last of them: the index will call it missing.
 
     Raises:
         LockstepError: The name is no path, leads out of the corpus by `..`, or the file is a link out of it.
@@ -127,16 +122,10 @@ def source_of(root: Path, named: str, folders: tuple[str, ...], where: str) -> s
             return named
         path, folders = path.relative_to(here), ("",)
     candidates = [PurePosixPath(folder) / path for folder in folders]
-    endings = ("",) if is_audio(path.name) else SUFFIXES
-    for candidate in (f"{one}{ending}" for one in candidates for ending in endings):
-        if _is_file(root / candidate):
+    named_whole = [str(one) for one in candidates if is_audio(path.name)]
+    others = [f"{without_suffix(str(one))}{ending}" for one in candidates for ending in SUFFIXES]
+    for candidate in named_whole + others:
+        if os.path.isfile(root / candidate):  # of any length, unlike a `Path`'s
             check_inside(root, candidate)
             return candidate
-    return f"{candidates[-1]}{endings[0]}"
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except (OSError, ValueError):
-        return False
+    return f"{candidates[-1]}{'' if named_whole else SUFFIXES[0]}"

@@ -28,7 +28,6 @@ class FeatureExtractor:
     """What a worker must compute for a known signal before it computes a mel; empty before a build has decided."""
     index_only: bool = False
     """Records name the audio instead of holding its mel."""
-
     unpacked: Path | None = None
     """Folder for the audio that is embedded in Parquet files, while a command needs it."""
 

@@ -1,14 +1,16 @@
 """Reading a corpus: which clips there are, their texts and where their audio lies. No audio is opened here."""
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, NoReturn
+from zipfile import is_zipfile
 
-from xtts.precompute.corpus.layouts.delimited import COQUI, F5, CommonVoice, NamedColumns, Piper, parse_columns
+from xtts.precompute.corpus.layouts.delimited import COMMON_VOICE, COQUI, F5, TABLE, NamedColumns, Piper, parse_columns
 from xtts.precompute.corpus.layouts.kaldi import Kaldi
 from xtts.precompute.corpus.layouts.layout import Layout, folder_of
 from xtts.precompute.corpus.layouts.ljspeech import LJSpeech
@@ -17,20 +19,31 @@ from xtts.precompute.corpus.layouts.parquet import Parquet
 from xtts.precompute.corpus.layouts.tar_shards import NemoTarred, WebDataset
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER, VCTK
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, table_of
+from xtts.precompute.corpus.plain_names import check_name
 from xtts.precompute.corpus.text_lines import first_line
 from xtts.shared.cache.clip_index import Clip, clip_table, with_column
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.text_normalization import expand
 
 _WITH_A_LIST: tuple[Layout, ...] = (
-    LJSpeech(), Piper(), COQUI, F5, CommonVoice(), Kaldi(), NEMO, LHOTSE, VCTK(), Parquet(),
+    LJSpeech(), Piper(), COQUI, F5, COMMON_VOICE, TABLE, Kaldi(), NEMO, LHOTSE, VCTK(), Parquet(),
 )  # fmt: skip
 _TAR_FILES: tuple[Layout, ...] = (WebDataset(), NemoTarred())
 _WITHOUT: tuple[Layout, ...] = (LIBRITTS, PLAIN_FOLDER)
 """These are looked for where there is no list: corpora with one may have texts beside their audio as well."""
 _PACKED = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.zst")
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
 LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT)}
 """What `--layout` may name."""
+_FOLDERS_OF_SPEAKERS = ("piper", "table", "folder")
+"""Layouts whose paths tell the speakers of clips that nothing else tells."""
+_NO_SPEAKERS = re.compile(
+    r"(wavs?|clips?|audios?|sounds?|recordings?|speech|data|corpus|flac|mp3|ogg|opus|train(ing)?|test|dev|val(id(ation)?)?"
+    r"|eval(uation)?|chapters?|parts?|sessions?|days?|dis[ck]s?|cds?|books?|vol(ume)?s?|batch(es)?|splits?|sets?)"
+    r"[-_. ]?\d*",
+    re.IGNORECASE,
+)
+"""Folders that divide a corpus otherwise."""
 _BATCH = 2**12
 """Clips that are Python objects at once."""
 
@@ -72,12 +85,16 @@ def read_corpus(
     try:
         chosen = _choose(data, layout, columns)
         notes = chosen.left_out(data) if isinstance(chosen, Parquet) else []
-        read = islice(chosen.read(data), limit)
+        by_folder = chosen.name in _FOLDERS_OF_SPEAKERS  # all of them tell which are speakers
+        read = islice(chosen.read(data), None if by_folder else limit)
         clips = _table(read if words_in is None else (_in_words(clip, words_in) for clip in read))
     except OSError as error:
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
     if not len(clips):
         raise LockstepError(str(table_of(data) or data), found="no clips", expected=chosen.expected)
+    if by_folder:
+        clips, said = _with_speakers_of_folders(clips, data)
+        clips, notes = clips.slice(0, limit), [*notes, *said]
     unnamed = clips.filter(pc.equal(clips["speaker"], ""))
     if 0 < len(unnamed) < len(clips):
         found = f"no speaker for clip {unnamed['id'][0]}, but for others"
@@ -100,6 +117,29 @@ def _table(clips: Iterator[Clip]) -> Any:  # noqa: ANN401 - pyarrow ships no typ
     return with_column(table, "duplicate", repeated)
 
 
+def _with_speakers_of_folders(clips: Any, data: Path) -> tuple[Any, list[str]]:  # noqa: ANN401
+    """The clips, each with the speaker whose folder it lies in, and a line that says so; of one folder as they were."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    folders = pc.replace_substring_regex(clips["source"], "(^|/)[^/]*$", "").combine_chunks().dictionary_encode()
+    speakers = [_speaker_of(PurePosixPath(folder)) for folder in folders.dictionary.to_pylist()]
+    different = sorted(set(speakers))
+    if pc.any(pc.not_equal(clips["speaker"], "")).as_py() or len(different) < 2 or not different[0]:
+        return clips, []
+    for name in different:
+        check_name(name, what="speaker", where=str(data))
+    named = with_column(clips, "speaker", pa.array(speakers, pa.large_string()).take(folders.indices))
+    shown = ", ".join(different[:3]) + ", ..." * (len(different) > 3)
+    return named, [f"{data}: {len(different)} folders are the speakers: {shown}"]
+
+
+def _speaker_of(folder: PurePosixPath) -> str:
+    """The first part of the path that is not called as a part of any corpus; empty where there is none."""
+    parts = [] if folder.is_absolute() else folder.parts
+    return next((part for part in parts if not _NO_SPEAKERS.fullmatch(part)), "")
+
+
 def _in_words(clip: Clip, language: str) -> Clip:
     return clip if clip.normalised else replace(clip, text=expand(clip.text, clip.language or language))
 
@@ -109,8 +149,7 @@ def _choose(data: Path, layout: str | None, columns: str | None) -> Layout:
     if layout is not None and columns is not None:
         raise LockstepError("--layout", found=f"{layout[:40]!r} and --columns", expected="one of them")
     if columns is not None:
-        named = parse_columns(columns)
-        return _with_columns(data, named)
+        return _with_columns(data, parse_columns(columns))
     if layout is not None:
         if layout not in LAYOUTS:
             raise LockstepError("--layout", found=f"{layout[:40]!r}", expected=f"one of {', '.join(LAYOUTS)}")
@@ -138,9 +177,31 @@ def _choose_for_folder(data: Path) -> Layout:
         found = " and ".join(one.name for one in fitting)
         raise LockstepError(str(data), found=f"files of {len(fitting)} layouts: {found}", fix=f"say which: {fix}")
     if not fitting:
-        expected = f"lines of clips, or one of the layouts {', '.join(LAYOUTS)}"
-        raise LockstepError(str(data / METADATA_FILE), found="no such file", expected=expected, fix="see --columns")
+        table = table_of(data)
+        return _choose_for_file(table) if table else _refuse(data)
     return fitting[0]
+
+
+def _refuse(data: Path) -> NoReturn:
+    """Say which options read what lies in a folder without a list that is known."""
+    packed = [path for path in sorted(data.iterdir()) if path.name.lower().endswith(_PACKED)]
+    lists = [path for path in sorted(data.iterdir()) if path.suffix in (*TABLE_SUFFIXES, ".json", ".jsonl")]
+    folders = sorted({path.parent.name for name in (METADATA_FILE, *NEMO.files) for path in data.glob(f"*/{name}")})
+    fix = "see --columns"
+    if lists:
+        fix = f"give the list itself, as in --data {shlex.quote(str(lists[0]))}"
+    elif folders:
+        called = [f"{name}={data / name}" if not _NO_SPEAKERS.fullmatch(name) else str(data / name) for name in folders]
+        each = " ".join(f"--data {shlex.quote(one)}" for one in called[:3])
+        fix = f"give the folders that have lists, as in {each}{' ...' * (len(folders) > 3)}"
+    elif packed:
+        fix = _unpack(packed[0])
+    expected = f"lines of clips, or one of the layouts {', '.join(LAYOUTS)}"
+    raise LockstepError(str(data / METADATA_FILE), found="no such file", expected=expected, fix=fix)
+
+
+def _unpack(path: Path) -> str:
+    return f"unpack it: {'tar xf' if path.name.lower().endswith(_PACKED[1:]) else 'unzip'} {shlex.quote(str(path))}"
 
 
 def _choose_for_file(data: Path) -> Layout:
@@ -148,16 +209,18 @@ def _choose_for_file(data: Path) -> Layout:
     for archive in (Parquet(), WebDataset()):
         if archive.matches(data):
             return archive
-    if data.name.lower().endswith(_PACKED):
-        fix = f"unpack it: {'unzip' if data.suffix.lower() == '.zip' else 'tar xf'} {shlex.quote(str(data))}"
-        raise LockstepError(str(data), found="an archive", expected="an unpacked corpus", fix=fix)
+    if data.suffix.lower() in _SPREADSHEETS:
+        raise LockstepError(str(data), found="a spreadsheet", expected="a list of clips", fix="save it as CSV")
+    if data.name.lower().endswith(_PACKED) or is_zipfile(data):
+        raise LockstepError(str(data), found="an archive", expected="an unpacked corpus", fix=_unpack(data))
     first = first_line(data) if table_of(data) else ""
     if not first or first.lstrip().startswith("{"):
         return NEMO
-    fitting: list[Layout] = [CommonVoice()] if CommonVoice().matches(data) else []
-    if not fitting and "|" in first:
-        fitting = [one for one in _WITH_A_LIST if one.matches(data)]
+    fitting = [one for one in _WITH_A_LIST if one.matches(data)]
     if not fitting:
-        fix = "say which columns it has, as in --columns id=0,text=1"
-        raise LockstepError(f"{data}:1", found=f"{first[:80]!r}", expected="columns with | between them", fix=fix)
+        expected, fix = (
+            "columns with | between them, or a header",
+            "say which columns it has, as in --columns id=0,text=1",
+        )
+        raise LockstepError(f"{data}:1", found=f"{first[:80]!r}", expected=expected, fix=fix)
     return fitting[0]

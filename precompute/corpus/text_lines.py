@@ -26,11 +26,6 @@ def read_lines(path: Path) -> Iterator[str]:
         yield text.removesuffix("\n").removesuffix("\r")
 
 
-def read_text(path: Path) -> str:
-    """The text of a file of one clip, its lines joined by spaces."""
-    return " ".join(filter(None, (line.strip() for line in read_lines(path))))
-
-
 def filled_lines(path: Path) -> Iterator[tuple[str, str]]:
     """(`FILE:NUMBER`, line) of the lines that are not blank."""
     return ((f"{path}:{number}", line) for number, line in enumerate(read_lines(path), start=1) if line.strip())

@@ -72,6 +72,7 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
     if len(stored) < len(clips) and not extractor.index_only:
         check_mel(extractor)
     mels = StoredMels(mel_dtype=extractor.config.shards.mel_dtype, mel_channels=extractor.profile.mel_channels)
+    frame_bytes = mels.mel_channels * np.dtype(mels.mel_dtype).itemsize
     with path.open("wb") as out:
         for place, row in enumerate(clips):
             row = replace(row, split=task.place.split, bucket=task.place.bucket, shard=task.place.shard)
@@ -92,7 +93,7 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
             )  # fmt: skip
             records += 1
             if record.audio is not None:
-                with_mels += FRAME_BYTES + record.bytes_with_mel(_mel_bytes(task.shape, extractor))
+                with_mels += FRAME_BYTES + record.bytes_with_mel(task.shape.frames * frame_bytes)
         size = out.tell()
     shard = Shard(
         file=with_digest(task.file, digest.hexdigest()), records=records, bytes=size, sha256=digest.hexdigest(),
@@ -110,18 +111,11 @@ def _features(
 ) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:
     """The record of a clip, and the rest of what `mel_of` gives; where records name audio, nothing is decoded."""
     if extractor.index_only:
-        audio, none = (
-            audio_name(row, extractor),
-            np.empty((0, extractor.profile.mel_channels), extractor.config.shards.mel_dtype),
-        )
-        record = _record(row, none, task, extractor)
+        none = np.empty((0, mels.mel_channels), mels.mel_dtype)
+        record, audio = _record(row, none, task, extractor), audio_name(row, extractor)
         return replace(record, mel=none, mel_length=row.mel_length, audio=audio), "", (0.0, 0.0), None
     mel, audio_sha256, sums, quality = mel_of(row, stored, mels, extractor)
     return _record(row, mel, task, extractor), audio_sha256, sums, quality
-
-
-def _mel_bytes(shape: BucketShape, extractor: FeatureExtractor) -> int:
-    return shape.frames * extractor.profile.mel_channels * np.dtype(extractor.config.shards.mel_dtype).itemsize
 
 
 def mel_of(

@@ -12,17 +12,16 @@ MOST_FRAMES = 2**16
 """Longer clips (12 minutes) are no utterances; a bucket of their length would not fit into memory."""
 
 
-_Measured = tuple[str, str, float, str]
-"""(reason, filter, figure of the clip, its unit)."""
-
-
-def _judged(row: IndexRow, filters: FilterConfig, *measured: _Measured) -> IndexRow:
-    """The clip, rejected by the first filter that is on and that it does not pass."""
-    for reason, setting, found, unit in measured:
-        limit = getattr(filters, setting)
-        if limit is not None and (found < limit if setting.startswith("min_") else found > limit):
-            return row.rejected(reason, f"{found:.6g} {unit}, data.filters.{setting} is {limit:.6g}")
-    return row
+def _judge(
+    row: IndexRow, reason: str, setting: str, found: float, unit: str, *, least: float | None = None,
+    most: float | None = None,
+) -> IndexRow:  # fmt: skip
+    """The clip, rejected where a filter is set and the value is not at least, or at most, its limit."""
+    limit = most if least is None else least
+    passes = (least is None or found >= least) and (most is None or found <= most)
+    if row.reason or limit is None or passes:
+        return row
+    return row.rejected(reason, f"{found:.6g} {unit}, data.filters.{setting} is {limit:.6g}")
 
 
 def filter_by_header(row: IndexRow, config: Config) -> IndexRow:
@@ -31,13 +30,10 @@ def filter_by_header(row: IndexRow, config: Config) -> IndexRow:
     if row.reason:
         return row
     hertz = source_rate(row.notes, mel_profile(config.audio.profile).sample_rate)
-    letters = letters_per_second(row)
-    return _judged(
-        row, filters,
-        ("too low sample rate", "min_sample_rate", hertz, "Hz"),
-        ("too slow speech", "min_letters_per_second", letters, "letters a second"),
-        ("too fast speech", "max_letters_per_second", letters, "letters a second"),
-    )  # fmt: skip
+    letters, slowest, fastest = letters_per_second(row), filters.min_letters_per_second, filters.max_letters_per_second
+    row = _judge(row, "too low sample rate", "min_sample_rate", hertz, "Hz", least=filters.min_sample_rate)
+    row = _judge(row, "too slow speech", "min_letters_per_second", letters, "letters a second", least=slowest)
+    return _judge(row, "too fast speech", "max_letters_per_second", letters, "letters a second", most=fastest)
 
 
 def apply_filters(row: IndexRow, config: Config) -> IndexRow:
@@ -65,14 +61,14 @@ def filter_by_signal(row: IndexRow, filters: FilterConfig) -> IndexRow:
     """Keep or reject a clip by what was measured of its samples, if it was; a rejected row keeps what is why."""
     if row.reason or row.quality is None:
         return row
-    quality = row.quality
-    return _judged(
-        row, filters,
-        ("too quiet", "min_loudness_db", quality.loudness_db, "dBFS"),
-        ("too noisy", "max_noise_floor_db", quality.noise_floor_db, "dBFS"),
-        ("clipped", "max_clipped_share", quality.clipped_share, "of the samples"),
-        ("too much silence", "max_edge_silence_seconds", quality.edge_silence, "s"),
-    )  # fmt: skip
+    quality, silence = row.quality, filters.max_edge_silence_seconds
+    clipped, most_clipped = quality.clipped_share, filters.max_clipped_share
+    row = _judge(row, "too quiet", "min_loudness_db", quality.loudness_db, "dBFS", least=filters.min_loudness_db)
+    row = _judge(
+        row, "too noisy", "max_noise_floor_db", quality.noise_floor_db, "dBFS", most=filters.max_noise_floor_db
+    )
+    row = _judge(row, "clipped", "max_clipped_share", clipped, "of the samples", most=most_clipped)
+    return _judge(row, "too much silence", "max_edge_silence_seconds", quality.edge_silence, "s", most=silence)
 
 
 def ask_for_samples(filters: FilterConfig) -> bool:

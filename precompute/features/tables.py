@@ -28,10 +28,3 @@ def read_table(path: Path) -> Any:  # noqa: ANN401
 
     with pa.memory_map(str(path)) as source:
         return pa.ipc.open_file(source).read_all()
-
-
-def take(table: Any, places: Any) -> Any:  # noqa: ANN401
-    """The rows at these places, int[N], in their order."""
-    import pyarrow as pa
-
-    return table.take(pa.array(places))

@@ -94,6 +94,9 @@ def build_summary(report: "BuildReport", cache: str) -> str:
     if report.unnormalised:
         words = "put into words" if spec.features["text"]["expand_numbers"] else "as they are"
         lines.append(f"{report.unnormalised} texts have no normalised column: their numbers are {words}")
+    if report.low_rates:
+        count, lowest = sum(report.low_rates.values()), min(report.low_rates)
+        lines.append(f"{count} clips were upsampled (lowest rate {lowest:,} Hz): they have no sound above half of it")
     lines += letter_lines(report.letters)
     lines += [
         bucket_table(spec, report.padding_efficiency),

@@ -17,14 +17,9 @@ def user_cache() -> Path:
 
 
 def peak_resident_bytes(*, workers: int = 0) -> int:
-    """Largest resident size so far of this process plus, per worker, of any child that has ended.
+    """Largest resident size so far of this process plus, per worker, of any child that has ended."""
+    import resource  # a system without it was refused before
 
-    0 where Python has no module `resource` to tell it (Windows).
-    """
-    try:
-        import resource
-    except ImportError:
-        return 0
     unit = 1 if sys.platform == "darwin" else 1024
     own, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return unit * (own + workers * child)
@@ -40,10 +35,7 @@ def keep_freed_memory() -> None:
     Of stage 2 these are its batches and records, read and freed again without end. Once a process, before its threads
     start; blocks above `_KEPT_BYTES` go back as ever.
     """
-    try:
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc only
-    except (OSError, TypeError):  # Windows has no library of that name: None
-        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc only
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
         mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)

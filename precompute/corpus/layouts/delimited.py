@@ -10,14 +10,8 @@ from pathlib import Path, PurePosixPath
 
 from xtts.precompute.corpus.corpus_files import clip_ids, source_of, without_suffix
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
-from xtts.precompute.corpus.layouts.text_columns import (
-    METADATA_FILE,
-    header_of,
-    layout_of_header,
-    names_files,
-    reading_of,
-    table_of,
-)
+from xtts.precompute.corpus.layouts.manifest import USUAL_NAMES
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, names_files, reading_of, table_of
 from xtts.precompute.corpus.text_lines import filled_lines, first_line
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
@@ -27,13 +21,6 @@ COLUMNS = ("id", "file", "text", "normalised", "speaker", "language")
 _FOLDERS = ("", "wav", "clips", "audio", "wavs")
 """Where the audio of a list may lie, beside the list; a missing one is said to lie in the last."""
 _EXAMPLE = "--columns file=0,speaker=1,text=2"
-_HEADER_NAMES = {
-    "audio_file": "file", "audio": "file", "text": "text", "speaker_name": "speaker", "speaker": "speaker",
-    "language": "language",
-}  # fmt: skip
-_COMMON_VOICE = "validated.tsv"
-_COMMON_VOICE_NAMES = {"client_id": "speaker", "path": "file", "sentence": "text", "locale": "language"}
-"""The last one may be missing."""
 
 
 class Piper:
@@ -59,55 +46,63 @@ class Piper:
 
 @dataclass(frozen=True)
 class WithHeader:
-    """Columns with `|` between them, whose first line names them: `audio_file|text|speaker_name` or `audio|text`."""
+    """Columns that the first line names."""
 
     name: str
-    expected: str = "lines of clips"
+    kinds: Mapping[str, str]
+    """Name of a column to what it is; of several that are one thing the first in the line counts."""
+    needed: tuple[str, ...] = ()
+    """Names by which it is told from others."""
+    delimiters: str = "|"
+    """One of these is between the columns."""
+    list_name: str = METADATA_FILE
+    expected: str = "lines below the header"
 
     def matches(self, data: Path) -> bool:
         """Whether the first line of its list is such a header."""
-        path = table_of(data)
-        return path is not None and layout_of_header(header_of(path)) == self.name
+        path = data if data.is_file() else data / self.list_name
+        if path.suffix not in TABLE_SUFFIXES or not path.is_file():
+            return False
+        header, where = self._header(path)
+        texts = sum(self.kinds.get(name) == "text" for name in header)
+        return "file" in where and texts == 1 and set(self.needed) <= set(header)
 
     def read(self, data: Path) -> Iterator[Clip]:
         """The clips in the order of their lines."""
-        path = data if data.is_file() else data / METADATA_FILE
-        header = header_of(path)
-        if not header:
-            found = f"{first_line(path)[:80]!r}"
-            raise LockstepError(f"{path}:1", found=found, expected="a header such as audio_file|text|speaker_name")
-        where = {_HEADER_NAMES[name]: place for place, name in reversed(list(enumerate(header)))
-                 if name in _HEADER_NAMES}  # fmt: skip
-        return _clips(folder_of(data), partial(_split, path, "|", skip=1), where, width=len(header))
+        path = data if data.is_file() else data / self.list_name
+        header, where = self._header(path)
+        for name, kind in self.kinds.items():
+            if kind in ("file", "text") and kind not in where:
+                expected = f"a header of the layout {self.name}"
+                raise LockstepError(f"{path}:1", found=f"no column {name}", expected=expected)
+        rows = partial(_split, path, _delimiter(path), skip=1)
+        return _clips(folder_of(data), rows, where, width=len(header))
+
+    def _header(self, path: Path) -> tuple[list[str], dict[str, int]]:
+        """The names of the columns, and the places of those that are read; none where other marks are between them."""
+        if _delimiter(path) not in self.delimiters:
+            return [], {}
+        header = [name.lower() for name in next(_split(path, _delimiter(path)), ("", []))[1]]
+        where = {self.kinds[name]: place for place, name in reversed(list(enumerate(header))) if name in self.kinds}
+        return header, where
 
 
-COQUI, F5 = WithHeader("coqui"), WithHeader("f5")
-
-
-class CommonVoice:
-    """Common Voice's `validated.tsv` with a header, audio in `clips/`."""
-
-    name, expected = "common-voice", "lines below the header"
-
-    def matches(self, data: Path) -> bool:
-        """A folder with `validated.tsv`, or a TSV file with Common Voice's columns."""
-        if data.is_dir():
-            return (data / _COMMON_VOICE).exists()
-        return data.suffix == ".tsv" and set(_COMMON_VOICE_NAMES) - {"locale"} <= set(_tabbed_header(data))
-
-    def read(self, data: Path) -> Iterator[Clip]:
-        """The clips in the order of their lines."""
-        path = data if data.is_file() else data / _COMMON_VOICE
-        header = _tabbed_header(path)
-        where = {kind: header.index(name) for name, kind in _COMMON_VOICE_NAMES.items() if name in header}
-        for name, kind in _COMMON_VOICE_NAMES.items():
-            if kind not in where and name != "locale":
-                raise LockstepError(f"{path}:1", found=f"no column {name}", expected="the header of Common Voice")
-        return _clips(folder_of(data), partial(_split, path, "\t", skip=1), where, width=len(header))
-
-
-def _tabbed_header(path: Path) -> list[str]:
-    return [name.strip() for name in first_line(path).split("\t")]
+_HEADER_NAMES = {
+    "audio_file": "file", "audio": "file", "text": "text", "speaker_name": "speaker", "speaker": "speaker",
+    "language": "language",
+}  # fmt: skip
+COQUI = WithHeader("coqui", _HEADER_NAMES, ("audio_file",))
+F5 = WithHeader("f5", _HEADER_NAMES, ("audio",))
+COMMON_VOICE = WithHeader(
+    "common-voice", {"client_id": "speaker", "path": "file", "sentence": "text", "locale": "language"},
+    ("client_id",), "\t", "validated.tsv",
+)  # fmt: skip
+_USUAL = {
+    **USUAL_NAMES,
+    "file": ("file_name", "filename", "file", "path", "audio", "audio_file", "audio_filepath", "wav"),
+}
+TABLE = WithHeader("table", {name: kind for kind, names in _USUAL.items() for name in names}, (), "\t;,")
+"""Audio folders of Hugging Face, and tables like them."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +124,7 @@ class NamedColumns:
             found = ",".join(f"{kind}={name}" for kind, name in self.columns.items())
             raise LockstepError("--columns", found=f"{found[:80]!r}", expected="text, and id or file", fix=_EXAMPLE)
         path = _only_table(data)
-        line = first_line(path)
-        delimiter = next((mark for mark in "|\t" if mark in line), ",")
+        delimiter = _delimiter(path)
         by_name = [name for name in self.columns.values() if not name.isdecimal()]
         header = next(_split(path, delimiter), ("", []))[1] if by_name else []
         for name in by_name:
@@ -166,16 +160,22 @@ def _only_table(data: Path) -> Path:
     return tables[0]
 
 
+def _delimiter(path: Path) -> str:
+    """What is between the columns: `|`, else a tab, else the first semicolon or comma, as the first line has it."""
+    line = first_line(path)
+    return next((mark for mark in "|\t" if mark in line), next((mark for mark in line if mark in ";,"), ","))
+
+
 def _split(path: Path, delimiter: str, *, skip: int = 0) -> Iterator[tuple[str, list[str]]]:
-    """(`FILE:NUMBER`, columns) of each line after so many; quotes mark columns only where commas are between them."""
-    if delimiter == ",":
-        rows = _unquoted(path)
+    """(`FILE:NUMBER`, columns) of each line after so many; quotes mark columns only where no `|` or tab is between."""
+    if delimiter in ",;":
+        rows = _unquoted(path, delimiter)
     else:
         rows = ((where, line.split(delimiter)) for where, line in filled_lines(path))
     return ((where, [column.strip() for column in columns]) for where, columns in islice(rows, skip, None))
 
 
-def _unquoted(path: Path) -> Iterator[tuple[str, list[str]]]:
+def _unquoted(path: Path, delimiter: str) -> Iterator[tuple[str, list[str]]]:
     """A row may run over several lines; it is told by its first one."""
     places = list[str]()
 
@@ -185,7 +185,7 @@ def _unquoted(path: Path) -> Iterator[tuple[str, list[str]]]:
             yield line + "\n"
 
     try:
-        for row in csv.reader(lines(), strict=True):
+        for row in csv.reader(lines(), delimiter=delimiter, strict=True):
             yield places[0], row
             places.clear()
     except csv.Error as error:

@@ -63,3 +63,8 @@ def checked_segment(start: float, duration: float, where: str) -> Segment:
         found = f"a segment of {duration:g} s from {start:g} s on"
         raise LockstepError(where, found=found, expected="a start from 0 and a duration above 0")
     return Segment(start, duration)
+
+
+def segment_name(recording: str, segment: Segment) -> str:
+    """What a segment without an id is called: `FILE_START-END`, in milliseconds."""
+    return f"{recording}_{round(1000 * segment.start)}-{round(1000 * (segment.start + segment.duration))}"

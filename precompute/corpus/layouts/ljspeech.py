@@ -5,14 +5,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from xtts.precompute.corpus.corpus_files import (
-    SUFFIXES,
-    audio_by_name,
-    clip_ids,
-    files_below,
-    is_audio,
-    without_suffix,
-)
+from xtts.precompute.corpus.corpus_files import SUFFIXES, audio_by_name, clip_ids, files_below, is_audio, without_suffix
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, reading_of, table_of
 from xtts.precompute.corpus.text_lines import filled_lines

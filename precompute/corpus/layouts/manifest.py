@@ -1,14 +1,16 @@
-"""JSON-lines manifests as NeMo writes them, and Lhotse cuts, read as such lines; nothing in them is executed."""
+"""JSON-lines manifests as NeMo writes them; Lhotse cuts and Hugging Face's lists are read as such lines.
+
+Nothing in them is executed.
+"""
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from xtts.precompute.archives.tar_files import may_hold_tars
-from xtts.precompute.corpus.layouts.layout import checked_clip, checked_segment
+from xtts.precompute.corpus.layouts.layout import MOST_SECONDS, checked_clip, checked_segment, segment_name
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.audio.decode import Segment
@@ -57,13 +59,15 @@ class Manifest:
             entry = parse_entry(line, where)
             if _is_cut(entry):
                 entry = _cut_entry(entry, where)
+            elif "file_name" in entry and "audio_filepath" not in entry:
+                entry = _audio_folder_entry(entry, where)
             source = str(entry.get("audio_filepath") or "")
             if Path(source).is_relative_to(root):
                 source = Path(source).relative_to(root).as_posix()
             yield clip_of_entry(entry, source, where=where)
 
 
-NEMO = Manifest("nemo", ("manifest.jsonl", "manifest.json"))
+NEMO = Manifest("nemo", ("manifest.jsonl", "manifest.json", "metadata.jsonl"))
 LHOTSE = Manifest("lhotse", ("cuts.jsonl", "cuts.jsonl.gz"))
 
 
@@ -100,14 +104,19 @@ def _segment(entry: dict[str, Any], where: str) -> Segment | None:
 
 def _name(source: str, segment: Segment | None) -> str:
     name = PurePosixPath(source).stem
-    if segment is None:
-        return name
-    return f"{name}_{round(1000 * segment.start)}-{round(1000 * (segment.start + segment.duration))}"
+    return segment_name(name, segment) if segment else name
 
 
 def _is_cut(entry: dict[str, Any]) -> bool:
     """Whether a line of JSON is a cut, and no entry of another manifest."""
     return "audio_filepath" not in entry and ("supervisions" in entry or str(entry.get("type")).endswith("Cut"))
+
+
+def _audio_folder_entry(entry: dict[str, Any], where: str) -> dict[str, Any]:
+    """The same clip as an entry of a manifest, where Hugging Face's names for audio folders tell it."""
+    return {kind: name_of(entry, names, where) for kind, names in USUAL_NAMES.items()} | {
+        "audio_filepath": entry["file_name"]
+    }
 
 
 def _cut_entry(entry: dict[str, Any], where: str) -> dict[str, Any]:
@@ -155,9 +164,9 @@ def _recording(entry: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:
 
 
 def _seconds_of(entry: dict[str, Any], key: str, where: str) -> float:
-    """A finite number; a `LockstepError` for anything else."""
+    """A number; a `LockstepError` for anything else, and for what no recording lasts."""
     value = entry.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MOST_SECONDS:
         raise LockstepError(where, found=f"{key} is {value!r:.60}", expected="a number of seconds")
     return float(value)
 
@@ -183,10 +192,3 @@ def name_of(entry: dict[str, Any], keys: tuple[str, ...], where: str) -> str:
                 raise LockstepError(where, found=f"{key} is {value!r:.60}", expected="a string")
             return str(value).strip()
     return ""
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # JSON spells integers of any length
-        return False

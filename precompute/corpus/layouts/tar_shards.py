@@ -44,6 +44,9 @@ class WebDataset:
         """
         root = folder_of(data)
         groups = [(tar, key, parts) for tar in _tars(data) for key, parts in _by_key(root / tar).items()]
+        if groups and not any(parts.keys() - {"audio"} for _, _, parts in groups):
+            found, fix = "audio without texts of the same names", f"unpack it: tar -xf {groups[0][0]}"
+            raise LockstepError(str(data), found=found, expected=self.expected, fix=fix)
         ids = clip_ids(f"{tar.removesuffix('.tar')}/{key}" for tar, key, _ in groups)
         for tar, key, parts in groups:
             where, said = f"{root / tar}:{key[:80]!r}", _said(root / tar, key, parts)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from xtts.precompute.corpus.corpus_files import SUFFIXES, audio_by_name, clip_ids, files_below
-from xtts.precompute.corpus.layouts.layout import checked_clip
-from xtts.precompute.corpus.text_lines import read_text
+from xtts.precompute.corpus.layouts.layout import checked_clip, segment_name
+from xtts.precompute.corpus.layouts.timed_text import SUBTITLES, Said, texts_in
 from xtts.shared.cache.clip_index import Clip
 
 _AUDIO_FOLDERS, _TEXT_FOLDER = ("wav48_silence_trimmed", "wav48"), "txt"
@@ -19,7 +19,8 @@ class TextBesideAudio:
     """`ID.wav` with a text of the same name, at any depth; other files may lie there."""
 
     name: str
-    text_suffix: str
+    text_suffixes: tuple[str, ...]
+    """The first is taken where a clip has several."""
     by_speaker: bool
     """The folders are SPEAKER/CHAPTER/ID.wav, and texts are in words."""
 
@@ -33,10 +34,10 @@ class TextBesideAudio:
     @property
     def expected(self) -> str:
         """Audio and texts."""
-        return f"ID.wav with ID{self.text_suffix} beside it"
+        return f"ID.wav with ID{self.text_suffixes[0]} beside it"
 
     def read(self, data: Path) -> Iterator[Clip]:
-        """The clips in the order of their paths.
+        """The clips in the order of their paths, those of a file with times in its order.
 
         Audio without text is a clip with an empty text, text without audio one whose audio is missing: the index
         rejects both.
@@ -46,14 +47,18 @@ class TextBesideAudio:
         names = sorted(audio.keys() | texts)
         ids = clip_ids(names)
         for name in names:
-            path = data / f"{name}{self.text_suffix}"
-            yield checked_clip(
-                ids[name], read_text(path) if name in texts else "", audio.get(name, name + SUFFIXES[0]),
-                where=str(path), speaker=_speaker(path) if self.by_speaker else "", normalised=self.by_speaker,
+            path = data / texts.get(name, f"{name}{self.text_suffixes[0]}")
+            yield from _clips(
+                ids[name], audio.get(name, name + SUFFIXES[0]), path, is_there=name in texts,
+                speaker=_speaker(path) if self.by_speaker else "", normalised=self.by_speaker,
             )  # fmt: skip
 
-    def _texts(self, paths: list[str]) -> set[str]:
-        return {path.removesuffix(self.text_suffix) for path in paths if path.endswith(self.text_suffix)}
+    def _texts(self, paths: list[str]) -> dict[str, str]:
+        """Path without suffix to path."""
+        return {
+            path.removesuffix(suffix): path
+            for suffix in reversed(self.text_suffixes) for path in paths if path.endswith(suffix)
+        }  # fmt: skip
 
 
 def _speaker(path: Path) -> str:
@@ -62,8 +67,8 @@ def _speaker(path: Path) -> str:
     return parts[-3] if len(parts) > 3 else ""
 
 
-LIBRITTS = TextBesideAudio("libritts", ".normalized.txt", by_speaker=True)
-PLAIN_FOLDER = TextBesideAudio("folder", ".txt", by_speaker=False)
+LIBRITTS = TextBesideAudio("libritts", (".normalized.txt",), by_speaker=True)
+PLAIN_FOLDER = TextBesideAudio("folder", (".txt", SUBTITLES), by_speaker=False)
 
 
 class VCTK:
@@ -94,8 +99,18 @@ class VCTK:
         ids = clip_ids(names)
         for name in names:
             path = data / _TEXT_FOLDER / f"{name}.txt"
-            yield checked_clip(
-                ids[name], read_text(path) if name in texts else "",
-                audio.get(name, f"{folder}/{name}{_MICROPHONE}.flac"),
-                where=str(path), speaker=PurePosixPath(name).parent.name,
+            yield from _clips(
+                ids[name], audio.get(name, f"{folder}/{name}{_MICROPHONE}.flac"), path, is_there=name in texts,
+                speaker=PurePosixPath(name).parent.name,
             )  # fmt: skip
+
+
+def _clips(
+    clip_id: str, source: str, text: Path, *, is_there: bool, speaker: str, normalised: bool = False
+) -> Iterator[Clip]:
+    """The clip of a recording, or of each of its segments; with an empty text where there is no file of it."""
+    for where, said, segment in texts_in(text) if is_there else [Said(str(text), "")]:
+        yield checked_clip(
+            segment_name(clip_id, segment) if segment else clip_id, said, source, where=where, speaker=speaker,
+            normalised=normalised, segment=segment,
+        )  # fmt: skip

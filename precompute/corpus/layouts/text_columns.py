@@ -23,21 +23,10 @@ def table_of(data: Path) -> Path | None:
     return data / METADATA_FILE if (data / METADATA_FILE).exists() else None
 
 
-def header_of(path: Path) -> list[str]:
-    """The columns' names, small, where the first line with `|` between its columns holds names; else empty."""
-    names = [name.strip().lower() for name in first_line(path).split("|")]
-    return names if "text" in names and ("audio_file" in names or "audio" in names) else []
-
-
-def layout_of_header(header: list[str]) -> str:
-    """`coqui` or `f5`; empty where there is no header."""
-    return ("coqui" if "audio_file" in header else "f5") if header else ""
-
-
 def reading_of(path: Path) -> str:
-    """The layout of lines with `|` between their columns: `ljspeech`, `piper`, `coqui` or `f5`.
+    """The layout of lines with `|` between their columns: `ljspeech` or `piper`; empty for others.
 
-    - A first line with the names `audio_file` and `text` is of Coqui, one with `audio` and `text` of F5.
+    - A first line with the names `audio_file` or `audio`, and `text`, is a header, and no line of these layouts.
     - Two columns, the first of them in the first line a file with its suffix: Piper. Without suffix it is LJSpeech,
       which says the same.
     - More than three columns, or fewer than two, are left to LJSpeech and its messages.
@@ -48,15 +37,18 @@ def reading_of(path: Path) -> str:
       a text, and speakers come more than once.
 
     Raises:
-        LockstepError: Three columns that could be either; it shows the first such line and both readings.
+        LockstepError: Three columns that could be either; it shows the first such line and both readings. Or those of
+            VITS, `file|text|number of the speaker`.
     """
-    by_header = layout_of_header(header_of(path))
-    if by_header:
-        return by_header
-    lines, speakers, widths, texts, first = 0, set[str](), Counter[int](), 0, ("", [""])
+    line = first_line(path)
+    header = [name.strip().lower() for name in line.split("|")]
+    if (line and "|" not in line) or ("text" in header and not {*header}.isdisjoint(("audio_file", "audio"))):
+        return ""
+    lines, speakers, widths, texts, numbers, first = 0, set[str](), Counter[int](), 0, 0, ("", [""])
     for where, line in filled_lines(path):
         columns = [column.strip() for column in line.split("|")]
         lines, widths[len(columns)] = lines + 1, widths[len(columns)] + 1
+        numbers += len(columns) == 3 and columns[2].isdecimal()
         if len(columns) != 3 or _is_text(columns):
             texts += 1
             continue
@@ -65,6 +57,9 @@ def reading_of(path: Path) -> str:
     with_suffix = names_files(path)
     if with_suffix and 2 * widths[2] > lines:
         return "piper"
+    if with_suffix and numbers == lines and 2 * texts > lines:
+        fix = "name them: --columns file=0,text=1,speaker=2"
+        raise LockstepError(f"{path}:1", found="columns file|text|number", expected="a text in words", fix=fix)
     if 2 * texts > lines or not widths[3]:
         return "ljspeech"
     if with_suffix and texts == 0 and len(speakers) < lines:

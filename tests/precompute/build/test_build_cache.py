@@ -2,15 +2,17 @@ import json
 import math
 import multiprocessing
 import os
+import re
 import tempfile
 
 import numpy as np
 import pytest
 import soundfile
-from builds import Listener, build, records, rows_of, tree
+from builds import Listener, build, records, rejected, rows_of, sound, tree, write_files
 from cache_files import index_path
 
 from xtts.precompute.build.shard_plan import plan_cache
+from xtts.precompute.view.terminal import build_summary
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.cache_spec import load_spec
@@ -189,3 +191,16 @@ def test_a_build_that_may_be_killed_has_no_file_in_the_temporary_folder(
     build(tiny_corpus, tmp_path / "cache", tiny_config, progress=Watcher())
     assert found
     assert not any(found)
+
+
+def test_clips_that_were_upsampled_and_one_that_widens_the_largest_shape_are_told(tmp_path):
+    lengths, said = {"a": 1.0, "b": 1.0, "c": 1.2, "long": 5.0}, Listener()
+    files = {f"wavs/{name}.wav": sound(seconds, rate=8000) for name, seconds in lengths.items()}
+    data = write_files(tmp_path / "data", files | {"metadata.csv": "".join(f"{name}|words\n" for name in lengths)})
+    report = build(data, tmp_path / "cache", progress=said)
+    assert "4 clips were upsampled (lowest rate 8,000 Hz)" in build_summary(report, "cache")
+    (line,) = (line for line in said.lines if line.startswith("clip long has 5 s and widens the largest shape"))
+    setting = re.search(r"--set (shapes\.max_mel_frames=\d+)", line)[1]
+    build(data, tmp_path / "cache", setting, "shapes.max_reject_fraction=0.5", progress=(said := Listener()))
+    assert rejected(tmp_path / "cache") == {"long": "too long audio"}
+    assert not any("widens" in line for line in said.lines)

@@ -40,6 +40,9 @@ TEMPLATES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         {"validated.tsv": "client_id\tpath\tsentence\tup_votes\tdown_votes\tlocale\n"
                           "{who}\t{clip}.mp3\t{text}\t2\t0\ten-US"},
     ),
+    "table": (
+        ("{who}/{clip}.wav",), {"metadata.csv": 'file_name,transcription,speaker_id\n{who}/{clip}.wav,"{text}",{who}'}
+    ),
     "nemo": (
         ("audio/{clip}.wav",),
         {"manifest.jsonl": '{{"audio_filepath": "audio/{clip}.wav", "text": "{text}", "speaker": "{who}"}}'},

@@ -19,7 +19,7 @@ LISTS = {
     "ljspeech": "metadata.csv", "piper": "metadata.csv", "coqui": "metadata.csv", "f5": "metadata.csv",
     "common-voice": "validated.tsv", "nemo": "manifest.jsonl", "lhotse": "cuts.jsonl", "kaldi": "wav.scp",
     "parquet": "data/train.parquet", "vctk": "txt/p1/a.txt", "libritts": "s/c/a.normalized.txt", "folder": "a.txt",
-    "webdataset": "a.tar", "nemo-tarred": "manifest.jsonl",
+    "table": "metadata.csv", "webdataset": "a.tar", "nemo-tarred": "manifest.jsonl",
 }  # fmt: skip
 """The file of each layout that holds texts or names."""
 AUDIO = {"vctk": "wav48_silence_trimmed/p1/a_mic1.flac", "libritts": "s/c/a.wav", "folder": "a.wav",
@@ -45,6 +45,7 @@ _WORDS = st.sampled_from([
 ])  # fmt: skip
 _NEARLY_SOUND = st.sampled_from([
     ("", ["a.wav|some text", "a.wav|more"]), ("", ["a|Some 2.|some two", "p/a|x"]), ("", ["a a.wav", "b a.wav"]),
+    ("file_name,text\n", ["a.wav,x"]),
     ("audio_file|text|speaker_name\n", ["a.wav|x|ann"]), ("audio|text\n", ["a.wav|x"]),
     (f"{HEADER}\n", ["c\ta.mp3\ttext\ten-US"]), ("", ['{"audio_filepath": "a.wav", "text": "x"}']),
 ]).flatmap(lambda file: st.lists(

@@ -14,7 +14,7 @@ from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
 WRITTEN = sorted({*LAYOUTS, "ljspeech_nested"})
-WITHOUT_SPEAKERS = {"f5", "folder"}
+WITHOUT_SPEAKERS = {"f5"}
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -106,6 +106,27 @@ def test_what_could_be_a_speaker_or_a_text_is_not_guessed(tmp_path, text):
     write_files(tmp_path, {"metadata.csv": text})
     with pytest.raises(LockstepError, match=r"three columns that can be read in two ways: .*'ann'"):
         read_corpus(tmp_path)
+
+
+@pytest.mark.parametrize("paths", ["anna/a bert/b", "train/anna/a test/bert/wavs/b"])
+@pytest.mark.parametrize("is_list", [False, True])
+def test_a_folder_for_each_speaker_names_the_speakers(tmp_path, paths, is_list):
+    corpus = read_corpus(folders(tmp_path / "corpus", paths.split(), is_list))
+    assert sorted((clip.id, clip.speaker) for clip in corpus.clips) == [("a", "anna"), ("b", "bert")]
+    assert corpus.notes == (f"{tmp_path / 'corpus'}: 2 folders are the speakers: anna, bert",)
+
+
+@pytest.mark.parametrize("paths", ["wavs/a wavs/b", "anna/a anna/b", "train/a test/b", "part1/a part_2/b", "anna/a b"])
+@pytest.mark.parametrize("is_list", [False, True])
+def test_other_folders_are_no_speakers(tmp_path, paths, is_list):
+    corpus = read_corpus(folders(tmp_path, paths.split(), is_list))
+    assert ([clip.speaker for clip in corpus.clips], corpus.notes) == (["", ""], ())
+
+
+def folders(root: Path, paths: list[str], is_list: bool) -> Path:
+    texts = {f"{path}.txt": "words" for path in paths}
+    said = {"metadata.csv": "".join(f"{path}.wav|words\n" for path in paths)} if is_list else texts
+    return write_files(root, {f"{path}.wav": b"" for path in paths} | said)
 
 
 def test_two_layouts_in_one_folder(written, tmp_path):

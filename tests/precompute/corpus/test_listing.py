@@ -66,6 +66,8 @@ def test_names_that_are_not_plain(name):
         ("text=0,file=2", "x\t1\tdeep/a.wav\ny\t2\tb\n", [("a", "", "x"), ("b", "", "y")]),
         ("file=file_name, text=words", 'n,file_name,words\n1,a.wav,"x, ""y"""\n2,b.wav,"one\ntwo"\n',
          [("a", "", 'x, "y"'), ("b", "", "one\ntwo")]),
+        ("file=0,text=1", 'a.wav;"x; y, z"\nb.wav;w\n', [("a", "", "x; y, z"), ("b", "", "w")]),
+        ("file=0,text=1", 'a.wav,"x; y"\nb.wav,w\n', [("a", "", "x; y"), ("b", "", "w")]),
         ("id=3,file=0,text=1,normalised=2", "a.wav|5|five|z1\nb.wav|x||z2\n", [("z1", "", "five"), ("z2", "", "x")]),
     ],
 )  # fmt: skip
@@ -99,11 +101,56 @@ def test_columns_without_one_list(tmp_path):
     write_files(tmp_path, {"a.csv": "a,x", "b.tsv": "a\tx"})
     with pytest.raises(LockstepError, match=r"2 CSV or TSV files: a\.csv, b\.tsv, expected one"):
         read_corpus(tmp_path, columns="id=0,text=1")
-    with pytest.raises(LockstepError, match=r"a\.csv:1: 'a,x', expected columns with \| between them; say which"):
+    with pytest.raises(LockstepError, match=r"a\.csv:1: 'a,x', expected columns with \| between them, or a header"):
         read_corpus(tmp_path / "a.csv")
     write_files(tmp_path, {"c.csv": 'a,"x\nb,y\n'})
     with pytest.raises(LockstepError, match=r"c\.csv:1: no CSV \("):
         read_corpus(tmp_path / "c.csv", columns="id=0,text=1")
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("metadata.csv", 'file_name,text\na.wav,"x, y"\nd/b.wav,z\n'),
+        ("metadata.csv", "n;Path;Sentence\n1;a.wav;x, y\n2;d/b.wav;z\n"),
+        ("metadata.jsonl", '{"file_name": "a.wav", "text": "x, y"}\n{"file_name": "d/b.wav", "transcription": "z"}\n'),
+    ],
+)
+def test_lists_of_audio_folders(tmp_path, name, data):
+    corpus = read_corpus(write_files(tmp_path, {name: data, "a.wav": b"", "d/b.wav": b""}))
+    clips = [(clip.id, clip.source, clip.text, clip.speaker) for clip in corpus.clips]
+    assert clips == [("a", "a.wav", "x, y", ""), ("b", "d/b.wav", "z", "")]
+
+
+@pytest.mark.parametrize(
+    ("files", "fix"),
+    [
+        ({"list.csv": "a.wav|x\n"}, "give the list itself, as in --data {}/list.csv"),
+        ({"metadata.csv": "path,text,sentence\n"}, "say which columns it has, as in --columns id=0,text=1"),
+        ({"metadata.csv": "a.wav|Hello there.|0\nb.wav|And you?|1\n"}, "name them: --columns file=0,text=1,speaker=2"),
+        ({"ann/metadata.csv": "a|x"}, "give the folders that have lists, as in --data ann={0}/ann"),
+        ({"train/metadata.csv": "a|x"}, "give the folders that have lists, as in --data {}/train"),
+        ({"lj.zip": "PK"}, "unpack it: unzip {}/lj.zip"),
+    ],
+)  # fmt: skip
+def test_what_is_not_read_names_the_option_that_reads_it(tmp_path, files, fix):
+    with pytest.raises(LockstepError) as caught:
+        read_corpus(write_files(tmp_path, files))
+    assert caught.value.fix == fix.format(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("corpus", "an archive, expected an unpacked"), ("a.xlsx", "a spreadsheet")]
+)
+def test_a_zip_of_any_name_and_a_spreadsheet_are_said_to_be_ones(tmp_path, name, found):
+    (tmp_path / name).write_bytes(b"PK\5\6" + bytes(18))
+    with pytest.raises(LockstepError, match=f"{name}: {found}"):
+        read_corpus(tmp_path / name)
+
+
+def test_audio_of_another_format_than_its_list_says_is_found(tmp_path):
+    files = {"metadata.csv": "a.wav|x\nwavs/b.wav|y\n", "a.opus": b"", "wavs/a.wav": b"", "wavs/b.opus": b""}
+    assert [clip.source for clip in read_corpus(write_files(tmp_path, files)).clips] == ["wavs/a.wav", "wavs/b.opus"]
 
 
 def test_formats_beside_each_other_and_the_ids_of_speakers(tmp_path):

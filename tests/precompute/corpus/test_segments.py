@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from builds import RATE, build, noise, read_corpus, rows_of, shard_of, shards
+from builds import RATE, build, noise, read_corpus, rows_of, shard_of, shards, write_files
 
 from xtts.precompute.check.verify import verify_cache
+from xtts.shared.errors import LockstepError
 
 SPANS = [(0.0, 1.5), (1.5, 1.25), (3.0, 2.0), (5.125, 0.75), (6.5, 1.5), (8.0, 1.0)]
 """Start and duration of the segments of a recording of ten seconds."""
@@ -102,3 +103,29 @@ def test_a_segment_beyond_its_recording_is_a_row_of_the_index(tmp_path, recordin
     assert (row.reason, row.detail) == (
         "unreadable audio", "a segment of 1 s from 8 s on, of 8.5 s"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.txt", "0.000000\t1.500000\tHello\n1,5\t2.25\tthere you\n\\\t100.0\t5000.0\n"),
+        ("a.srt", "1\n00:00:00,000 --> 00:00:01,500\n<i>Hello</i>\n\n2\n00:00:01,500 --> 00:00:02,250\nthere\nyou\n"),
+    ],
+)
+def test_labels_and_subtitles_beside_a_recording_are_its_segments(tmp_path, name, text):
+    write_files(tmp_path, {"a.wav": b"", name: text})
+    clips = [(clip.id, clip.text, clip.source, clip.start, clip.duration) for clip in read_corpus(tmp_path).clips]
+    assert clips == [("a_0-1500", "Hello", "a.wav", 0.0, 1.5), ("a_1500-2250", "there you", "a.wav", 1.5, 0.75)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.txt", "0.0\t1.5\tHello\nand more\n", r"a\.txt:2: 'and more', expected start, end and text with tabs"),
+        ("a.srt", "Hello\n", r"a\.srt: no times, expected lines as 00:00:01,500 --> 00:00:04,000"),
+    ],
+)
+def test_times_that_are_none_are_named(tmp_path, name, text, message):
+    write_files(tmp_path, {"a.wav": b"", name: text})
+    with pytest.raises(LockstepError, match=message):
+        read_corpus(tmp_path)

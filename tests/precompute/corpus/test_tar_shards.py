@@ -49,6 +49,12 @@ def test_texts_beside_audio_in_all_their_forms(tmp_path):
     assert read_corpus(tmp_path / "A.TAR").clips == clips
 
 
+def test_a_packed_corpus_of_another_layout_is_not_called_one_without_texts(tmp_path):
+    tar_of(tmp_path / "lj.tar", "lj/metadata.csv", "lj/wavs/a.wav")
+    with pytest.raises(LockstepError, match=r"audio without texts of the same names.*unpack it: tar -xf lj\.tar"):
+        read_corpus(tmp_path / "lj.tar")
+
+
 def test_the_same_names_in_two_tar_files_stay_apart(tmp_path):
     for name, clip in (("a", "1"), ("b", "1"), ("c", "2")):
         tar_of(tmp_path / f"{name}.tar", f"{clip}.wav", f"{clip}.txt")

@@ -1,0 +1,67 @@
+"""Texts beside a recording: one of the whole of it, or with times, as Audacity's labels and subtitles have them."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from xtts.precompute.corpus.layouts.layout import checked_segment
+from xtts.precompute.corpus.text_lines import filled_lines
+from xtts.shared.audio.decode import Segment
+from xtts.shared.errors import LockstepError
+
+SUBTITLES = ".srt"
+_LABEL = re.compile(r"(\d+(?:[.,]\d+)?)\t(\d+(?:[.,]\d+)?)(?:\t(.*))?")
+_LABEL_OF_FREQUENCIES = "\\"
+_TIME = r"(\d+):(\d\d):(\d\d)[,.](\d{3})"
+_TIMES = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}")
+_MARKUP = re.compile(r"</?[a-z][^>]*>|\{\\[^}]*\}", re.IGNORECASE)
+
+
+class Said(NamedTuple):
+    """What is said in a recording, or in a part of it."""
+
+    where: str
+    text: str
+    segment: Segment | None = None
+
+
+def texts_in(path: Path) -> list[Said]:
+    """The texts of a file: of the segments that it gives times of, else its lines joined by spaces.
+
+    Raises:
+        LockstepError: A subtitle file without times, or a line without times among labels.
+    """
+    lines = list(filled_lines(path))
+    if path.name.endswith(SUBTITLES):
+        return _subtitles(path, lines)
+    if any(_LABEL.fullmatch(line) for _, line in lines):
+        return [_label(where, line) for where, line in lines if not line.startswith(_LABEL_OF_FREQUENCIES)]
+    return [Said(str(path), " ".join(line.strip() for _, line in lines))]
+
+
+def _label(where: str, line: str) -> Said:
+    match = _LABEL.fullmatch(line)
+    if match is None:
+        expected = "start, end and text with tabs between them, as in the other lines"
+        raise LockstepError(where, found=f"{line[:60]!r}", expected=expected)
+    start, end = (float(seconds.replace(",", ".")) for seconds in match.group(1, 2))
+    return Said(where, (match[3] or "").strip(), checked_segment(start, end - start, where))
+
+
+def _subtitles(path: Path, lines: list[tuple[str, str]]) -> list[Said]:
+    """A number, a line of times, and the text below it, each."""
+    found = list[Said]()
+    for (where, line), (_, following) in zip(lines, [*lines[1:], ("", "")], strict=True):
+        if times := _TIMES.match(line):
+            found.append(Said(where, "", _segment_of(where, times)))
+        elif found and not (line.strip().isdecimal() and _TIMES.match(following)):
+            found[-1] = found[-1]._replace(text=f"{found[-1].text} {_MARKUP.sub('', line).strip()}".strip())
+    if not found:
+        raise LockstepError(str(path), found="no times", expected="lines as 00:00:01,500 --> 00:00:04,000")
+    return found
+
+
+def _segment_of(where: str, times: re.Match[str]) -> Segment:
+    numbers = list(map(int, times.groups()))
+    start, end = (3600 * h + 60 * m + s + ms / 1000 for h, m, s, ms in (numbers[:4], numbers[4:]))
+    return checked_segment(start, end - start, where)
