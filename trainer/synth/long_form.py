@@ -226,7 +226,7 @@ def _divisions(text: str, language: str) -> Iterator[list[str]]:
     """The text cut at sentences, then at clauses, then at words."""
     from sentencex import segment
 
-    # 1.0.32 panics at the wide space of CJK after an initial.
+    # 1.0.32 panics at the wide space of CJK between an initial and a full stop.
     yield list(segment(language, "".join(" " if c.isspace() and c != "\n" else c for c in text)))
     for pattern in _BREAKS:
         ends = [found.end() for found in re.finditer(pattern, text)]
