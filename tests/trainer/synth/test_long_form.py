@@ -68,7 +68,10 @@ def test_sentences_end_where_the_language_has_them(language, text, pieces):
 
 @pytest.mark.parametrize("language", [*LANGUAGES, "xyz"])
 def test_no_language_loses_text(language):
-    text = 'A\u3000. J. R.\u3000R. Tolkien\u00a0(e.g. 3.5!)\n\n"Yes。" 今天好，Да… សួស្តី។ a\u0301 \U0001f600 z.B. am 5. Mai ॥ ' * 3
+    text = (
+        'A\u3000. J. R.\u3000R. Tolkien\u00a0(e.g. 3.5!)\n\n"Yes。" 今天好，Да… a\u0301 \U0001f600 z.B. am 5. Mai ॥ '
+        * 3
+    )
     for letters in (2, 15, 60):
         pieces = split_text(text, within(letters), within(letters // 2), language=language)
         assert all(len(piece) <= letters for piece in pieces)
