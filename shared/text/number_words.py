@@ -1,19 +1,17 @@
 # ruff: noqa: RUF001 - words of many scripts
 """Numbers, percent and money in words by `num2words` (extra `numbers`), for every language but English.
 
-What a language has no rule for stays as it is: times, dates, fractions, and ordinals such as `3. Mai`. Never does an
-English word get into a text of another language: num2words' own tables mix them in, so that what is listed here was
-looked at.
+What cannot be read as a number is said digit by digit. Never does an English word get into a text of another language:
+num2words' own tables mix them in, so that what is listed here was looked at.
 """
 
 import re
 import unicodedata
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from num2words.base import Num2Word_Base
+from xtts.shared.text.number_contexts import part_fractions, rewrite
 
 _LANGUAGES = frozenset(
     "ar az be bn ca cs cy da de eo es fa fi fr he hu id is it kk kn ko lt lv nb nl no pl pt ro ru sk sl sv te tg th tr "
@@ -38,19 +36,25 @@ _PERCENT = {
     "th": "เปอร์เซ็นต์", "vi": "phần trăm",
 }  # fmt: skip
 """Words that follow any number unchanged."""
-_ORDINAL_POINT = frozenset("cs da de et fi hr hu is lv nb no pl sk sl sr tr".split())
-"""`3. Mai` is an ordinal, whose ending nobody here knows."""
+_YEARS_IN_HUNDREDS = frozenset("da de nb nl no".split())
 _UNSPACED = frozenset({"ko", "th"})
-_LONGEST_QUANTITY = 15  # digits; longer ones are serial numbers, read digit by digit
+LONGEST_QUANTITY = 15  # digits; longer ones are serial numbers, read digit by digit
 
 
 def number_words(text: str, language: str) -> str:
     """The text with its numbers in words; as it is without num2words, or where it does not know the language."""
-    if language not in _LANGUAGES or not any(map(str.isdecimal, text)) or _converter(language) is None:
+    plain = language != "de" and not any(map(str.isnumeric, text))  # German has rules without numbers
+    if plain or language not in _LANGUAGES or _converter(language) is None:
         return text
+    text = rewrite(
+        part_fractions(text), language,
+        ordinal=lambda digits: _say("to_ordinal", int(digits), language),
+        cardinal=lambda digits: _year(digits, language) or _say("to_cardinal", int(digits), language),
+    )  # fmt: skip
     if language == "tr":
         text = re.sub(r"[%٪]\s?(?=\d)", "yüzde ", text)
-    return _pattern(language).sub(lambda found: _spaced(found, language), text)
+    text = _pattern(language).sub(lambda found: spaced(found, _words(found, language), language), text)
+    return re.sub(r"\d+", lambda found: spaced(found, _number_by_digits(found[0], language), language), text)
 
 
 @lru_cache
@@ -58,20 +62,18 @@ def _pattern(language: str) -> re.Pattern[str]:
     point, group = (r"[.٫]", r"[,٬]") if language in _DECIMAL_POINT else (",", r"[.\u00a0\u202f\u2009 ’']")
     whole = rf"\d{{1,3}}(?:{group}\d{{3}})+(?!\d)|\d+"
     signs = "".join(map(re.escape, _SIGNS))
-    ordinal = r"(?!\.\s+\w)" if language in _ORDINAL_POINT else ""
-    ending = "" if language in _UNSPACED else r"(?!-?[^\W\d_])"  # the end of an ordinal, or a unit
+    ending = "" if language in _UNSPACED or language == "de" else r"(?!-?[^\W\d_])"  # the end of an ordinal, or a unit
     return re.compile(
         rf"(?<![\d.,:/٫٬])(?P<before>[{signs}]\s?)?(?P<minus>(?<![\w)])[-\u2212])?"
-        rf"(?<!\d)(?P<whole>{whole})(?:{point}(?P<part>\d+))?(?!\d|[.,:/٫٬]\d){ordinal}{ending}"
+        rf"(?<!\d)(?P<whole>{whole})(?:{point}(?P<part>\d+))?(?!\d|[.,:/٫٬]\d){ending}"
         rf"(?P<after>\s?[{signs}]|\s?[%٪])?"
     )
 
 
-def _spaced(found: re.Match[str], language: str) -> str:
-    """The words of a number, apart from letters that touch it."""
-    words = _words(found, language)
+def spaced(found: re.Match[str], words: str | None, language: str) -> str:
+    """The words, if there are any, apart from letters that touch them: `mp3` is `mp three`."""
     if words is None or language in _UNSPACED:
-        return found[0] if words is None else words
+        return words or found[0]
     before, after = found.string[: found.start()][-1:], found.string[found.end() :][:1]
     return (" " if before.isalpha() else "") + words + (" " if after.isalpha() else "")
 
@@ -84,7 +86,8 @@ def _words(found: re.Match[str], language: str) -> str | None:
     sign = before or (after if after in _SIGNS else "")
     if sign and not found["minus"] and (spoken := _money(whole, part, _SIGNS[sign], language)):
         return spoken + (found["after"] or "" if before else "")
-    number = _number(whole, part, language, negative=bool(found["minus"]))
+    year = None if part or found["minus"] else _year(found["whole"], language)
+    number = year or _number(whole, part, language, negative=bool(found["minus"]))
     if number is None:
         return None
     percent = _PERCENT.get(language) if after in ("%", "٪") else None
@@ -92,42 +95,57 @@ def _words(found: re.Match[str], language: str) -> str | None:
 
 
 def _number(whole: str, part: str, language: str, *, negative: bool) -> str | None:
-    single = len(whole) > _LONGEST_QUANTITY or (whole.startswith("0") and len(whole) > 1)
+    single = len(whole) > LONGEST_QUANTITY or (whole.startswith("0") and len(whole) > 1)
     sign = _DECIMAL_SIGN.get(language)
     if (part and sign is None) or (negative and single):
         return None
     values = [*map(int, whole)] if single else [-int(whole) if negative else int(whole)]
-    words = [_cardinal(value, language) for value in values]
-    decimals = [_cardinal(int(digit), language) for digit in part]
-    spoken = [*words, *([sign, *decimals] if part else [])]
-    return None if None in spoken else " ".join(filter(None, spoken))
+    minus = [str(_converter(language).negword).strip()] if negative and values == [0] else []
+    try:
+        words = [_say("to_cardinal", value, language) for value in values]
+        decimals = [_say("to_cardinal", int(digit), language) for digit in part]
+    except LookupError:
+        return None
+    return " ".join([*minus, *words, *([sign or "", *decimals] if part else [])])
+
+
+def _number_by_digits(digits: str, language: str) -> str | None:
+    try:
+        return " ".join(_say("to_cardinal", unicodedata.digit(digit), language) for digit in digits)
+    except LookupError:
+        return None
+
+
+def _year(digits: str, language: str) -> str | None:
+    """Years that are read in hundreds; None where the language does not, or it is none."""
+    if language not in _YEARS_IN_HUNDREDS or not re.fullmatch("1[1-9][0-9]{2}", digits):
+        return None
+    return _say("to_year", int(digits), language)
 
 
 @lru_cache(4096)
-def _cardinal(value: int, language: str) -> str | None:
-    converter = _converter(language)
+def _say(how: str, value: int, language: str) -> str:
+    """What num2words has for a number; a `LookupError` where it has nothing: some languages know small ones alone."""
     try:
-        return None if converter is None else str(converter.to_cardinal(value)).replace(",", "").strip()
-    except (ArithmeticError, LookupError, TypeError, ValueError, NotImplementedError):
-        return None  # some of its languages know small numbers alone
+        return str(getattr(_converter(language), how)(value)).replace(",", "").strip()
+    except (ArithmeticError, AttributeError, TypeError, ValueError, NotImplementedError) as error:
+        raise LookupError(how) from error
 
 
 def _money(whole: str, part: str, unit: str, language: str) -> str | None:
-    converter = _converter(language)
-    if converter is None or language not in _WITH_MONEY or len(part) not in (0, 2) or len(whole) > _LONGEST_QUANTITY:
+    if language not in _WITH_MONEY or len(part) not in (0, 2) or len(whole) > LONGEST_QUANTITY:
         return None
+    large, small = int(whole), int(part or 0)
+    separator = {} if large and small else {"separator": "|"}
     try:
-        if int(part or 0):
-            return str(converter.to_currency(Decimal(f"{whole}.{part}"), currency=unit)).replace(",", "")
-        return (
-            str(converter.to_currency(Decimal(f"{whole}.00"), currency=unit, separator="|")).partition("|")[0].strip()
-        )
+        spoken = str(_converter(language).to_currency(Decimal(f"{whole}.{small:02}"), currency=unit, **separator))
     except (ArithmeticError, LookupError, TypeError, ValueError, NotImplementedError):
         return None
+    return spoken.replace(",", "").split("|")[-1 if small and not large else 0].strip()
 
 
 @lru_cache
-def _converter(language: str) -> "Num2Word_Base | None":
+def _converter(language: str) -> Any:  # noqa: ANN401 - a class of an optional library
     try:
         from num2words import CONVERTER_CLASSES
     except ImportError:

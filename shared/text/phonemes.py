@@ -1,8 +1,11 @@
-# ruff: noqa: RUF002 - IPA letters look like others
+# ruff: noqa: RUF001, RUF002 - IPA letters look like others
 """Text to IPA through espeak-ng, the same in features and in synthesis (extra `phonemes`).
 
 English is American and exactly what espeak-ng writes. In other languages the signs of espeak-ng's own notation are
 taken out: marks of a language switch, hyphens and dots in names of phonemes; tones become superscripts.
+
+Signs that espeak-ng names and nobody says ("x asterisk y", "five slash twelve", "grinning face") are spaces before it
+reads them, as they are for letters; an underscore is one to it anyway. Those that a reader says stay: $ % & + = @ ° §.
 """
 
 import ctypes
@@ -27,6 +30,7 @@ IPA = (
 # A full stop after these ends no sentence; espeak-ng speaks the word in full.
 _ABBREVIATIONS = frozenset("mr mrs ms dr prof rev hon gen col capt lt sgt st jr sr vol vs messrs mme".split())
 _CLOSING = re.compile(r"""(?P<word>\w*)(?P<mark>[.,;:!?]|\u2014|--)[.,;:!?"'()\[\]\u2019\u201d\s]*$""")
+_NAMED, _SAID = frozenset("*/\\#"), frozenset("+=°×÷±−№℃`´")
 _SWITCH = re.compile(r"\([a-z][a-z-]*\)")
 
 _TONAL = frozenset({"cmn", "yue", "vi", "th", "my", "hak", "shn"})
@@ -53,7 +57,7 @@ def phonemise(text: str, language: str = "en") -> str:
     Raises:
         LockstepError: espeak-ng is not there, or has no voice for the language.
     """
-    voice, text = _voice(language), text.replace("\0", " ")
+    voice, text = _voice(language), "".join(" " if c == "\0" or is_unspoken(c) else c for c in text)
     if language != "en" and (spelled := spelled_letters(text, language)):
         text = "".join(" " if c.lower() in spelled else c for c in unicodedata.normalize("NFC", text))
     parts = []
@@ -61,6 +65,13 @@ def phonemise(text: str, language: str = "en") -> str:
         if spoken:
             parts.append(" ".join(spoken.split()) + _mark(clause, language))
     return " ".join(parts)
+
+
+@lru_cache(maxsize=65_536)
+def is_unspoken(character: str) -> bool:
+    """Whether espeak-ng would read the name of a sign that nobody says."""
+    named = character in _NAMED or unicodedata.category(character) in ("Pc", "Sk", "Sm", "So")
+    return named and character not in _SAID
 
 
 def can_phonemise(language: str) -> bool:

@@ -18,6 +18,13 @@ def is_letter(character: str) -> bool:
 
 
 @lru_cache(maxsize=65_536)
+def is_sign(character: str) -> bool:
+    """Whether a character stands between words: none that spells, no digit, and nothing invisible in a word."""
+    category = unicodedata.category(character)
+    return not is_letter(character) and category[0] != "N" and category != "Cf"
+
+
+@lru_cache(maxsize=65_536)
 def script_of(character: str) -> str:
     """First word of the letter's Unicode name, such as CYRILLIC; empty for marks and signs of all scripts."""
     name = unicodedata.name(character, "")

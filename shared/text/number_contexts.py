@@ -1,0 +1,131 @@
+"""What stands around numbers, rewritten so that they can be read: `5 km/h` becomes `5 kilometers per hour`.
+
+The rules are in `number_contexts.yaml`: English and German have them for dates, times, phone numbers, addresses,
+ranges, units, money, Roman numerals, abbreviations and signs; other languages for dates, times and ordinals. Digits
+stay where the readers of numbers (`text_normalization`, `number_words`) say them as they should.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_VULGAR = re.compile("([0-9]?)([\u00bc-\u00be\u2150-\u215e])")
+_ENTRY = re.compile(r"\{(\w*)\\([0-9])(\.?)\}")
+_PLACE = re.compile(r"([\[<(|]?)\\([0-9])[\]>)|]?")
+_ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50}
+_WITH_POINT = frozenset("cs da et fi hr hu is lv nb no pl sk sl sr tr".split())
+"""Languages in which `3. maj` is an ordinal."""
+
+Speak = Callable[[str], str]
+"""An ordinal or a cardinal in words; a `LookupError` where the language has none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Context:
+    """The rules of one language."""
+
+    rules: tuple[tuple[re.Pattern[str], str], ...]
+    words: Mapping[str, str]
+    units: Mapping[str, str]
+    abbreviations: Mapping[str, str]
+
+
+def part_fractions(text: str) -> str:
+    """`1½` as `1 1/2`, before anything else joins them."""
+    return _VULGAR.sub(lambda found: (found[1] and found[1] + " ") + unicodedata.normalize("NFKC", found[2]), text)
+
+
+def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str:
+    """The text with what stands around its numbers in words; what a number has no word for stays as it is."""
+    context, speak = _context(language), {"(": ordinal, "|": cardinal}
+    for pattern, reading in context.rules:
+        text = pattern.sub(partial(_read, reading=reading, context=context, speak=speak), text)
+    return text
+
+
+def _read(found: re.Match[str], *, reading: str, context: _Context, speak: Mapping[str, Speak]) -> str:
+    """What a rule has for what it found."""
+    if reading in _FUNCTIONS:
+        return _FUNCTIONS[reading](found, context)
+
+    def place(part: re.Match[str]) -> str:
+        group = found[int(part[2])] or ""
+        if part[1] == "[":
+            return " ".join(filter(str.isalnum, group))
+        return str(_roman(group)) if part[1] == "<" else speak[part[1]](group) if part[1] else group
+
+    words = _ENTRY.sub(lambda part: context.words[part[1] + found[int(part[2])] + part[3]], reading)
+    try:
+        return _PLACE.sub(place, words)
+    except LookupError:
+        return found[0]
+
+
+def _roman(number: str) -> int:
+    values = [_ROMAN_DIGITS[letter] for letter in number]
+    return sum(-one if one < max(values[i:]) else one for i, one in enumerate(values))
+
+
+def _address(found: re.Match[str], context: _Context) -> str:
+    plain = found[1].replace("www.", "w w w.", 1)
+    return re.sub("[./@_-]", lambda sign: f" {context.words[sign[0]]} ", plain)
+
+
+def _measure(found: re.Match[str], context: _Context) -> str:
+    name = context.units[found[2].replace(" ", "_")]
+    one, _, many = name.replace("*", "").partition("|")
+    if found[1] != "1":
+        return f"{found[1]} {many or name.replace('*', 's')}"
+    return f"{context.words['one' if one.endswith('e') else 'a']} {one}"
+
+
+def _abbreviation(found: re.Match[str], context: _Context) -> str:
+    """In full; the full stop stays at the end of the text. `St.` is a saint before a capital, else a street."""
+    word, before_capital, at_end = found.groups()
+    spoken = context.abbreviations.get("".join(word.split())) or ("Saint" if before_capital else "Street")
+    touches = found.string[found.end() :][:1].isalpha()
+    return spoken + ("." if at_end is not None else " " if touches else "")
+
+
+_FUNCTIONS = {"measure": _measure, "address": _address, "abbreviation": _abbreviation}
+
+
+@lru_cache
+def _context(language: str) -> _Context:
+    tree = _tree()
+    own = tree.get("nb" if language == "no" else language) or tree["no_months"]
+    months = own.get("months", "").split()
+    units, abbreviations = _table(own.get("units", "")), _table(own.get("abbreviations", ""))
+    numbered = {str(number): month for number, month in enumerate(months, 1)}
+    parts = tree["patterns"] | {
+        "months": "|".join(months),
+        "units": _any_of(units).replace("_", r"\s"),
+        "abbreviations": _any_of(abbreviations).replace(r"\.", r"\.\s?"),
+    }
+    rules = [*own["rules"], *(tree["point"]["rules"] if language in _WITH_POINT else [])]
+    whole = [re.sub(r"\{([a-z_]+)\}", lambda name: parts[name[1]], pattern) for pattern, _ in rules]
+    return _Context(
+        rules=tuple(zip(map(re.compile, whole), (reading for _, reading in rules), strict=True)),
+        words=_table(own.get("words", "")) | numbered | {month[:3]: month for month in months},
+        units=units, abbreviations=abbreviations,
+    )  # fmt: skip
+
+
+@lru_cache
+def _tree() -> dict[str, Any]:
+    return dict(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")))
+
+
+def _table(entries: str) -> dict[str, str]:
+    """`key words;key words`."""
+    return dict(entry.strip().split(" ", 1) for entry in entries.split(";") if entry)
+
+
+def _any_of(keys: Mapping[str, str]) -> str:
+    return "|".join(map(re.escape, sorted(keys, key=len, reverse=True)))

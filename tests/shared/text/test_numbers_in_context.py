@@ -1,0 +1,67 @@
+"""What speakers of English and German say of numbers in context: cases of the classes that normalisers' tests have."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from xtts.shared.text.text_normalization import expand
+
+TABLES = {code: Path(__file__).with_name(f"numbers_in_context_{code}.tsv") for code in ("en", "de")}
+
+
+def cases(code):
+    lines = TABLES[code].read_text(encoding="utf-8").splitlines()
+    return [tuple(line.split("\t")) for line in lines if not line.startswith("#")]
+
+
+def words(text):
+    return re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.lower())
+
+
+@pytest.mark.parametrize("code", TABLES)
+def test_a_table_of_written_and_spoken(code):
+    if code != "en":
+        pytest.importorskip("num2words")
+    rows = cases(code)
+    assert len(rows) >= 120
+    wrong = [(written, spoken, expand(written, code)) for written, spoken in rows]
+    wrong = [row for row in wrong if words(row[2]) != words(row[1])]
+    assert not wrong, "\n".join(map(" | ".join, wrong))
+
+
+@pytest.mark.parametrize(
+    ("code", "written", "spoken"),
+    [
+        ("fr", "le 01/05/2024 à 14:30", "le premier mai deux mille vingt-quatre à quatorze heures trente"),
+        ("fr", "le 3e, 25%, 9:00", "le troisième, vingt-cinq pour cent, neuf heures"),
+        ("es", "2024-05-12, el 1.º, la 3ª", "doce de mayo de dos mil veinticuatro, el primero, la tercera"),
+        ("it", "12/05/2024 14:30", "dodici maggio duemilaventiquattro quattordici e trenta"),
+        ("nl", "de 3e om 9:30", "de derde om negen uur dertig"),
+        ("sv", "12.5.2024, 3:e", "tolfte maj tvåtusentjugofyra, tredje"),
+        ("da", "3. maj 1987", "tredje maj nitten hundrede syvogfirs"),
+        ("ru", "12.05.2024, 14:30, 1-й", "двенадцать мая две тысячи двадцать четыре, четырнадцать тридцать, первый"),
+        ("fa", "12/05/2024 14:30", "دوازده پنج دو هزار و بیست و چهار چهارده سی"),
+    ],
+)
+def test_dates_times_and_ordinals_of_other_languages(code, written, spoken):
+    pytest.importorskip("num2words")
+    assert expand(written, code) == spoken
+
+
+@pytest.mark.parametrize("code", ["en", "de", "fr", "ru", "cs", "tr", "ko"])
+@pytest.mark.parametrize(
+    "written", ["31/31/2020", "10:75", "1.2.3.4.5", "7-8-9-10", "a5b6", "12/2024/7", "1:2:3", "-0", "½x"]
+)
+def test_no_digit_is_dropped(code, written):
+    pytest.importorskip("num2words")
+    spoken = expand(written, code)
+    assert not any(map(str.isnumeric, spoken))
+    assert code == "ko" or len(words(spoken)) >= len(re.findall("[0-9]+", written))  # Korean numbers touch letters
+
+
+def test_sentences_stay_sentences():
+    assert expand("He came at 5 p.m. Then he left.") == "He came at five p m. Then he left."
+    assert expand("Add 5 ft. Then 10 ft. more.") == "Add five feet. Then ten feet more."
+    pytest.importorskip("num2words")
+    assert expand("Er hat 3. Dann ging er am 5. weg.", "de") == "Er hat drei. Dann ging er am fünften weg."
