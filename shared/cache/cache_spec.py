@@ -245,6 +245,18 @@ def load_spec(cache: Path) -> CacheSpec:
         raise LockstepError(where, found=str(first["msg"]).lower(), fix=rebuild, exit_code=1) from None
 
 
+def is_of_a_build(file: str) -> bool:
+    """Whether a build gave a file this name; what others put into a cache stays."""
+    return any(re.match(pattern, file) for pattern in (SHARD_PATTERN, INDEX_PATTERN, TOKENIZER_PATTERN))
+
+
+def replaced_files(cache: Path, spec: CacheSpec) -> list[Path]:
+    """Files of builds in a folder that its `cache.json` does not list (any more), whole or half copied."""
+    listed, there = spec.files, sorted(cache.rglob("*"))
+    names = [path.relative_to(cache).as_posix().removesuffix(".part") for path in there]
+    return [path for path, name in zip(there, names, strict=True) if name not in listed and is_of_a_build(name)]
+
+
 def with_digest(file: str, sha256: str) -> str:
     """The name of a file of this content: other content has another name, so that no file is ever overwritten."""
     name, _, ending = file.rpartition(".")
