@@ -60,7 +60,7 @@ class BuildReport:
     wall_seconds: float
     peak_bytes: int
     """Upper bound of the memory used at once: the largest resident size of this process and, per worker, of any;
-    0 where the system does not tell, and where workers were on other machines."""
+    0 where workers were on other machines."""
 
 
 def build_cache(
