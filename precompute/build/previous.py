@@ -130,24 +130,16 @@ class Existing:
         return {shard_place(slot): paths[slot].absolute() for slot in there}
 
 
-def nothing() -> Existing:
-    """Before the first build."""
-    cached = PreviousRows(rows=index_schema().empty_table(), finished={})
-    return Existing(previous=None, cached=cached, staged={}, same_audio=False, same_text=False, lines=[])
-
-
 def look_back(request: BuildRequest, staging: StagingArea, features: Features) -> Existing:
-    """Collect what there is."""
+    """Collect what there is; nothing of it for a fresh build."""
     cache, previous, lines, cached = request.cache, None, list[str](), index_schema().empty_table()
-    if request.fresh or not cache.is_dir():
-        return nothing()
-    if (cache / SPEC_FILE).exists():
+    if (cache / SPEC_FILE).exists() and not request.fresh:
         try:
             previous = load_spec(cache)
             cached = _read_index(cache, previous)
         except LockstepError as error:  # without the index its plan still holds
             lines = [f"{error.where}: {error.found}: the whole cache is built again"]
-    finished = staging.finished(request.exclude)
+    finished = {} if request.fresh else staging.finished(request.exclude)
     wanted = previous.shards() if previous and not lines else []
     reusable = {
         without_digest(shard.file): shard
