@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from xtts.precompute.check.verify import CacheFinding, verify_cache
-from xtts.precompute.corpus.corpus_entries import CorpusEntry, Data, parse_data
+from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.workers.progress import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
@@ -66,9 +66,7 @@ def _refuse_without_corpus(request: VerifyRequest) -> None:
 
 
 def _check(request: VerifyRequest, progress: Progress) -> list[CacheFinding]:
-    cache, against = request.cache, request.against
-    corpora = None if against is None else parse_data(against)
-    workers, ray_address = request.workers, request.ray_address
+    cache, corpora, workers, ray_address = request.cache, request.against, request.workers, request.ray_address
     check = partial(verify_cache, cache, threads=workers, ray_address=ray_address)
     findings = check()
     if request.repair and findings and corpora is not None and isinstance(cache, Path):
@@ -84,7 +82,7 @@ def _check(request: VerifyRequest, progress: Progress) -> list[CacheFinding]:
     return _check_against(request, cache, corpora)
 
 
-def _check_against(request: VerifyRequest, cache: Path, corpora: list[CorpusEntry]) -> list[CacheFinding]:
+def _check_against(request: VerifyRequest, cache: Path, corpora: Data) -> list[CacheFinding]:
     from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 
     workers, ray_address = request.workers, request.ray_address
