@@ -40,6 +40,7 @@ SHARD_PATTERN = (
     rf"^(train|validation)/bucket-\d{{2}}/shard-({CORPUS_NAME}-)?\d{{5,7}}-of-\d{{5,7}}{_DIGEST_PART}\.tfrecord$"
 )
 INDEX_PATTERN, TOKENIZER_PATTERN = rf"^index{_DIGEST_PART}\.parquet$", rf"^tokenizer{_DIGEST_PART}\.json$"
+_OF_A_BUILD = rf"(train|validation)/bucket-\d{{2}}/shard-[^/]+\.tfrecord$|{INDEX_PATTERN}|{TOKENIZER_PATTERN}"
 
 
 class _SpecPart(BaseModel):
@@ -247,7 +248,7 @@ def load_spec(cache: Path) -> CacheSpec:
 
 def is_of_a_build(file: str) -> bool:
     """Whether a build gave a file this name; what others put into a cache stays."""
-    return any(re.match(pattern, file) for pattern in (SHARD_PATTERN, INDEX_PATTERN, TOKENIZER_PATTERN))
+    return bool(re.match(_OF_A_BUILD, file))
 
 
 def replaced_files(cache: Path, spec: CacheSpec) -> list[Path]:
