@@ -28,17 +28,26 @@ class VerifyRequest:
     ray_address: str | None = None
     """Where the tasks run: see `open_engine`."""
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be done with such a cache, or without a corpus."""
+        if self.against is None and (self.deep is not None or self.repair):
+            option = "--repair" if self.repair else "--deep"
+            raise LockstepError(option, found="no corpus to work from", expected=f"{option} --against DATA")
+        for option, given in (("--against", self.against), ("--engine ray", self.ray_address)):
+            if given is not None and not isinstance(self.cache, Path):
+                fix = f"verify {self.cache} alone; a build with the same options brings it up to date"
+                raise LockstepError(option, found="a cache in an object store", expected="a folder", fix=fix)
+
 
 def run_verify(request: VerifyRequest, *, as_json: bool, progress: Progress, echo: Callable[[str], None]) -> int:
     """Check, repair if asked, report; returns the exit code."""
-    _refuse_without_corpus(request)
     try:
-        findings, code = _check(request, progress), None
+        findings = find_problems(request, progress)
+        code = 1 if findings else 0
     except LockstepError as error:
         if not as_json:
             raise
         findings, code = [_from_error(error)], error.exit_code
-    code = (1 if findings else 0) if code is None else code
     if as_json:
         report = {"cache": str(request.cache), "sound": code == 0, "findings": [asdict(f) for f in findings]}
         echo(json.dumps(report, indent=1))
@@ -51,21 +60,6 @@ def run_verify(request: VerifyRequest, *, as_json: bool, progress: Progress, ech
 
 def find_problems(request: VerifyRequest, progress: Progress) -> list[CacheFinding]:
     """Check, and repair if asked: what is wrong with the cache, in the end."""
-    _refuse_without_corpus(request)
-    return _check(request, progress)
-
-
-def _refuse_without_corpus(request: VerifyRequest) -> None:
-    if request.against is None and (request.deep is not None or request.repair):
-        option = "--repair" if request.repair else "--deep"
-        raise LockstepError(option, found="no corpus to work from", expected=f"{option} --against DATA")
-    for option, given in (("--against", request.against), ("--engine ray", request.ray_address)):
-        if given is not None and not isinstance(request.cache, Path):
-            fix = f"verify {request.cache} alone; a build with the same options brings it up to date"
-            raise LockstepError(option, found="a cache in an object store", expected="a folder", fix=fix)
-
-
-def _check(request: VerifyRequest, progress: Progress) -> list[CacheFinding]:
     cache, corpora, workers, ray_address = request.cache, request.against, request.workers, request.ray_address
     check = partial(verify_cache, cache, threads=workers, ray_address=ray_address)
     findings = check()
