@@ -71,7 +71,7 @@ def filter_by_signal(row: IndexRow, filters: FilterConfig) -> IndexRow:
         ("too quiet", "min_loudness_db", quality.loudness_db, "dBFS"),
         ("too noisy", "max_noise_floor_db", quality.noise_floor_db, "dBFS"),
         ("clipped", "max_clipped_share", quality.clipped_share, "of the samples"),
-        ("too much silence", "max_edge_silence_seconds", quality.edge_silence, "s"),
+        ("too much silence", "max_edge_silence_seconds", max(quality.leading_silence, quality.trailing_silence), "s"),
     )  # fmt: skip
 
 
