@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,7 +22,6 @@ from xtts.shared.cache.cache_spec import (
     FORMAT_VERSION,
     INDEX_FILE,
     SPEC_FILE,
-    SPLITS,
     TOKENIZER_FILE,
     Bucket,
     CacheSpec,
@@ -161,13 +161,6 @@ def sweep(cache: Path, spec: CacheSpec) -> int:
             return len(replaced)
         for path in replaced:
             path.unlink(missing_ok=True)
-        if replaced:
-            _remove_empty_folders(cache)
+            with suppress(OSError):  # other files are in it
+                path.parent.rmdir()
     return 0
-
-
-def _remove_empty_folders(cache: Path) -> None:
-    for split in SPLITS:
-        for folder in (*sorted((cache / split).glob("bucket-*")), cache / split):
-            if folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
