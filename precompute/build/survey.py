@@ -151,7 +151,8 @@ def _tasks(clips: Any, existing: Existing) -> Iterator[ScanTask]:  # noqa: ANN40
     size = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_TASKS))
     for start in range(0, len(clips), size):
         part = clips.slice(start, size)
-        yield ScanTask(start=start, clips=pack(part), known=existing.cached.known(start, start + len(part)))
+        known, rows = existing.cached.known(start, start + len(part))
+        yield ScanTask(start=start, clips=pack(part), known=known, rows=rows)
 
 
 def _check_missing(clips: Any, extractor: FeatureExtractor) -> None:  # noqa: ANN401
