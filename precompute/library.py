@@ -8,8 +8,8 @@ from xtts.precompute.build.build_cache import BuildReport
 from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
+from xtts.precompute.workers.engine import Progress
 from xtts.precompute.workers.open_engine import ray_address_of
-from xtts.precompute.workers.progress import Progress
 from xtts.shared.config_flags import config_names, resolve
 from xtts.shared.storage.urls import location
 from xtts.shared.system.machine import usable_cores

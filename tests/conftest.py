@@ -19,7 +19,7 @@ from object_server import ObjectServer
 from wheel_check import build_wheel
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.clip_index import Clip, IndexRow
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config

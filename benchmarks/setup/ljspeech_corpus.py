@@ -13,7 +13,7 @@ import numpy as np
 import soundfile
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config

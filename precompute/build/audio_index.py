@@ -11,8 +11,7 @@ from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.audio_names import WITH_MELS
 from xtts.precompute.features.extract import Sums, sums_of_clips
 from xtts.precompute.features.tables import pack
-from xtts.precompute.workers.engine import TaskEngine
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.shared.cache.clip_index import KEPT, clips_of, index_schema
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError

@@ -23,9 +23,7 @@ from xtts.precompute.build.survey import Survey, survey
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.features.extract import ShardTask, Sums, write_shard
 from xtts.precompute.features.tables import pack, read_table
-from xtts.precompute.workers.engine import TaskEngine
-from xtts.precompute.workers.open_engine import open_engine
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.precompute.workers.shared_folders import beside
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
 from xtts.shared.audio.decode import source_rate
@@ -64,7 +62,7 @@ class BuildReport:
     wall_seconds: float
     peak_bytes: int
     """Upper bound of the memory used at once: the largest resident size of this process and, per worker, of any;
-    0 where the system does not tell, and where workers were on other machines."""
+    0 where workers were on other machines."""
 
 
 def build_cache(
@@ -78,22 +76,19 @@ def build_cache(
     fresh: bool = False,
     index_only: bool = False,
     ray_address: str | None = None,
-    pool: TaskEngine | None = None,
 ) -> BuildReport:
-    """Build the cache of a corpus or bring it up to date; `pool` may have been started before.
+    """Build the cache of a corpus or bring it up to date.
 
     index_only: without mels; the records name the wavs.
     """
-    with pool or open_engine(workers, ray_address) as engine:
-        request = make_request(
-            data, cache, config, workers=workers, limit=limit, fresh=fresh, index_only=index_only,
-            ray_address=ray_address,
-        )  # fmt: skip
-        return run_build(request, progress, engine)
+    request = make_request(
+        data, cache, config, workers=workers, limit=limit, fresh=fresh, index_only=index_only, ray_address=ray_address
+    )
+    return run_build(request, progress)
 
 
 def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None = None) -> BuildReport:
-    """Do what a checked request asks for."""
+    """Do what a checked request asks for; `pool` may have been started before."""
     started, cache, config = time.monotonic(), request.cache, request.config
     with disk_errors_explained(cache), ExitStack() as stack:
         cache.mkdir(parents=True, exist_ok=True)

@@ -7,8 +7,8 @@ reader finds the old cache before it and the new one after it, each whole.
 import hashlib
 import json
 import math
-import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,16 +21,14 @@ from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import (
     FORMAT_VERSION,
     INDEX_FILE,
-    INDEX_PATTERN,
     SPEC_FILE,
-    SPLITS,
     TOKENIZER_FILE,
-    TOKENIZER_PATTERN,
     Bucket,
     CacheSpec,
     Shard,
     Statistics,
     digest_of,
+    replaced_files,
     spec_bytes,
     with_digest,
 )
@@ -157,28 +155,12 @@ def sweep(cache: Path, spec: CacheSpec) -> int:
 
     A reader holds a lock from before it reads `cache.json` on. Without it there is none of an earlier version left.
     """
-    replaced = _replaced_files(cache, spec)
+    replaced = replaced_files(cache, spec)
     with without_readers(cache) as free:  # in any case: it makes the file that readers without write access lock
         if not free:
             return len(replaced)
         for path in replaced:
             path.unlink(missing_ok=True)
-        if replaced:
-            _remove_empty_folders(cache)
+            with suppress(OSError):  # other files are in it
+                path.parent.rmdir()
     return 0
-
-
-def _replaced_files(cache: Path, spec: CacheSpec) -> list[Path]:
-    """Files of builds on the disk that the cache does not list."""
-    there = [path for split in SPLITS for path in sorted((cache / split).glob("bucket-*/shard-*.tfrecord"))]
-    there += [
-        path for path in sorted(cache.iterdir()) if re.match(f"{INDEX_PATTERN}|{TOKENIZER_PATTERN}", path.name)
-    ]  # fmt: skip
-    return [path for path in there if path.relative_to(cache).as_posix() not in spec.files]
-
-
-def _remove_empty_folders(cache: Path) -> None:
-    for split in SPLITS:
-        for folder in (*sorted((cache / split).glob("bucket-*")), cache / split):
-            if folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()

@@ -16,7 +16,7 @@ from xtts.precompute.build.shard_plan import ShardPlan
 from xtts.precompute.build.staging import StagingArea, file_sha256, same_settings, size_of
 from xtts.precompute.features.cached_mels import STORED_FACTS, StoredClips
 from xtts.precompute.features.finished_shard import Finished
-from xtts.precompute.features.scan import SAME_CLIP, SAME_FILE, Known
+from xtts.precompute.features.scan import SAME_CLIP, SAME_FILE
 from xtts.precompute.features.tables import pack
 from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, Shard, load_spec, shard_place, without_digest
 from xtts.shared.cache.clip_index import QUALITIES, ShardPlace, index_schema, readable_index, with_column
@@ -54,10 +54,10 @@ class PreviousRows:
         self.found = found.fill_null(-1).to_numpy().astype(np.int64)
         self.same = np.zeros(len(self.found), np.uint8)
 
-    def known(self, start: int, end: int) -> Known:
-        """The rows of the clips from one number to another."""
+    def known(self, start: int, end: int) -> tuple[np.ndarray, bytes]:
+        """Which of the clips from one number to another have rows, by place among these, and the packed rows."""
         places = np.flatnonzero(self.found[start:end] >= 0)
-        return Known(places=places, rows=pack(self.rows.take(self.found[start:end][places])))
+        return places, pack(self.rows.take(self.found[start:end][places]))
 
     @cached_property
     def _sizes(self) -> Counter[ShardPlace]:
@@ -131,7 +131,7 @@ class Existing:
 
 
 def look_back(request: BuildRequest, staging: StagingArea, features: Features) -> Existing:
-    """Collect what there is."""
+    """Collect what there is; nothing of it for a fresh build."""
     cache, previous, lines, cached = request.cache, None, list[str](), index_schema().empty_table()
     if not request.fresh and (cache / SPEC_FILE).exists():
         try:

@@ -4,20 +4,11 @@ The build works in a local folder, which holds what an interrupted build continu
 its name with its digest and leaves the disk; the small files stay. An object is never changed but `cache.json`.
 """
 
-import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
-from xtts.shared.cache.cache_spec import (
-    INDEX_PATTERN,
-    SHARD_PATTERN,
-    SPEC_FILE,
-    TOKENIZER_PATTERN,
-    CacheSpec,
-    load_spec,
-    spec_bytes,
-)
+from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, is_of_a_build, load_spec, spec_bytes
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import called
 from xtts.shared.storage.object_store import Listed, ObjectStore
@@ -26,11 +17,6 @@ from xtts.shared.system import atomic_files
 
 _KEPT_SECONDS = 86_400.0
 """How long replaced objects stay for readers and builders of before."""
-
-
-def _of_a_build(name: str) -> bool:
-    """Whether a build gave an object this name; what others put there stays."""
-    return any(re.match(pattern, name) for pattern in (SHARD_PATTERN, INDEX_PATTERN, TOKENIZER_PATTERN))
 
 
 def work_folder(url: StoreUrl) -> Path:
@@ -85,20 +71,18 @@ class RemoteCache:
             self._store.upload(path, file)
         self._store.write(SPEC_FILE, spec_bytes(spec))
 
-    def sweep(self, before: CacheSpec | None, now: CacheSpec) -> int:
-        """Remove the objects of builds that neither `cache.json` lists, that of before nor that of now; how many.
+    def sweep(self, before: CacheSpec | None, now: CacheSpec) -> None:
+        """Remove the objects of builds that neither `cache.json` lists, that of before nor that of now.
 
         Only where the one of before was in force long enough for readers and builders of its predecessor to end, and
         only objects as old: a younger one may be of a builder at work. By the store's clock.
         """
         found = self._store.list()
         if SPEC_FILE not in self._there or SPEC_FILE not in found or before is None:
-            return 0
+            return
         clock = found[SPEC_FILE].modified
         if clock - self._there[SPEC_FILE].modified < _KEPT_SECONDS:
-            return 0
+            return
         needed = {SPEC_FILE, *before.files, *now.files}
         old = [name for name, one in found.items() if clock - one.modified >= _KEPT_SECONDS]
-        replaced = [name for name in old if name not in needed and _of_a_build(name)]
-        self._store.remove(replaced)
-        return len(replaced)
+        self._store.remove([name for name in old if name not in needed and is_of_a_build(name)])

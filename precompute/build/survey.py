@@ -21,8 +21,7 @@ from xtts.precompute.features.filters import ask_for_samples
 from xtts.precompute.features.mel_check import compute_mel_check
 from xtts.precompute.features.scan import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT, Scanner, ScanTask, scan
 from xtts.precompute.features.tables import pack, unpack
-from xtts.precompute.workers.engine import TaskEngine, ThisProcess
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress, TaskEngine, ThisProcess
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.bucket_shapes import round_up
 from xtts.shared.cache.cache_spec import CacheSpec, Shard
@@ -147,7 +146,8 @@ def _tasks(clips: Any, existing: Existing) -> Iterator[ScanTask]:  # noqa: ANN40
     size = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_TASKS))
     for start in range(0, len(clips), size):
         part = clips.slice(start, size)
-        yield ScanTask(start=start, clips=pack(part), known=existing.cached.known(start, start + len(part)))
+        known, rows = existing.cached.known(start, start + len(part))
+        yield ScanTask(start=start, clips=pack(part), known=known, rows=rows)
 
 
 def _check_missing(clips: Any, extractor: FeatureExtractor) -> None:  # noqa: ANN401

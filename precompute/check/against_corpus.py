@@ -19,7 +19,7 @@ from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.audio_names import audio_name
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.precompute.features.extract import extract_mel
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.precompute.workers.shared_folders import beside, check_visible
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from xtts.precompute.check.verify import CacheFinding, verify_cache
-from xtts.precompute.corpus.corpus_entries import CorpusEntry, Data, parse_data
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.corpus.corpus_entries import Data
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import Location
@@ -29,7 +29,7 @@ class VerifyRequest:
     """Where the tasks run: see `open_engine`."""
 
     def __post_init__(self) -> None:
-        """Raise a `LockstepError` where the corpus is missing, or the cache is not here."""
+        """Refuse what cannot be done with such a cache, or without a corpus."""
         if self.against is None and (self.deep is not None or self.repair):
             option = "--repair" if self.repair else "--deep"
             raise LockstepError(option, found="no corpus to work from", expected=f"{option} --against DATA")
@@ -61,9 +61,7 @@ def run_verify(request: VerifyRequest, *, as_json: bool, progress: Progress, ech
 
 def find_problems(request: VerifyRequest, progress: Progress) -> list[CacheFinding]:
     """Check, and repair if asked: what is wrong with the cache, in the end."""
-    cache, against = request.cache, request.against
-    corpora = None if against is None else parse_data(against)
-    workers, ray_address = request.workers, request.ray_address
+    cache, corpora, workers, ray_address = request.cache, request.against, request.workers, request.ray_address
     check = partial(verify_cache, cache, threads=workers, ray_address=ray_address)
     findings = check()
     if request.repair and findings and corpora is not None and isinstance(cache, Path):
@@ -79,7 +77,7 @@ def find_problems(request: VerifyRequest, progress: Progress) -> list[CacheFindi
     return _check_against(request, cache, corpora)
 
 
-def _check_against(request: VerifyRequest, cache: Path, corpora: list[CorpusEntry]) -> list[CacheFinding]:
+def _check_against(request: VerifyRequest, cache: Path, corpora: Data) -> list[CacheFinding]:
     from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 
     workers, ray_address = request.workers, request.ray_address

@@ -58,11 +58,6 @@ class StoredMels:
     mel_channels: int
     _offsets: dict[Path, list[int]] = field(default_factory=dict)
 
-    def read(self, stored: StoredMel, clip_id: str) -> np.ndarray:
-        """The clip's mel [T, M] without padding."""
-        record = self.read_record(stored.path, stored.position, clip_id)
-        return record.mel[: record.mel_length]
-
     def read_record(self, path: Path, position: int, clip_id: str) -> Record:
         """The whole record at a position of a shard; a `LockstepError` when it does not read back as this clip's."""
         try:

@@ -109,26 +109,28 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
 def _features(
     row: IndexRow, task: ShardTask, mels: StoredMels, extractor: FeatureExtractor, stored: StoredMel | None
 ) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:
-    """The record of a clip, and the rest of what `mel_of` gives; where records name audio, nothing is decoded."""
+    """The record of a clip, the digest of its audio, its mel's sums, and what was measured if audio was decoded.
+
+    Where records name audio, nothing is decoded.
+    """
     if extractor.index_only:
-        none = np.empty((0, mels.mel_channels), mels.mel_dtype)
-        record, audio = _record(row, none, task, extractor), audio_name(row, extractor)
-        return replace(record, mel=none, mel_length=row.mel_length, audio=audio), "", (0.0, 0.0), None
-    mel, audio_sha256, sums, quality = mel_of(row, stored, mels, extractor)
-    return _record(row, mel, task, extractor), audio_sha256, sums, quality
-
-
-def mel_of(
-    row: IndexRow, stored: StoredMel | None, mels: StoredMels, extractor: FeatureExtractor
-) -> tuple[np.ndarray, str, tuple[float, float], SignalQuality | None]:
-    """The mel as it is stored, the digest of its audio, its sums, and what was measured if audio was decoded."""
+        name = audio_name(row, extractor)
+        none = np.empty((0, extractor.profile.mel_channels), extractor.config.shards.mel_dtype)
+        record = replace(_record(row, none, task, extractor), mel=none, mel_length=row.mel_length, audio=name)
+        return record, "", (0.0, 0.0), None
     if stored is not None:
-        return mels.read(stored, row.clip.id), stored.audio_sha256, stored.sums, None
+        found = mels.read_record(stored.path, stored.position, row.clip.id)
+        mel = found.mel[: found.mel_length]
+        return _record(row, mel, task, extractor), stored.audio_sha256, stored.sums, None
     mel, audio = read_mel(row, extractor)
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
         raise AudioProblem("non-finite mel", "the audio holds samples that are not numbers")
-    return mel, audio.sha256, sums, audio.recording.quality
+    return _record(row, mel, task, extractor), audio.sha256, sums, audio.recording.quality
+
+
+def _mel_bytes(shape: BucketShape, extractor: FeatureExtractor) -> int:
+    return shape.frames * extractor.profile.mel_channels * np.dtype(extractor.config.shards.mel_dtype).itemsize
 
 
 def read_mel(row: IndexRow, extractor: FeatureExtractor) -> tuple[np.ndarray, ClipAudio]:

@@ -61,14 +61,12 @@ def filter_by_signal(row: IndexRow, filters: FilterConfig) -> IndexRow:
     """Keep or reject a clip by what was measured of its samples, if it was; a rejected row keeps what is why."""
     if row.reason or row.quality is None:
         return row
-    quality, silence = row.quality, filters.max_edge_silence_seconds
-    clipped, most_clipped = quality.clipped_share, filters.max_clipped_share
+    quality, clipped, most = row.quality, row.quality.clipped_share, filters.max_edge_silence_seconds
+    silence, noise = max(quality.leading_silence, quality.trailing_silence), quality.noise_floor_db
     row = _judge(row, "too quiet", "min_loudness_db", quality.loudness_db, "dBFS", least=filters.min_loudness_db)
-    row = _judge(
-        row, "too noisy", "max_noise_floor_db", quality.noise_floor_db, "dBFS", most=filters.max_noise_floor_db
-    )
-    row = _judge(row, "clipped", "max_clipped_share", clipped, "of the samples", most=most_clipped)
-    return _judge(row, "too much silence", "max_edge_silence_seconds", quality.edge_silence, "s", most=silence)
+    row = _judge(row, "too noisy", "max_noise_floor_db", noise, "dBFS", most=filters.max_noise_floor_db)
+    row = _judge(row, "clipped", "max_clipped_share", clipped, "of the samples", most=filters.max_clipped_share)
+    return _judge(row, "too much silence", "max_edge_silence_seconds", silence, "s", most=most)
 
 
 def ask_for_samples(filters: FilterConfig) -> bool:

@@ -51,20 +51,6 @@ class Scanner:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
-    """What an earlier build knew of the clips of a task."""
-
-    places: np.ndarray
-    """Of those clips in the task."""
-    rows: bytes
-    """A packed table."""
-
-    def by_place(self) -> dict[int, IndexRow]:
-        """The row of each of these clips."""
-        return dict(zip(self.places.tolist(), rows_of(unpack(self.rows)), strict=True))
-
-
-@dataclass(frozen=True, kw_only=True)
 class ScanTask:
     """Clips that follow each other in their corpus."""
 
@@ -72,8 +58,10 @@ class ScanTask:
     """Number of the first one."""
     clips: bytes
     """A packed table."""
-    known: Known
-    """Of the finished cache."""
+    known: np.ndarray
+    """Places in the task of the clips that the finished cache knows."""
+    rows: bytes
+    """Their rows of it: a packed table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +84,7 @@ def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
     clips = list(clips_of(table))
     for corpus in sorted({clip.corpus for clip in clips}):
         check_visible(extractor.roots[corpus])
-    known = task.known.by_place()
+    known = dict(zip(task.known.tolist(), rows_of(unpack(task.rows)), strict=True))
     rows = [_scan_clip(scanner, clip, known.get(place)) for place, clip in enumerate(clips)]
     letters = letters_of(rows, extractor.language)
     for place, row in enumerate(rows):
@@ -105,7 +93,7 @@ def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
     return ScanResult(
         start=task.start,
         facts=pack(table_of(rows).drop_columns(table.column_names)),
-        known=task.start + np.array(list(known), np.int64),
+        known=task.start + task.known,
         same=np.array([_same(rows[place], was) for place, was in known.items()], np.uint8),
         letters=letters,
     )

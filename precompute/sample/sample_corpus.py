@@ -21,8 +21,8 @@ import soundfile
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.sample.espeak import SAMPLE_RATE_HZ, WORDS_PER_MINUTE, speak
 from xtts.precompute.sample.sentences import ENGLISH, SampleSentence, load_grammar, sentences
+from xtts.precompute.workers.engine import Progress
 from xtts.precompute.workers.open_engine import open_engine
-from xtts.precompute.workers.progress import Progress
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files

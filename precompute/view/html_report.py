@@ -14,7 +14,7 @@ import numpy as np
 from xtts.precompute.view.cached_clips import CachedClip, CachedClips
 from xtts.precompute.view.inspect_clip import sound_bytes
 from xtts.precompute.view.terminal import UNMEASURED
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import LOUDEST, MEL_COLOURS, png_bytes

@@ -2,7 +2,6 @@
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import soundfile
@@ -15,10 +14,6 @@ from xtts.shared.audio.mel_pictures import draw_mel, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.clip_index import Clip, IndexRow, notes_of
 from xtts.shared.storage.urls import Location
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _INCHES_WIDE, _INCHES_HIGH, _DOTS_PER_INCH = 12.0, 5.4, 120
 _PADDING = "#9a9a9a"
@@ -78,13 +73,7 @@ def draw_clip(clip: CachedClip, profile: MelProfile) -> bytes:
     from matplotlib.figure import Figure  # a quarter of a second; no pyplot, which would look for a screen
 
     figure = Figure(figsize=(_INCHES_WIDE, _INCHES_HIGH), dpi=_DOTS_PER_INCH, layout="constrained")
-    _draw_mel(figure, figure.subplots(), clip, profile)
-    # An id is no formula: a lone dollar sign would be an error.
-    figure.suptitle(plain(figures_text(clip, profile)), parse_math=False, fontsize=11)
-    return png_bytes(figure)
-
-
-def _draw_mel(figure: "Figure", axes: "Axes", clip: CachedClip, profile: MelProfile) -> None:
+    axes = figure.subplots()
     mel, used = clip.record.mel.astype(np.float32), clip.record.mel_length
     image = draw_mel(axes, mel, width=len(mel))
     figure.colorbar(image, ax=axes, label="natural-log magnitude", pad=0.01)
@@ -96,3 +85,6 @@ def _draw_mel(figure: "Figure", axes: "Axes", clip: CachedClip, profile: MelProf
     seconds = axes.twiny()
     seconds.set_xlim(0.0, profile.seconds(len(mel)))
     seconds.set_xlabel("seconds")
+    # An id is no formula: a lone dollar sign would be an error.
+    figure.suptitle(plain(figures_text(clip, profile)), parse_math=False, fontsize=11)
+    return png_bytes(figure)

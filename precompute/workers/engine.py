@@ -1,4 +1,4 @@
-"""What runs the tasks of stage 1: processes of this machine, or a Ray cluster."""
+"""What runs the tasks of stage 1, processes of this machine or a Ray cluster, and who hears how far they are."""
 
 import importlib
 import multiprocessing
@@ -22,6 +22,19 @@ Result = TypeVar("Result")
 
 OWN_CLUSTER = "local"
 """The Ray address of a cluster that is started on this machine, and ends with the command."""
+
+
+class Progress:
+    """Receives the state of a long job, and ignores it; the command line draws it."""
+
+    def say(self, text: str) -> None:
+        """One line worth reading."""
+
+    def start(self, stage: str, clips: int, seconds: float) -> None:
+        """Begin a stage of so many clips and so many seconds of audio."""
+
+    def advance(self, clips: int, seconds: float) -> None:
+        """So many clips of it were done just now."""
 
 
 class TaskEngine:

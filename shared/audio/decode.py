@@ -124,7 +124,7 @@ def read_recording(source: AudioSource, segment: Segment | None = None) -> Recor
     """Decode a file or a segment of it, which is found by seeking; raises `AudioProblem`."""
     with _opened(source) if segment is None else _recording(source) as file:
         header = _check(file, segment)
-        if segment is None or _cuts_exactly(file):
+        if segment is None or file.subtype.startswith(_CUT_EXACTLY):
             samples = _read(file, header, lead_in=0)
         else:  # the samples must not depend on what was read before
             with _opened(source) as reopened:
@@ -194,10 +194,6 @@ def _check(file: Any, segment: Segment | None) -> Header:  # noqa: ANN401 - soun
     if header.frames * header.channels * 4 > LARGEST_DECODED_BYTES:
         raise AudioProblem("too long audio", f"{header.frames / header.rate:.0f} s of {header.channels} channels")
     return header
-
-
-def _cuts_exactly(file: Any) -> bool:  # noqa: ANN401
-    return bool(file.subtype.startswith(_CUT_EXACTLY))
 
 
 def _read(file: Any, header: Header, *, lead_in: int) -> np.ndarray:  # noqa: ANN401

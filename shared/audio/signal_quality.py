@@ -33,11 +33,6 @@ class SignalQuality:
     trailing_silence: float
     """Seconds at the end."""
 
-    @property
-    def edge_silence(self) -> float:
-        """Seconds of the longer of the two silences."""
-        return max(self.leading_silence, self.trailing_silence)
-
 
 def measure_signal(samples: np.ndarray, rate: int) -> SignalQuality | None:
     """Measure a mono clip, float32[S] at `rate` Hz; None where samples are not finite or there are none."""

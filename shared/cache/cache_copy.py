@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from xtts.shared.cache.cache_spec import INDEX_FILE, SPEC_FILE, CacheSpec, Shard, load_spec
+from xtts.shared.cache.cache_spec import INDEX_FILE, SPEC_FILE, CacheSpec, Shard, load_spec, replaced_files
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import called
 from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectStore
@@ -62,10 +62,8 @@ class CacheCopy:
     def _drop_replaced(self, spec: CacheSpec) -> None:
         """Remove the files of earlier builds, unless a run on one of them still reads the folder."""
         with without_readers(self.folder) as free:
-            for pattern in ("index*.parquet", "tokenizer*.json", "*/bucket-*/shard-*") if free else ():
-                for path in self.folder.glob(pattern):
-                    if path.relative_to(self.folder).as_posix() not in spec.files:
-                        path.unlink(missing_ok=True)
+            for path in replaced_files(self.folder, spec) if free else ():
+                path.unlink(missing_ok=True)
 
     def fetch(self, shards: Iterable[Shard]) -> None:
         """Copy those of these shards that are not here, each checked by its digest; two processes take turns."""

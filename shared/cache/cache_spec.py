@@ -40,6 +40,7 @@ SHARD_PATTERN = (
     rf"^(train|validation)/bucket-\d{{2}}/shard-({CORPUS_NAME}-)?\d{{5,7}}-of-\d{{5,7}}{_DIGEST_PART}\.tfrecord$"
 )
 INDEX_PATTERN, TOKENIZER_PATTERN = rf"^index{_DIGEST_PART}\.parquet$", rf"^tokenizer{_DIGEST_PART}\.json$"
+_OF_A_BUILD = rf"(train|validation)/bucket-\d{{2}}/shard-[^/]+\.tfrecord$|{INDEX_PATTERN}|{TOKENIZER_PATTERN}"
 
 
 class _SpecPart(BaseModel):
@@ -243,6 +244,18 @@ def load_spec(cache: Path) -> CacheSpec:
         first = error.errors()[0]
         where = f"{path} {'.'.join(map(str, first['loc']))}"
         raise LockstepError(where, found=str(first["msg"]).lower(), fix=rebuild, exit_code=1) from None
+
+
+def is_of_a_build(file: str) -> bool:
+    """Whether a build gave a file this name; what others put into a cache stays."""
+    return bool(re.match(_OF_A_BUILD, file))
+
+
+def replaced_files(cache: Path, spec: CacheSpec) -> list[Path]:
+    """Files of builds in a folder that its `cache.json` does not list (any more), whole or half copied."""
+    listed, there = spec.files, sorted(cache.rglob("*"))
+    names = [path.relative_to(cache).as_posix().removesuffix(".part") for path in there]
+    return [path for path, name in zip(there, names, strict=True) if name not in listed and is_of_a_build(name)]
 
 
 def with_digest(file: str, sha256: str) -> str:

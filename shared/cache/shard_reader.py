@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from xtts.shared.audio.decode import AudioProblem, read_recording
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec
@@ -21,10 +19,10 @@ def read_shard(path: Path, spec: CacheSpec, bucket: Bucket) -> Iterator[tuple[me
         yield payload, parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
 
 
-def with_mel(record: Record, spec: CacheSpec, frames: int | None = None) -> Record:
-    """The record with the mel of the audio that it names, as a cache with mels holds it; one with a mel as it is.
+def with_mel(record: Record, spec: CacheSpec) -> Record:
+    """The record with the mel of the audio that it names, without padding; one with a mel as it is.
 
-    frames: T to pad to, none without. Raises `CorruptRecord` where the audio is not what was indexed.
+    Raises `CorruptRecord` where the audio is not what was indexed.
     """
     if record.audio is None:
         return record
@@ -36,7 +34,4 @@ def with_mel(record: Record, spec: CacheSpec, frames: int | None = None) -> Reco
     found = (recording.header.rate, len(recording.samples))
     if found != (profile.sample_rate, record.audio.samples):
         raise CorruptRecord(f"{path} has {found[1]} samples at {found[0]} Hz, not the {record.audio.samples} indexed")
-    mel = log_mel(recording.mono, profile)[: record.mel_length].astype(spec.mel_dtype)
-    padded = np.full((max(frames or 0, len(mel)), profile.mel_channels), profile.silence, mel.dtype)
-    padded[: len(mel)] = mel
-    return replace(record, mel=padded)
+    return replace(record, mel=log_mel(recording.mono, profile)[: record.mel_length].astype(spec.mel_dtype))

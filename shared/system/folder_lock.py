@@ -8,7 +8,7 @@ import errno
 import os
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -56,11 +56,6 @@ class ReadLock:
         descriptor = _shared_lock(folder)
         self._release = None if descriptor is None else weakref.finalize(self, os.close, descriptor)
 
-    @property
-    def held(self) -> bool:
-        """Whether there is a lock."""
-        return self._release is not None and self._release.alive
-
     def release(self) -> None:
         """Let it go; once is enough."""
         if self._release is not None:
@@ -76,13 +71,18 @@ class ReadLock:
 @contextmanager
 def without_readers(folder: Path) -> Iterator[bool]:
     """Whether no `ReadLock` is held on a folder; if so, none is given until the end."""
+    fcntl = _fcntl(folder)
     try:
         descriptor = os.open(folder / READERS_FILE, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError:
         yield False  # nobody can tell
         return
     try:
-        yield locked(descriptor)
+        free = False
+        with suppress(OSError):  # another holds it, or nothing can lock
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free = True
+        yield free
     finally:
         os.close(descriptor)
 
@@ -96,17 +96,6 @@ def in_turn(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def locked(descriptor: int) -> bool:
-    """Lock an open file for this process alone, without waiting; False where another holds it or nothing can lock."""
-    try:
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (ImportError, OSError):
-        return False
-    return True
 
 
 def _shared_lock(folder: Path) -> int | None:

@@ -18,7 +18,7 @@ def user_cache() -> Path:
 
 def peak_resident_bytes(*, workers: int = 0) -> int:
     """Largest resident size so far of this process plus, per worker, of any child that has ended."""
-    import resource  # a system without it was refused before
+    import resource  # not on Windows, where builds and runs are refused for want of locks
 
     unit = 1 if sys.platform == "darwin" else 1024
     own, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))

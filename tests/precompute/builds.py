@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 import soundfile
 from cache_files import index_path
 
-from xtts.precompute.build.build_cache import BuildReport, build_cache
+from xtts.precompute.build.build_cache import BuildReport, run_build
+from xtts.precompute.build.build_request import make_request
 from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.check.verify_command import VerifyRequest, find_problems
 from xtts.precompute.corpus import listing
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.shared.cache.cache_spec import SPLITS, load_spec
 from xtts.shared.cache.clip_index import IndexRow, clips_of, read_index
 from xtts.shared.cache.shard_reader import read_shard
@@ -86,12 +87,15 @@ def write_rows(path: Path, data: list[bytes | None], **options: object) -> Path:
     return path
 
 
-def build(data: object, cache: object, *settings: Config | str, **options: object) -> BuildReport:
-    """`build_cache` without processes, silently; of a configuration, or of `tiny`, one bucket and these settings."""
+def build(
+    data: object, cache: object, *settings: Config | str, progress: Progress | None = None,
+    pool: TaskEngine | None = None, **options: object,
+) -> BuildReport:  # fmt: skip
+    """A build without processes, silently; of a configuration, or of `tiny`, one bucket and these settings."""
     config = settings[0] if settings else None
     if not isinstance(config, Config):
         config = load_config("tiny", assignments=["shapes.buckets=1", *settings])
-    return build_cache(data, cache, config, **{"workers": 0, "progress": Progress(), **options})
+    return run_build(make_request(data, cache, config, **{"workers": 0, **options}), progress or Progress(), pool)
 
 
 def problems(cache: Path, data: object = None, **options: object) -> list[CacheFinding]:

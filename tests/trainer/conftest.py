@@ -13,7 +13,7 @@ from made_once import made_once
 from rich.console import Console
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.config_files import load_config

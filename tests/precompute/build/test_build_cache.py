@@ -13,7 +13,7 @@ from cache_files import index_path
 
 from xtts.precompute.build.shard_plan import plan_cache
 from xtts.precompute.view.terminal import build_summary
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import notes_of, read_index

@@ -32,8 +32,7 @@ from xtts.shared.text.tokenizer import load_tokenizer
 
 cache, stop, seen, reads = Path(sys.argv[1]), Path(sys.argv[2]), set(), 0
 while not stop.exists():
-    with ReadLock(cache) as lock:
-        assert lock.held
+    with ReadLock(cache):
         spec = load_spec(cache)
         for _ in range(2):  # the files of the cache that it began with stay
             full_check(cache, spec)

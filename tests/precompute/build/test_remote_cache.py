@@ -13,7 +13,7 @@ from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.cli import main
 from xtts.precompute.library import build_cache as library_build
 from xtts.precompute.view.cached_clips import CachedClips
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_copy import CacheCopy, local_cache
 from xtts.shared.cache.cache_spec import SPLITS, load_spec
 from xtts.shared.errors import LockstepError

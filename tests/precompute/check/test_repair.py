@@ -20,7 +20,7 @@ from fuzzing import fresh_seed
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.check.verify_command import VerifyRequest, run_verify
 from xtts.precompute.cli import main
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_spec import digest_of, load_spec
 from xtts.shared.cache.clip_index import REASONS, read_index
 from xtts.shared.errors import LockstepError

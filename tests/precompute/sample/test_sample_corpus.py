@@ -15,7 +15,7 @@ from xtts.precompute.sample import sample_corpus
 from xtts.precompute.sample.espeak import speak
 from xtts.precompute.sample.sample_corpus import make_sample_corpus
 from xtts.precompute.sample.sentences import sentences
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.errors import LockstepError
 
 pytest.importorskip("espeakng_loader")
@@ -90,7 +90,7 @@ def test_a_killed_run_is_finished_by_the_next_to_the_same_bytes(corpus, tmp_path
 import os, signal
 from pathlib import Path
 from xtts.precompute.sample.sample_corpus import make_sample_corpus
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 class Killer(Progress):
     def advance(self, clips, seconds):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from builds import build, tree, wait_for
 
+from xtts.precompute.workers.engine import Progress
 from xtts.precompute.workers.open_engine import open_engine
-from xtts.precompute.workers.progress import Progress
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError

@@ -5,7 +5,7 @@ from cache_files import index_path
 
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.audio.trim_and_loudness import integrated_loudness, set_loudness, trim_silence
 from xtts.shared.cache.clip_index import notes_of, read_index
 from xtts.shared.config_files import load_config

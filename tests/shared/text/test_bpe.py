@@ -11,7 +11,7 @@ from cache_files import index_path, tokenizer_path
 from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError

@@ -10,7 +10,7 @@ from graph_walk import dataset_ops, python_ops
 from one_bucket import one_bucket
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.audio.mel import MEL_TOLERANCE
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.config_files import load_config
 from xtts.trainer.doctor import checks
 from xtts.trainer.doctor.cli import main

@@ -8,7 +8,7 @@ import pytest
 from cache_files import index_bytes
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.stats import corpus_stats, read_lengths
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.quick_check import full_check
 from xtts.shared.config import Config

@@ -11,7 +11,7 @@ import pytest
 from device_programs import LEAST, TOLERANCE, Program, assert_same_run, start_workers
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.config_files import load_config
 from xtts.trainer.run.checkpoint import list_checkpoints
 

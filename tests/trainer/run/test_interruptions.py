@@ -10,7 +10,7 @@ import pytest
 from fuzzing import fresh_seed
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.config_files import load_config
 from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
 

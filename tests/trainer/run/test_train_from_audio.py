@@ -11,7 +11,7 @@ import soundfile
 from rich.console import Console
 
 from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.progress import Progress
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
