@@ -30,7 +30,8 @@ Speak = Callable[[str], str]
 class _Context:
     """The rules of one language."""
 
-    rules: tuple[tuple[re.Pattern[str], str], ...]
+    rules: tuple[tuple[re.Pattern[str], str, re.Pattern[str]], ...]
+    """Pattern, reading, and what a text must have for the pattern to be looked for."""
     words: Mapping[str, str]
     units: Mapping[str, str]
     abbreviations: Mapping[str, str]
@@ -44,8 +45,9 @@ def part_fractions(text: str) -> str:
 def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str:
     """The text with what stands around its numbers in words; what a number has no word for stays as it is."""
     context, speak = _context(language), {"(": ordinal, "|": cardinal}
-    for pattern, reading in context.rules:
-        text = pattern.sub(partial(_read, reading=reading, context=context, speak=speak), text)
+    for pattern, reading, needed in context.rules:
+        if needed.search(text):
+            text = pattern.sub(partial(_read, reading=reading, context=context, speak=speak), text)
     return text
 
 
@@ -109,9 +111,13 @@ def _context(language: str) -> _Context:
         "abbreviations": _any_of(abbreviations).replace(r"\.", r"\.\s?"),
     }
     rules = [*own["rules"], *(tree["point"]["rules"] if language in _WITH_POINT else [])]
-    whole = [re.sub(r"\{([a-z_]+)\}", lambda name: parts[name[1]], pattern) for pattern, _ in rules]
+
+    def compiled(pattern: str, reading: str, needed: str = "[0-9]") -> tuple[re.Pattern[str], str, re.Pattern[str]]:
+        whole = re.sub(r"\{([a-z_]+)\}", lambda name: parts[name[1]], pattern)
+        return re.compile(whole), reading, re.compile(needed)
+
     return _Context(
-        rules=tuple(zip(map(re.compile, whole), (reading for _, reading in rules), strict=True)),
+        rules=tuple(compiled(*rule) for rule in rules),
         words=_table(own.get("words", "")) | numbered | {month[:3]: month for month in months},
         units=units, abbreviations=abbreviations,
     )  # fmt: skip
