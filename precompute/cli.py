@@ -61,6 +61,7 @@ def _clips(_: click.Context, option: click.Parameter, value: str | None) -> int 
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="lockstep-tts")
 def main() -> None:
     """Turn a speech corpus into fixed-shape features for xtts-train."""
 

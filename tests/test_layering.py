@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from graphlib import TopologicalSorter
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,12 @@ def test_help_loads_nothing_heavy(command):
     assert {"click", "xtts"} <= loaded
     from_a_model = {"pydantic"} if command == "xtts-synth" else set()  # the options of a synthesis, a fifth of a second
     assert not loaded & HEAVY - from_a_model
+
+
+@pytest.mark.parametrize("command", ["xtts-precompute", "xtts-train", "xtts-doctor", "xtts-synth"])
+def test_the_version_is_that_of_the_package(command):
+    result = subprocess.run([Path(sys.executable).with_name(command), "--version"], capture_output=True, text=True)
+    assert result.stdout == f"{command}, version {version('lockstep-tts')}\n"
 
 
 def test_a_system_without_file_locks_is_refused_in_one_line(tiny_corpus, tmp_path):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings={"show_default": True})
+@click.version_option(package_name="lockstep-tts")
 @config_options
 @click.option("--cache", metavar="DIR|URL", help="Cache of stage 1.  [default: features, or the run's own]")
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder.  [default: runs/SIZE-CACHE]")

@@ -23,6 +23,7 @@ _PATH = click.Path(path_type=Path)
 
 
 @click.command(context_settings={"show_default": True})
+@click.version_option(package_name="lockstep-tts")
 @config_options
 @click.option("--cache", default=DEFAULT_CACHE, metavar="DIR|URL", help="Cache of stage 1.")
 @click.option("--steps", type=click.IntRange(min=0), default=30, help="Steps to measure; 0 compiles none.")

@@ -15,12 +15,15 @@ _PATH = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
+_OWN = ("--help", "--version")
+
+
 class _Synth(click.Group):
     """Runs `speak` if no command is named; the group's help shows its options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Prepend `speak` if the arguments do not begin with a command."""
-        return super().parse_args(ctx, args if args and args[0] in (*self.commands, "--help") else ["speak", *args])
+        """Prepend `speak` if the arguments do not begin with a command or an option of the group."""
+        return super().parse_args(ctx, args if args and args[0] in (*self.commands, *_OWN) else ["speak", *args])
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show every way to call it."""
@@ -91,6 +94,7 @@ def _with_options(*fields: str) -> Callable[[_Command], _Command]:
 
 
 @click.group(cls=_Synth)
+@click.version_option(package_name="lockstep-tts")
 def main() -> None:
     """Speak TEXT with a checkpoint: the argument, each line of --file, or standard input."""
 
