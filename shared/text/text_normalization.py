@@ -39,7 +39,8 @@ def expand(text: str, language: str = "en") -> str:
         return number_words(text, language)
     plain = unicodedata.normalize("NFKC", part_fractions(text))
     expanded = rewrite(plain, language, ordinal=_ordinal, cardinal=_cardinal)
-    expanded = _NUMBER.sub(lambda found: spaced(found, _words(found), language), expanded)
+    if any(map(str.isdecimal, expanded)):
+        expanded = _NUMBER.sub(lambda found: spaced(found, _words(found), language), expanded)
     return text if expanded == plain else expanded.strip()
 
 

@@ -65,3 +65,7 @@ def test_sentences_stay_sentences():
     assert expand("Add 5 ft. Then 10 ft. more.") == "Add five feet. Then ten feet more."
     pytest.importorskip("num2words")
     assert expand("Er hat 3. Dann ging er am 5. weg.", "de") == "Er hat drei. Dann ging er am fünften weg."
+
+
+def test_a_unit_of_two_words_has_any_white_space():
+    assert expand("500 sq\tft and 1 sq\nft") == "five hundred square feet and one square foot"
