@@ -129,10 +129,6 @@ def _features(
     return _record(row, mel, task, extractor), audio.sha256, sums, audio.recording.quality
 
 
-def _mel_bytes(shape: BucketShape, extractor: FeatureExtractor) -> int:
-    return shape.frames * extractor.profile.mel_channels * np.dtype(extractor.config.shards.mel_dtype).itemsize
-
-
 def read_mel(row: IndexRow, extractor: FeatureExtractor) -> tuple[np.ndarray, ClipAudio]:
     """The mel of a clip in the stored type, and the audio it is of; raises `AudioProblem`."""
     audio = _read_source(row, extractor)
