@@ -44,7 +44,7 @@ _OF_A_BUILD = rf"(train|validation)/bucket-\d{{2}}/shard-[^/]+\.tfrecord$|{INDEX
 
 
 class _SpecPart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Shard(_SpecPart):

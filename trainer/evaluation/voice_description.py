@@ -16,7 +16,7 @@ FrameCount = Annotated[int, Field(gt=0, le=MAX_FRAMES)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Symbols(_Part):
