@@ -108,10 +108,10 @@ class WarmVoice:
         assert request.language is not None
         yield from self.prepare(request.nfe)
         synthesizer = self._speaking(request.voice, request.language)
-        text, unknown = encode_text(request.input, self.source.voice, request.language, "input")
+        texts, unknown = encode_text(request.input, self.source.voice, request.language, "input")
         spoken.warnings += unknown
         encoder = Encoder(request.response_format, self.offer.sample_rate, streams=request.streams)
-        pieces, last = synthesizer.pieces(text), False
+        pieces, last = synthesizer.pieces(texts), False
         while not last:
             began = time.perf_counter()
             self._become(request.voice, request)

@@ -108,6 +108,8 @@ def main() -> None:
 )
 @_with_options("nfe", "solver", "temperature", "seed", "speed", "seconds")
 @click.option("--mel-out", type=_PATH, metavar="FILE.npy", help="The log-mel too, float32[T, M].")
+@click.option("--timestamps", type=_PATH, metavar="FILE.json|.srt",
+              help="When each word is spoken, or subtitles of a sentence each.")  # fmt: skip
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
 @click.option("--speaker", metavar="NAME", help="Of a corpus of several; the first where none is named.")
 @click.option("--language", metavar="CODE", help="Of a corpus of several; the first where none is named.")

@@ -36,11 +36,12 @@ class LoadedVoice:
 
         Returns:
             `samples` float32[S] in -1 to 1 at `sample_rate`, `mel` float32[T, M] (natural logarithm of magnitudes),
-            `pieces` that a long text was cut into, and the `seconds` it took, without compilation.
+            `words` of the text with their times, also as `lines` of a sentence each, `pieces` that a long text was cut
+            into, and the `seconds` it took, without compilation.
 
         Raises:
-            LockstepError: Nothing in the text can be spoken. Single characters that the checkpoint does not know are
-                left out with a warning.
+            LockstepError: Nothing in the text can be spoken, or a pause or tag of SSML cannot be read. Single
+                characters and tags that the checkpoint does not know are left out with a warning.
         """
         encoded, unknown = encode_text(text, self._voice, self._synthesizer.language, "text")
         for warning in unknown:

@@ -10,12 +10,13 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
 
 
-def check_file(path: Path, suffix: str, option: str) -> None:
+def check_file(path: Path, option: str, *suffixes: str) -> None:
     """Raise `LockstepError` for another suffix, or a file that cannot be written."""
-    if path.suffix.lower() != suffix:
-        raise LockstepError(option, found=str(path), expected=f"a file that ends in {suffix}")
+    expected = f"a file that ends in {' or '.join(suffixes)}"
+    if path.suffix.lower() not in suffixes:
+        raise LockstepError(option, found=str(path), expected=expected)
     if path.is_dir():
-        raise LockstepError(option, found=f"{path} is a folder", expected=f"a file that ends in {suffix}")
+        raise LockstepError(option, found=f"{path} is a folder", expected=expected)
     _check_writable(path.parent, option)
 
 

@@ -87,14 +87,14 @@ def test_speech_takes_the_smallest_shape_that_holds_it(
 
     def run(shape, arguments):
         runs.append(shape.frames)
-        return np.zeros((shape.frames, 80), np.float32), needed
+        return np.zeros((shape.frames, 80), np.float32), np.array([needed])
 
     described = tensorflow_synthesizer.voice.model_dump() | {"shapes": [shape.model_dump() for shape in shapes]}
     monkeypatch.setattr(tensorflow_synthesizer, "voice", Voice.model_validate(described))
     monkeypatch.setattr(tensorflow_synthesizer, "_run", run)
-    mel, frames = tensorflow_synthesizer.speak([1] * tokens, speaker=0, number=0, frames=wanted)
+    mel, durations = tensorflow_synthesizer.speak([1] * tokens, speaker=0, number=0, frames=wanted)
     assert runs == tried
-    assert (frames, len(mel)) == (needed, min(needed, tried[-1]))
+    assert (durations.sum(), len(mel)) == (needed, min(needed, tried[-1]))
 
 
 def test_a_piece_longer_than_every_shape_is_split(long_form, monkeypatch):
@@ -103,13 +103,13 @@ def test_a_piece_longer_than_every_shape_is_split(long_form, monkeypatch):
     def speak(ids, *, speaker, language, number, frames):
         assert (language, frames) == (0, 0)
         spoken.append(len(ids))
-        return np.zeros((min(10 * len(ids), 50), 80), np.float32), 10 * len(ids)
+        return np.zeros((min(10 * len(ids), 50), 80), np.float32), np.full(len(ids), 10)
 
     monkeypatch.setattr(long_form.synthesizer, "speak", speak)
     assert say(long_form, "abc def").pieces == 2
     assert spoken == [7, 3, 3]
 
-    monkeypatch.setattr(long_form.synthesizer, "speak", lambda ids, **_: (np.zeros((5, 80)), 99))
+    monkeypatch.setattr(long_form.synthesizer, "speak", lambda ids, **_: (np.zeros((5, 80)), np.array([99])))
     with pytest.raises(LockstepError, match=r"TEXT: 'a': speaks for 99 frames, expected at most 5"):
         say(long_form, "ab")
 

@@ -98,7 +98,8 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     graph.producer_name = "lockstep-tts"
     onnx.helper.set_model_props(graph, graph_metadata(source.voice, language=language, nfe=synthesis.nfe))
     inputs = ", ".join(entry.name for entry in graph.graph.input if entry.name not in _OPTIONAL)
-    described = f"an ONNX graph from {inputs} to {graph.graph.output[0].name}, {synthesis.nfe} evaluations"
+    outputs = " and ".join(entry.name for entry in graph.graph.output)
+    described = f"an ONNX graph from {inputs} to {outputs}, {synthesis.nfe} evaluations"
     return Graph(_tried(graph, source, synthesis), described)
 
 
