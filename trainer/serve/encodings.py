@@ -26,7 +26,7 @@ class Encoder:
 
     def __init__(self, name: str, sample_rate: int, *, streams: bool) -> None:
         self._unfinished_wav = streams and name == "wav"
-        self._streams = streams or name == "pcm"
+        self._streams = streams
         self._data, self._sent = io.BytesIO(), 0
         self._file = _sound_file(self._data, name, sample_rate)
 

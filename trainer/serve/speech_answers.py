@@ -12,7 +12,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from xtts.shared.errors import LockstepError
@@ -154,6 +154,9 @@ async def answer(request: Request, voice: WarmVoice, turns: Turns, settings: Ser
     if asked.streams:
         return _Stream(sound, first, media_type, headers), spoken
     sound.close(whole=True)
+    if asked.timestamps:
+        audio = base64.b64encode(first or b"").decode()
+        return JSONResponse({"audio": audio, **spoken.times}, headers=headers), spoken
     return Response(first, media_type=media_type, headers=headers), spoken
 
 

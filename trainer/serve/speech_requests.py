@@ -54,11 +54,13 @@ class SpeechRequest(SynthesisOptions):
     response_format: str = "mp3"
     stream_format: Literal["audio", "sse"] | None = None
     """Sentence by sentence, as bytes or as events; without it the whole file at once, except pcm."""
+    timestamps: bool = False
+    """Answer with JSON, whole whatever the other fields say: the audio in base64 and the times of its words."""
 
     @property
     def streams(self) -> bool:
         """Whether bytes are sent before the whole text has been spoken."""
-        return self.stream_format is not None or self.response_format == "pcm"
+        return not self.timestamps and (self.stream_format is not None or self.response_format == "pcm")
 
 
 def read_request(body: bytes, offer: Offer) -> SpeechRequest:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from xtts.trainer.serve.encodings import Encoder, available_formats
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Offer, SpeechRequest
 from xtts.trainer.synth.engines import make_fastest_synthesizer, make_synthesizer
-from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text
+from xtts.trainer.synth.long_form import LongFormSynthesizer, Speech, encode_text
 from xtts.trainer.synth.vocoder.vocoder import check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import Source, open_source, read_recordings
+from xtts.trainer.synth.word_times import times_json
 
 _ONLY_VOICE = "default"
 
@@ -29,6 +30,8 @@ class Spoken:
     mels: list[np.ndarray] = field(default_factory=list)
     """float32[T, M] of every piece so far, natural-log magnitude."""
     warnings: list[str] = field(default_factory=list)
+    times: dict[str, Any] = field(default_factory=dict)
+    """Of the words, as `times_json` tells them, if they are asked for."""
 
 
 class Part(NamedTuple):
@@ -111,7 +114,7 @@ class WarmVoice:
         texts, unknown = encode_text(request.input, self.source.voice, request.language, "input")
         spoken.warnings += unknown
         encoder = Encoder(request.response_format, self.offer.sample_rate, streams=request.streams)
-        pieces, last = synthesizer.pieces(texts), False
+        pieces, heard, last = synthesizer.pieces(texts), list[Speech](), False
         while not last:
             began = time.perf_counter()
             self._become(request.voice, request)
@@ -119,6 +122,10 @@ class WarmVoice:
             last = piece.last
             data = encoder.add(piece.samples) + (encoder.finish() if last else b"")
             spoken.mels.append(piece.mel)
+            heard.append(piece)
+            if last and request.timestamps:
+                seconds = sum(len(each.samples) for each in heard) / self.offer.sample_rate
+                spoken.times = times_json(synthesizer.time(texts, heard), seconds)
             metrics.PIECES.inc()
             metrics.AUDIO_SECONDS.inc(len(piece.samples) / self.offer.sample_rate)
             metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)

@@ -123,23 +123,28 @@ class LongFormSynthesizer:
 
     def speak(self, texts: Sequence[Text]) -> Speech:
         """Speak the passages of a text."""
-        return self.join(texts, list(self.pieces(texts)))
-
-    def join(self, texts: Sequence[Text], pieces: Sequence[Speech]) -> Speech:
-        """The speech of a text from its pieces, with the times of its words."""
-        starts = accumulate((len(piece.samples) / self.profile.sample_rate for piece in pieces), initial=0.0)
-        tokens = [
-            Token(symbol, start + begins, start + ends)
-            for piece, start in zip(pieces, starts, strict=False)
-            for symbol, begins, ends in piece.tokens
-        ]
-        lines = [line for text in texts for line in _lines(text.written, self.language)]
+        pieces = list(self.pieces(texts))
+        tokens = self._joined(pieces)
         return Speech(
             mel=np.concatenate([piece.mel for piece in pieces]),
             samples=np.concatenate([piece.samples for piece in pieces]),
             seconds=sum(piece.seconds for piece in pieces), first_seconds=pieces[0].seconds, pieces=len(pieces),
-            tokens=tokens, lines=time_words(lines, tokens, cache(self._spell)),
+            tokens=tokens, lines=self.time(texts, pieces),
         )  # fmt: skip
+
+    def time(self, texts: Sequence[Text], pieces: Sequence[Speech]) -> list[list[Word]]:
+        """The words of each sentence or line of a text, with their times in the sound of all its pieces."""
+        lines = [line for text in texts for line in _lines(text.written, self.language)]
+        return time_words(lines, self._joined(pieces), cache(self._spell))
+
+    def _joined(self, pieces: Sequence[Speech]) -> list[Token]:
+        """The tokens of all pieces with their times from the beginning of the first."""
+        starts = accumulate((len(piece.mel) / self._frames_per_second for piece in pieces), initial=0.0)
+        return [
+            Token(symbol, start + begins, start + ends)
+            for piece, start in zip(pieces, starts, strict=False)
+            for symbol, begins, ends in piece.tokens
+        ]
 
     def pieces(self, texts: Sequence[Text]) -> Iterator[Speech]:
         """The speech of the passages of a text, each piece as soon as it is ready.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from xtts.shared.text.alphabet import PUNCTUATION
 from xtts.trainer.synth.marked_text import Words
@@ -91,6 +91,11 @@ def _owners(parts: Sequence[tuple[str, int]], heard: Sequence[str]) -> list[int]
     return owners
 
 
+def times_json(lines: Sequence[Sequence[Word]], seconds: float) -> dict[str, Any]:
+    """`seconds` of the audio and its `words`, each with `word`, `start` and `end`."""
+    return {"seconds": round(seconds, 3), "words": [asdict(word) for line in lines for word in line]}
+
+
 def write_times(path: Path, lines: Sequence[Sequence[Word]], seconds: float) -> None:
     """Write the words as JSON, or as subtitles of one cue a line, as the suffix says; seconds: of the audio."""
     if path.suffix.lower() == ".srt":
@@ -98,8 +103,7 @@ def write_times(path: Path, lines: Sequence[Sequence[Word]], seconds: float) -> 
                 for line in lines if line]  # fmt: skip
         text = "\n".join(f"{number}\n{cue}" for number, cue in enumerate(cues, 1))
     else:
-        told = {"seconds": round(seconds, 3), "words": [asdict(word) for line in lines for word in line]}
-        text = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+        text = json.dumps(times_json(lines, seconds), ensure_ascii=False, indent=1) + "\n"
     write_whole(path, text.encode())
 
 
