@@ -139,7 +139,7 @@ class TrainingConfig(ConfigSection):
     """Micro-batches per update; each divides the bucket's batch. Several devices share them evenly."""
     strategy: Literal["auto", "single", "mirrored", "multiworker"] = "auto"
     """Devices that share every step: `single` one, `mirrored` all GPUs of this machine, `multiworker` those of the
-    workers in TF_CONFIG; `auto` takes the last that applies (docs/devices.md)."""
+    workers in TF_CONFIG; `auto` takes the last that applies (docs/beyond-one-machine.md)."""
     mixed_precision: Literal["float32", "bfloat16"] = "float32"
     """Type of activations; weights, losses and the optimizer stay float32."""
     steps: PositiveInt = 1000
