@@ -61,7 +61,7 @@ def test_rows_of_other_variants_stay_in_the_table_of_a_real_voice(tmp_path):
     from equal_minutes import other_rows
 
     out = tmp_path / "voice.json"
-    rows = [{"variant": name, "steps": steps} for name, steps in (("a", 30), ("a", 60), ("b", 30), ("recordings", None))]
+    rows = [{"variant": name, "steps": steps} for name, steps in (("a", 30), ("a", 60), ("b", 30), ("all", None))]
     out.write_text(json.dumps({"table": rows}))
     assert other_rows([rows[0]], out) == rows[1:3]
     assert other_rows([rows[0]], tmp_path / "none.json") == []
