@@ -231,14 +231,20 @@ def inspect(cache: str, clip_id: str | None, out: Path) -> None:
 @_cache_option
 @click.option("--out", type=_FOLDER, default="report.html", show_default=True, metavar="FILE", help="The page.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Which clips are drawn.")
-def report(cache: str, out: Path, seed: int) -> None:
-    """Write one page about a cache: lengths, shapes, rejected clips, quality, clips to see and hear."""
+@click.option(
+    "--data",
+    metavar="[NAME=]PATH",
+    multiple=True,
+    help="The corpus as the build was given it: its recordings are heard beside what the mels keep of them.",
+)
+def report(cache: str, out: Path, seed: int, data: tuple[str, ...]) -> None:
+    """Write one page about a cache: which clips to hear first, quality, letters, lengths, rejected clips, a search."""
     with reported():
         from xtts.precompute.view.html_report import write_report
         from xtts.precompute.view.terminal import Display
 
         with Display() as display:
-            summary = write_report(cache, out, seed=seed, progress=display)
+            summary = write_report(cache, out, seed=seed, progress=display, data=data)
         click.echo(summary)
 
 
