@@ -265,8 +265,11 @@ def _picture(mel: np.ndarray, profile: MelProfile) -> bytes:
     """As lossless WebP, half the size of a PNG."""
     from matplotlib.image import imsave
 
-    file, colours = io.BytesIO(), {"cmap": MEL_COLOURS, "vmin": profile.silence, "vmax": LOUDEST}
-    imsave(file, mel.T, format="webp", origin="lower", pil_kwargs={"lossless": True}, **colours)
+    file, options = io.BytesIO(), dict[str, Any](lossless=True)
+    imsave(
+        file, mel.T, format="webp", origin="lower", cmap=MEL_COLOURS, vmin=profile.silence, vmax=LOUDEST,
+        pil_kwargs=options,
+    )  # fmt: skip
     return file.getvalue()
 
 
