@@ -244,14 +244,20 @@ def inspect(cache: str, clip_id: str | None, out: Path) -> None:
 @_cache_option
 @click.option("--out", type=_FOLDER, default="report.html", show_default=True, metavar="FILE", help="File of the page.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the clips that are shown.")
-def report(cache: str, out: Path, seed: int) -> None:
-    """Write a report about a cache, one HTML page: a verdict, clips to hear, lengths, speakers, rejected clips."""
+@click.option(
+    "--data",
+    metavar="[NAME=]PATH",
+    multiple=True,
+    help="Corpus, as --data of build: its recordings are heard beside what the mels keep of them.",
+)
+def report(cache: str, out: Path, seed: int, data: tuple[str, ...]) -> None:
+    """Write a report, one HTML page: a verdict, clips to hear first, letters, lengths, rejected clips, a search."""
     with reported():
         from xtts.precompute.view.html_report import write_report
         from xtts.precompute.view.terminal import Display
 
         with Display() as display:
-            summary = write_report(cache, out, seed=seed, progress=display)
+            summary = write_report(cache, out, seed=seed, progress=display, data=data)
         click.echo(summary)
 
 
