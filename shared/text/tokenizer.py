@@ -19,6 +19,7 @@ from xtts.shared.text.alphabet import PUNCTUATION, alphabet, composed, written
 from xtts.shared.text.bpe import Merges, check_merges, encode_words, train_merges
 from xtts.shared.text.languages import find_language
 from xtts.shared.text.phonemes import IPA, is_unspoken, phonemise, spelled_letters
+from xtts.shared.text.pronunciation import GIVEN, without_given
 from xtts.shared.text.scripts import is_letter, is_sign
 
 PAD, BLANK = "<pad>", "<blank>"
@@ -63,18 +64,24 @@ class Tokenizer:
         """Number of ids, the pad included."""
         return len(self.symbols)
 
-    def encode(self, text: str, language: str | None = None) -> Tokens:
+    def encode(self, text: str, language: str | None = None, where: str = "text") -> Tokens:
         """Ids of `text`, a text in `language`; empty when no letter of it is known.
 
         Raises:
-            LockstepError: A library that reads the language is missing.
+            LockstepError: A library that reads the language is missing, or there are phonemes for a tokenizer of
+                letters; `where` says in which text.
         """
         language, table = language or self.languages[0], _ids(self.symbols)
+        if self.kind != "phonemes" and (given := GIVEN.search(text)):
+            expected = f"letters, which the tokenizer {self.kind} reads"
+            fix = "spell the word as it sounds, or build with --set text.tokenizer=phonemes"
+            raise LockstepError(where, found=f"phonemes, {given[0]}", expected=expected, fix=fix)
         cleaned = phonemise(text, language) if self.kind == "phonemes" else written(text, language)
         left_out = Counter(c for c in cleaned if c not in table)
         if self.kind == "phonemes":
-            spelled = "" if text.isascii() else spelled_letters(text, language)
-            left_out.update(c for c in unicodedata.normalize("NFC", text).lower() if c in spelled or is_unspoken(c))
+            words = without_given(text)
+            spelled = "" if words.isascii() else spelled_letters(words, language)
+            left_out.update(c for c in unicodedata.normalize("NFC", words).lower() if c in spelled or is_unspoken(c))
         known = _with_symbols(cleaned, table)
         if not any(map(is_letter, known)):
             return Tokens(ids=[], left_out=left_out)
