@@ -82,6 +82,7 @@ def main() -> None:
 @_workers_option
 @_engine_option
 @_ray_address_option
+@click.option("--lexicon", metavar="FILE", help="text.lexicon: how words are read: word, tab, respelling or [[IPA]].")
 @click.option("--limit", type=click.IntRange(1), help="Only the first N clips; of several corpora as many of each.")
 @click.option("--fresh", is_flag=True, help="Build everything again, whatever is there.")
 @click.option("--index-only", is_flag=True, help="Store no mels: the trainer reads 16-bit wavs of the profile's rate.")
@@ -97,6 +98,7 @@ def build(
     workers: int,
     engine: str,
     ray_address: str | None,
+    lexicon: str | None,
     limit: int | None,
     fresh: bool,
     index_only: bool,
@@ -117,7 +119,7 @@ def build(
             from xtts.precompute.corpus.corpus_entries import parse_data
             from xtts.precompute.view.terminal import Display, build_summary
 
-            settings = resolve(config, assignments, flags)
+            settings = resolve(config, assignments, flags | ({"text.lexicon": lexicon} if lexicon else {}))
             with Display() as display:
                 corpora = parse_data(data, layout=layout, columns=columns)
                 request = make_request(
