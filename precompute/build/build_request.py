@@ -84,7 +84,7 @@ def make_request(
         refuse_unsuited(corpora.clips, config)
     if stored is not None and stored.lexicon != lexicon:
         changed = len(dict(stored.lexicon.items() ^ lexicon.items()))
-        notes.append(f"text.lexicon: {changed} words changed: {TOKENISED_AGAIN}")
+        notes.append(f"text.lexicon: {changed} {'word' if changed == 1 else 'words'} changed: {TOKENISED_AGAIN}")
     corpora = replace(corpora, notes=(*corpora.notes, *notes))
     tokenizer = _tokenizer(corpora.clips, config, cache, stored, lexicon)
     return BuildRequest(
