@@ -83,6 +83,11 @@ def main() -> None:
 @_engine_option
 @_ray_address_option
 @click.option(
+    "--lexicon",
+    metavar="FILE",
+    help="File of pronunciations, a line each: word, tab, respelling or [[IPA]] (text.lexicon).",
+)
+@click.option(
     "--limit",
     type=click.IntRange(1),
     metavar="N",
@@ -104,6 +109,7 @@ def build(
     workers: int,
     engine: str,
     ray_address: str | None,
+    lexicon: str | None,
     limit: int | None,
     fresh: bool,
     index_only: bool,
@@ -127,7 +133,7 @@ def build(
             from xtts.precompute.corpus.corpus_entries import parse_data
             from xtts.precompute.view.terminal import Display, build_summary
 
-            settings = resolve(config, assignments, flags)
+            settings = resolve(config, assignments, flags | ({"text.lexicon": lexicon} if lexicon else {}))
             with Display() as display:
                 corpora = parse_data(data, layout=layout, columns=columns)
                 request = make_request(

@@ -87,6 +87,10 @@ class TextConfig(ConfigSection):
     """Most ids of `bpe`, those of single characters included."""
     add_blank: bool = False
     """Put a blank token around every symbol (2n+1 tokens)."""
+    lexicon: Annotated[str | None, Field(exclude=True)] = None
+    """File of words and how they are read: a line has a word, a tab, and `[[phonemes]]` (of the tokenizer `phonemes`)
+    or a respelling. A word in small letters is meant in any case, others as they are written. The cache, runs and
+    exports hold its words with the tokenizer, not its path."""
     expand_numbers: bool = True
     """Put numbers and abbreviations into words (shared/text/text_normalization.py), only in texts without a normalised
     column and in what xtts-synth speaks. Languages other than English: numbers alone, extra `numbers`."""

@@ -73,7 +73,7 @@ class FeatureExtractor(AudioFiles):
 
     def encode(self, clip: Clip) -> Tokens:
         """The tokens of a clip's text, in its language."""
-        return self.tokenizer.encode(clip.text, clip.language or self.language)
+        return self.tokenizer.encode(clip.text, clip.language or self.language, f"clip {clip.id}")
 
     def samples(self, recording: Recording) -> np.ndarray:
         """The clip that the mel is computed of: mono, resampled, trimmed and scaled as configured. float32[S]."""

@@ -10,6 +10,7 @@ from typing import Literal
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.alphabet import BY_READING, composed, fold_english, small_letters
 from xtts.shared.text.languages import find_language
+from xtts.shared.text.pronunciation import GIVEN
 from xtts.shared.text.scripts import is_letter, main_script, script_name, script_of
 
 RARE = 3
@@ -58,6 +59,7 @@ class LetterCounts:
 
     def add(self, clip_id: str, text: str, left_out: Collection[str]) -> None:
         """Count one clip; `left_out` are the characters that `Tokenizer.encode` did not know (`Tokens.unknown`)."""
+        whole, text = text, GIVEN.sub(" ", text)
         if text.isascii() and not left_out:  # as nearly every English text: no letter to look at alone
             plain = Counter(filter(str.isalpha, text.lower()))
             self.letters.update(plain)
@@ -73,8 +75,8 @@ class LetterCounts:
                 (self.left_out if lost else self.folded)[letter] += letters[letter]
                 noted.add(letter)
             seen -= {c for letter in noted for c in (letter, *fold_english(letter))}
-        for character in seen:
-            self.left_out[character] += small.count(character) or composed(small).count(character) or 1
+        for c in seen:
+            self.left_out[c] += small.count(c) or composed(small).count(c) or whole.count(c) or 1
         self._keep_examples(clip_id, noted | seen | letters.keys())
 
     def merge(self, other: "LetterCounts") -> None:

@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.text.pronunciation import GIVEN
 from xtts.shared.text.text_normalization import expand
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.synth.synthesizer import Synthesizer
@@ -65,7 +66,7 @@ def encode_text(words: str, voice: Voice, language: str, where: str) -> tuple[Te
         LockstepError: There is nothing else in it.
     """
     words = expand(words, language) if voice.expand_numbers else words
-    tokens = voice.symbol_table.encode(words.strip(), language)
+    tokens = voice.symbol_table.encode(words.strip(), language, where)
     unknown = " ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in tokens.unknown)
     if not tokens.ids:
         found = f"only unknown characters: {unknown}" if unknown else "no text"
@@ -140,7 +141,7 @@ class LongFormSynthesizer:
 
     def _cut_shorter(self, piece: Text, *, frames: int, most: int) -> list[Text]:
         """The parts of a piece that speaks for more frames than the largest shape has; `LockstepError` for a letter."""
-        if len(piece.words) <= 1:
+        if len(_units(piece.words)) <= 1:
             raise LockstepError(
                 f"{piece.where}: {piece.words!r}", found=f"speaks for {frames} frames",
                 expected=f"at most {most}, the largest shape",
@@ -205,32 +206,42 @@ def share_frames(asked: int, own: Sequence[int], least: Sequence[int]) -> list[i
 def split_text(
     text: str, language: str, fits: Callable[[str], bool], short: Callable[[str], bool] | None = None
 ) -> list[str]:
-    """Ordered pieces of `text` that each fit or are a single character; one piece if the whole text fits.
+    """Ordered pieces of `text` that each fit or are a single character or phoneme; one piece if the whole text fits.
 
     Neighbouring sentences of a longer text are joined while they are together `short`, by default while they fit.
     """
     text = text.strip()
     if not text:
         return []
-    if fits(text) or len(text) == 1:
+    if fits(text) or len(units := _units(text)) == 1:
         return [text]
     for level, parts in enumerate(_divisions(text, language)):
         if len(parts) > 1:
             joined = _pack(parts, short if short and level == 0 else fits)
             return [piece for part in joined for piece in split_text(part, language, fits, short)]
-    middle = len(text) // 2
-    return split_text(text[:middle], language, fits) + split_text(text[middle:], language, fits)
+    middle = len(units) // 2
+    halves = ("".join(half).replace("]][[", "") for half in (units[:middle], units[middle:]))
+    return [piece for half in halves for piece in split_text(half, language, fits)]
+
+
+def _units(text: str) -> list[str]:
+    """The characters of a text, each phoneme that it gives in brackets of its own."""
+    phonemes = GIVEN.sub(lambda given: "".join(f"[[{phoneme}]]" for phoneme in given[1]), text)
+    return re.findall(r"(?s)\[\[[^\[\]]\]\]|.", phonemes)
 
 
 def _divisions(text: str, language: str) -> Iterator[list[str]]:
-    """The text cut at sentences, then at clauses, then at words."""
+    """The text cut at sentences, then at clauses, then at words; not between double brackets."""
     from sentencex import segment
 
+    text = GIVEN.sub(lambda given: given[0].replace(" ", "]] [["), text)
+    plain = GIVEN.sub(lambda given: "X" * len(given[0]), text)
     # 1.0.32 panics at the wide space of CJK between an initial and a full stop.
-    yield list(segment(language, "".join(" " if c.isspace() and c != "\n" else c for c in text)))
-    for pattern in _BREAKS:
-        ends = [found.end() for found in re.finditer(pattern, text)]
-        yield [text[start:end] for start, end in pairwise([0, *ends, len(text)]) if start < end]
+    sentences = segment(language, "".join(" " if c.isspace() and c != "\n" else c for c in plain))
+    ends = [list(accumulate(map(len, sentences)))]
+    ends += [[found.end() for found in re.finditer(pattern, plain)] for pattern in _BREAKS]
+    for level in ends:
+        yield [text[start:end] for start, end in pairwise([0, *level, len(text)]) if start < end]
 
 
 def _pack(parts: list[str], fits: Callable[[str], bool]) -> Iterator[str]:

@@ -34,6 +34,12 @@ def test_characters_are_told_with_name_count_and_an_example():
     assert dict(counted("en", [ENGLISH, "Й й"]).left_out) == {"й": 2}, "not taken apart and folded"
 
 
+def test_phonemes_in_double_brackets_are_no_letters_of_the_corpus():
+    counts = LetterCounts("de")
+    counts.add("one", "ja [[ʙʙa]]", "ʙ")
+    assert (dict(counts.letters), dict(counts.left_out)) == ({"j": 1, "a": 1}, {"ʙ": 2})
+
+
 @pytest.mark.parametrize(
     ("language", "text", "said"),
     [
