@@ -115,6 +115,8 @@ def main() -> None:
 @click.option("--language", metavar="CODE", help="Of a corpus of several; the first where none is named.")
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Whose voice, for a model with voice latents; repeat it for the mean of several.")  # fmt: skip
+@click.option("--lexicon", type=_PATH, metavar="FILE",
+              help="How words are read, before the voice's own: word, tab, [[phonemes]] or respelling.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["tensorflow", "onnx"]),
               help="What makes the mel.  [default: tensorflow; onnx for an ONNX folder]")  # fmt: skip
 def speak(checkpoint: Path, **given: Any) -> None:  # noqa: ANN401 - those of `speak.speak`, and of synthesis

@@ -11,6 +11,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.text.pronunciation import GIVEN
 from xtts.shared.text.text_normalization import expand
 from xtts.shared.text.tokenizer import BLANK, PAD, Tokens
 from xtts.trainer.evaluation.voice_description import Voice
@@ -83,7 +84,7 @@ def encode_text(words: str, voice: Voice, language: str, where: str) -> tuple[li
     passages, warnings = read_passages(words, where, phonemes=voice.tokenizer.kind == "phonemes")
     texts, left_out = list[Text](), set[str]()
     for passage in passages:
-        spoken, tokens = _encode(passage.spoken, voice, language)
+        spoken, tokens = _encode(passage.spoken, voice, language, where)
         left_out.update(tokens.left_out)
         pause = _frames(passage.pause, voice)
         texts.append(Text(words=spoken, ids=tokens.ids, where=where, pause=pause, written=passage.words))
@@ -100,10 +101,10 @@ def _frames(seconds: float, voice: Voice) -> int:
     return round(seconds * voice.mel_profile.sample_rate / voice.mel_profile.hop_samples)
 
 
-def _encode(words: str, voice: Voice, language: str) -> tuple[str, Tokens]:
+def _encode(words: str, voice: Voice, language: str, where: str) -> tuple[str, Tokens]:
     """Some words as they are spoken, and their tokens."""
     spoken = (expand(words, language) if voice.expand_numbers else words).strip()
-    return spoken, voice.symbol_table.encode(spoken, language)
+    return spoken, voice.symbol_table.encode(spoken, language, where)
 
 
 class LongFormSynthesizer:
@@ -191,7 +192,7 @@ class LongFormSynthesizer:
 
     def _spell(self, word: str) -> str:
         """The symbols of a word that is spoken alone."""
-        return "".join(self._symbols(_encode(word, self.voice, self.language)[1].ids))
+        return "".join(self._symbols(_encode(word, self.voice, self.language, word)[1].ids))
 
     def _cut(self, text: Text, most_tokens: int) -> list[Text]:
         """Pieces with something to speak, in order, of at most so many tokens or a single character each."""
@@ -208,7 +209,7 @@ class LongFormSynthesizer:
 
     def _cut_shorter(self, piece: Text, *, frames: int, most: int) -> list[Text]:
         """The parts of a piece that speaks for more frames than the largest shape has; `LockstepError` for a letter."""
-        if len(piece.words) <= 1:
+        if len(_units(piece.words)) <= 1:
             raise LockstepError(
                 f"{piece.where}: {piece.words!r}", found=f"speaks for {frames} frames",
                 expected=f"at most {most}, the largest shape",
@@ -276,42 +277,53 @@ def share_frames(asked: int, own: Sequence[int], least: Sequence[int]) -> list[i
 def split_text(
     text: str, language: str, fits: Callable[[str], bool], short: Callable[[str], bool] | None = None
 ) -> list[str]:
-    """Ordered pieces of `text` that each fit or are a single character; one piece if the whole text fits.
+    """Ordered pieces of `text` that each fit or are a single character or phoneme; one piece if the whole text fits.
 
     Neighbouring sentences of a longer text are joined while they are together `short`, by default while they fit.
     """
     text = text.strip()
     if not text:
         return []
-    if fits(text) or len(text) == 1:
+    if fits(text) or len(units := _units(text)) == 1:
         return [text]
     for level, parts in enumerate(_divisions(text, language)):
         if len(parts) > 1:
             joined = _pack(parts, short if short and level == 0 else fits)
             return [piece for part in joined for piece in split_text(part, language, fits, short)]
-    middle = len(text) // 2
-    return split_text(text[:middle], language, fits) + split_text(text[middle:], language, fits)
+    middle = len(units) // 2
+    halves = ("".join(half).replace("]][[", "") for half in (units[:middle], units[middle:]))
+    return [piece for half in halves for piece in split_text(half, language, fits)]
+
+
+def _units(text: str) -> list[str]:
+    """The characters of a text, each phoneme that it gives in brackets of its own."""
+    phonemes = GIVEN.sub(lambda given: "".join(f"[[{phoneme}]]" for phoneme in given[1]), text)
+    return re.findall(r"(?s)\[\[[^\[\]]\]\]|.", phonemes)
 
 
 def _divisions(text: str, language: str) -> Iterator[list[str]]:
-    """The text cut at sentences, then at clauses, then at words."""
-    yield _sentences(text, language)
-    for pattern in _BREAKS:
-        ends = [found.end() for found in re.finditer(pattern, text)]
-        yield [text[start:end] for start, end in pairwise([0, *ends, len(text)]) if start < end]
+    """The text cut at sentences, then at clauses, then at words; not between double brackets."""
+    text = GIVEN.sub(lambda given: given[0].replace(" ", "]] [["), text)
+    plain = GIVEN.sub(lambda given: "X" * len(given[0]), text)
+    ends = [_sentence_ends(plain, language)]
+    ends += [[found.end() for found in re.finditer(pattern, plain)] for pattern in _BREAKS]
+    for level in ends:
+        yield [text[start:end] for start, end in pairwise([0, *level, len(text)]) if start < end]
 
 
-def _sentences(text: str, language: str) -> list[str]:
+def _sentence_ends(text: str, language: str) -> list[int]:
+    """Where each sentence ends, with the white space behind it."""
     from sentencex import segment
 
     # 1.0.32 panics at the wide space of CJK between an initial and a full stop.
-    return list(segment(language, "".join(" " if c.isspace() and c != "\n" else c for c in text)))
+    sentences = segment(language, "".join(" " if c.isspace() and c != "\n" else c for c in text))
+    return list(accumulate(map(len, sentences)))
 
 
 def _lines(words: Words, language: str) -> list[Words]:
     """The words by sentence and line."""
-    ends, lines, at = {0}, list[Words](), 0
-    ends.update(accumulate(map(len, _sentences("".join(word for word, _ in words), language))))
+    lines, at = list[Words](), 0
+    ends = {*_sentence_ends("".join(word for word, _ in words), language)}
     for number, word in enumerate(words):
         if not number or "\n" in words[number - 1][0] or at in ends:
             lines.append([])

@@ -15,13 +15,13 @@ from xtts.trainer.synth.word_times import SUFFIXES, write_times
 def speak(
     checkpoint: Path, options: SynthesisOptions, *, text: str | None, file: Path | None, out: Path | None,
     mel_out: Path | None, timestamps: Path | None, vocoder: str, speaker: str | None, language: str | None,
-    speaker_wav: tuple[Path, ...], engine: Engine | None,
+    speaker_wav: tuple[Path, ...], lexicon: Path | None, engine: Engine | None,
 ) -> None:  # fmt: skip
     """Speak, write, and report how long it took; the arguments are the options of the command."""
     out = _check_outputs(text, file, out, mel_out, timestamps)
     source, load = choose_voice(
-        checkpoint, speaker=speaker, language=language, speaker_wav=speaker_wav, vocoder=vocoder, engine=engine,
-        options=options, warn=warn, tell=print,
+        checkpoint, speaker=speaker, language=language, speaker_wav=speaker_wav, vocoder=vocoder, lexicon=lexicon,
+        engine=engine, options=options, warn=warn, tell=print,
     )  # fmt: skip
     texts = []
     for words, where, path in _read_texts(text, file, out):

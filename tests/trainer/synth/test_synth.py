@@ -131,6 +131,19 @@ def test_the_command_speaks_a_file_of_lines(onnx_folder, call, tmp_path, monkeyp
         assert "real-time factor" in line
 
 
+def test_a_lexicon_is_read_beside_the_words_of_the_voice(onnx_folder, call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("lines.txt").write_text("the kernel\nthe COLONEL\n", encoding="utf-8")
+    Path("lexicon.tsv").write_text("colonel\tkernel\n", encoding="utf-8")
+    command = ("--ckpt", onnx_folder, "--file", "lines.txt", "-o", "spoken", "--steps", 2, "--lexicon", "lexicon.tsv")
+    assert call(main, *command)[0] == 0
+    assert Path("spoken/0001.wav").read_bytes() == Path("spoken/0002.wav").read_bytes()
+    voice = open_source(onnx_folder).voice.with_lexicon({"Colonel": "a", "US": "b", "lead": "c"})
+    assert voice.with_lexicon({"colonel": "x", "us": "y", "Lead": "z"}).symbol_table.lexicon == {
+        "lead": "c", "colonel": "x", "us": "y", "Lead": "z",
+    }  # fmt: skip
+
+
 def test_what_the_import_of_tensorflow_writes_is_shown_only_if_it_fails(capfd):
     def fail():
         os.write(2, b"the reason")

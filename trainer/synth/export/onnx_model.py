@@ -181,7 +181,7 @@ def _key(source: Source) -> str:
     described = {
         "weights": source.weights_digest(),
         "model": source.model.model_dump(mode="json"),
-        "voice": source.voice.model_dump(mode="json"),
+        "voice": source.voice.model_dump(mode="json", exclude={"tokenizer": {"lexicon"}}),
         "versions": [metadata.version(name) for name in _PACKAGES],
         "code": code.hexdigest(),
     }
