@@ -139,12 +139,12 @@ class LongFormSynthesizer:
         return time_words(lines, self._joined(pieces), cache(self._spell))
 
     def _joined(self, pieces: Sequence[Speech]) -> list[Token]:
-        """The tokens of all pieces with their times from the beginning of the first."""
+        """The tokens of all pieces with their times from the beginning of the first; a space parts two pieces."""
         starts = accumulate((len(piece.mel) / self._frames_per_second for piece in pieces), initial=0.0)
         return [
             Token(symbol, start + begins, start + ends)
             for piece, start in zip(pieces, starts, strict=False)
-            for symbol, begins, ends in piece.tokens
+            for symbol, begins, ends in (Token(" ", 0.0, 0.0), *piece.tokens)
         ]
 
     def pieces(self, texts: Sequence[Text]) -> Iterator[Speech]:

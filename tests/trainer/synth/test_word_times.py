@@ -62,7 +62,7 @@ def test_times_are_those_of_the_samples(voice):
     assert spoken == pytest.approx((~silent).sum() * HOP_SECONDS)
     for word in speech.words:
         inside = [each for each in speech.tokens if word.start < each.start + 1e-3 and each.end < word.end + 1e-3]
-        assert "".join(each.symbol for each in inside) == word.word.strip(".,")
+        assert "".join(each.symbol for each in inside).strip() == word.word.strip(".,")
         frames = slice(round(word.start / HOP_SECONDS), round(word.end / HOP_SECONDS))
         assert not silent[frames].any(), f"{word} has a pause inside"
 
