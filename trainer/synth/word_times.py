@@ -68,11 +68,12 @@ def time_words(lines: Sequence[Words], tokens: Sequence[Token], spell: Callable[
 
 def _letters(tokens: Sequence[Token]) -> list[tuple[str, float, float]]:
     """Every letter and space with its start and end; a blank belongs to the letter before it."""
-    found = list[tuple[str, float, float]]()
+    found, letters = list[tuple[str, float, float]](), ""
     for symbol, start, end in tokens:
-        if not symbol and found:
+        if not symbol and letters:
             found[-1] = (*found[-1][:2], end)
-        found += [(letter, start, end) for letter in symbol.translate(_NO_MARKS)]
+        letters = symbol.translate(_NO_MARKS)
+        found += [(letter, start, end) for letter in letters]
     return found
 
 
