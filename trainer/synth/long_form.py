@@ -105,8 +105,16 @@ class LongFormSynthesizer:
 
         Each piece is vocoded separately, so that memory does not grow with the text.
         """
+        began, compiled = time.perf_counter(), self.synthesizer.compile_seconds
+        for mel, last in self.mels(text):
+            samples = self.vocoder(mel)
+            seconds = time.perf_counter() - began - (self.synthesizer.compile_seconds - compiled)
+            yield Speech(mel=mel, samples=samples, seconds=seconds, first_seconds=seconds, last=last)
+            began, compiled = time.perf_counter(), self.synthesizer.compile_seconds
+
+    def mels(self, text: Text) -> Iterator[tuple[np.ndarray, bool]]:
+        """The log-mel float32[T, M] of each piece, with the pause after it, and whether it is the last."""
         synthesizer, number = self.synthesizer, 0
-        began, compiled = time.perf_counter(), synthesizer.compile_seconds
         waiting = deque(self._cut(text, self.voice.most_tokens))
         frames = deque(self._share_seconds(waiting))
         while waiting:
@@ -121,10 +129,7 @@ class LongFormSynthesizer:
                 continue
             if waiting:
                 mel = np.concatenate([mel, self._pause])
-            samples = self.vocoder(mel)
-            seconds = time.perf_counter() - began - (synthesizer.compile_seconds - compiled)
-            yield Speech(mel=mel, samples=samples, seconds=seconds, first_seconds=seconds, last=not waiting)
-            began, compiled = time.perf_counter(), synthesizer.compile_seconds
+            yield mel, not waiting
 
     def _cut(self, text: Text, most_tokens: int) -> list[Text]:
         """Pieces with something to speak, in order, of at most so many tokens or a single character each."""
