@@ -13,6 +13,7 @@ import os
 import re
 import unicodedata
 from functools import lru_cache
+from threading import Lock
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.alphabet import plain_marks
@@ -51,6 +52,8 @@ _NO_SIGNS = str.maketrans("^S", "ʲʃ", "-.()|_:;!?*,%#+`0123456789")
 _AUDIO_OUTPUT_SYNCHRONOUS, _INITIALIZE_DONT_EXIT = 2, 0x8000
 _CHARS_UTF8, _PHONEMES_NAMES, _PHONEMES_IPA = 1, 0, 2
 _BETWEEN_PHONEMES = 0xE000  # no character of any name or IPA
+_ALONE = Lock()
+"""espeak-ng reads one text at a time: it keeps its voice and its place in the text for the whole process."""
 
 
 def phonemise(text: str, language: str = "en") -> str:
@@ -191,16 +194,18 @@ def _plain(ipa: str, voice: str) -> str:
 
 def _clauses(text: str, voice: str, mode: int) -> list[tuple[str, str]]:
     """(what was read, how it is spoken) clause by clause, as espeak-ng divides the text."""
-    library, data = _library(), text.encode(errors="replace")
-    library.use(voice)
+    data = text.encode(errors="replace")
     buffer = ctypes.create_string_buffer(data)
     start = ctypes.addressof(buffer)
     pointer, spoken, ends = ctypes.c_void_p(start), list[str](), list[int]()
-    while pointer.value:
-        answer = library.phonemes(ctypes.byref(pointer), _CHARS_UTF8, mode)
-        spoken.append((answer or b"").decode(errors="replace"))
-        # The pointer stands behind the first character of the next clause.
-        ends.append(len(data) if not pointer.value else _previous_character(data, pointer.value - start))
+    with _ALONE:
+        library = _library()
+        library.use(voice)
+        while pointer.value:
+            answer = library.phonemes(ctypes.byref(pointer), _CHARS_UTF8, mode)
+            spoken.append((answer or b"").decode(errors="replace"))
+            # The pointer stands behind the first character of the next clause.
+            ends.append(len(data) if not pointer.value else _previous_character(data, pointer.value - start))
     starts = [0, *ends[:-1]]
     return [(data[a:b].decode(errors="replace"), words) for a, b, words in zip(starts, ends, spoken, strict=True)]
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
+from xtts.shared.audio.griffin_lim import shortest_samples
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.pronunciation import GIVEN
 from xtts.shared.text.text_normalization import expand
@@ -45,6 +47,17 @@ class Text:
     """Frames of silence after it."""
     written: Words
     """Of the whole passage, as its writer sees them."""
+
+
+class MelPiece(NamedTuple):
+    """The mel of a piece of a text with the pause after it."""
+
+    mel: np.ndarray
+    """float32[T, M], natural-log magnitude."""
+    tokens: list[Token]
+    """What it is made of, without the pauses."""
+    last: bool
+    """Whether the text ends with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,14 +146,19 @@ class LongFormSynthesizer:
             tokens=tokens, lines=self.time(texts, pieces),
         )  # fmt: skip
 
-    def time(self, texts: Sequence[Text], pieces: Sequence[Speech]) -> list[list[Word]]:
+    def time(self, texts: Sequence[Text], pieces: Sequence[Speech | MelPiece]) -> list[list[Word]]:
         """The words of each sentence or line of a text, with their times in the sound of all its pieces."""
         lines = [line for text in texts for line in _lines(text.written, self.language)]
         return time_words(lines, self._joined(pieces), cache(self._spell))
 
-    def _joined(self, pieces: Sequence[Speech]) -> list[Token]:
+    def seconds(self, pieces: Sequence[Speech | MelPiece]) -> float:
+        """How long the sound of some pieces is."""
+        samples = sum(shortest_samples(len(piece.mel), self.profile) for piece in pieces if len(piece.mel))
+        return samples / self.profile.sample_rate
+
+    def _joined(self, pieces: Sequence[Speech | MelPiece]) -> list[Token]:
         """The tokens of all pieces with their times from the beginning of the first; a space parts two pieces."""
-        starts = accumulate((len(piece.mel) / self._frames_per_second for piece in pieces), initial=0.0)
+        starts = accumulate((self.seconds([piece]) for piece in pieces), initial=0.0)
         return [
             Token(symbol, start + begins, start + ends)
             for piece, start in zip(pieces, starts, strict=False)
@@ -152,8 +170,23 @@ class LongFormSynthesizer:
 
         Each piece is vocoded separately, so that memory does not grow with the text.
         """
+        began, compiled = time.perf_counter(), self.synthesizer.compile_seconds
+        for piece in self.mels(texts):
+            samples = self.sound(piece.mel)
+            seconds = time.perf_counter() - began - (self.synthesizer.compile_seconds - compiled)
+            yield Speech(
+                mel=piece.mel, samples=samples, seconds=seconds, first_seconds=seconds, last=piece.last,
+                tokens=piece.tokens,
+            )  # fmt: skip
+            began, compiled = time.perf_counter(), self.synthesizer.compile_seconds
+
+    def sound(self, mel: np.ndarray) -> np.ndarray:
+        """The samples of a mel, float32[S] in -1 to 1; a mel without frames has none."""
+        return self.vocoder(mel) if len(mel) else np.empty(0, np.float32)
+
+    def mels(self, texts: Sequence[Text]) -> Iterator[MelPiece]:
+        """The mel of each piece of the passages, with the pause after it, as soon as it is ready."""
         synthesizer, number = self.synthesizer, 0
-        began, compiled = time.perf_counter(), synthesizer.compile_seconds
         waiting = deque(piece for text in texts for piece in self._cut(text, self.voice.most_tokens))
         frames = deque(self._share_seconds(waiting))
         while waiting:
@@ -169,13 +202,7 @@ class LongFormSynthesizer:
                 waiting.extendleft(reversed(self._cut_shorter(piece, frames=length, most=len(mel))))
                 continue
             mel = np.pad(mel, [(0, piece.pause), (0, 0)], constant_values=self.profile.silence)
-            samples = self.vocoder(mel) if len(mel) else np.empty(0, np.float32)
-            seconds = time.perf_counter() - began - (synthesizer.compile_seconds - compiled)
-            yield Speech(
-                mel=mel, samples=samples, seconds=seconds, first_seconds=seconds, last=not waiting,
-                tokens=self._timed(piece.ids, durations),
-            )  # fmt: skip
-            began, compiled = time.perf_counter(), synthesizer.compile_seconds
+            yield MelPiece(mel, self._timed(piece.ids, durations), not waiting)
 
     def _timed(self, ids: Sequence[int], durations: np.ndarray) -> list[Token]:
         """The tokens of a piece with their times from its beginning."""

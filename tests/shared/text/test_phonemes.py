@@ -103,3 +103,13 @@ def test_a_language_that_is_spelled_and_one_without_a_voice_are_refused():
     assert "phonemes in Japanese, which espeak-ng spells letter by letter" in japanese
     assert "--set text.tokenizer=characters" in japanese
     assert "espeak-ng has no voice qqq" in none
+
+
+def test_threads_that_speak_at_once_get_the_phonemes_of_their_own_text():
+    code = f"from concurrent.futures import ThreadPoolExecutor\n{CODE}".replace(
+        "[say(*pair) for pair in json.load(sys.stdin)]",
+        "list(ThreadPoolExecutor(4).map(lambda pair: say(*pair), json.load(sys.stdin)))",
+    )
+    pairs = [("Hello, world. " * 20, "en"), ("Guten Tag, wie geht es Ihnen? " * 20, "de")] * 8
+    done = subprocess.run([sys.executable, "-c", code], input=json.dumps(pairs), capture_output=True, text=True)
+    assert json.loads(done.stdout) == say(*pairs)
