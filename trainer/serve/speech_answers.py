@@ -69,7 +69,7 @@ class Turns:
             if self._tasks:
                 await asyncio.wait(self._tasks)
             else:
-                part = await self._step(work)
+                part = await self.step(work)
 
     def end(self) -> None:
         """Give the thread back."""
@@ -78,10 +78,11 @@ class Turns:
     async def _work(self, work: Iterator[Part], tell: Callable[[Part | RequestError], None]) -> None:
         part: Part | RequestError = Part()
         while isinstance(part, Part) and not part.last:
-            part = await self._step(work)
+            part = await self.step(work)
             tell(part)
 
-    async def _step(self, work: Iterator[Part]) -> Part | RequestError:
+    async def step(self, work: Iterator[Part]) -> Part | RequestError:
+        """Do the next step of some work, on the thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._advance, work)
 
     def _advance(self, work: Iterator[Part]) -> Part | RequestError:
@@ -138,7 +139,7 @@ async def answer(request: Request, voice: WarmVoice, turns: Turns, settings: Ser
 
     The first sound is waited for, so that most failures have a status of their own; `RequestError` for these.
     """
-    asked = read_request(await _read_body(request, settings.body_bytes), voice.offer)
+    asked = read_request(await read_body(request, settings.body_bytes), voice.offer)
     spoken = Spoken()
     sound = Sound(turns, voice.speak(asked, spoken), settings.timeout)
     try:
@@ -197,10 +198,10 @@ def _event(content: dict[str, str]) -> bytes:
     return f"data: {json.dumps(content)}\n\n".encode()
 
 
-async def _read_body(request: Request, most_bytes: int) -> bytes:
-    """The JSON of a request; `RequestError` for another type, too many bytes, or a client that sends too slowly."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise RequestError(415, "expected Content-Type: application/json")
+async def read_body(request: Request, most_bytes: int, media_type: str = "application/json") -> bytes:
+    """What a request sends; `RequestError` for another type, too many bytes, or a client that sends too slowly."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != media_type:
+        raise RequestError(415, f"expected Content-Type: {media_type}")
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_SECONDS):

@@ -17,9 +17,11 @@ from xtts.trainer.serve.speech_requests import Offer, SpeechRequest
 from xtts.trainer.synth.engines import make_fastest_synthesizer, make_synthesizer
 from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text
 from xtts.trainer.synth.vocoder.vocoder import check_vocoder, make_vocoder
-from xtts.trainer.synth.voice_source import Source, open_source, read_recordings
+from xtts.trainer.synth.voice_source import Source, open_source, read_recording, read_recordings
 
 _ONLY_VOICE = "default"
+_LONGEST_NAME, _MOST_VOICES = 60, 100
+"""Of the voices that clients add; the mel of 30 s takes a megabyte."""
 
 
 @dataclass
@@ -53,7 +55,7 @@ class WarmVoice:
         check_vocoder(settings.vocoder)
         self.source = open_source(settings.checkpoint)
         options = settings.synthesis(settings.nfe[0])
-        self._mel_profile = self.source.voice.mel_profile
+        self.mel_profile = self.source.voice.mel_profile
         self._recordings = _recordings(settings.recordings, self.source)
         self.offer = Offer(
             model=(self.source.run.path if self.source.run else self.source.checkpoint).resolve().name,
@@ -62,13 +64,13 @@ class WarmVoice:
             nfe=list(settings.nfe),
             synthesis=options,
             formats=available_formats(),
-            sample_rate=self._mel_profile.sample_rate,
-            mel_channels=self._mel_profile.mel_channels,
+            sample_rate=self.mel_profile.sample_rate,
             letters=settings.max_letters,
         )
-        self._vocoder = make_vocoder(settings.vocoder, self._mel_profile, warn)
+        self._vocoder = make_vocoder(settings.vocoder, self.mel_profile, warn)
         self._long_form: dict[tuple[str, str], LongFormSynthesizer] = {}
-        self._reference: str | None = None
+        self._reference: np.ndarray | None = None
+        """The recording that the synthesizer imitates now."""
         if settings.engine == "auto":
             self.synthesizer = make_fastest_synthesizer(self.source, options, tell)
         else:
@@ -124,6 +126,17 @@ class WarmVoice:
             metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)
             yield Part(data, last)
 
+    def imitate(self, voice: str, recording: bytes) -> Iterator[Part]:
+        """Offer the voice of a sound file, in one step; `LockstepError` if it cannot be imitated."""
+        if not self.source.takes_recording:
+            raise LockstepError("recording", found=f"{self.offer.model} imitates none")
+        if voice in self.offer.voices or len(voice) > _LONGEST_NAME or len(self.offer.voices) >= _MOST_VOICES:
+            expected = f"a new one of at most {_LONGEST_NAME} letters, and {_MOST_VOICES} voices in all"
+            raise LockstepError("name of a voice", found=repr(voice[:_LONGEST_NAME]), expected=expected)
+        self._recordings[voice] = read_recording(recording, "recording", self.source)
+        self.offer.voices.append(voice)
+        yield Part(last=True)
+
     def _speaking(self, voice: str, language: str) -> LongFormSynthesizer:
         if (voice, language) not in self._long_form:
             row = self.source.speakers.index(voice) if voice in self.source.speakers else 0
@@ -135,9 +148,10 @@ class WarmVoice:
     def _become(self, voice: str, options: SynthesisOptions) -> None:
         """Set what the synthesizer keeps from call to call: another request may have spoken in between."""
         self.synthesizer.options = options
-        if voice in self._recordings and self._reference != voice:
-            self.synthesizer.encode_reference(self._recordings[voice])
-            self._reference = voice
+        recording = self._recordings.get(voice)
+        if recording is not None and recording is not self._reference:
+            self.synthesizer.encode_reference(recording)
+            self._reference = recording
 
 
 def _recordings(paths: tuple[Path, ...], source: Source) -> dict[str, np.ndarray]:
