@@ -34,12 +34,14 @@ from xtts.shared.errors import warn
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.settings import ServerSettings, listening_socket
-from xtts.trainer.serve.speech_answers import Turns, answer
+from xtts.trainer.serve.speech_answers import Turns, answer, read_body
 from xtts.trainer.serve.speech_requests import RequestError
 from xtts.trainer.serve.warm_voice import Spoken, WarmVoice
 
 _GRACE_SECONDS = 10
 """Most time that a sentence may take after a request to stop."""
+_RECORDING_BYTES = 2**22
+"""Of a client's recording at most: 47 s of mono at 44.1 kHz."""
 _KEPT_MELS = 32
 """Answers whose mel can still be asked for."""
 _PAGE = Path(__file__).with_name("page")
@@ -83,7 +85,7 @@ class Server:
         spoken = self._spoken.get(request.path_params["request_id"])
         if spoken is None:
             raise RequestError(404, "no such request, or too long ago")
-        mel = np.concatenate([np.empty((0, self.voice.offer.mel_channels), np.float32), *spoken.mels])
+        mel = np.concatenate([np.empty((0, self.voice.mel_profile.mel_channels), np.float32), *spoken.mels])
         shape = {"x-mel-shape": f"{len(mel)},{mel.shape[1]}"}
         return Response(mel.astype("<f4").tobytes(), media_type="application/octet-stream", headers=shape)
 
@@ -95,10 +97,17 @@ class Server:
                 "model": offer.model, "engine": self.voice.synthesizer.engine,
                 "voices": [{"id": name, "name": name} for name in offer.voices],
                 "languages": offer.languages, "nfe": offer.nfe, "formats": offer.formats,
+                "sample_rate": offer.sample_rate, "hop_samples": self.voice.mel_profile.hop_samples,
                 "options": SynthesisOptions.model_json_schema()["properties"],
-                "sample_rate": offer.sample_rate, "most_letters": offer.letters,
+                "takes_recordings": self.voice.source.takes_recording, "most_letters": offer.letters,
             }
         )  # fmt: skip
+
+    async def imitate(self, request: Request) -> Response:
+        """`PUT /v1/audio/voices/NAME`: a sound file, whose voice can be asked for from now on."""
+        recording = await read_body(request, _RECORDING_BYTES, "audio/wav")
+        await self.turns.step(partial(self.voice.imitate, request.path_params["voice"], recording))
+        return Response(status_code=204)
 
     async def models(self, request: Request) -> Response:
         """The one model, as OpenAI's API lists them, and Open WebUI, which asks for `models`; or it alone."""
@@ -179,6 +188,7 @@ def make_app(server: Server) -> Starlette:
     }  # fmt: skip
     routes = [Route(path, handler, methods=[method]) for path, (handler, method) in own.items()]
     routes += [Route("/v1/audio/mel/{request_id}", server.mel), Route("/v1/models/{model}", server.models)]
+    routes.append(Route("/v1/audio/voices/{voice}", server.imitate, methods=["PUT"]))
     routes += [Route(path, server.page) for path in _PAGE_FILES]
     settings, pages = server.settings, _PAGE_FILES.keys()
     free = {"/health", "/healthz", *pages}

@@ -76,7 +76,7 @@ class Turns:
         """Do some work step by step while there are no requests."""
         done = object()
         with suppress(RequestError):
-            while self._tasks or await self._step(partial(next, work, done)) is not done:
+            while self._tasks or await self.step(partial(next, work, done)) is not done:
                 if self._tasks:
                     await asyncio.wait(self._tasks)
 
@@ -88,11 +88,11 @@ class Turns:
         ahead, last = deque[asyncio.Future[np.ndarray]](), False
         try:
             while not last:
-                piece = await self._step(partial(next, work))
+                piece = await self.step(partial(next, work))
                 if piece is None:
                     continue
                 last = piece.last
-                ahead.append(self._step(piece.sound))
+                ahead.append(self.step(piece.sound))
                 while ahead and (last or ahead[0].done() or len(ahead) * len(self) >= self._cores):
                     tell((await ahead.popleft(), last and not ahead))
         except RequestError as error:
@@ -101,7 +101,8 @@ class Turns:
             for step in ahead:
                 step.cancel()
 
-    def _step(self, action: Callable[[], _T]) -> asyncio.Future[_T]:
+    def step(self, action: Callable[[], _T]) -> asyncio.Future[_T]:
+        """The result of a step, done on a thread when its turn comes; `RequestError` if it fails."""
         return asyncio.get_running_loop().run_in_executor(self._threads, self._do, action)
 
     def _do(self, action: Callable[[], _T]) -> _T:
@@ -162,7 +163,7 @@ async def answer(request: Request, voice: WarmVoice, turns: Turns, settings: Ser
 
     The first sound is waited for, so that most failures have a status of their own; `RequestError` for these.
     """
-    asked, warnings = read_request(await _read_body(request, settings.body_bytes), voice.offer)
+    asked, warnings = read_request(await read_body(request, settings.body_bytes), voice.offer)
     spoken = Spoken(warnings=warnings)
     encoder = Encoder(asked.response_format, voice.offer.sample_rate, streams=asked.streams)
     sound = Sound(turns, voice.speak(asked, spoken), encoder, settings.timeout)
@@ -231,10 +232,10 @@ def _event(content: dict[str, str]) -> bytes:
     return f"data: {json.dumps(content)}\n\n".encode()
 
 
-async def _read_body(request: Request, most_bytes: int) -> bytes:
-    """The JSON of a request; `RequestError` for another type, too many bytes, or a client that sends too slowly."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise RequestError(415, "expected Content-Type: application/json")
+async def read_body(request: Request, most_bytes: int, media_type: str = "application/json") -> bytes:
+    """What a request sends; `RequestError` for another type, too many bytes, or a client that sends too slowly."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != media_type:
+        raise RequestError(415, f"expected Content-Type: {media_type}")
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_SECONDS):

@@ -41,7 +41,6 @@ class Offer:
     """Of a request that asks for nothing else."""
     formats: list[str]
     sample_rate: int
-    mel_channels: int
     letters: int
 
 

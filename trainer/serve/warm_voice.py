@@ -20,10 +20,12 @@ from xtts.trainer.synth.engines import make_fastest_synthesizer, make_synthesize
 from xtts.trainer.synth.long_form import LongFormSynthesizer, MelPiece, encode_text
 from xtts.trainer.synth.synthesizer import Synthesizer
 from xtts.trainer.synth.vocoder.vocoder import check_vocoder, make_vocoder
-from xtts.trainer.synth.voice_source import Source, open_source, read_recordings
+from xtts.trainer.synth.voice_source import Source, open_source, read_recording, read_recordings
 from xtts.trainer.synth.word_times import times_json
 
 _ONLY_VOICE = "default"
+_LONGEST_NAME, _MOST_VOICES = 60, 100
+"""Of the voices that clients add; the mel of 30 s takes a megabyte."""
 
 
 @dataclass
@@ -63,7 +65,7 @@ class WarmVoice:
         check_vocoder(settings.vocoder)
         self.source = open_source(settings.checkpoint)
         options = settings.synthesis(settings.nfe[0])
-        self._mel_profile = self.source.voice.mel_profile
+        self.mel_profile = self.source.voice.mel_profile
         self._recordings = _recordings(settings.recordings, self.source)
         self.offer = Offer(
             model=(self.source.run.path if self.source.run else self.source.checkpoint).resolve().name,
@@ -73,11 +75,10 @@ class WarmVoice:
             nfe=list(settings.nfe),
             synthesis=options,
             formats=available_formats(),
-            sample_rate=self._mel_profile.sample_rate,
-            mel_channels=self._mel_profile.mel_channels,
+            sample_rate=self.mel_profile.sample_rate,
             letters=settings.max_letters,
         )
-        self._vocoder = make_vocoder(settings.vocoder, self._mel_profile, warn)
+        self._vocoder = make_vocoder(settings.vocoder, self.mel_profile, warn)
         if settings.engine == "auto":
             self.synthesizer = make_fastest_synthesizer(self.source, options, tell)
         else:
@@ -147,6 +148,18 @@ class WarmVoice:
         metrics.AUDIO_SECONDS.inc(len(samples) / self.offer.sample_rate)
         metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)
         return samples
+
+    def imitate(self, voice: str, recording: bytes) -> None:
+        """Offer the voice of a sound file; `LockstepError` if it cannot be imitated."""
+        if not self.source.takes_recording:
+            raise LockstepError("recording", found=f"{self.offer.model} imitates none")
+        if voice in self.offer.voices or len(voice) > _LONGEST_NAME or len(self.offer.voices) >= _MOST_VOICES:
+            expected = f"a new one of at most {_LONGEST_NAME} letters, and {_MOST_VOICES} voices in all"
+            raise LockstepError("name of a voice", found=repr(voice[:_LONGEST_NAME]), expected=expected)
+        synthesizer = copy(self.synthesizer)
+        synthesizer.encode_reference(read_recording(recording, "recording", self.source))
+        self._speaking[voice] = synthesizer
+        self.offer.voices.append(voice)
 
 
 def _aliases(given: tuple[str, ...], voices: list[str]) -> dict[str, str]:

@@ -117,6 +117,16 @@ def test_what_there_is_to_choose_from(server):
     assert (offer["languages"], offer["nfe"], offer["sample_rate"]) == (["en"], [2, 4], 22_050)
 
 
+def test_a_recording_is_refused_by_a_model_that_imitates_none(server):
+    sound = {"content": b"no sound", "headers": {"Content-Type": "audio/wav"}}
+    answer = server.put("/v1/audio/voices/mine", **sound)
+    assert answer.status_code == 400
+    assert "imitates none" in answer.json()["error"]["message"]
+    assert server.put("/v1/audio/voices/mine", content=b"{}").status_code == 415
+    large = server.put("/v1/audio/voices/mine", **sound | {"content": bytes(2**22 + 1)})
+    assert large.status_code == 413
+
+
 def leave_early(port, content, wait):
     """Send a request, read the first bytes if `wait`, and close the connection."""
     body = json.dumps(content).encode()
@@ -210,8 +220,7 @@ def test_what_cannot_be_served_is_said_in_one_line(call, finished_run, listening
 def test_a_request_whose_evaluations_do_not_fit_its_solver_is_told_so():
     offer = Offer(
         model="a", voices=["default"], aliases={}, languages=["en"], nfe=[3],
-        synthesis=SynthesisOptions(nfe=3, solver="euler"), formats=["wav"], sample_rate=22_050, mel_channels=80,
-        letters=100,
+        synthesis=SynthesisOptions(nfe=3, solver="euler"), formats=["wav"], sample_rate=22_050, letters=100,
     )  # fmt: skip
     assert read_request(b'{"input": "a", "response_format": "wav"}', offer)[0].nfe == 3
     with pytest.raises(RequestError) as caught:
