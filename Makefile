@@ -14,7 +14,7 @@ BENCH_ARGS ?= --quick
 SYNTH_ARGS ?=
 APP_ARGS ?=
 DOCTOR_ARGS ?=
-CKPT ?= $(patsubst %/,%,$(dir $(firstword $(shell ls -t runs/*/run.json 2>/dev/null))))
+CKPT ?=
 TEXT ?= The first words of a new voice.
 export TEXT
 BIN := .venv/bin
@@ -112,12 +112,10 @@ wheel-check: $(READY)
 
 # CKPT: a run folder or one checkpoint; without it the run that was trained last.
 synth: $(READY)
-	$(if $(CKPT),,$(error no checkpoint in runs/: make train comes first, or give CKPT=DIR))
-	$(BIN)/xtts-synth --ckpt '$(CKPT)' -o out.wav $(SYNTH_ARGS) -- "$$TEXT"
+	$(BIN)/xtts-synth $(if $(CKPT),--ckpt '$(CKPT)') -o out.wav $(SYNTH_ARGS) -- "$$TEXT"
 
 app: $(READY)
-	$(if $(CKPT),,$(error no checkpoint in runs/: make train comes first, or give CKPT=DIR))
-	$(BIN)/xtts-synth serve --ckpt '$(CKPT)' --open $(APP_ARGS)
+	$(BIN)/xtts-synth serve $(if $(CKPT),--ckpt '$(CKPT)') --open $(APP_ARGS)
 
 # Every benchmark, ratios first; BENCH_ARGS= runs them at full size.
 bench: $(READY)

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.voice_description import Shape, Voice
+from xtts.trainer.serve.cli import main
 from xtts.trainer.synth import library
-from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text
 from xtts.trainer.synth.voice_source import open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -227,3 +227,41 @@ def test_a_run_whose_description_is_damaged(refused, tmp_path, finished_run):
     fields["synthesis"]["shapes"][0]["frames"] = -1
     (run / "run.json").write_text(json.dumps(fields))
     assert "run.json synthesis.shapes.0.frames: input should be greater than 0" in refused("hello", ckpt=run)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("exprot", "voice"), "export"), (("--speed", "2", "evaluate"), "evaluate"), (("Serve",), "serve"),
+        (("evalute", "--json", "x.json"), "evaluate"),
+    ],
+)  # fmt: skip
+def test_a_word_that_is_nearly_a_command_is_not_spoken_over_a_wav(refused, arguments, meant):
+    said = refused(*arguments)
+    assert f"did you mean xtts-synth {meant}? To speak it: xtts-synth speak " in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [("speak", "Serve"), ("--", "export"), ("seven",), ("Export it.",)])
+def test_other_words_and_those_after_speak_are_spoken(call, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    assert "no run in runs/ has a checkpoint" in call(main, *arguments)[2]
+
+
+def test_without_ckpt_the_run_that_was_trained_last_speaks_and_a_wrong_path_lists_the_runs(
+    finished_run, call, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for name, time in (("young", 2), ("old", 1)):
+        checkpoint = tmp_path / "runs" / name / "checkpoints" / "step-1"
+        checkpoint.mkdir(parents=True)
+        (checkpoint / "checkpoint.json").touch()
+        os.utime(checkpoint, (time, time))
+    (tmp_path / "runs" / "begun").mkdir()
+    for command in ((), ("evaluate",), ("serve",), ("export", "out")):
+        _, said, err = call(main, *command, "--seconds" if command == () else "--nfe", "0")
+        assert f"--ckpt {Path('runs', 'young')}: the run that was trained last" in said, command
+        assert "error: " in err
+    err = call(main, "hello", "--ckpt", "runs/yuong")[2]
+    assert "runs/yuong: no such folder" in err
+    assert err.endswith("; there are runs/young, runs/old\n")
