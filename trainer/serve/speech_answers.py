@@ -17,10 +17,10 @@ from starlette.types import Receive, Scope, Send
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.serve import metrics
-from xtts.trainer.serve.encodings import MEDIA_TYPES
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import RequestError, SpeechRequest, read_request
 from xtts.trainer.serve.warm_voice import Part, Spoken, WarmVoice
+from xtts.trainer.synth.encodings import MEDIA_TYPES
 
 _BODY_SECONDS = 10.0
 """Most time for a client to send its request."""

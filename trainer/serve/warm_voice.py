@@ -11,9 +11,9 @@ import numpy as np
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.serve import metrics
-from xtts.trainer.serve.encodings import Encoder, available_formats
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Offer, SpeechRequest
+from xtts.trainer.synth.encodings import Encoder, available_formats
 from xtts.trainer.synth.engines import make_fastest_synthesizer, make_synthesizer
 from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text
 from xtts.trainer.synth.vocoder.vocoder import check_vocoder, make_vocoder

@@ -124,7 +124,10 @@ def main() -> None:
 @click.argument("text", required=False)
 @click.option("--file", type=_PATH, metavar="LINES.txt", help="One text a line; -o is then a folder.")
 @click.option(
-    "-o", "--out", type=_PATH, help="The wav, or the folder of --file for 0001.wav and so on.  [default: out.wav]"
+    "-o",
+    "--out",
+    type=_PATH,
+    help="The .wav, .flac, .mp3 or .ogg, or the folder of --file for 0001.wav and so on.  [default: out.wav]",
 )
 @_with_options("nfe", "solver", "temperature", "seed", "speed", "seconds")
 @click.option("--mel-out", type=_PATH, metavar="FILE.npy", help="The log-mel too, float32[T, M].")

@@ -65,7 +65,7 @@ def evaluate(
 ) -> Evaluation:  # fmt: skip
     """Speak, compare, and show the figures as a table and, if requested, as JSON."""
     if json_file is not None:
-        check_file(json_file, ".json", "--json")
+        check_file(json_file, "--json", ".json")
     source = open_source(checkpoint)
     cache = cache or source.cache or Path(DEFAULT_CACHE)
     with local_cache(cache, lambda spec: spec.shards(split)) as folder:

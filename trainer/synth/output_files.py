@@ -8,14 +8,16 @@ import numpy as np
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
+from xtts.trainer.synth.encodings import Encoder, available_formats
 
 
-def check_file(path: Path, suffix: str, option: str) -> None:
+def check_file(path: Path, option: str, *suffixes: str) -> None:
     """Raise `LockstepError` for another suffix, or a file that cannot be written."""
-    if path.suffix.lower() != suffix:
-        raise LockstepError(option, found=str(path), expected=f"a file that ends in {suffix}")
+    expected = f"a file that ends in {' or '.join(suffixes)}"
+    if path.suffix.lower() not in suffixes:
+        raise LockstepError(option, found=str(path), expected=expected)
     if path.is_dir():
-        raise LockstepError(option, found=f"{path} is a folder", expected=f"a file that ends in {suffix}")
+        raise LockstepError(option, found=f"{path} is a folder", expected=expected)
     _check_writable(path.parent, option)
 
 
@@ -33,18 +35,15 @@ def _check_writable(folder: Path, option: str) -> None:
         raise LockstepError(option, found=f"{folder} cannot be written to")
 
 
-def write_wav(path: Path, samples: np.ndarray, sample_rate: int) -> None:
-    """samples: float32[S] in -1 to 1; 16-bit PCM."""
-    write_whole(path, wav_bytes(samples, sample_rate))
+def check_sound_file(path: Path, option: str) -> None:
+    """As `check_file`, for the formats of `write_sound`."""
+    check_file(path, option, *(f".{name}" for name in available_formats() if name != "pcm"))
 
 
-def wav_bytes(samples: np.ndarray, sample_rate: int) -> bytes:
-    """A whole wav file; samples: float32[S] in -1 to 1; 16-bit PCM."""
-    import soundfile
-
-    data = io.BytesIO()
-    soundfile.write(data, samples, sample_rate, subtype="PCM_16", format="WAV")
-    return data.getvalue()
+def write_sound(path: Path, samples: np.ndarray, sample_rate: int) -> None:
+    """Write a sound in the format of the path's suffix, of 16 bits; samples: float32[S] in -1 to 1."""
+    encoder = Encoder(path.suffix[1:].lower(), sample_rate, streams=False)
+    write_whole(path, encoder.add(samples) + encoder.finish())
 
 
 def write_mel(path: Path, mel: np.ndarray) -> None:

@@ -131,6 +131,16 @@ def test_the_command_speaks_a_file_of_lines(onnx_folder, call, tmp_path, monkeyp
         assert "real-time factor" in line
 
 
+@pytest.mark.parametrize("suffix", ["mp3", "flac", "OGG"])
+def test_the_suffix_of_the_file_is_its_format(onnx_folder, call, tmp_path, suffix):
+    out = tmp_path / f"a.{suffix}"
+    code, screen, err = call(main, "--ckpt", onnx_folder, "hello", "-o", out, "--steps", 2, "--speed", 4)
+    assert code == 0, err
+    found = soundfile.info(out)
+    assert (found.format, found.samplerate) == (suffix.upper(), 22_050)
+    assert f"{out}: {found.duration:.1f}" in screen
+
+
 def test_what_the_import_of_tensorflow_writes_is_shown_only_if_it_fails(capfd):
     def fail():
         os.write(2, b"the reason")
@@ -185,7 +195,7 @@ def test_tensorflow_is_imported_once_everything_else_is_known_to_be_right(finish
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["hello", "-o", "a.mp3"], "error: -o: a.mp3, expected a file that ends in .wav"),
+        (["hello", "-o", "a.aac"], "-o: a.aac, expected a file that ends in .mp3 or .wav or .flac or .ogg"),
         (["hello", "-o", "no/a.wav"], "error: -o: no such folder: no; mkdir -p no"),
         (["hello", "-o", "a.wav", "--mel-out", "a.txt"], "expected a file that ends in .npy"),
         (["hello", "--vocoder", "wavenet"], "expected griffinlim or onnx:FILE"),

@@ -1,13 +1,17 @@
-"""From samples to the bytes of an answer: wav, flac, mp3 or pcm, at once or piece by piece."""
+"""From samples to the bytes of a sound file: wav, flac, mp3, ogg or pcm, at once or piece by piece."""
 
 import io
 from typing import Any
 
 import numpy as np
 
-MEDIA_TYPES = {"mp3": "audio/mpeg", "wav": "audio/wav", "flac": "audio/flac", "pcm": "audio/pcm"}
+MEDIA_TYPES = {
+    "mp3": "audio/mpeg", "wav": "audio/wav", "flac": "audio/flac", "ogg": "audio/ogg", "pcm": "audio/pcm",
+}  # fmt: skip
 _UNKNOWN = b"\xff" * 4
 """The lengths in the header of a wav whose end is not known yet."""
+_BLOCK = 2**16
+"""Samples that are written at once: libvorbis lays all of them on the stack, and five minutes end the process."""
 
 
 def available_formats() -> list[str]:
@@ -32,7 +36,9 @@ class Encoder:
 
     def add(self, samples: np.ndarray) -> bytes:
         """The bytes that can be sent now."""
-        self._file.write(_whole_numbers(samples))
+        whole = _whole_numbers(samples)
+        for start in range(0, len(whole), _BLOCK):
+            self._file.write(whole[start : start + _BLOCK])
         return self._new_bytes() if self._streams else b""
 
     def finish(self) -> bytes:
