@@ -137,7 +137,8 @@ def main() -> None:
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Whose voice, for a model with voice latents; repeat it for the mean of several.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["tensorflow", "onnx"]),
-              help="What makes the mel.  [default: tensorflow; onnx for an ONNX folder]")  # fmt: skip
+              help="What makes the mel.  [default: onnx where there is a graph, in the folder or kept of "
+              "an earlier use; else tensorflow]")  # fmt: skip
 def speak(checkpoint: Path, **given: Any) -> None:  # noqa: ANN401 - those of `speak.speak`, and of synthesis
     """Speak TEXT; this command needs no name."""
     with reported():
@@ -167,6 +168,16 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
         from xtts.trainer.synth.evaluate import evaluate as run
 
         run(checkpoint, options, cache=location(cache) if cache else None, **given)
+
+
+@main.command()
+@checkpoint_option
+def info(checkpoint: Path) -> None:
+    """Say what a checkpoint is: speakers, languages, mel profile, size, steps, corpus."""
+    with reported():
+        from xtts.trainer.synth.info import info as run
+
+        run(checkpoint)
 
 
 _FORMAT_OPTIONS = {
