@@ -1,10 +1,8 @@
 """`xtts-synth info`: what a checkpoint or an exported folder is, read without TensorFlow."""
 
-import json
 from pathlib import Path
 
-from xtts.shared.errors import LockstepError
-from xtts.trainer.run.model_folder import GRAPH_FILE, WEIGHTS_FILE
+from xtts.trainer.run.model_folder import GRAPH_FILE, WEIGHTS_FILE, read_json
 from xtts.trainer.synth.export.model_card import FACTS_FILE, CardOptions, Facts, collect_facts
 from xtts.trainer.synth.voice_source import Source, open_source
 
@@ -55,9 +53,4 @@ def _facts(source: Source) -> Facts:
         parameters = sum(values.size for values in source.averages().values())
         return collect_facts(source, parameters=parameters, options=CardOptions())
     path = source.checkpoint / FACTS_FILE
-    if not path.is_file():
-        return {}
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise LockstepError(str(path), found=f"cannot be read ({error})") from None
+    return read_json(path) if path.is_file() else {}
