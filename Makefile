@@ -14,13 +14,16 @@ BENCH_ARGS ?= --quick
 SYNTH_ARGS ?=
 APP_ARGS ?=
 DOCTOR_ARGS ?=
-CKPT ?= $(patsubst %/,%,$(dir $(firstword $(shell ls -t runs/*/run.json 2>/dev/null))))
+CKPT ?=
 TEXT ?= The first words of a new voice.
 export TEXT
 BIN := .venv/bin
 SAMPLE := sample-corpus$(if $(LANGUAGE),-$(LANGUAGE))
 READY := .venv/.ready
+READY_DEV := .venv/.ready-dev
 SAMPLE_READY := $(SAMPLE)/metadata.csv
+# What training, every corpus and the voice need; Ray, linters and the servers of the tests come with READY_DEV.
+EXTRAS := bpe,demo,mandarin,numbers,onnx,serve
 CORPUS := $(or $(DATA),$(SAMPLE))
 # Editors and type checkers do not run the finder of an editable install: they read folders. A .pth in the environment
 # names one whose xtts/ holds links to the tree. Python itself still asks the finder first, so that a module has one
@@ -52,16 +55,24 @@ help:
 	@echo "make clean      remove the environment, the sample corpus and the cache (runs/ stays)"
 
 # pip would compile the packages on one core, their tests too: half of the time that it takes.
+define INSTALL
+$(BIN)/python -m pip install --quiet --no-compile --editable '.[$(1)]'
+	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' "$$($(BIN)/python -c '$(SITE)')" || true
+endef
+
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
 		{ echo "error: $(PYTHON) is not Python 3.11 to 3.13; fix: make PYTHON=python3.11"; exit 2; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]'
-	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' "$$($(BIN)/python -c '$(SITE)')" || true
+	$(call INSTALL,$(EXTRAS))
 	@mkdir -p .venv/links/xtts
 	@for folder in $(PACKAGES); do ln -sfn ../../../$$folder .venv/links/xtts/$$folder; done
 	@printf '%s\n' '../../../links' '$(FINDER_FIRST)' > "$$($(BIN)/python -c '$(SITE)')/lockstep-links.pth"
+	@touch $@
+
+$(READY_DEV): $(READY)
+	$(call INSTALL,dev)
 	@touch $@
 
 $(SAMPLE_READY): $(READY)
@@ -90,16 +101,16 @@ verify: $(READY)
 # A file of tests goes to one process, which keeps what XLA compiled for it.
 PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(TEST_ARGS)
 
-test: $(READY)
+test: $(READY_DEV)
 	$(PYTEST) -m 'not long'
 
 # TESTS: those of some folders alone, which may hold none (5). The whole of it leaves the commit that passed, from which
 # .ci/run counts what has changed.
-test-long: $(READY)
+test-long: $(READY_DEV)
 	$(PYTEST) -m long $(TESTS) || [ $$? -eq $(if $(TESTS),5,0) ]
 	$(if $(TESTS)$(TEST_ARGS),,git diff --quiet HEAD && git rev-parse HEAD > .ci/long-passed)
 
-check: $(READY)
+check: $(READY_DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p xtts.shared -p xtts.precompute -p xtts.trainer
@@ -107,20 +118,18 @@ check: $(READY)
 	$(BIN)/python -m pytest -q tests/test_layering.py tests/test_wheel.py
 
 # The wheel in an empty environment, with its dependencies from the package index: every command, where no repository is.
-wheel-check: $(READY)
+wheel-check: $(READY_DEV)
 	$(BIN)/python tests/wheel_check.py
 
 # CKPT: a run folder or one checkpoint; without it the run that was trained last.
 synth: $(READY)
-	$(if $(CKPT),,$(error no checkpoint in runs/: make train comes first, or give CKPT=DIR))
-	$(BIN)/xtts-synth --ckpt '$(CKPT)' -o out.wav $(SYNTH_ARGS) -- "$$TEXT"
+	$(BIN)/xtts-synth $(if $(CKPT),--ckpt '$(CKPT)') -o out.wav $(SYNTH_ARGS) -- "$$TEXT"
 
 app: $(READY)
-	$(if $(CKPT),,$(error no checkpoint in runs/: make train comes first, or give CKPT=DIR))
-	$(BIN)/xtts-synth serve --ckpt '$(CKPT)' --open $(APP_ARGS)
+	$(BIN)/xtts-synth serve $(if $(CKPT),--ckpt '$(CKPT)') --open $(APP_ARGS)
 
 # Every benchmark, ratios first; BENCH_ARGS= runs them at full size.
-bench: $(READY)
+bench: $(READY_DEV)
 	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
 
 doctor: cache

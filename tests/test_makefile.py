@@ -1,6 +1,7 @@
 """What `make train` does first: the commands are stand-ins that write down how they were called."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -26,7 +27,8 @@ def make(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
-    (tmp_path / ".venv" / ".ready").touch()
+    for name in (".ready", ".ready-dev"):
+        (tmp_path / ".venv" / name).touch()
     for name in ("xtts-precompute", "xtts-train"):
         path = tmp_path / ".venv" / "bin" / name
         path.write_text(STAND_IN)
@@ -71,3 +73,17 @@ def test_the_two_suites_differ_in_their_marker_alone_and_are_all_tests(make, req
     assert quick[:-2] == long[:-2]
     assert (quick[-2:], long[-2:]) == (["-m", "not long"], ["-m", "long"])
     assert not {"-m", "-k", "--ignore", "--deselect"} & {*quick[3:-2], *request.config.getini("addopts")}
+
+
+def test_training_installs_no_tools_of_the_developers_and_tests_do(make, tmp_path):
+    (tmp_path / ".venv" / ".ready-dev").unlink()
+
+    def installed(target):
+        return re.findall(r"--editable '\.\[(.*)\]'", make("-n", "-W", "pyproject.toml", target)[1])
+
+    extras = installed("train")
+    assert len(extras) == 1
+    assert "demo" in extras[0]
+    assert not {"dev", "ray"} & {*extras[0].split(",")}
+    for target in ("test", "check", "bench"):
+        assert installed(target) == [*extras, "dev"], target

@@ -30,6 +30,14 @@ class Compiler:
         return self._steps[name]
 
 
+def about(last: float, unknown: str) -> str:
+    """How long a compilation may take: as the last one of this process, to one digit, or what is said where none is.
+
+    last: seconds, 0 where nothing has been compiled.
+    """
+    return f"about {float(f'{last:.1g}'):g} s" if last else f"about {unknown}, seconds if it was compiled before"
+
+
 def _compile(call: Callable[[], None]) -> float:
     began = time.perf_counter()
     call()

@@ -18,6 +18,9 @@ from xtts.shared.system.atomic_files import move, sync_file
 from xtts.trainer.engine.schedule import decay_start
 
 FORMAT_VERSION = 2
+RUNS = Path("runs")
+"""Where runs are, unless they are told otherwise."""
+_MOST_NAMED = 5
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
 _VOICE = "model.voice_latents"
@@ -145,12 +148,31 @@ def find_checkpoint(path: Path) -> Path:
         return path
     found = list_checkpoints(path / "checkpoints") or list_checkpoints(path)
     if not found:
+        runs = [str(run) for run in list_runs()]
+        more = f" and {len(runs) - _MOST_NAMED} older ones" if len(runs) > _MOST_NAMED else ""
         raise LockstepError(
             str(path),
             found="no checkpoint" if path.exists() else "no such folder",
             expected="a run folder or one checkpoint, runs/NAME/checkpoints/step-N",
+            fix=f"there are {', '.join(runs[:_MOST_NAMED])}{more}" if runs else "",
         )
     return found[-1]
+
+
+def list_runs() -> list[Path]:
+    """The runs of this folder that have a checkpoint, the one that was trained last first."""
+    newest = {run: list_checkpoints(run / "checkpoints")[-1:] for run in RUNS.glob("*")}
+    return sorted((run for run in newest if newest[run]), key=lambda run: -newest[run][0].stat().st_mtime)
+
+
+def newest_run() -> Path:
+    """The run that was trained last; `LockstepError` if there is none."""
+    if not (runs := list_runs()):
+        raise LockstepError(
+            "--ckpt", found=f"missing, and no run in {RUNS}/ has a checkpoint",
+            expected="a run folder, one checkpoint or an exported folder", fix="train one: make train, or xtts-train",
+        )  # fmt: skip
+    return runs[0]
 
 
 def best_checkpoint(path: Path) -> Path:

@@ -49,7 +49,7 @@ def read_voice(folder: Path) -> Voice:
     described = _voice_fields(path).get("voice")
     if not isinstance(described, dict):
         raise LockstepError(str(path), found="no `voice` entry")
-    return check_voice({**described, "tokenizer": _read_json(folder / TOKENIZER_FILE)}, str(path))
+    return check_voice({**described, "tokenizer": read_json(folder / TOKENIZER_FILE)}, str(path))
 
 
 def read_languages(folder: Path, voice: Voice) -> list[str]:
@@ -64,14 +64,15 @@ def read_languages(folder: Path, voice: Voice) -> list[str]:
 
 
 def _voice_fields(path: Path) -> dict[str, Any]:
-    fields = _read_json(path)
+    fields = read_json(path)
     if fields.get("format_version") != FORMAT_VERSION:
         found = f"format version {fields.get('format_version')!r}"
         raise LockstepError(str(path), found=found, expected=str(FORMAT_VERSION))
     return fields
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file of an exported folder; `LockstepError` if it cannot be read."""
     try:
         fields = json.loads(_read_text(path))
     except (ValueError, RecursionError) as error:

@@ -21,6 +21,7 @@ from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.engine.rendezvous import Cluster, find_cluster
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.checkpoint import (
+    RUNS,
     before_decay,
     check_resumable,
     check_weights,
@@ -32,7 +33,6 @@ from xtts.trainer.run.checkpoint import (
 )
 from xtts.trainer.run.stored_model import open_model
 
-RUNS = Path("runs")
 _HOURS_FOR_BIG = 20
 
 

@@ -10,7 +10,7 @@ from importlib import metadata
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError, build_command
-from xtts.trainer.engine.compiler import Compiler
+from xtts.trainer.engine.compiler import Compiler, about
 from xtts.trainer.engine.dynamic_baseline import WARNING as DYNAMIC_WARNING
 from xtts.trainer.engine.engine import TracedSteps
 from xtts.trainer.engine.failures import RunEnded, compile_fix, explained
@@ -25,6 +25,8 @@ from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.session import Session
 from xtts.trainer.run.signals import stop_requests
 from xtts.trainer.system.device import device_name
+
+_FIRST_STEP = "half a minute for size tiny on two cores"
 
 
 class Trainer(Session):
@@ -64,17 +66,22 @@ class Trainer(Session):
         """Compile every signature; tracing has closed the set."""
         if not self.loop.closed_set:
             self.reporter.say(DYNAMIC_WARNING)
-        prepared = self.graph.submit(self.loop.prepare) if self.loop.closed_set else None
+        prepared, last = self.graph.submit(self.loop.prepare) if self.loop.closed_set else None, 0.0
         for bucket in self.loop.closed_set:
+            described = (
+                f"bucket {bucket.number:02d}: {bucket.batch_size} clips of {bucket.stored.tokens} tokens, "
+                f"{bucket.stored.frames} frames"
+            )
+            self.reporter.say(f"compiling {described}: {about(last, _FIRST_STEP)}")
             seconds = self._compiled(training_step(bucket.number))
             if seconds is None:
                 return
-            self.reporter.say(
-                f"compiled bucket {bucket.number:02d}: {bucket.batch_size} clips of {bucket.stored.tokens} tokens, "
-                f"{bucket.stored.frames} frames in {seconds:.1f} s"
-            )
+            last = seconds
+            self.reporter.say(f"compiled {described} in {seconds:.1f} s")
         if prepared:
-            for name in (*map(validation_step, self.steps.validation_steps), UPDATE):
+            others = [*map(validation_step, self.steps.validation_steps), UPDATE]
+            self.reporter.say(f"compiling {len(others)} steps of validation and update: less than a bucket each")
+            for name in others:
                 self._compiled(name)
             self.graph.result(prepared)
         self._prepare_samples()
@@ -95,6 +102,7 @@ class Trainer(Session):
         """Compile the samples; a new run also writes their recordings to TensorBoard."""
         if self.samples.empty or self.stop:
             return
+        self.reporter.say(f"compiling samples: {self.samples.described}: less than a bucket")
         began = time.perf_counter()
         with explained("compiling the samples", compile_fix()):
             self.graph.run(self.samples.speak)

@@ -22,10 +22,10 @@ from starlette.types import Receive, Scope, Send
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.machine import usable_cores
 from xtts.trainer.serve import metrics
-from xtts.trainer.serve.encodings import MEDIA_TYPES, Encoder
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import RequestError, SpeechRequest, read_request
 from xtts.trainer.serve.warm_voice import Spoken, WarmVoice, Work
+from xtts.trainer.synth.encodings import MEDIA_TYPES, Encoder
 
 _BODY_SECONDS = 10.0
 """Most time for a client to send its request."""

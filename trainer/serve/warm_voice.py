@@ -13,9 +13,9 @@ import numpy as np
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.serve import metrics
-from xtts.trainer.serve.encodings import available_formats
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Offer, SpeechRequest
+from xtts.trainer.synth.encodings import available_formats
 from xtts.trainer.synth.engines import make_fastest_synthesizer, make_synthesizer
 from xtts.trainer.synth.long_form import LongFormSynthesizer, MelPiece, encode_text
 from xtts.trainer.synth.synthesizer import Synthesizer

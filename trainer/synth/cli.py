@@ -1,5 +1,6 @@
 """`xtts-synth`: speech from a checkpoint. Heavy imports happen inside the commands."""
 
+import difflib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import reduce
@@ -16,6 +17,8 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 _OWN = ("--help", "--version")
+_NEAR = 0.81
+"""Likeness of a word and the command that it may be meant as: "exprot" has 0.83, "seven" and `serve` have 0.8."""
 
 
 class _Synth(click.Group):
@@ -23,11 +26,27 @@ class _Synth(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Prepend `speak` if the arguments do not begin with a command or an option of the group."""
-        return super().parse_args(ctx, args if args and args[0] in (*self.commands, *_OWN) else ["speak", *args])
+        if not args or args[0] not in (*self.commands, *_OWN):
+            with reported():
+                self._refuse_command(ctx, args)
+            args = ["speak", *args]
+        return super().parse_args(ctx, args)
+
+    def _refuse_command(self, ctx: click.Context, args: list[str]) -> None:
+        """Raise `LockstepError` for a text that may be meant as a command: it would be spoken over out.wav."""
+        speak = self.commands["speak"]
+        anything = click.Context(speak, info_name="speak", parent=ctx, ignore_unknown_options=True)
+        text = speak.make_parser(anything).parse_args([*args])[0].get("text")
+        near = difflib.get_close_matches(str(text).lower(), self.commands, n=1, cutoff=_NEAR)
+        if near and "--" not in args:
+            raise LockstepError(
+                str(text), found="a text of one word that is like a command",
+                fix=f"did you mean xtts-synth {near[0]}? To speak it: xtts-synth speak {text}",
+            )  # fmt: skip
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show every way to call it."""
-        for usage in ("--ckpt DIR [OPTIONS] [TEXT]", "COMMAND --ckpt DIR ..."):
+        for usage in ("[--ckpt DIR] [OPTIONS] [TEXT]", "COMMAND [--ckpt DIR] ..."):
             formatter.write_usage(ctx.command_path, usage)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -44,14 +63,15 @@ def _note_best(context: click.Context, _: click.Parameter, best: bool) -> None:
     context.meta[_BEST] = best
 
 
-def _chosen(context: click.Context, _: click.Parameter, path: Path) -> Path:
-    """The best checkpoint of a run folder, if it is asked for; commands name the one that they take."""
-    if not context.meta[_BEST]:
-        return path
+def _chosen(context: click.Context, _: click.Parameter, path: Path | None) -> Path:
+    """The newest run where none is named, and its best checkpoint where that is asked for."""
     with reported():
-        from xtts.trainer.run.checkpoint import best_checkpoint
+        from xtts.trainer.run.checkpoint import best_checkpoint, newest_run
 
-        return best_checkpoint(path)
+        if path is None:
+            path = newest_run()
+            click.echo(f"--ckpt {path}: the run that was trained last")
+        return best_checkpoint(path) if context.meta[_BEST] else path
 
 
 def checkpoint_option(command: _Command) -> _Command:
@@ -61,8 +81,8 @@ def checkpoint_option(command: _Command) -> _Command:
         help="Of a run folder the checkpoint with the lowest validation loss, not the newest.",
     )  # fmt: skip
     path = click.option(
-        "--ckpt", "checkpoint", type=_PATH, required=True, metavar="DIR", callback=_chosen,
-        help="A run folder, one checkpoint, or an exported folder.",
+        "--ckpt", "checkpoint", type=_PATH, metavar="DIR", callback=_chosen,
+        help="A run folder, one checkpoint, or an exported folder.  [default: the newest run in runs/]",
     )  # fmt: skip
     return path(best(command))
 
@@ -104,7 +124,10 @@ def main() -> None:
 @click.argument("text", required=False)
 @click.option("--file", type=_PATH, metavar="LINES.txt", help="One text a line; -o is then a folder.")
 @click.option(
-    "-o", "--out", type=_PATH, help="The wav, or the folder of --file for 0001.wav and so on.  [default: out.wav]"
+    "-o",
+    "--out",
+    type=_PATH,
+    help="The .wav, .flac, .mp3 or .ogg, or the folder of --file for 0001.wav and so on.  [default: out.wav]",
 )
 @_with_options("nfe", "solver", "temperature", "seed", "speed", "seconds")
 @click.option("--mel-out", type=_PATH, metavar="FILE.npy", help="The log-mel too, float32[T, M].")
@@ -118,7 +141,8 @@ def main() -> None:
 @click.option("--lexicon", type=_PATH, metavar="FILE",
               help="How words are read, before the voice's own: word, tab, [[phonemes]] or respelling.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["tensorflow", "onnx"]),
-              help="What makes the mel.  [default: tensorflow; onnx for an ONNX folder]")  # fmt: skip
+              help="What makes the mel.  [default: onnx where there is a graph, in the folder or kept of "
+              "an earlier use; else tensorflow]")  # fmt: skip
 def speak(checkpoint: Path, **given: Any) -> None:  # noqa: ANN401 - those of `speak.speak`, and of synthesis
     """Speak TEXT; this command needs no name."""
     with reported():
@@ -148,6 +172,16 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
         from xtts.trainer.synth.evaluate import evaluate as run
 
         run(checkpoint, options, cache=location(cache) if cache else None, **given)
+
+
+@main.command()
+@checkpoint_option
+def info(checkpoint: Path) -> None:
+    """Say what a checkpoint is: speakers, languages, mel profile, size, steps, corpus."""
+    with reported():
+        from xtts.trainer.synth.info import info as run
+
+        run(checkpoint)
 
 
 _FORMAT_OPTIONS = {

@@ -17,16 +17,18 @@ _GPUS = Path("/proc/driver/nvidia/gpus")
 def make_synthesizer(
     source: Source, options: SynthesisOptions, engine: Engine | None, tell: Callable[[str], None]
 ) -> Synthesizer:
-    """A synthesizer of an engine; by default TensorFlow, or ONNX for an exported folder that has a graph.
+    """A synthesizer of an engine; by default ONNX where there is a graph, else TensorFlow.
 
-    tell: gets a line before work that takes long.
+    A graph is in an exported folder, or kept of a run or of weights that ONNX has spoken with before. tell: gets the
+    engine that was chosen, and a line before work that takes long.
 
     Raises:
         LockstepError: The source cannot speak with this engine.
     """
     if engine is None:
-        has_graph = source.graph is not None and _obstacle(source) is None
-        engine = "onnx" if has_graph or not source.has_weights else "tensorflow"
+        engine = "onnx" if not source.has_weights or _has_graph(source) else "tensorflow"
+        later = "" if engine == "onnx" or _obstacle(source) else "; --engine onnx begins sooner, from its second use on"
+        tell(f"{source.checkpoint}: engine {engine}{later}")
     if engine == "onnx":
         return _onnx(source, options, tell)
     if not source.has_weights:
@@ -34,7 +36,7 @@ def make_synthesizer(
             "--engine tensorflow", found=f"{source.checkpoint} has an ONNX graph and no weights",
             expected="--engine onnx",
         )  # fmt: skip
-    return _tensorflow(source, options)
+    return _tensorflow(source, options, tell)
 
 
 def make_fastest_synthesizer(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Synthesizer:
@@ -47,7 +49,7 @@ def make_fastest_synthesizer(source: Source, options: SynthesisOptions, tell: Ca
         except LockstepError as error:
             reason = str(error)
     tell(f"{source.checkpoint}: engine tensorflow, since {reason}")
-    return _tensorflow(source, options)
+    return _tensorflow(source, options, tell)
 
 
 def _onnx(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Synthesizer:
@@ -65,11 +67,20 @@ def _onnx(source: Source, options: SynthesisOptions, tell: Callable[[str], None]
     return OnnxSynthesizer(source, options, graph=graph, where=where)
 
 
-def _tensorflow(source: Source, options: SynthesisOptions) -> Synthesizer:
+def _tensorflow(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Synthesizer:
     with tensorflow_import():
         from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
 
-    return TensorFlowSynthesizer(source, options)
+    return TensorFlowSynthesizer(source, options, tell=tell)
+
+
+def _has_graph(source: Source) -> bool:
+    """Whether a graph that can speak for a source with weights is there already."""
+    if _obstacle(source) is not None:
+        return False
+    from xtts.trainer.synth.export.onnx_model import kept_graph_file
+
+    return source.graph is not None or kept_graph_file(source).is_file()
 
 
 def _obstacle(source: Source) -> str | None:

@@ -74,8 +74,8 @@ def load_voice(
             latents. At least two seconds of one speaker, as wav, flac, ogg or mp3.
         vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples.
         lexicon: File of lines of a word, a tab, and [[phonemes]] or a respelling, before the words that the voice has.
-        engine: "tensorflow" or "onnx" (default: TensorFlow, or ONNX for an exported ONNX folder, which needs no
-            TensorFlow). They draw other noise.
+        engine: "tensorflow" or "onnx" (default: ONNX, which needs no TensorFlow, for an exported ONNX folder and for
+            what it has spoken with before; else TensorFlow). They draw other noise.
         synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed, speed, seconds.
 
     Raises:

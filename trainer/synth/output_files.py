@@ -8,6 +8,7 @@ import numpy as np
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
+from xtts.trainer.synth.encodings import Encoder, available_formats
 
 
 def check_file(path: Path, option: str, *suffixes: str) -> None:
@@ -34,18 +35,16 @@ def _check_writable(folder: Path, option: str) -> None:
         raise LockstepError(option, found=f"{folder} cannot be written to")
 
 
-def write_wav(path: Path, samples: np.ndarray, sample_rate: int) -> None:
-    """samples: float32[S] in -1 to 1; 16-bit PCM."""
-    write_whole(path, wav_bytes(samples, sample_rate))
+def check_sound_file(path: Path, option: str) -> None:
+    """As `check_file`, for the formats of `write_sound`."""
+    check_file(path, option, ".ogg", *(f".{name}" for name in available_formats() if name != "pcm"))
 
 
-def wav_bytes(samples: np.ndarray, sample_rate: int) -> bytes:
-    """A whole wav file; samples: float32[S] in -1 to 1; 16-bit PCM."""
-    import soundfile
-
-    data = io.BytesIO()
-    soundfile.write(data, samples, sample_rate, subtype="PCM_16", format="WAV")
-    return data.getvalue()
+def write_sound(path: Path, samples: np.ndarray, sample_rate: int) -> None:
+    """Write a sound in the format of the path's suffix, of 16 bits; samples: float32[S] in -1 to 1."""
+    name = path.suffix[1:].lower()
+    encoder = Encoder("opus" if name == "ogg" else name, sample_rate, streams=False)
+    write_whole(path, encoder.add(samples, last=True))
 
 
 def write_mel(path: Path, mel: np.ndarray) -> None:

@@ -7,7 +7,7 @@ from xtts.shared.errors import LockstepError, warn
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.library import choose_voice
 from xtts.trainer.synth.long_form import Speech, encode_text
-from xtts.trainer.synth.output_files import check_file, check_folder, write_mel, write_wav
+from xtts.trainer.synth.output_files import check_file, check_folder, check_sound_file, write_mel, write_sound
 from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.word_times import SUFFIXES, write_times
 
@@ -37,7 +37,7 @@ def speak(
     sample_rate = source.voice.mel_profile.sample_rate
     for encoded, path in texts:
         speech = synthesizer.speak(encoded)
-        write_wav(path, speech.samples, sample_rate)
+        write_sound(path, speech.samples, sample_rate)
         if mel_out is not None:
             write_mel(mel_out, speech.mel)
         if timestamps is not None:
@@ -49,10 +49,10 @@ def speak(
 def _check_outputs(
     text: str | None, file: Path | None, out: Path | None, mel_out: Path | None, timestamps: Path | None
 ) -> Path:
-    """The wav, or the folder of `--file`; `LockstepError` for one that cannot be written."""
+    """The sound file, or the folder of `--file`; `LockstepError` for one that cannot be written."""
     if file is None:
         out = out or Path("out.wav")
-        check_file(out, "-o", ".wav")
+        check_sound_file(out, "-o")
     elif text is not None:
         raise LockstepError("--file", found="a TEXT as well", expected="one of them")
     elif out is None:
@@ -68,7 +68,7 @@ def _check_outputs(
 
 
 def _read_texts(text: str | None, file: Path | None, out: Path) -> list[tuple[str, str, Path]]:
-    """The texts, each with where it is from and its wav; `-` or no text means standard input."""
+    """The texts, each with where it is from and its sound file; `-` or no text means standard input."""
     if file is not None:
         lines = enumerate(_read(file).splitlines(), 1)
         return [(line, f"{file}:{number}", out / f"{number:04d}.wav") for number, line in lines if line.strip()]

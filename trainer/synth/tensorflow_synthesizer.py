@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.engine.compiler import about
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
@@ -122,9 +123,16 @@ class TensorFlowSynthesizer:
 
     engine: Engine = "tensorflow"
 
-    def __init__(self, source: Source, options: SynthesisOptions, *, compiled: bool = True) -> None:
-        """compiled: by XLA, for the fastest speech; without it some sentences are heard sooner, of other noise."""
+    def __init__(
+        self, source: Source, options: SynthesisOptions, *, compiled: bool = True,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:  # fmt: skip
+        """compiled: by XLA, for the fastest speech; without it some sentences are heard sooner, of other noise.
+
+        tell: gets a line before each compilation.
+        """
         self.source, self.voice, self.options, self._compiled = source, source.voice, options, compiled
+        self._tell, self._last_seconds = tell, 0.0
         self.model = load_model(source)
         self.compile_seconds = 0.0
         self._traced: dict[_Program, Callable[..., Generated]] = {}
@@ -203,11 +211,16 @@ class TensorFlowSynthesizer:
 
     def _compile(self, shape: Shape) -> Callable[..., Generated]:
         """The compiled function of a shape; an empty text is spoken once, so that no real one waits."""
+        self._tell(
+            f"compiling for up to {shape.tokens} tokens, {shape.frames} frames: "
+            f"{about(self._last_seconds, '10 s for size tiny')}"
+        )
         began = time.perf_counter()
         self.trace(shape)
         function = self._traced[self._program(shape)]
         function(*self._arguments(shape, [], 0, 0, 0))
-        self.compile_seconds += time.perf_counter() - began
+        self._last_seconds = time.perf_counter() - began
+        self.compile_seconds += self._last_seconds
         self._ready[self._program(shape)] = function
         return function
 

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.voice_description import Shape, Voice
+from xtts.trainer.serve.cli import main
 from xtts.trainer.synth import library
-from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text
 from xtts.trainer.synth.voice_source import open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -144,6 +144,16 @@ def test_a_lexicon_is_read_beside_the_words_of_the_voice(onnx_folder, call, tmp_
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("suffix", ["mp3", "flac", "OGG"])
+def test_the_suffix_of_the_file_is_its_format(onnx_folder, call, tmp_path, suffix):
+    out = tmp_path / f"a.{suffix}"
+    code, screen, err = call(main, "--ckpt", onnx_folder, "hello", "-o", out, "--steps", 2, "--speed", 4)
+    assert code == 0, err
+    found = soundfile.info(out)
+    assert (found.format, found.samplerate) == (suffix.upper(), 48_000 if suffix == "OGG" else 22_050)
+    assert f"{out}: {found.duration:.1f}" in screen
+
+
 def test_what_the_import_of_tensorflow_writes_is_shown_only_if_it_fails(capfd):
     def fail():
         os.write(2, b"the reason")
@@ -198,7 +208,7 @@ def test_tensorflow_is_imported_once_everything_else_is_known_to_be_right(finish
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["hello", "-o", "a.mp3"], "error: -o: a.mp3, expected a file that ends in .wav"),
+        (["hello", "-o", "a.aac"], "-o: a.aac, expected a file that ends in .mp3 or .wav or .flac or .ogg"),
         (["hello", "-o", "no/a.wav"], "error: -o: no such folder: no; mkdir -p no"),
         (["hello", "-o", "a.wav", "--mel-out", "a.txt"], "expected a file that ends in .npy"),
         (["hello", "--vocoder", "wavenet"], "expected griffinlim or onnx:FILE"),
@@ -240,3 +250,41 @@ def test_a_run_whose_description_is_damaged(refused, tmp_path, finished_run):
     fields["synthesis"]["shapes"][0]["frames"] = -1
     (run / "run.json").write_text(json.dumps(fields))
     assert "run.json synthesis.shapes.0.frames: input should be greater than 0" in refused("hello", ckpt=run)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("exprot", "voice"), "export"), (("--speed", "2", "evaluate"), "evaluate"), (("Serve",), "serve"),
+        (("evalute", "--json", "x.json"), "evaluate"),
+    ],
+)  # fmt: skip
+def test_a_word_that_is_nearly_a_command_is_not_spoken_over_a_wav(refused, arguments, meant):
+    said = refused(*arguments)
+    assert f"did you mean xtts-synth {meant}? To speak it: xtts-synth speak " in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [("speak", "Serve"), ("--", "export"), ("seven",), ("Export it.",)])
+def test_other_words_and_those_after_speak_are_spoken(call, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    assert "no run in runs/ has a checkpoint" in call(main, *arguments)[2]
+
+
+def test_without_ckpt_the_run_that_was_trained_last_speaks_and_a_wrong_path_lists_the_runs(
+    finished_run, call, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for name, time in (("young", 2), ("old", 1)):
+        checkpoint = tmp_path / "runs" / name / "checkpoints" / "step-1"
+        checkpoint.mkdir(parents=True)
+        (checkpoint / "checkpoint.json").touch()
+        os.utime(checkpoint, (time, time))
+    (tmp_path / "runs" / "begun").mkdir()
+    for command in ((), ("evaluate",), ("serve",), ("export", "out")):
+        _, said, err = call(main, *command, "--seconds" if command == () else "--nfe", "0")
+        assert f"--ckpt {Path('runs', 'young')}: the run that was trained last" in said, command
+        assert "error: " in err
+    err = call(main, "hello", "--ckpt", "runs/yuong")[2]
+    assert "runs/yuong: no such folder" in err
+    assert err.endswith("; there are runs/young, runs/old\n")

@@ -145,13 +145,13 @@ def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
     A damaged file is written anew. A folder that cannot be written to costs the time of an export at each start. The
     file is the SHA-256 of the graph, then the graph.
     """
-    path = _folder() / f"{_key(source)}.graph"
+    path = kept_graph_file(source)
     with suppress(OSError):
         data = path.read_bytes()
         if hashlib.sha256(data[_DIGEST_BYTES:]).digest() == data[:_DIGEST_BYTES]:
             path.touch()
             return data[_DIGEST_BYTES:]
-    tell(f"{source.checkpoint}: exporting an ONNX graph, once")
+    tell(f"{source.checkpoint}: exporting an ONNX graph, once: about half a minute for the smallest model")
     graph = make_graph(source, synthesis=SynthesisOptions(), options=OnnxOptions()).data
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,8 +161,9 @@ def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
     return graph
 
 
-def _folder() -> Path:
-    return user_cache() / "onnx"
+def kept_graph_file(source: Source) -> Path:
+    """Where the graph of a run or of a folder of safetensors is kept."""
+    return user_cache() / "onnx" / f"{_key(source)}.graph"
 
 
 def _last_use(path: Path) -> float:

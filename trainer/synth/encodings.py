@@ -1,4 +1,4 @@
-"""From samples to the bytes of an answer: mp3, opus, wav, flac or pcm, at once or piece by piece."""
+"""From samples to the bytes of a sound file: mp3, opus, wav, flac or pcm, at once or piece by piece."""
 
 import io
 from collections.abc import Callable

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from xtts.trainer.serve.encodings import MEDIA_TYPES, Encoder, available_formats
+from xtts.trainer.synth.encodings import MEDIA_TYPES, Encoder, available_formats
 
 RATE = 22_050
 
@@ -50,3 +50,10 @@ def test_a_sound_in_pieces_decodes_to_itself(sound, name, streams):
         assert np.array_equal(found, wanted)
         if name == "wav" and not streams:
             assert data == file.getvalue()
+
+
+def test_ten_minutes_are_encoded_as_a_second_is():
+    """libvorbis ended the process."""
+    encoder = Encoder("ogg", RATE, streams=False)
+    encoder.add(np.zeros(600 * RATE, np.float32))
+    assert soundfile.info(io.BytesIO(encoder.finish())).duration == 600.0

@@ -1,0 +1,65 @@
+"""The terminal of a run: a panel for 80 columns, and losses that stay above it."""
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from xtts.trainer.engine.metrics import TRAIN_METRICS
+from xtts.trainer.engine.training_loop import CallResult
+from xtts.trainer.evaluation.figures import Figures
+from xtts.trainer.reporting.reporter import Chunk, Reporter, in_words
+from xtts.trainer.reporting.run_folder import RunFolder
+
+
+def chunk(step):
+    """One step of a long run."""
+    metrics = np.full([1, len(TRAIN_METRICS)], 1.2345)
+    metrics[0, TRAIN_METRICS.index("skipped")] = 0
+    metrics[0, TRAIN_METRICS.index("useful_frames")] = 35_621
+    offsets, seconds = np.array([0]), np.array([[0.05, 0.1, 0.85]])
+    result = CallResult(metrics=metrics, seconds=seconds, buckets=np.array([0]), offsets=offsets, wall=1.0)
+    return Chunk(first_step=step, result=result, outside_seconds=0.1, traces=12, epoch=1234)
+
+
+@pytest.fixture
+def terminal():
+    return Console(file=io.StringIO(), width=80, force_terminal=True)
+
+
+@pytest.fixture
+def reporter(terminal, tmp_path):
+    made = Reporter(RunFolder(tmp_path), terminal, total_steps=250_000, log_every=10, buckets=12)
+    yield made
+    made.close()
+
+
+def test_the_panel_needs_no_more_than_80_columns(reporter, terminal):
+    rows = chunk(123_456).rows()
+    reporter._panel.show(rows, epoch=1234)
+    panel = reporter._panel._table(rows, 1234)
+    rendered = terminal.render_lines(panel, terminal.options)
+    lines = ["".join(segment.text for segment in line).rstrip() for line in rendered]
+    assert len(lines) == 4
+    assert max(map(len, lines)) <= 80
+    assert not any("…" in line for line in lines), lines
+    for part in ("epoch 1234", "left", "duration 1.2345", "35,621 useful frames/s", "traces 12/12", "memory"):
+        assert any(part in line for line in lines), part
+
+
+def test_every_tenth_log_and_the_last_leave_their_losses_above_the_panel(reporter, terminal):
+    for step in (10, 90, 100, 110, 200, 250_000):
+        reporter.steps(chunk(step))
+    reporter.close()
+    kept = [line for line in terminal.file.getvalue().replace("\r", "\n").split("\n") if "/250000" in line]
+    steps = [line.partition("/250000")[0].split()[-1] for line in kept]
+    assert steps == ["100", "200", "250000"]
+    assert "loss 1.2345" in kept[0]
+    assert "duration 1.23" in kept[0]
+
+
+def test_few_sentences_have_no_frechet_distance():
+    figures = Figures(**dict.fromkeys(Figures.__dataclass_fields__, 0.5))
+    assert "Fréchet" not in in_words(figures, 8)
+    assert "Fréchet distance 0.5  log-F0" in in_words(figures, 65)

@@ -1,0 +1,56 @@
+"""`xtts-synth info`: what a checkpoint or an exported folder is, read without TensorFlow."""
+
+from pathlib import Path
+
+from xtts.trainer.run.model_folder import GRAPH_FILE, WEIGHTS_FILE, read_json
+from xtts.trainer.synth.export.model_card import FACTS_FILE, CardOptions, Facts, collect_facts
+from xtts.trainer.synth.voice_source import Source, open_source
+
+_MOST_NAMED = 20
+
+
+def info(checkpoint: Path) -> None:
+    """Print a line for each thing that is known; `LockstepError` for what cannot be read."""
+    source = open_source(checkpoint)
+    print(source.checkpoint)
+    for name, value in describe(source).items():
+        print(f"  {name:<12} {value}")
+
+
+def describe(source: Source) -> dict[str, str]:
+    """What is known of a voice, by name, in words."""
+    voice, profile = source.voice, source.voice.mel_profile
+    facts = _facts(source)
+    model, corpus = facts.get("model", {}), facts.get("corpus")
+    parameters = f", {model['parameters']:,} parameters" if "parameters" in model else ""
+    kept = [name for name in (WEIGHTS_FILE, GRAPH_FILE) if source.run is None and (source.checkpoint / name).is_file()]
+    return {
+        "speakers": _speakers(source),
+        "languages": ", ".join(source.languages),
+        "tokenizer": f"{voice.tokenizer.kind}, {len(voice.tokenizer.symbols)} symbols",
+        "mel profile": f"{profile.name}, {profile.mel_channels} channels",
+        "sample rate": f"{profile.sample_rate:,} Hz",
+        "size": f"{source.model.size}{parameters}",
+        "step": f"{model['steps']:,}" if "steps" in model else "not known",
+        "corpus": f"{corpus['hours']:.2f} hours, {corpus['clips']:,} clips" if corpus else "not known",
+        "files": ", ".join(kept) or "a checkpoint of a run",
+    }
+
+
+def _speakers(source: Source) -> str:
+    names = source.speakers
+    if source.takes_recording and not names:
+        return "anyone, of a recording (--speaker-wav)"
+    if not names:
+        return "one, without a name"
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{len(names)}: {', '.join(names[:_MOST_NAMED])}{more}"
+
+
+def _facts(source: Source) -> Facts:
+    """The facts of a model card: those of a run, or those that were exported with weights."""
+    if source.run:
+        parameters = sum(values.size for values in source.averages().values())
+        return collect_facts(source, parameters=parameters, options=CardOptions())
+    path = source.checkpoint / FACTS_FILE
+    return read_json(path) if path.is_file() else {}
