@@ -41,7 +41,7 @@ help:
 	@echo "                from nothing, or from where it stopped, to a checkpoint; a cache that is there is"
 	@echo "                taken as it is, with DATA it is brought up to date first"
 	@echo "make features [DATA=LJSpeech-1.1] [CONFIG=tiny]     build or update the cache in $(CACHE)/"
-	@echo "                DATA=corpora.yaml: several corpora in one cache, see docs/cache-format.md"
+	@echo "                DATA=corpora.yaml: several corpora in one cache, see docs/corpus.md"
 	@echo "                LANGUAGE=fa (de, ru, ...): for a corpus in that language, in features-fa/"
 	@echo "                BUILD_ARGS='--columns id=0,text=1': further options of xtts-precompute build"
 	@echo "make synth TEXT='...' [CKPT=runs/NAME]               speak into out.wav with the newest run"

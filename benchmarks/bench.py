@@ -5,7 +5,7 @@
 
 The first form measures, and writes FILE.json, FILE.md (all tables) and the pictures next to it. With --only the figures
 of the others stay. The second form does not measure: it stores the figures of such a file, and updates the marked parts
-of README.md and docs/benchmarks.md and the pictures in docs/.
+of README.md and docs/experiments.md and the pictures in docs/.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from reporting.pictures import draw
-from reporting.readme import DOCUMENTS, PARTS, bench_lines, with_parts
+from reporting.readme import DOCUMENTS, PARTS, bench_lines, stored_figures, with_parts
 from reporting.report import machine, write_json
 
 ROOT = Path(__file__).parents[1]
@@ -63,7 +63,7 @@ def publish(file: Path) -> None:
     for found, kept in ((file, RESULTS), (file.with_name(PICTURE), ROOT / "docs" / PICTURE)):
         if found.is_file() and found.resolve() != kept:
             shutil.copyfile(found, kept)
-    figures = json.loads(RESULTS.read_text(encoding="utf-8"))
+    figures = stored_figures(RESULTS)
     draw(figures, ROOT / "docs")
     for document in (ROOT / name for name in DOCUMENTS):
         document.write_text(with_parts(document.read_text(encoding="utf-8"), figures), encoding="utf-8")

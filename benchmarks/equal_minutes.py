@@ -1,7 +1,8 @@
 """Trains variants of a configuration for the same minutes, and compares how well they speak held-out sentences.
 
     python benchmarks/equal_minutes.py NAME ["NAME:SECTION.KEY=VALUE;SECTION.KEY=VALUE" ...] [--minutes 5]
-        [--seeds 0 1 2] [--cache features] [--config tiny] [--work build/equal-minutes] [--quick] [--out FILE.json]
+        [--seeds 0 1 2] [--cache features] [--config tiny] [--work build/equal-minutes] [--temperature 0.9] [--quick]
+        [--out FILE.json]
 
 Each variant is first timed, in turns with the others, in two short runs; minutes over the time of a step are its steps,
 so that the schedule of the learning rate ends with the minutes. Then every seed of every variant trains and is
@@ -9,7 +10,8 @@ evaluated as by `xtts-synth evaluate`. Nothing else should run meanwhile. Steps 
 taken from there: an interrupted benchmark goes on, and a variant can be added later. A setting `init-from=DIR` is the
 command's --init-from. With --steps every variant trains for so many steps, and nothing is timed.
 
-The table has the mean over the seeds and, with several, the standard deviation after ±.
+The table has the mean over the seeds and, with several, the standard deviation after ±. Rows of other variants or steps
+that --out has already stay in it: benchmarks/real_voice.json, the README's table, is of several calls.
 """
 
 import argparse
@@ -30,7 +32,7 @@ from xtts.trainer.synth.evaluate import SYNTHESISED, VOCODED
 FULL = {"minutes": 5.0, "seeds": [0], "timed_steps": 200, "limit": 1000}
 QUICK = {"minutes": 0.02, "seeds": [0], "timed_steps": 10, "limit": 4}
 ROUNDS = 2
-
+VOCODED_ROW = "recordings, vocoded"
 
 Outcome = tuple[dict[str, float], dict[str, float], float | None]
 """Of one run: figures by name; those of the recordings, vocoded; Fréchet distance between the recordings in halves."""
@@ -45,16 +47,24 @@ def main() -> None:
         steps = options.steps or max(1, round(60 * options.minutes / seconds[name]))
         outcomes = [train(name, settings, seed, steps, options) for seed in options.seeds]
         weights = open_model(folder(name, options.seeds[0], options)).averages().values()
-        row = {"variant": name, "parameters": sum(weight.size for weight in weights), "steps": steps}
-        row |= {key: shown([found[key] for found, _, _ in outcomes]) for key in outcomes[0][0]}
+        row = {"variant": name, "seeds": len(options.seeds), "parameters": sum(weight.size for weight in weights)}
+        row |= {"steps": steps} | {key: shown([found[key] for found, _, _ in outcomes]) for key in outcomes[0][0]}
         rows.append(row | {"settings": " ".join(settings)})
     _, floor, halves = outcomes[-1]
-    vocoded = {"variant": "recordings, vocoded"} | {key: shown([value]) for key, value in floor.items()}
+    vocoded = {"variant": VOCODED_ROW} | {key: shown([value]) for key, value in floor.items()}
     title = f"held-out sentences after {length(options)} of training each"
-    section = {"title": title, "config": options.config, "seeds": len(options.seeds), **machine(["tensorflow"])}
+    section = {"title": title, "config": options.config, **machine(["tensorflow"])}
     section |= {"frechet_distance_of_recordings_in_halves": halves}
-    section |= {"table": [*rows, dict.fromkeys(rows[0]) | vocoded]}
+    section |= {"table": [*other_rows(rows, options.out), *rows, dict.fromkeys(rows[0]) | vocoded]}
     report(section_lines("equal minutes", section), section, options.out)
+
+
+def other_rows(rows: Sequence[Mapping[str, object]], out: Path | None) -> list[dict[str, object]]:
+    """Rows that the file has of other variants or steps, but for its last one, which is of the recordings."""
+    if not out or not out.is_file():
+        return []
+    fresh = {(row["variant"], row["steps"]) for row in rows}
+    return [row for row in json.loads(out.read_text())["table"][:-1] if (row["variant"], row["steps"]) not in fresh]
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -67,6 +77,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--limit", type=int, help="most held-out sentences to speak")
     parser.add_argument("--cache", type=Path, default=Path("features"))
     parser.add_argument("--config", default="tiny")
+    parser.add_argument("--temperature", type=float, default=0.9, help="of the noise of the sentences that are judged")
     parser.add_argument("--work", type=Path, default=Path("build/equal-minutes"), help="folder of the runs")
     return parse(parser, full=FULL, quick=QUICK)
 
@@ -86,10 +97,11 @@ def time_variants(variants: Mapping[str, Sequence[str]], options: argparse.Names
 def train(name: str, settings: Sequence[str], seed: int, steps: int, options: argparse.Namespace) -> Outcome:
     """Train one seed and evaluate it; `minutes` is what its steps really took, `flow_loss` that of held-out clips."""
     run = folder(name, seed, options)
-    judged = run / "evaluation.json"
+    judged = run / f"evaluation-{options.temperature:g}.json"
     if not judged.is_file():
         run_training(settings, run, seed, steps, options)
-        command("synth", "evaluate", "--ckpt", run, "--limit", options.limit, "--json", judged, shown=True)
+        command("synth", "evaluate", "--ckpt", run, "--limit", options.limit,
+                "--temperature", options.temperature, "--json", judged, shown=True)  # fmt: skip
     evaluation = json.loads(judged.read_text())
     spoken, floor = ({field.name: evaluation["systems"][system][field.name] for field in fields(Figures)}
                      for system in (SYNTHESISED, VOCODED))  # fmt: skip

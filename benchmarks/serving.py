@@ -1,11 +1,11 @@
-"""`xtts-synth serve` under load, with both engines: p50 and p95, requests per second, time to the first sound, starts.
+"""`xtts-synth serve` under load: p50 and p95, requests per second, first sound and whole time of texts, starts.
 
-    python benchmarks/serving.py RUN [--quick] [--vocoder griffinlim|onnx:FILE] [--out FILE.json]
+    python benchmarks/serving.py RUN [--quick] [--engines onnx] [--vocoder griffinlim|onnx:FILE] [--out FILE.json]
 
 Each engine is started twice, first with an empty cache, where TensorFlow compiles its steps and the ONNX graph is
 exported, and then with what this left. Then one text is asked for by several clients at once, each again as soon as it
-has its answer, and a long text is streamed. `cpu_seconds` is the processor time of the server for one request, which
-other work on the machine changes less than the clock. The vocoder is in all figures but the starts.
+has its answer, and texts of several lengths are streamed, alone and to four. `cpu_seconds` is the processor time of the
+server for one request, which other work changes less than the clock. The vocoder is in all figures but the starts.
 """
 
 import argparse
@@ -24,18 +24,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from reporting.report import machine, report, section_lines
+from reporting.report import machine, report, section_lines, table_lines
 from setup.amounts import parse, program_parser
 from setup.commands import command_line
 
 ENGINES = ("tensorflow", "onnx")
-FULL = {"clients": [1, 4, 16], "requests": 32, "repeats": 5}
-QUICK = {"clients": [1, 4], "requests": 8, "repeats": 2}
+LETTERS = (100, 900, 4000)
+FULL = {"clients": [1, 4, 16], "requests": 32}
+QUICK = {"clients": [1, 4], "requests": 8}
 SENTENCE = "The birch canoe slid on the smooth planks."
 LONG = (
     "Glue the sheet to the dark blue background. It is easy to tell the depth of a well. These days a chicken leg is a "
     "rare dish. Rice is often served in round bowls. The juice of lemons makes fine punch. The box was thrown beside "
-    "the parked truck. Four hours of steady work faced us. A large size in stockings is hard to sell."
+    "the parked truck. Four hours of steady work faced us. A large size in stockings is hard to sell. "
 )
 """Sentences of the Harvard list."""
 
@@ -46,17 +47,18 @@ def main() -> None:
     parser.add_argument("--vocoder", default="griffinlim", help="as of xtts-synth")
     parser.add_argument("--clients", type=int, nargs="+", help="at once")
     parser.add_argument("--requests", type=int, help="of each number of clients")
-    parser.add_argument("--repeats", type=int, help="of the long text")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
     options = parse(parser, full=FULL, quick=QUICK)
-    figures = {engine: measure(engine, options) for engine in ENGINES}
+    figures = {engine: measure(engine, options) for engine in options.engines}
     section: dict[str, Any] = {
         "title": "serving",
-        **{f"{engine}_{key}": value for engine in ENGINES for key, value in figures[engine].items() if key != "table"},
+        **{f"{engine}_{key}": seconds for engine, found in figures.items() for key, seconds in found["starts"].items()},
         "vocoder": options.vocoder,
-        "table": [{"engine": engine, **row} for engine in ENGINES for row in figures[engine]["table"]],
+        "table": [{"engine": engine, **row} for engine, found in figures.items() for row in found["load"]],
         **machine(("lockstep-tts", "tensorflow", "onnxruntime", "starlette", "uvicorn")),
     }  # fmt: skip
-    report(section_lines("server", section), section, options.out)
+    texts = [{"engine": engine, **row} for engine, found in figures.items() for row in found["texts"]]
+    report([*section_lines("server", section), *table_lines(texts)], section | {"texts": texts}, options.out)
 
 
 def measure(engine: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -68,13 +70,13 @@ def measure(engine: str, options: argparse.Namespace) -> dict[str, Any]:
                 started.append(server.start_seconds)
                 sounded.append(server.start_seconds + server.post(SENTENCE, stream_format="audio")[0])
                 if again:
-                    table = [load(server, clients, options.requests) for clients in options.clients]
-                    first, whole = first_sound(server, options.repeats)
-    return {
+                    rows = [load(server, clients, options.requests) for clients in options.clients]
+                    texts = [stream(server, letters, clients) for letters in LETTERS for clients in (1, 4)]
+    starts = {
         "first_start_seconds": started[0], "later_start_seconds": started[1],
         "first_start_to_sound_seconds": sounded[0], "later_start_to_sound_seconds": sounded[1],
-        "long_text_first_sound_seconds": first, "long_text_seconds": whole, "table": table,
     }  # fmt: skip
+    return {"starts": starts, "load": rows, "texts": texts}
 
 
 class Running:
@@ -141,10 +143,13 @@ def load(server: Running, clients: int, requests: int) -> dict[str, float | int]
     }
 
 
-def first_sound(server: Running, repeats: int) -> tuple[float, float]:
-    """Medians for a streamed long text: seconds to its first sound, seconds in all."""
-    found = [server.post(LONG, stream_format="audio") for _ in range(repeats)]
-    return float(np.median([first for first, _, _ in found])), float(np.median([whole for _, whole, _ in found]))
+def stream(server: Running, letters: int, clients: int) -> dict[str, float | int]:
+    """Of a text that so many clients ask for at once, medians: seconds to its first sound, seconds in all."""
+    text = (LONG * (letters // len(LONG) + 1))[:letters]
+    with ThreadPoolExecutor(clients) as threads:
+        found = list(threads.map(lambda _: server.post(text, stream_format="audio"), range(clients)))
+    first, whole = (float(np.median(seconds)) for seconds in list(zip(*found, strict=True))[:2])
+    return {"letters": letters, "clients": clients, "first_sound_seconds": first, "whole_seconds": whole}
 
 
 if __name__ == "__main__":

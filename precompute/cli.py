@@ -19,35 +19,35 @@ _cache_option = click.option(
     flag_value=DEFAULT_CACHE,
     default=DEFAULT_CACHE,
     show_default=True,
-    help="The cache's folder, or its place in an object store, as in s3://BUCKET/FOLDER.",
+    help="Cache: a folder, or a URL in an object store such as s3://BUCKET/FOLDER.",
 )
 _workers_option = click.option(
     "--workers",
     type=click.IntRange(0),
     default=usable_cores,
-    help="Worker processes (default: one a core); 0 works in this process, where a debugger sees it.",
+    help="Number of worker processes; 0 works in this process, for a debugger.  [default: one per core]",
 )
 _engine_option = click.option(
     "--engine",
     type=click.Choice(["local", "ray"]),
     default="local",
     show_default=True,
-    help="Processes of this machine, or a Ray cluster.",
+    help="Where workers run: processes of this machine, or a Ray cluster.",
 )
 _ray_address_option = click.option(
     "--ray-address",
     metavar="ADDRESS",
-    help="The cluster of --engine ray: auto or HOST:PORT (default: a new one here, of --workers CPUs).",
+    help="Address of the Ray cluster: auto or HOST:PORT.  [default: a new one on this machine]",
 )
 _layout_option = click.option(
     "--layout",
     metavar="NAME",
-    help="The corpus' layout, where looking does not tell: ljspeech, piper, coqui, f5, common-voice, table, kaldi, "
+    help="Layout of the corpus, if it is not recognised: ljspeech, piper, coqui, f5, common-voice, table, kaldi, "
     "nemo, lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
 )
 _columns_option = click.option(
-    "--columns", metavar="id=0,text=1", help="Or the columns of any CSV, TSV or Parquet file: id, file, text, "
-    "normalised, speaker, language; by number from 0, or by name."
+    "--columns", metavar="id=0,text=1", help="Columns of a CSV, TSV or Parquet file, by number from 0 or by name: "
+    "id, file, text, normalised, speaker, language. Needs text, and id or file."
 )  # fmt: skip
 
 
@@ -72,8 +72,8 @@ def main() -> None:
     metavar="[NAME=]PATH",
     required=True,
     multiple=True,
-    help="Corpus: a folder (LJSpeech, Piper, Coqui, VCTK, LibriTTS, ...), or a file that lists its clips; repeat it "
-    "for several corpora, or name a YAML file that lists them.",
+    help="Corpus: a folder of recordings with their texts (LJSpeech, Piper, VCTK, ...), or a file that lists clips. "
+    "Several corpora: repeat it, or give a YAML file that lists them.",
 )
 @_layout_option
 @_columns_option
@@ -82,10 +82,22 @@ def main() -> None:
 @_workers_option
 @_engine_option
 @_ray_address_option
-@click.option("--limit", type=click.IntRange(1), help="Only the first N clips; of several corpora as many of each.")
-@click.option("--fresh", is_flag=True, help="Build everything again, whatever is there.")
-@click.option("--index-only", is_flag=True, help="Store no mels: the trainer reads 16-bit wavs of the profile's rate.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
+@click.option(
+    "--lexicon",
+    metavar="FILE",
+    help="File of pronunciations, a line each: word, tab, respelling or [[IPA]] (text.lexicon).",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Number of clips to take from each corpus, the first ones; for a quick try.",
+)
+@click.option("--fresh", is_flag=True, help="Full rebuild: keep nothing of an earlier cache.")
+@click.option(
+    "--index-only", is_flag=True, help="Cache without mels: training computes them from the recordings, 16-bit wavs."
+)
+@click.option("--dry-run", is_flag=True, help="Preview: print what would be built and why, and write nothing.")
 def build(
     data: tuple[str, ...],
     layout: str | None,
@@ -97,12 +109,16 @@ def build(
     workers: int,
     engine: str,
     ray_address: str | None,
+    lexicon: str | None,
     limit: int | None,
     fresh: bool,
     index_only: bool,
     dry_run: bool,
 ) -> None:
-    """Build the cache of a corpus, or bring it up to date."""
+    """Build the cache of a corpus, or bring it up to date.
+
+    The cache is what xtts-train reads. Run it again after a change or a crash: it does what is left to do.
+    """
     with reported():
         from xtts.precompute.workers.open_engine import open_engine, ray_address_of
         from xtts.precompute.workers.stopping import stoppable
@@ -117,7 +133,7 @@ def build(
             from xtts.precompute.corpus.corpus_entries import parse_data
             from xtts.precompute.view.terminal import Display, build_summary
 
-            settings = resolve(config, assignments, flags)
+            settings = resolve(config, assignments, flags | ({"text.lexicon": lexicon} if lexicon else {}))
             with Display() as display:
                 corpora = parse_data(data, layout=layout, columns=columns)
                 request = make_request(
@@ -137,7 +153,7 @@ def build(
     "--against",
     metavar="DATA",
     multiple=True,
-    help="Also compare with the corpus: changed, added, removed clips; repeat it as --data.",
+    help="Corpus to compare the cache with, as --data of build: finds changed, added and removed clips.",
 )
 @click.option(
     "--deep",
@@ -145,12 +161,12 @@ def build(
     is_flag=False,
     flag_value="100",
     metavar="[N|all]",
-    help="Also compute the features of N clips (default 100) again; needs --against.",
+    help="Number of clips whose mels are computed again and compared (100 without a value); needs --against.",
 )
-@click.option("--repair", is_flag=True, help="Make exactly the broken files again; needs --against.")
+@click.option("--repair", is_flag=True, help="Repair: write the broken files again, from the corpus of --against.")
 @_layout_option
 @_columns_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="JSON output, for programs.")
 @_workers_option
 @_engine_option
 @_ray_address_option
@@ -166,7 +182,10 @@ def verify(
     engine: str,
     ray_address: str | None,
 ) -> None:
-    """Check every byte of a cache. Exit 0: sound; 1: unsound; 2: nothing to check."""
+    """Check a cache: every checksum, shape and count.
+
+    Exit code 0: sound, 1: damaged, 2: the check could not run.
+    """
     with reported():
         from xtts.precompute.check.verify_command import VerifyRequest, run_verify
         from xtts.precompute.corpus.corpus_entries import parse_data
@@ -191,7 +210,7 @@ def verify(
 @main.command()
 @_cache_option
 def stats(cache: str) -> None:
-    """Print percentiles of a cache, the padding efficiency of other numbers of buckets, and how clean its clips are."""
+    """Print statistics of a cache: lengths, padding, letters, and the quality of the recordings by speaker."""
     with reported():
         from xtts.precompute.view.terminal import quality_text, stats_text
         from xtts.shared.cache.cache_copy import local_cache
@@ -212,9 +231,9 @@ def stats(cache: str) -> None:
 @main.command()
 @_cache_option
 @click.argument("clip_id", metavar="ID", required=False)
-@click.option("--out", type=_FOLDER, default=".", help="Folder of ID.png and ID.wav (default: this one).")
+@click.option("--out", type=_FOLDER, default=".", help="Folder for ID.png and ID.wav.  [default: the current one]")
 def inspect(cache: str, clip_id: str | None, out: Path) -> None:
-    """Show one clip: its mel as ID.png, and as ID.wav what the mel keeps of it."""
+    """Show one clip: a picture of its mel, and the sound that the mel gives (Griffin-Lim)."""
     from xtts.shared.storage.urls import is_url
 
     if clip_id is None:  # `inspect --cache ID`: the option took the id for its folder
@@ -229,28 +248,38 @@ def inspect(cache: str, clip_id: str | None, out: Path) -> None:
 
 @main.command()
 @_cache_option
-@click.option("--out", type=_FOLDER, default="report.html", show_default=True, metavar="FILE", help="The page.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Which clips are drawn.")
-def report(cache: str, out: Path, seed: int) -> None:
-    """Write one page about a cache: lengths, shapes, rejected clips, quality, clips to see and hear."""
+@click.option("--out", type=_FOLDER, default="report.html", show_default=True, metavar="FILE", help="File of the page.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the clips that are shown.")
+@click.option(
+    "--data",
+    metavar="[NAME=]PATH",
+    multiple=True,
+    help="Corpus, as --data of build: its recordings are heard beside what the mels keep of them.",
+)
+def report(cache: str, out: Path, seed: int, data: tuple[str, ...]) -> None:
+    """Write a report, one HTML page: a verdict, clips to hear first, letters, lengths, rejected clips, a search."""
     with reported():
         from xtts.precompute.view.html_report import write_report
         from xtts.precompute.view.terminal import Display
 
         with Display() as display:
-            summary = write_report(cache, out, seed=seed, progress=display)
+            summary = write_report(cache, out, seed=seed, progress=display, data=data)
         click.echo(summary)
 
 
 @main.command("sample-corpus")
 @click.argument("out", type=_FOLDER)
-@click.option("--clips", type=click.IntRange(1), default=200, show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--max-seconds", type=click.FloatRange(0, min_open=True), help="The longest that a clip may be.")
-@click.option("--language", default="en", show_default=True, metavar="CODE", help="en, cmn, de, es, fa, hi or ru.")
+@click.option("--clips", type=click.IntRange(1), default=200, show_default=True, help="Number of clips.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the sentences.")
+@click.option(
+    "--max-seconds", type=click.FloatRange(0, min_open=True), help="Longest clip, in seconds.  [default: no limit]"
+)
+@click.option(
+    "--language", default="en", show_default=True, metavar="CODE", help="Language: en, cmn, de, es, fa, hi or ru."
+)
 @_workers_option
 def sample_corpus(out: Path, clips: int, seed: int, max_seconds: float | None, language: str, workers: int) -> None:
-    """Make a spoken corpus in the LJSpeech layout on this machine; one of the same options stays as it is."""
+    """Make a corpus to try things with: sentences spoken by espeak-ng into OUT, in the LJSpeech layout."""
     with reported():
         from xtts.precompute.sample.sample_corpus import make_sample_corpus
         from xtts.precompute.view.terminal import Display

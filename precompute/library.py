@@ -37,7 +37,7 @@ def build_cache(
     pass `workers=0`.
 
     Args:
-        data: The corpus: a folder, or a file that lists its clips (docs/cache-format.md names the layouts). Several:
+        data: The corpus: a folder, or a file that lists its clips (docs/corpus.md names the layouts). Several:
             a list of paths and of "NAME=PATH", or a YAML file.
         cache: Folder of the cache, made where it is missing, or its URL in an object store, as in "s3://BUCKET/FOLDER".
         config: YAML file, or a name in configs/ such as "normal" (default "tiny"); of several, later ones win.

@@ -87,6 +87,10 @@ class TextConfig(ConfigSection):
     """Most ids of `bpe`, those of single characters included."""
     add_blank: bool = False
     """Put a blank token around every symbol (2n+1 tokens)."""
+    lexicon: Annotated[str | None, Field(exclude=True)] = None
+    """File of words and how they are read: a line has a word, a tab, and `[[phonemes]]` (of the tokenizer `phonemes`)
+    or a respelling. A word in small letters is meant in any case, others as they are written. The cache, runs and
+    exports hold its words with the tokenizer, not its path."""
     expand_numbers: bool = True
     """Put numbers and abbreviations into words (shared/text/text_normalization.py), only in texts without a normalised
     column and in what xtts-synth speaks. Languages other than English: numbers alone, extra `numbers`."""
@@ -139,7 +143,7 @@ class TrainingConfig(ConfigSection):
     """Micro-batches per update; each divides the bucket's batch. Several devices share them evenly."""
     strategy: Literal["auto", "single", "mirrored", "multiworker"] = "auto"
     """Devices that share every step: `single` one, `mirrored` all GPUs of this machine, `multiworker` those of the
-    workers in TF_CONFIG; `auto` takes the last that applies (docs/devices.md)."""
+    workers in TF_CONFIG; `auto` takes the last that applies (docs/beyond-one-machine.md)."""
     mixed_precision: Literal["float32", "bfloat16"] = "float32"
     """Type of activations; weights, losses and the optimizer stay float32."""
     steps: PositiveInt = 1000

@@ -23,16 +23,19 @@ _FLAGS: dict[str, str] = {
 
 _OPTIONS = (
     click.option("--config", metavar="FILE", multiple=True,
-                 help=f"YAML file, or a name in configs/ (default: {DEFAULT_CONFIG}); repeat for overlays."),
+                 help=f"Settings: a size (tiny, small, normal, big) or a YAML file; repeated, the later one wins.  "
+                 f"[default: {DEFAULT_CONFIG}]"),
     click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True,
-                 help="Set one key, as in --set shapes.buckets=8; repeatable."),
-    click.option("--batch-size", type=int, help="training.batch_size"),
-    click.option("--max-text-length", type=int, help="shapes.max_text_length"),
-    click.option("--max-mel-frames", type=int, help="shapes.max_mel_frames"),
-    click.option("--model-size", metavar="NAME", help="model.size"),
+                 help="One setting, such as --set shapes.buckets=8; may be repeated. docs/configuration.md has all."),
+    click.option("--batch-size", type=int, metavar="CLIPS", help="Clips in a step (training.batch_size)."),
+    click.option("--max-text-length", type=int, metavar="TOKENS",
+                 help="Longest text; longer clips are rejected, not cut (shapes.max_text_length)."),
+    click.option("--max-mel-frames", type=int, metavar="FRAMES",
+                 help="Longest clip; longer ones are rejected, not cut (shapes.max_mel_frames)."),
+    click.option("--model-size", metavar="SIZE", help="Size of the model: tiny, small, normal or big (model.size)."),
     click.option(
         "--pad-to-fixed-length/--no-pad-to-fixed-length", "--enable-static-shapes/--no-enable-static-shapes",
-        default=None, help="shapes.pad_to_fixed_length",
+        default=None, help="Padding to fixed shapes, on unless switched off (shapes.pad_to_fixed_length).",
     ),
 )  # fmt: skip
 

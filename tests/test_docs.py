@@ -1,10 +1,13 @@
-"""README and docs/: every path and link in them exists, and what has a list there is in it."""
+"""README and docs/: paths and links exist, commands are understood, figures are named by what measured them."""
 
 import re
+import shlex
 import subprocess
 import tomllib
+from importlib.metadata import entry_points
 from pathlib import Path
 
+import click
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -14,6 +17,7 @@ PATH = re.compile(rf"(?<![\w/.~:-])(?:{FOLDERS})/[\w./-]*")
 LINK = re.compile(r"\]\(([^)]+)\)")
 GONE = re.compile(r"`([\w/.-]+)`, last in the tree at commit (\w+)")
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+COMMAND = re.compile(r"^    (?:[A-Z_]+=\S+ )?((?:xtts-[a-z]+|python benchmarks/|make )(?:\\\n|[^#\n])*)", re.MULTILINE)
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 
 
@@ -47,7 +51,38 @@ def _git(*words):
     return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True).returncode
 
 
-def test_the_readme_leads_to_every_page_and_that_of_the_installation_has_a_row_for_every_extra():
-    assert all(f"docs/{page.name}" in TEXTS[PAGES[0]] for page in PAGES[1:])
+def commands():
+    """The commands of all pages, each once; what was measured once is of programs that are gone."""
+    texts = (text.partition("\n# Experiments\n")[0] for text in TEXTS.values())
+    found = {" ".join(line.replace("\\\n", " ").split()) for text in texts for line in COMMAND.findall(text)}
+    return sorted(line.replace("…", "").replace("...", "x") for line in found)
+
+
+@pytest.mark.parametrize("line", commands())
+def test_every_command_of_the_pages_is_one(line):
+    """Options, their types and the number of words are those of the program; nothing runs."""
+    program, *words = shlex.split(line)
+    if program == "make":
+        subprocess.run(["make", "--dry-run", *words], cwd=ROOT, check=True, capture_output=True)
+    elif program == "python":
+        assert (ROOT / words[0]).is_file()
+        known = set(re.findall(r"--[a-z-]+", (ROOT / words[0]).read_text(encoding="utf-8"))) | {"--quick", "--out"}
+        assert {word for word in words[1:] if word.startswith("--")} <= known
+    else:
+        (entry,) = entry_points(group="console_scripts", name=program)
+        understood(entry.load(), program, words)
+
+
+def understood(command, name, words):
+    """Raises click's error where the words are not those of the command."""
+    with command.make_context(name, list(words)) as context:
+        if isinstance(command, click.Group):
+            name, inner, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+            understood(inner, name, rest)
+
+
+def test_the_index_leads_to_every_page_and_that_of_the_installation_has_a_row_for_every_extra():
+    index = TEXTS[ROOT / "docs" / "README.md"]
+    assert [page.name for page in PAGES[1:] if page.name != "README.md" and f"({page.name})" not in index] == []
     rows = re.findall(r"^\| `(\w+)` \|", TEXTS[ROOT / "docs" / "installation.md"], re.MULTILINE)
     assert rows == list(EXTRAS)

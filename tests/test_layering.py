@@ -4,7 +4,7 @@ import ast
 import itertools
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from graphlib import TopologicalSorter
 from importlib.metadata import version
 from pathlib import Path
@@ -67,6 +67,14 @@ def test_no_module_imports_itself_by_way_of_others():
     files = {f"xtts.{'.'.join(p.relative_to(ROOT).with_suffix('').parts)}": p for s in FORBIDDEN for p in MODULES[s]}
     needs = {name: files.keys() & set(imports(path)) for name, path in files.items()}
     TopologicalSorter(needs).prepare()  # the error names the cycle
+
+
+def test_a_module_has_two_importers_or_40_lines():
+    files = {f"xtts.{'.'.join(p.relative_to(ROOT).with_suffix('').parts)}": p for s in FORBIDDEN for p in MODULES[s]}
+    importers = Counter(module for path in files.values() for module in set(imports(path)))
+    lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in files.items()}
+    crumbs = [name for name in files if not name.endswith("__init__") and importers[name] < 2 and lines[name] < 40]
+    assert crumbs == []
 
 
 @pytest.mark.parametrize("command", ["xtts-precompute", "xtts-train", "xtts-doctor", "xtts-synth"])

@@ -17,30 +17,45 @@ if TYPE_CHECKING:
 @click.command(context_settings={"show_default": True})
 @click.version_option(package_name="lockstep-tts")
 @config_options
-@click.option("--cache", metavar="DIR|URL", help="Cache of stage 1.  [default: features, or the run's own]")
-@click.option("--out", type=click.Path(path_type=Path), help="Run folder.  [default: runs/SIZE-CACHE]")
+@click.option(
+    "--cache",
+    metavar="DIR|URL",
+    help="Cache that xtts-precompute built: a folder or a URL.  [default: features, or the run's own]",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder of the run: checkpoints, metrics, TensorBoard.  [default: runs/SIZE-CACHE]",
+)
 @click.option(
     "--resume",
     is_flag=False,
     flag_value="",
     metavar="[CKPT]",
-    help="Continue a run folder or one checkpoint; without a value, --out where it holds a run.",
+    help="Run folder or checkpoint to continue; without a value, the folder of --out if it holds a run.",
 )
 @click.option(
     "--init-from",
     type=click.Path(path_type=Path),
     metavar="CKPT",
-    help="Start a new run from the averaged weights of another, or of an exported folder.",
+    help="Voice to start a new run from: a run folder, a checkpoint or an exported folder.",
 )
-@click.option("--steps", type=click.IntRange(min=1), help="training.steps")
-@click.option("--epochs", type=click.IntRange(min=1), help="training.epochs, which decides the steps")
+@click.option(
+    "--steps", type=click.IntRange(min=1), metavar="N", help="Number of steps in the whole run (training.steps)."
+)
+@click.option(
+    "--epochs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of passes over the corpus, instead of steps (training.epochs).",
+)
 @click.pass_obj
 def main(
     steps_of: "Callable[[RunPlan], TracedSteps | None] | None", config: tuple[str, ...], assignments: tuple[str, ...],
     flags: Mapping[str, object], cache: str | None, out: Path | None, resume: str | None, init_from: Path | None,
     steps: int | None, epochs: int | None,
 ) -> None:  # fmt: skip
-    """Train on a cache of xtts-precompute with locked, compiled steps."""
+    """Train a voice on a cache that xtts-precompute built. Stop it at any time; --resume continues."""
     with reported():
         from xtts.shared.storage.urls import location
         from xtts.trainer.run.run_plan import make_plan

@@ -1,14 +1,30 @@
-"""The parts of README.md and docs/benchmarks.md that are generated from figures, between their marks."""
+"""The parts of README.md and docs/experiments.md that are generated from figures, between their marks."""
 
+import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from reporting.gains import gain_rows
 from reporting.report import section_lines, table_lines
 from reporting.summary import summarise
 
 Figures = Mapping[str, Any]
-DOCUMENTS = ("README.md", "docs/benchmarks.md")
+DOCUMENTS = ("README.md", "docs/experiments.md")
+SPEED = (
+    "step: locked against", "input pipeline alone against from_generator", "useful frames/s",
+    "features: the whole cache against librosa", "features of 13,100 clips: one recording changed",
+)  # fmt: skip
+"""How the rows of all ratios begin that the README tells."""
+VOICE_COLUMNS = {
+    "flow_loss": "flow loss", "relative_mcd": "relative MCD", "frechet_distance": "Fréchet distance",
+    "log_f0_error": "log-F0 error", "voicing_error": "voicing error", "duration_error": "duration error",
+}  # fmt: skip
+
+
+def stored_figures(results: Path) -> dict[str, Any]:
+    """The figures of `bench.py`, and those of the real voice beside them (`equal_minutes.py`)."""
+    voice = results.with_name("real_voice.json")
+    return json.loads(results.read_text(encoding="utf-8")) | {"voice": json.loads(voice.read_text(encoding="utf-8"))}
 
 
 def with_parts(document: str, figures: Figures) -> str:
@@ -27,10 +43,10 @@ def bench_lines(figures: Figures) -> list[str]:
     return [f"{_machine(figures)}{quick}.", "", *table_lines(summarise(figures))]
 
 
-def gain_lines(figures: Figures) -> list[str]:
-    """What a user gains, one row each, below a line that describes the machine."""
-    head = f"{_machine(figures)}, TensorFlow {figures['machine']['versions']['tensorflow']}:"
-    return [head, "", *table_lines(gain_rows(figures))]
+def speed_lines(figures: Figures) -> list[str]:
+    """Some of the ratios in words."""
+    rows = [row for row in summarise(dict(figures)) if str(row["what"]).startswith(SPEED)]
+    return [f"- {row['what']}: **{row['ratio']}** ({row['measured'].partition(';')[0]})" for row in rows]
 
 
 def _machine(figures: Figures) -> str:
@@ -96,12 +112,25 @@ def speech_lines(speech: Figures) -> list[str]:
     ]
 
 
+def voice_lines(voice: Figures) -> list[str]:
+    """A person's voice: every variant, and the recordings in the last row."""
+    rows = [{"": _variant(row)} | {head: row[key] for key, head in VOICE_COLUMNS.items()} for row in voice["table"]]
+    return table_lines(rows)
+
+
+def _variant(row: Figures) -> str:
+    if not row["steps"]:
+        return str(row["variant"])
+    return f"{row['variant']}, {row['steps']:,} steps, {row['seeds']} seed{'s' * (row['seeds'] > 1)}"
+
+
 def _of(name: str, write: Callable[[Figures], list[str]]) -> Callable[[Figures], list[str]]:
     return lambda figures: write(figures[name]) if name in figures else []
 
 
 PARTS: dict[str, Callable[[Figures], list[str]]] = {
-    "gains": gain_lines,
+    "voice": _of("voice", voice_lines),
+    "speed": speed_lines,
     "bench": bench_lines,
     "precompute": _of("precompute", precompute_lines),
     "rebuild": _of("rebuild", rebuild_lines),

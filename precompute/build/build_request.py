@@ -26,7 +26,10 @@ from xtts.shared.feature_settings import feature_config, feature_differences
 from xtts.shared.storage.failures import called
 from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.text.phonemes import can_phonemise
+from xtts.shared.text.pronunciation import Lexicon, pronounced, read_lexicon
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
+
+TOKENISED_AGAIN = "all texts are tokenised again, the mels are taken from the cache"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +56,12 @@ class BuildRequest:
 
 def make_request(
     data: Data, given: Location, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
-    ray_address: str | None = None, index_only: bool = False,
+    ray_address: str | None = None, index_only: bool = False, keep_lexicon: bool = False,
 ) -> BuildRequest:  # fmt: skip
-    """Check what was asked for, before anything is created; of a remote cache the small files are fetched."""
+    """Check what was asked for, before anything is created; of a remote cache the small files are fetched.
+
+    keep_lexicon: that of the cache, instead of the file that `config` names.
+    """
     remote, cache = (None, given) if isinstance(given, Path) else (given, work_folder(given))
     if remote is not None and ray_address is not None:
         fix = "build into a folder that all machines see, and copy it there"
@@ -65,6 +71,8 @@ def make_request(
     refuse_foreign_folder(cache)
     mel_profile(config.audio.profile)  # an unknown name is refused before anything is read
     config, notes = _with_tokenizer(config, None if fresh else cache)
+    stored = None if fresh else _stored_tokenizer(cache, config)
+    lexicon = _lexicon(config) if not keep_lexicon else stored.lexicon if stored is not None else {}
     language = config.text.language if config.text.expand_numbers else None
     entries = parse_data(data)
     entries, urls = with_folders(entries)
@@ -74,8 +82,11 @@ def make_request(
         corpora = read_corpora(entries, limit=limit, words_in=language)
     if index_only:
         refuse_unsuited(corpora.clips, config)
+    if stored is not None and stored.lexicon != lexicon:
+        changed = len(dict(stored.lexicon.items() ^ lexicon.items()))
+        notes.append(f"text.lexicon: {changed} {'word' if changed == 1 else 'words'} changed: {TOKENISED_AGAIN}")
     corpora = replace(corpora, notes=(*corpora.notes, *notes))
-    tokenizer = _tokenizer(corpora.clips, config, None if fresh else cache)
+    tokenizer = _tokenizer(corpora.clips, config, cache, stored, lexicon)
     return BuildRequest(
         corpora=corpora,
         cache=cache,
@@ -106,14 +117,18 @@ def _with_tokenizer(config: Config, cache: Path | None) -> tuple[Config, list[st
     return config.model_copy(update={"text": taken}), [f"text.tokenizer auto: {chosen} ({reason})"]
 
 
-def _tokenizer(clips: Any, config: Config, cache: Path | None) -> Tokenizer:  # noqa: ANN401
+def _lexicon(config: Config) -> Lexicon:
+    return read_lexicon(Path(config.text.lexicon), config.text.tokenizer) if config.text.lexicon else {}
+
+
+def _tokenizer(clips: Any, config: Config, cache: Path, stored: Tokenizer | None, lexicon: Lexicon) -> Tokenizer:  # noqa: ANN401
     """The tokenizer of `config`; what is learned from a corpus is kept while the text settings are the same.
 
     A clip more or less would otherwise give other tokens to all clips.
     """
     import pyarrow.compute as pc
 
-    text, stored = config.text, _stored_tokenizer(cache, config) if cache is not None else None
+    text = config.text
     clips = clips.select(["text", "language", "duplicate"])
     clips = clips.filter(pc.and_(pc.not_equal(clips["text"], ""), pc.invert(clips["duplicate"])))
     language = _languages(clips, text.language)
@@ -122,14 +137,16 @@ def _tokenizer(clips: Any, config: Config, cache: Path | None) -> Tokenizer:  # 
         codes = {text.language: None, **codes}
     if text.tokenizer == "bpe" or set(codes) != {ENGLISH}:
         new = pc.is_valid(language)
-        if cache is not None and stored:
+        if stored is not None and stored.lexicon == lexicon:
             new = pc.invert(_known_texts(clips, cache, text.language))
-        texts = {code: clips["text"].filter(pc.and_(new, pc.equal(language, code))).to_pylist() for code in codes}
+        own = (clips["text"].filter(pc.and_(new, pc.equal(language, code))).to_pylist() for code in codes)
+        texts = {code: [pronounced(one, lexicon) for one in some] for code, some in zip(codes, own, strict=True)}
     else:
         texts = {ENGLISH: []}  # its table is fixed
-    return learn_tokenizer(
+    learned = learn_tokenizer(
         text.tokenizer, texts, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank, previous=stored
     )  # fmt: skip
+    return replace(learned, lexicon=lexicon)
 
 
 def _languages(table: Any, main: str) -> Any:  # noqa: ANN401

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xtts.precompute.build.build_request import BuildRequest
+from xtts.precompute.build.build_request import TOKENISED_AGAIN, BuildRequest
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.previous import Existing, PreviousRows, look_back
 from xtts.precompute.build.rejections import check_rejects, rejected_clips
@@ -32,7 +32,7 @@ from xtts.shared.text.letter_counts import LetterCounts, check_letters
 
 _CONSEQUENCES = {
     "audio": "all mels are computed again",
-    "text": "all texts are tokenised again, the mels are taken from the cache",
+    "text": TOKENISED_AGAIN,
     "shapes": "the mels are taken from the cache and padded again",
     "shards": "the shards are divided again",
     "split": "the clips are divided again",

@@ -43,8 +43,9 @@ def cache_request(
     settings = [("the default size", {"model": {"size": "tiny"}}), (str(cache), dict(spec.features))]
     config: Config = validate_config(settings)
     request = make_request(
-        data, cache, config, workers=workers, limit=limit, index_only=spec.names_audio, ray_address=ray_address
-    )
+        data, cache, config, workers=workers, limit=limit, index_only=spec.names_audio, ray_address=ray_address,
+        keep_lexicon=True,
+    )  # fmt: skip
     return replace(request, corpora=replace(request.corpora, weights=spec.weights))
 
 

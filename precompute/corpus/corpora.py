@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from xtts.precompute.corpus.corpus_entries import CorpusEntry
+from xtts.precompute.corpus.layouts.layout import folder_of
 from xtts.precompute.corpus.listing import Corpus, read_corpus
 from xtts.precompute.corpus.plain_names import check_name
 from xtts.shared.cache.cache_spec import CORPUS_NAME
@@ -78,6 +79,11 @@ def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, wo
         weights={part.label: part.entry.weight for part in parts if part.entry.weight != 1},
         notes=tuple(note for part in parts for note in part.corpus.notes),
     )
+
+
+def corpus_folders(entries: Sequence[CorpusEntry]) -> dict[str, Path]:
+    """What `Corpora.roots` is, without reading a list; a `LockstepError` for names as `read_corpora` raises it."""
+    return {label: folder_of(entry.data).absolute() for label, entry in zip(_labels(entries), entries, strict=True)}
 
 
 def _read(entry: CorpusEntry, limit: int | None, words_in: str | None) -> Corpus:

@@ -1,4 +1,4 @@
-"""The feature extractor: from a recording to samples; light enough to be sent to a worker with every task."""
+"""The feature extractor: where a clip's audio lies, and from it to samples; light enough to go with every task."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,29 +17,13 @@ from xtts.shared.text.tokenizer import Tokenizer, Tokens
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeatureExtractor:
-    """How a clip becomes a record."""
+class AudioFiles:
+    """Where the audio of the clips lies."""
 
     roots: Mapping[str, Path]
     """Each corpus to its folder; sources are relative to it."""
-    config: Config
-    tokenizer: Tokenizer
-    mel_check: str = ""
-    """What a worker must compute for a known signal before it computes a mel; empty before a build has decided."""
-    index_only: bool = False
-    """Records name the audio instead of holding its mel."""
     unpacked: Path | None = None
     """Folder for the audio that is embedded in Parquet files, while a command needs it."""
-
-    @property
-    def profile(self) -> MelProfile:
-        """That of the mels."""
-        return mel_profile(self.config.audio.profile)
-
-    @property
-    def language(self) -> str:
-        """ISO 639 code of the clips that do not name theirs."""
-        return self.config.text.language
 
     def audio(self, clip: Clip) -> AudioSource:
         """A clip's audio file, or its bytes.
@@ -61,13 +45,35 @@ class FeatureExtractor:
         root, archive = self.roots[clip.corpus], clip.archive[0]
         return root / archive if archive and (root / archive).is_file() else root / clip.source
 
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureExtractor(AudioFiles):
+    """How a clip becomes a record."""
+
+    config: Config
+    tokenizer: Tokenizer
+    mel_check: str = ""
+    """What a worker must compute for a known signal before it computes a mel; empty before a build has decided."""
+    index_only: bool = False
+    """Records name the audio instead of holding its mel."""
+
+    @property
+    def profile(self) -> MelProfile:
+        """That of the mels."""
+        return mel_profile(self.config.audio.profile)
+
+    @property
+    def language(self) -> str:
+        """ISO 639 code of the clips that do not name theirs."""
+        return self.config.text.language
+
     def language_id(self, code: str) -> int:
         """Number of a clip's language; without a code that of the main one."""
         return self.tokenizer.languages.index(code or self.language)
 
     def encode(self, clip: Clip) -> Tokens:
         """The tokens of a clip's text, in its language."""
-        return self.tokenizer.encode(clip.text, clip.language or self.language)
+        return self.tokenizer.encode(clip.text, clip.language or self.language, f"clip {clip.id}")
 
     def samples(self, recording: Recording) -> np.ndarray:
         """The clip that the mel is computed of: mono, resampled, trimmed and scaled as configured. float32[S]."""

@@ -35,7 +35,7 @@ _PACKED = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".t
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
 LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT)}
 """What `--layout` may name."""
-_FOLDERS_OF_SPEAKERS = ("piper", "table", "folder")
+_FOLDERS_OF_SPEAKERS = ("ljspeech", "piper", "table", "columns", "nemo", "folder")
 """Layouts whose paths tell the speakers of clips that nothing else tells."""
 _NO_SPEAKERS = re.compile(
     r"(wavs?|clips?|audios?|sounds?|recordings?|speech|data|corpus|flac|mp3|ogg|opus|train(ing)?|test|dev|val(id(ation)?)?"
@@ -169,6 +169,7 @@ def _with_columns(data: Path, named: Mapping[str, str]) -> Layout:
 
 
 def _choose_for_folder(data: Path) -> Layout:
+    _refuse_archive(data / METADATA_FILE)
     listed = [one for one in _WITH_A_LIST if one.matches(data)]
     looked_for = _TAR_FILES if listed else (*_TAR_FILES, *_WITHOUT)
     fitting = [*listed, *(one for one in looked_for if one.matches(data))]
@@ -200,6 +201,12 @@ def _refuse(data: Path) -> NoReturn:
     raise LockstepError(str(data / METADATA_FILE), found="no such file", expected=expected, fix=fix)
 
 
+def _refuse_archive(path: Path) -> None:
+    """Raise for a file that is packed, whatever it is called."""
+    if path.name.lower().endswith(_PACKED) or is_zipfile(path):
+        raise LockstepError(str(path), found="an archive", expected="an unpacked corpus", fix=_unpack(path))
+
+
 def _unpack(path: Path) -> str:
     return f"unpack it: {'tar xf' if path.name.lower().endswith(_PACKED[1:]) else 'unzip'} {shlex.quote(str(path))}"
 
@@ -211,8 +218,7 @@ def _choose_for_file(data: Path) -> Layout:
             return archive
     if data.suffix.lower() in _SPREADSHEETS:
         raise LockstepError(str(data), found="a spreadsheet", expected="a list of clips", fix="save it as CSV")
-    if data.name.lower().endswith(_PACKED) or is_zipfile(data):
-        raise LockstepError(str(data), found="an archive", expected="an unpacked corpus", fix=_unpack(data))
+    _refuse_archive(data)
     first = first_line(data) if table_of(data) else ""
     if not first or first.lstrip().startswith("{"):
         return NEMO

@@ -1,42 +1,65 @@
-"""`xtts-precompute report`: a cache as one page that needs no other file and runs no script."""
+"""`xtts-precompute report`: a cache as one page that needs no other file, below 3 MB."""
 
 import base64
+import hashlib
 import io
+import json
 import random
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
+import soundfile
 
+from xtts.precompute.corpus.clip_audio import read_audio
+from xtts.precompute.corpus.corpora import corpus_folders
+from xtts.precompute.corpus.corpus_entries import Data, parse_data
+from xtts.precompute.corpus.feature_extractor import AudioFiles
+from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.view.cached_clips import CachedClip, CachedClips
-from xtts.precompute.view.inspect_clip import sound_bytes
 from xtts.precompute.view.terminal import UNMEASURED
 from xtts.precompute.workers.engine import Progress
 from xtts.precompute.workers.stopping import disk_errors_explained
+from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.griffin_lim import reconstruct
-from xtts.shared.audio.mel_pictures import LOUDEST, MEL_COLOURS, png_bytes
+from xtts.shared.audio.mel_pictures import LOUDEST, MEL_COLOURS
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
-from xtts.shared.cache.clip_index import IndexRow, kept_rows, notes_of
-from xtts.shared.cache.quality_stats import CLIPPING, FAR, MEASURES, Outlier, quality_stats
+from xtts.shared.cache.clip_index import Clip, IndexRow, kept_rows, notes_of
+from xtts.shared.cache.quality_stats import (
+    CLIPPING,
+    FAR,
+    MEASURES,
+    SPEAKING_RATE,
+    QualityStats,
+    letters_in,
+    letters_per_second,
+    quality_stats,
+)
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats, corpus_lines, corpus_stats, letters_of, read_lengths
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import Location
 
-CLIPS_SHOWN, WORST_SHOWN = 12, 10
+CLIPS_SHOWN, WORST_SHOWN = 6, 12
+EXCERPT_SECONDS = 5.0
+"""So much of a clip is heard: of all of them, twice, as mp3, 2 MB of the page."""
+_MP3 = {"format": "MP3", "subtype": "MPEG_LAYER_III", "bitrate_mode": "VARIABLE", "compression_level": 0.7}
+_SEARCHED = 20_000
+"""The texts of so many clips are another megabyte."""
 _EXAMPLES = 4
 _SPEAKERS_SHOWN = 30
-_EXCERPT_SECONDS, _WORST_SECONDS = 15.0, 6.0
-"""A dozen clips and the ten worst of these lengths, as FLAC, keep the page below 10 MB."""
-_BARS, _BAR_COLOUR, _MARK_COLOUR, _INK_COLOUR = 42, "#5b8def", "#d9534f", "#888888"
+_BARS, _TICKS = 42, 7
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClipCard:
-    """One clip to see and hear; picture and sound are data URIs."""
+    """One clip to see and hear; pictures and sounds are data URIs."""
 
     clip: CachedClip
     seconds: float
@@ -44,33 +67,40 @@ class ClipCard:
     """Share of the picture's width that is not padding."""
     picture: str
     sound: str
-    excerpt_seconds: float | None
-    """How much of a long clip is shown."""
+    """Made of the stored mel."""
+    recording: str
+    """The corpus' own file; empty where that is not known or cannot be read."""
     remarks: list[str]
     """What stands out about it."""
 
 
-def write_report(cache: Location | str, out: Path, *, seed: int, progress: Progress) -> str:
-    """Write the page; returns what to print. The same cache and seed give the same bytes."""
-    page = report_page(CachedClips(cache), seed=seed, progress=progress).encode()
+def write_report(cache: Location | str, out: Path, *, seed: int, progress: Progress, data: Data = ()) -> str:
+    """Write the page; returns what to print. The same cache, corpus and seed give the same bytes.
+
+    data: the corpora of the cache as a build was given them, whose recordings are heard beside the mels.
+    """
+    page = report_page(CachedClips(cache), seed=seed, progress=progress, data=data).encode()
     with disk_errors_explained(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_bytes(page)
     return f"{out}: {len(page) / 2**20:.1f} MiB"
 
 
-def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
+def report_page(clips: CachedClips, *, seed: int, progress: Progress, data: Data = ()) -> str:
     """The page. Every value goes through the template's escaping: texts and ids are other people's data."""
     import jinja2
 
     kept = kept_rows(clips.rows)
     if not kept:
         raise LockstepError(str(clips.cache), found="no kept clip in the index", expected="a finished cache")
-    spec = clips.spec
+    spec, folders = clips.spec, audio_folders(clips, data)
     stats = corpus_stats(read_lengths(clips.cache / spec.index_file))
     quality = quality_stats(clips.rows, spec.mel_profile.sample_rate)
-    cards, worst = clip_cards(clips, drawn_clips(kept, seed=seed), quality.worst(WORST_SHOWN), progress)
+    suspects = clips_to_hear(kept, quality)
+    drawn = [(row, list[str]()) for row in drawn_clips(kept, seed=seed)]
+    cards = clip_cards(clips, [*suspects, *drawn], folders, progress)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters["sha256"] = lambda text: _base64(hashlib.sha256(text.encode()).digest())
     template = environment.from_string(
         files("xtts.precompute.view").joinpath("report.html").read_text(encoding="utf-8")
     )
@@ -82,42 +112,73 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress) -> str:
         letters=[counts for counts in letters_of(clips.rows, spec.text_language) if counts.characters()],
         corpora=corpus_lines(clips.rows, spec.weights),
         quality=quality, measures=[measure for measure in MEASURES if measure is not CLIPPING], far=FAR,
-        examples=_EXAMPLES,
+        examples=_EXAMPLES, excerpt=EXCERPT_SECONDS, has_recordings=bool(folders),
         unmeasured=UNMEASURED.format(quality.unmeasured) if quality.unmeasured else "",
-        speakers=quality.speakers[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers), cards=cards, worst=worst,
+        speakers=quality.speakers[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers),
+        cards=cards[len(suspects) :], suspects=cards[: len(suspects)], scatter=scatter(kept, quality),
+        rows=len(clips.rows), searched=min(_SEARCHED, len(clips.rows)), packed=packed_clips(clips.rows),
     )  # fmt: skip
 
 
-def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> dict[str, str]:
-    """Pictures as data URIs by title: frames with the buckets' padded lengths, tokens and seconds with percentiles."""
-    columns: dict[str, Sequence[float]] = {
+def audio_folders(clips: CachedClips, data: Data) -> dict[str, Path]:
+    """The folders of the corpora by their names; where none are given those that a cache without mels knows."""
+    if not data:
+        return {name: Path(folder) for name, folder in clips.spec.audio_folders.items()}
+    folders = corpus_folders(with_folders(parse_data(data))[0])
+    for name in {row.clip.corpus for row in clips.rows} - folders.keys():
+        found = f"no corpus {name}" if name else "corpora with names"
+        raise LockstepError("--data", found=found, expected="what the cache was built from, by the same names")
+    return folders
+
+
+def clips_to_hear(kept: Sequence[IndexRow], quality: QualityStats) -> list[tuple[IndexRow, list[str]]]:
+    """Clips with why: those that stand out, then up to a tenth of all, the farthest from their speaker's usual rate."""
+    found = [(outliers[0].row, [one.text for one in outliers]) for outliers in quality.worst(WORST_SHOWN)]
+    named = {row.clip.id for row, _ in found}
+    usual = {line.name: line.medians[SPEAKING_RATE.name] for line in quality.speakers}
+    away = {row.clip.id: abs(letters_per_second(row) - usual[row.clip.speaker]) for row in kept}
+    rest = [row for row in kept if row.clip.id not in named and away[row.clip.id] > SPEAKING_RATE.least_spread]
+    rest.sort(key=lambda row: (-away[row.clip.id], row.clip.id))
+    for row in rest[: max(0, min(WORST_SHOWN, len(kept) // 10) - len(found))]:
+        rate, median = (SPEAKING_RATE.text(value) for value in (letters_per_second(row), usual[row.clip.speaker]))
+        found.append((row, [f"{SPEAKING_RATE.name} {rate}, median {median}"]))
+    return found
+
+
+def scatter(kept: Sequence[IndexRow], quality: QualityStats) -> dict[str, Any]:
+    """Seconds against letters: the largest of both, ticks, every place where a clip is, and the outliers."""
+    from matplotlib.ticker import MaxNLocator
+
+    places = [(row.seconds, letters_in(row)) for row in kept]
+    most = [max(values) or 1 for values in zip(*places, strict=True)]
+    ticks = [[value for value in MaxNLocator(_TICKS).tick_values(0, one) if value <= one] for one in most]
+    marked = [(one.row.seconds, letters_in(one.row), one) for one in quality.outliers if one.measure is SPEAKING_RATE]
+    rounded = {(round(seconds / most[0], 3), round(letters / most[1], 3)) for seconds, letters in places}
+    return {"most": most, "ticks": ticks, "shares": sorted(rounded), "marked": marked}
+
+
+def packed_clips(rows: Iterable[IndexRow]) -> str:
+    """What the page's search looks through: id, speaker, seconds, text and why it was rejected, as zlib in base64."""
+    lines = [[row.clip.id, row.clip.speaker, round(row.seconds, 2), row.clip.text, row.reason] for row in rows]
+    return _base64(zlib.compress(json.dumps(sorted(lines)[:_SEARCHED], ensure_ascii=False).encode(), level=9))
+
+
+def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> dict[str, dict[str, Any]]:
+    """Bars by title: frames with the buckets' padded lengths, tokens and seconds with percentiles."""
+    columns: dict[str, list[float]] = {
         "frames": [row.mel_length for row in kept],
         "tokens": [row.token_length for row in kept],
         "seconds": [row.seconds for row in kept],
     }
-    drawn = dict[str, str]()
+    drawn = dict[str, dict[str, Any]]()
     for name, values in columns.items():
         title, marks = f"{name} and percentiles", {"50%": stats.percentiles[name][0], "95%": stats.percentiles[name][2]}
         if name == "frames":
             title, marks = "frames and padded lengths", {str(one.frames): float(one.frames) for one in spec.buckets}
-        drawn[title] = _data_uri("image/png", _histogram(values, marks))
+        most = max(*values, *marks.values())
+        counts = np.histogram(values, _BARS, (0.0, most))[0]
+        drawn[title] = {"bars": (counts / counts.max()).tolist(), "most": most, "marks": marks}
     return drawn
-
-
-def _histogram(values: Sequence[float], marks: Mapping[str, float]) -> bytes:
-    """How many clips have which value, with lines at the marks; in colours for light and dark pages."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.6, 1.9), dpi=130, layout="constrained", facecolor="none")
-    axes = figure.subplots()
-    axes.hist(values, bins=_BARS, color=_BAR_COLOUR)
-    for text, place in marks.items():
-        axes.axvline(place, color=_MARK_COLOUR, linestyle="--", linewidth=0.9)
-        axes.text(place, 1.03, text, transform=axes.get_xaxis_transform(), color=_MARK_COLOUR, fontsize=7, rotation=40)
-    axes.set_facecolor("none")
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(colors=_INK_COLOUR, labelsize=8)
-    return png_bytes(figure)
 
 
 def bucket_shares(kept: Iterable[IndexRow], spec: CacheSpec) -> list[tuple[float, float]]:
@@ -155,42 +216,66 @@ def drawn_clips(kept: Sequence[IndexRow], *, seed: int) -> list[IndexRow]:
 
 
 def clip_cards(
-    clips: CachedClips, drawn: Sequence[IndexRow], worst: Sequence[Sequence[Outlier]], progress: Progress
-) -> tuple[list[ClipCard], list[ClipCard]]:
-    """Cards of the clips drawn and, shorter, of those that stand out, with what is said of them."""
-    asked = [(row, _EXCERPT_SECONDS, list[str]()) for row in drawn]
-    asked += [(found[0].row, _WORST_SECONDS, [one.text for one in found]) for found in worst]
+    clips: CachedClips, asked: Sequence[tuple[IndexRow, list[str]]], folders: Mapping[str, Path], progress: Progress
+) -> list[ClipCard]:
+    """Cards of clips, each with what is said of it; recordings of corpora without a folder are not looked for."""
     progress.start("clips", len(asked), 0.0)
     cards = list[ClipCard]()
-    for row, seconds, remarks in asked:
-        cards.append(_card(clips.read(row), clips.spec.mel_profile, most_seconds=seconds, remarks=remarks))
-        progress.advance(1, row.seconds)
-    return cards[: len(drawn)], cards[len(drawn) :]
+    with TemporaryDirectory() as unpacked:
+        audio = AudioFiles(roots=folders, unpacked=Path(unpacked))
+        for row, remarks in asked:
+            cards.append(_card(clips.read(row), clips.spec.mel_profile, audio, remarks))
+            progress.advance(1, row.seconds)
+    return cards
 
 
-def _card(clip: CachedClip, profile: MelProfile, *, most_seconds: float, remarks: list[str]) -> ClipCard:
+def _card(clip: CachedClip, profile: MelProfile, audio: AudioFiles, remarks: list[str]) -> ClipCard:
     stored, seconds = clip.record.mel.astype(np.float32), profile.seconds(clip.record.mel_length)
-    excerpt = seconds > most_seconds
-    frames = int(most_seconds / profile.seconds(1)) if excerpt else clip.record.mel_length
-    sound = sound_bytes(reconstruct(clip.mel[:frames], profile), profile.sample_rate, "FLAC")
+    recording, problem = _recording(clip.row.clip, audio, profile.sample_rate)
+    most = int(EXCERPT_SECONDS / profile.seconds(1))
+    excerpt = clip.record.mel_length > most
     return ClipCard(
         clip=clip,
         seconds=seconds,
-        used=1.0 if excerpt else frames / len(stored),
-        picture=_data_uri("image/png", _picture(stored[:frames] if excerpt else stored, profile)),
-        sound=_data_uri("audio/flac", sound),
-        excerpt_seconds=most_seconds if excerpt else None,
-        remarks=remarks,
+        used=1.0 if excerpt else clip.record.mel_length / len(stored),
+        picture=_data_uri("image/webp", _picture(stored[:most] if excerpt else stored, profile)),
+        sound=_sound(reconstruct(clip.mel[:most], profile), profile.sample_rate),
+        recording=recording,
+        remarks=remarks + problem,
     )
 
 
+def _recording(clip: Clip, audio: AudioFiles, rate: int) -> tuple[str, list[str]]:
+    """A clip's own audio at the rate of the mel; nothing, and why, where it cannot be read."""
+    if clip.corpus not in audio.roots:
+        return "", []
+    try:
+        return _sound(read_audio(audio.audio(clip), clip).recording.at(rate), rate), []
+    except (OSError, AudioProblem) as error:
+        return "", [f"the recording cannot be read: {error}"]
+
+
+def _sound(samples: np.ndarray, rate: int) -> str:
+    file = io.BytesIO()
+    soundfile.write(file, samples[: round(EXCERPT_SECONDS * rate)], rate, **_MP3)
+    return _data_uri("audio/mpeg", file.getvalue())
+
+
 def _picture(mel: np.ndarray, profile: MelProfile) -> bytes:
+    """As lossless WebP, half the size of a PNG."""
     from matplotlib.image import imsave
 
-    file = io.BytesIO()
-    imsave(file, mel.T, format="png", origin="lower", cmap=MEL_COLOURS, vmin=profile.silence, vmax=LOUDEST)
+    file, options = io.BytesIO(), dict[str, Any](lossless=True)
+    imsave(
+        file, mel.T, format="webp", origin="lower", cmap=MEL_COLOURS, vmin=profile.silence, vmax=LOUDEST,
+        pil_kwargs=options,
+    )  # fmt: skip
     return file.getvalue()
 
 
 def _data_uri(kind: str, data: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+    return f"data:{kind};base64,{_base64(data)}"
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,6 +1,5 @@
 """`xtts-precompute inspect`: one clip of a cache as a picture of its mel, and as sound."""
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +30,7 @@ def inspect_clip(cache: Location | str, clip_id: str, out: Path) -> str:
         check_name(row.clip.id, what="clip id", where=str(clips.cache))
         picture, sound = (out / f"{row.clip.id}{ending}" for ending in (".png", ".wav"))
         picture.write_bytes(draw_clip(clip, profile))
-        sound.write_bytes(sound_bytes(reconstruct(clip.mel, profile), profile.sample_rate, "WAV"))
+        soundfile.write(sound, reconstruct(clip.mel, profile), profile.sample_rate, subtype="PCM_16")
     lines = [figures_text(clip, profile), f"text: {row.clip.text}", f"audio: {audio_text(row.clip)}"]
     lines += [f"notes: {notes}"] if (notes := notes_of(row)) else []
     lines += [f"left out of the text: {left_out}"] if (left_out := row.left_out) else []
@@ -59,13 +58,6 @@ def figures_text(clip: CachedClip, profile: MelProfile) -> str:
     tokens = f"{record.token_length} of {len(record.tokens)} tokens"
     frames = f"{record.mel_length} of {len(record.mel)} frames ({profile.seconds(record.mel_length):.2f} s)"
     return f"{row.clip.id}: {tokens}, {frames}, {row.split} bucket {row.bucket:02d}"
-
-
-def sound_bytes(samples: np.ndarray, rate: int, kind: str) -> bytes:
-    """A file of 16-bit samples, in a format that libsndfile names."""
-    file = io.BytesIO()
-    soundfile.write(file, samples, rate, format=kind, subtype="PCM_16")
-    return file.getvalue()
 
 
 def draw_clip(clip: CachedClip, profile: MelProfile) -> bytes:

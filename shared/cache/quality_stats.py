@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice, zip_longest
 
 import numpy as np
 
@@ -17,9 +18,14 @@ FAR = 3.5
 """Robust deviations (1.4826 times the median distance from the median) beyond which a clip stands out."""
 
 
+def letters_in(row: IndexRow) -> int:
+    """Letters of the text."""
+    return sum(map(is_letter, row.clip.text))
+
+
 def letters_per_second(row: IndexRow) -> float:
     """Letters of the text / seconds of the clip: the speaking rate, pauses and silence included."""
-    return sum(map(is_letter, row.clip.text)) / row.seconds if row.seconds else 0.0
+    return letters_in(row) / row.seconds if row.seconds else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +55,13 @@ def _of_signal(name: str, scale: float = 1.0) -> Callable[[IndexRow], float | No
     return lambda row: None if row.quality is None else scale * float(getattr(row.quality, name))
 
 
+SPEAKING_RATE = Measure(
+    name="speaking rate", unit="letters/s", digits=1, least_spread=0.7, low_is_bad=True, value=letters_per_second
+)
 CLIPPING = Measure(name="clipping", unit="%", digits=3, least_spread=0.01, value=_of_signal("clipped_share", 100.0))
 _SILENCE = partial(Measure, unit="s", digits=2, least_spread=0.1)
 MEASURES = (
-    Measure(name="speaking rate", unit="letters/s", digits=1, least_spread=0.7, low_is_bad=True,
-            value=letters_per_second),
+    SPEAKING_RATE,
     Measure(name="loudness", unit="dBFS", digits=1, least_spread=1.0, low_is_bad=True, value=_of_signal("loudness_db")),
     Measure(name="noise floor", unit="dBFS", digits=1, least_spread=2.0, value=_of_signal("noise_floor_db")),
     CLIPPING,
@@ -116,11 +124,13 @@ class QualityStats:
         return [(measure, outliers) for measure, outliers in found if outliers]
 
     def worst(self, clips: int) -> list[list[Outlier]]:
-        """The clips that stand out most, each with all that stands out about it."""
+        """The clips to hear first, each with all that stands out about it: the worst by each measure in turn."""
         members: dict[str, list[Outlier]] = defaultdict(list)
         for one in self.outliers:
             members[one.row.clip.id].append(one)
-        return list(members.values())[:clips]
+        turns = zip_longest(*(outliers for _, outliers in self.by_measure()))
+        ids = dict.fromkeys(one.row.clip.id for turn in turns for one in turn if one)
+        return [members[clip_id] for clip_id in islice(ids, clips)]
 
 
 def quality_stats(rows: Iterable[IndexRow], sample_rate: int) -> QualityStats:

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from xtts.shared.text.languages import MANDARIN
+from xtts.shared.text.number_words import digits_by_name
 from xtts.shared.text.readings import TONES, kana_reading, pinyin
 from xtts.shared.text.scripts import JOINERS, is_letter, script_of
 
@@ -69,6 +70,7 @@ def written(text: str, language: str) -> str:
     """The text as the tokenizers `characters` and `bpe` spell it, before what the table does not hold is left out."""
     if language == "en":
         return fold_english(text)
+    text = digits_by_name(text, language)
     if language in MANDARIN:
         return pinyin(small_letters(text, language))
     return kana_reading(small_letters(text, language)) if language == "ja" else small_letters(text, language)

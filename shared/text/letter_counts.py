@@ -10,12 +10,13 @@ from typing import Literal
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.alphabet import BY_READING, composed, fold_english, small_letters
 from xtts.shared.text.languages import find_language
+from xtts.shared.text.pronunciation import GIVEN
 from xtts.shared.text.scripts import is_letter, main_script, script_name, script_of
 
 RARE = 3
 """A letter seen fewer times is listed: it may be a misprint, and no model learns a sound from so few."""
-_NAMED, _LISTED = 5, 20
-"""Characters in an error, in a list."""
+_NAMED, _LISTED, _EXAMPLES = 5, 20, 4
+"""Characters in an error, in a list; clips of each."""
 _OTHER_LANGUAGE = "--set text.language=CODE, the ISO 639 code of the corpus' language, where it is another"
 
 Fate = Literal["left out", "folded", "rare"]
@@ -29,8 +30,8 @@ class CharacterCount:
     name: str
     """Of Unicode."""
     count: int
-    example: str
-    """Id of a clip that has it."""
+    examples: list[str]
+    """Ids of a few clips that have it."""
     fate: Fate
     """`left out` has no token; `folded` lost its accent (English); `rare` has one, but is hardly ever seen."""
     is_letter: bool
@@ -39,7 +40,7 @@ class CharacterCount:
     def shown(self) -> str:
         """`a 1,203x in clip X`; what cannot be printed by its number."""
         character = self.character if self.character.isprintable() else f"U+{ord(self.character):04X}"
-        return f"{character} {self.count:,}x in clip {self.example}"
+        return f"{character} {self.count:,}x in clip {self.examples[0]}"
 
 
 @dataclass
@@ -53,11 +54,12 @@ class LetterCounts:
     """Characters without a token, letters or not."""
     folded: Counter[str] = field(default_factory=Counter)
     """Letters with a token that is not theirs: accents that English loses."""
-    examples: dict[str, str] = field(default_factory=dict)
-    """Of each letter a clip that has it: the first in the alphabet of ids."""
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    """Of each letter the clips that have it: the first few in the alphabet of ids."""
 
     def add(self, clip_id: str, text: str, left_out: Collection[str]) -> None:
         """Count one clip; `left_out` are the characters that `Tokenizer.encode` did not know (`Tokens.unknown`)."""
+        whole, text = text, GIVEN.sub(" ", text)
         if text.isascii() and not left_out:  # as nearly every English text: no letter to look at alone
             plain = Counter(filter(str.isalpha, text.lower()))
             self.letters.update(plain)
@@ -73,20 +75,23 @@ class LetterCounts:
                 (self.left_out if lost else self.folded)[letter] += letters[letter]
                 noted.add(letter)
             seen -= {c for letter in noted for c in (letter, *fold_english(letter))}
-        for character in seen:
-            self.left_out[character] += small.count(character) or composed(small).count(character) or 1
+        for c in seen:
+            self.left_out[c] += small.count(c) or composed(small).count(c) or whole.count(c) or 1
         self._keep_examples(clip_id, noted | seen | letters.keys())
 
     def merge(self, other: "LetterCounts") -> None:
         """Add the counts over other clips of the same language."""
         for mine, its in ((self.letters, other.letters), (self.left_out, other.left_out), (self.folded, other.folded)):
             mine.update(its)
-        for character, clip_id in other.examples.items():
-            self._keep_examples(clip_id, [character])
+        for character, clip_ids in other.examples.items():
+            for clip_id in clip_ids:
+                self._keep_examples(clip_id, [character])
 
     def _keep_examples(self, clip_id: str, characters: Iterable[str]) -> None:
         for character in characters:
-            self.examples[character] = min(clip_id, self.examples.get(character, clip_id))
+            kept = self.examples.get(character, [])
+            if len(kept) < _EXAMPLES or clip_id < kept[-1]:
+                self.examples[character] = sorted({*kept, clip_id})[:_EXAMPLES]
 
     @property
     def share(self) -> float:
@@ -106,7 +111,7 @@ class LetterCounts:
         for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
             yield CharacterCount(
                 character=character, name=unicodedata.name(character, f"U+{ord(character):04X}"), count=count,
-                example=self.examples[character], fate=fate, is_letter=is_letter(character),
+                examples=self.examples[character], fate=fate, is_letter=is_letter(character),
             )  # fmt: skip
 
 
@@ -136,8 +141,8 @@ def letter_lines(counts: Iterable[LetterCounts]) -> list[str]:
         lines.append(f"characters of language {one.language} to look at ({one.share:.2%} of its letters are lost):")
         for character in found[:_LISTED]:
             shown = character.character if character.character.isprintable() else ""
-            what = "seen rarely" if character.fate == "rare" else character.fate
-            lines.append(f"  {shown} {character.name}: {character.count:,}x {what}, as in {character.example}".rstrip())
+            what, clip_id = "seen rarely" if character.fate == "rare" else character.fate, character.examples[0]
+            lines.append(f"  {shown} {character.name}: {character.count:,}x {what}, as in {clip_id}".rstrip())
         if len(found) > _LISTED:
             lines.append(f"  and {len(found) - _LISTED} more")
     return lines

@@ -42,6 +42,11 @@ def part_fractions(text: str) -> str:
     return _VULGAR.sub(lambda found: (found[1] and found[1] + " ") + unicodedata.normalize("NFKC", found[2]), text)
 
 
+def digit_names(language: str) -> list[str]:
+    """Those of 0 to 9, where a language has no other words for numbers here; empty elsewhere."""
+    return str(_tree()["digits"].get(language, "")).split()
+
+
 def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str:
     """The text with what stands around its numbers in words; what a number has no word for stays as it is."""
     context, speak = _context(language), {"(": ordinal, "|": cardinal}
@@ -93,11 +98,12 @@ def _measure(found: re.Match[str], context: _Context) -> str:
 
 
 def _abbreviation(found: re.Match[str], context: _Context) -> str:
-    """In full; the full stop stays at the end of the text. `St.` is a saint before a capital, else a street."""
+    """In full; the full stop stays at the end of a sentence. `St.` is a saint before a capital, else a street."""
     word, before_capital, at_end = found.groups()
     spoken = context.abbreviations.get("".join(word.split())) or ("Saint" if before_capital else "Street")
     touches = found.string[found.end() :][:1].isalpha()
-    return spoken + ("." if at_end is not None else " " if touches else "")
+    ends = at_end is not None or (spoken[-1] == "." and before_capital)
+    return spoken.removesuffix(".") + ("." if ends else " " if touches else "")
 
 
 _FUNCTIONS = {"measure": _measure, "address": _address, "abbreviation": _abbreviation}

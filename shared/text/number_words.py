@@ -11,7 +11,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from xtts.shared.text.number_contexts import part_fractions, rewrite
+from xtts.shared.text.languages import MANDARIN
+from xtts.shared.text.number_contexts import digit_names, part_fractions, rewrite
 
 _LANGUAGES = frozenset(
     "ar az be bn ca cs cy da de eo es fa fi fr he hu id is it kk kn ko lt lv nb nl no pl pt ro ru sk sl sv te tg th tr "
@@ -55,6 +56,21 @@ def number_words(text: str, language: str) -> str:
         text = re.sub(r"[%٪]\s?(?=\d)", "yüzde ", text)
     text = _pattern(language).sub(lambda found: spaced(found, _words(found, language), language), text)
     return re.sub(r"\d+", lambda found: spaced(found, _number_by_digits(found[0], language), language), text)
+
+
+def digits_by_name(text: str, language: str) -> str:
+    """The text with its digits one by one, for letters; as it is where `number_words` knows the language.
+
+    Those of tones stay, as in `ni3`.
+    """
+    if not any(map(str.isdecimal, text)) or not (names := digit_names(language)):
+        return text
+    digits = r"(?<![a-zü\d])\d+" if language in MANDARIN else r"\d+"
+
+    def spoken(found: re.Match[str]) -> str:
+        return spaced(found, " ".join(names[unicodedata.digit(digit)] for digit in found[0]), language)
+
+    return re.sub(digits, spoken, text)
 
 
 @lru_cache

@@ -13,10 +13,12 @@ import os
 import re
 import unicodedata
 from functools import lru_cache
+from threading import Lock
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.alphabet import plain_marks
 from xtts.shared.text.languages import find_language
+from xtts.shared.text.pronunciation import GIVEN
 from xtts.shared.text.scripts import script_of
 
 IPA = (
@@ -32,6 +34,9 @@ _ABBREVIATIONS = frozenset("mr mrs ms dr prof rev hon gen col capt lt sgt st jr 
 _CLOSING = re.compile(r"""(?P<word>\w*)(?P<mark>[.,;:!?]|\u2014|--)[.,;:!?"'()\[\]\u2019\u201d\s]*$""")
 _NAMED, _SAID = frozenset("*/\\#"), frozenset("+=°×÷±−№℃`´")
 _SWITCH = re.compile(r"\([a-z][a-z-]*\)")
+_STAND_IN = "Kafaka"
+"""What espeak-ng reads for phonemes that are given: in every voice it sounds the same, whatever stands beside it."""
+_TYPED = str.maketrans("g\u035c", "ɡ\u0361", "./‿")
 
 _TONAL = frozenset({"cmn", "yue", "vi", "th", "my", "hak", "shn"})
 """Voices whose phonemes end in tones; in IPA espeak-ng writes one digit of them, and a 3 as a vowel."""
@@ -47,16 +52,21 @@ _NO_SIGNS = str.maketrans("^S", "ʲʃ", "-.()|_:;!?*,%#+`0123456789")
 _AUDIO_OUTPUT_SYNCHRONOUS, _INITIALIZE_DONT_EXIT = 2, 0x8000
 _CHARS_UTF8, _PHONEMES_NAMES, _PHONEMES_IPA = 1, 0, 2
 _BETWEEN_PHONEMES = 0xE000  # no character of any name or IPA
+_ALONE = Lock()
+"""espeak-ng reads one text at a time: it keeps its voice and its place in the text for the whole process."""
 
 
 def phonemise(text: str, language: str = "en") -> str:
     """IPA of `text` with its punctuation: `Hello, world!` becomes `həlˈoʊ, wˈɜːld!`; empty when nothing is spoken.
 
-    Outside English, letters that espeak-ng would spell (see `spelled_letters`) are left out.
+    Outside English, letters that espeak-ng would spell (see `spelled_letters`) are left out. Phonemes in double
+    brackets are taken as they are, in the place of a word.
 
     Raises:
         LockstepError: espeak-ng is not there, or has no voice for the language.
     """
+    if given := GIVEN.findall(text):
+        return _with_given(text, given, language)
     voice, text = _voice(language), "".join(" " if c == "\0" or is_unspoken(c) else c for c in text)
     if language != "en" and (spelled := spelled_letters(text, language)):
         text = "".join(" " if c.lower() in spelled else c for c in unicodedata.normalize("NFC", text))
@@ -65,6 +75,22 @@ def phonemise(text: str, language: str = "en") -> str:
         if spoken:
             parts.append(" ".join(spoken.split()) + _mark(clause, language))
     return " ".join(parts)
+
+
+def _with_given(text: str, given: list[str], language: str) -> str:
+    between = GIVEN.split(text)[::2]
+    spaced = [" " * part[:1].isalnum() + part + " " * part[-1:].isalnum() for part in between]
+    spoken = phonemise(_STAND_IN.join(part or " " for part in spaced), language).split(phonemise(_STAND_IN, language))
+    if len(spoken) != len(between):  # another word sounds like it
+        spoken = [f" {phonemise(part, language)} " for part in between]
+    words = [word for pair in zip(spoken, [*map(_as_written, given), ""], strict=True) for word in pair]
+    return " ".join("".join(words).split())
+
+
+def _as_written(given: str) -> str:
+    """Phonemes as espeak-ng writes them: no signs of syllables, marks apart from vowels, and `ɡ` for `g`."""
+    composed = unicodedata.normalize("NFC", given).translate(_TYPED)
+    return "".join(c if c in IPA else unicodedata.normalize("NFD", c) for c in composed)
 
 
 @lru_cache(maxsize=65_536)
@@ -168,16 +194,18 @@ def _plain(ipa: str, voice: str) -> str:
 
 def _clauses(text: str, voice: str, mode: int) -> list[tuple[str, str]]:
     """(what was read, how it is spoken) clause by clause, as espeak-ng divides the text."""
-    library, data = _library(), text.encode(errors="replace")
-    library.use(voice)
+    data = text.encode(errors="replace")
     buffer = ctypes.create_string_buffer(data)
     start = ctypes.addressof(buffer)
     pointer, spoken, ends = ctypes.c_void_p(start), list[str](), list[int]()
-    while pointer.value:
-        answer = library.phonemes(ctypes.byref(pointer), _CHARS_UTF8, mode)
-        spoken.append((answer or b"").decode(errors="replace"))
-        # The pointer stands behind the first character of the next clause.
-        ends.append(len(data) if not pointer.value else _previous_character(data, pointer.value - start))
+    with _ALONE:
+        library = _library()
+        library.use(voice)
+        while pointer.value:
+            answer = library.phonemes(ctypes.byref(pointer), _CHARS_UTF8, mode)
+            spoken.append((answer or b"").decode(errors="replace"))
+            # The pointer stands behind the first character of the next clause.
+            ends.append(len(data) if not pointer.value else _previous_character(data, pointer.value - start))
     starts = [0, *ends[:-1]]
     return [(data[a:b].decode(errors="replace"), words) for a, b, words in zip(starts, ends, spoken, strict=True)]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from xtts.shared.text.number_contexts import part_fractions, rewrite
 from xtts.shared.text.number_words import LONGEST_QUANTITY, number_words, spaced
+from xtts.shared.text.pronunciation import outside_given
 
 if TYPE_CHECKING:
     import inflect
@@ -33,8 +34,12 @@ _NUMBER = re.compile(
 def expand(text: str, language: str = "en") -> str:
     """The words of `text`; a text without numbers and abbreviations comes back as it is.
 
-    `language` is an ISO 639 code; what has no rule in it is left alone.
+    `language` is an ISO 639 code; what has no rule in it is left alone, and so are phonemes in double brackets.
     """
+    return outside_given(text, lambda words: _expand(words, language))
+
+
+def _expand(text: str, language: str) -> str:
     if language != "en":
         return number_words(text, language)
     plain = unicodedata.normalize("NFKC", part_fractions(text))

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from xtts.shared.text.alphabet import PUNCTUATION, alphabet, composed, written
 from xtts.shared.text.bpe import Merges, check_merges, encode_words, train_merges
 from xtts.shared.text.languages import find_language
 from xtts.shared.text.phonemes import IPA, is_unspoken, phonemise, spelled_letters
+from xtts.shared.text.pronunciation import GIVEN, Lexicon, pronounced
 from xtts.shared.text.scripts import is_letter, is_sign
 
 PAD, BLANK = "<pad>", "<blank>"
@@ -57,24 +58,32 @@ class Tokenizer:
     """Of byte-pair encoding."""
     languages: tuple[str, ...] = _ENGLISH
     """ISO 639 codes of the texts that it was made for; the first is that of texts which do not say."""
+    lexicon: Lexicon = field(default_factory=dict)
+    """How words are read."""
 
     @property
     def size(self) -> int:
         """Number of ids, the pad included."""
         return len(self.symbols)
 
-    def encode(self, text: str, language: str | None = None) -> Tokens:
+    def encode(self, text: str, language: str | None = None, where: str = "text") -> Tokens:
         """Ids of `text`, a text in `language`; empty when no letter of it is known.
 
         Raises:
-            LockstepError: A library that reads the language is missing.
+            LockstepError: A library that reads the language is missing, or there are phonemes for a tokenizer of
+                letters; `where` says in which text.
         """
-        language, table = language or self.languages[0], _ids(self.symbols)
+        language, table, text = language or self.languages[0], _ids(self.symbols), pronounced(text, self.lexicon)
+        if self.kind != "phonemes" and (given := GIVEN.search(text)):
+            expected = f"letters, which the tokenizer {self.kind} reads"
+            fix = "spell the word as it sounds, or build with --set text.tokenizer=phonemes"
+            raise LockstepError(where, found=f"phonemes, {given[0]}", expected=expected, fix=fix)
         cleaned = phonemise(text, language) if self.kind == "phonemes" else written(text, language)
         left_out = Counter(c for c in cleaned if c not in table)
         if self.kind == "phonemes":
-            spelled = "" if text.isascii() else spelled_letters(text, language)
-            left_out.update(c for c in unicodedata.normalize("NFC", text).lower() if c in spelled or is_unspoken(c))
+            words = GIVEN.sub(" ", text)
+            spelled = "" if words.isascii() else spelled_letters(words, language)
+            left_out.update(c for c in unicodedata.normalize("NFC", words).lower() if c in spelled or is_unspoken(c))
         known = _with_symbols(cleaned, table)
         if not any(map(is_letter, known)):
             return Tokens(ids=[], left_out=left_out)
@@ -96,6 +105,7 @@ class Tokenizer:
             "languages": list(self.languages),
             "symbols": list(self.symbols),
             "merges": [list(pair) for pair in self.merges],
+            **({"lexicon": dict(self.lexicon)} if self.lexicon else {}),
         }
 
 
@@ -192,12 +202,13 @@ def load_tokenizer(path: Path) -> Tokenizer:
         fields = json.loads(path.read_text(encoding="utf-8"))
         merges = tuple((str(left), str(right)) for left, right in fields["merges"])
         symbols, languages = tuple(map(str, fields["symbols"])), tuple(map(str, fields["languages"]))
+        lexicon = {str(word): str(reading) for word, reading in fields.get("lexicon", {}).items()}
         check_merges(symbols, merges)
         if not languages:
             raise ValueError("no languages")
         return Tokenizer(
             kind=str(fields["kind"]), symbols=symbols, add_blank=bool(fields["add_blank"]), merges=merges,
-            languages=languages,
+            languages=languages, lexicon=lexicon,
         )  # fmt: skip
     except FileNotFoundError:
         raise LockstepError(str(path), found="no such file", expected="the cache's tokenizer", fix=fix) from None

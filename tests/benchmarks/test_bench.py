@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def figures():
-    return json.loads((ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8"))
+    from reporting.readme import stored_figures
+
+    return stored_figures(ROOT / "benchmarks" / "results.json")
 
 
 def test_readme_and_docs_say_what_the_benchmarks_measured(figures):
@@ -40,17 +42,29 @@ def test_only_full_figures_of_one_machine_are_published(figures, tmp_path):
 
 
 def test_each_ratio_is_that_of_its_own_figures(figures):
-    from reporting.gains import gain_rows
+    from reporting.readme import SPEED, speed_lines
     from reporting.summary import summarise
 
     contestants, seconds = figures["precompute"]["contestants"], figures["rebuild"]["seconds"]
     slow, fast = figures["training"]["sections"]["a"]["table"][:2]
-    rows, gains = {row["what"]: row for row in summarise(figures)}, [row["gain"] for row in gain_rows(figures)]
+    rows = {row["what"]: row for row in summarise(figures)}
     (locked,) = [row["ratio"] for what, row in rows.items() if what.startswith("step: locked against")]
-    assert gains[0] == locked == f"{slow['mean_seconds'] / fast['mean_seconds']:.0f}x"
-    assert gains[4] == f"{seconds['from nothing'] / seconds['one recording changed']:.0f}x"
+    assert locked == f"{slow['mean_seconds'] / fast['mean_seconds']:.0f}x"
     ratio = contestants["librosa"]["seconds"] / contestants["lockstep"]["seconds"]
     assert rows["features: the whole cache against librosa alone"]["ratio"] == f"{ratio:.2f}x"
+    lines = speed_lines(figures)
+    assert len(lines) == len(SPEED)
+    assert f"**{seconds['from nothing'] / seconds['one recording changed']:.0f}x**" in lines[1]
+
+
+def test_rows_of_other_variants_stay_in_the_table_of_a_real_voice(tmp_path):
+    from equal_minutes import other_rows
+
+    out = tmp_path / "voice.json"
+    rows = [{"variant": name, "steps": steps} for name, steps in (("a", 30), ("a", 60), ("b", 30), ("all", None))]
+    out.write_text(json.dumps({"table": rows}))
+    assert other_rows([rows[0]], out) == rows[1:3]
+    assert other_rows([rows[0]], tmp_path / "none.json") == []
 
 
 def test_the_pictures_are_drawn_from_the_figures(figures, tmp_path):

@@ -7,6 +7,7 @@ import shutil
 import forked_program
 import numpy as np
 import pytest
+import soundfile
 from click.testing import CliRunner
 from forked_program import Forked
 from made_once import made_once
@@ -19,14 +20,18 @@ from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.config_files import load_config
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer import cli
+from xtts.trainer.engine.train_state import TrainState
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.reporting.run_folder import RunFolder
-from xtts.trainer.run.checkpoint import META_FILE, STATE_FILE, find_checkpoint, load_arrays
+from xtts.trainer.run.checkpoint import META_FILE, STATE_FILE, describe, find_checkpoint, load_arrays, save_checkpoint
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.synth import cli as synth_cli
+from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
+from xtts.trainer.synth.voice_source import open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 with tensorflow_import():  # as the commands do
-    import tensorflow  # noqa: F401
+    import tensorflow as tf
 
 MICRO = [
     "model.text_width=16", "model.text_blocks=1", "model.text_heads=2", "model.prenet_layers=1",
@@ -37,6 +42,8 @@ MICRO = [
     "training.checkpoint_every=4", "training.validate_every=6", "training.keep_checkpoints=9",
     "training.samples_every=null", "training.optimizer=adamw",  # compiled in half of the time
 ]  # fmt: skip
+IMITATION = SynthesisOptions(nfe=2, temperature=0.0, speed=4.0)
+"""Of the untrained model with voice latents."""
 SCHEDULE = {
     "seed", "steps", "epochs", "patience", "learning_rate", "warmup_fraction", "decay_fraction",
     "final_learning_rate_share", "max_bad_steps", "steps_per_call", "log_every", "validate_every", "samples_every",
@@ -287,3 +294,31 @@ def exported(kind, *options):
 safetensors_folder = exported("safetensors")
 onnx_folder = exported("onnx", "--solver", "euler")
 saved_model_folder = exported("saved-model", "--steps", "2")
+
+
+@pytest.fixture(scope="session")
+def imitator(make_plan, one_shape_cache, tmp_path_factory):
+    """(run folder of an untrained model with latents, its weights moved so that they all matter; its synthesizer)."""
+    changes = ["model.voice_latents=4", "model.voice_width=16", "model.voice_frames=64"]
+    plan = make_plan(tmp_path_factory.mktemp("voice") / "run", *changes, cache=one_shape_cache)
+    plan.folder.path.mkdir()
+    plan.folder.describe(plan.config, plan.cache, plan.spec)
+    state = TrainState(plan.config, plan.spec)
+    for i, average in enumerate(state.optimizer.averages):
+        average.assign_add(0.1 * tf.random.stateless_normal(average.shape, [3, i]))
+    identity = describe(plan.config, plan.spec)
+    save_checkpoint(plan.folder.checkpoints, state.arrays(), step=1, identity=identity, progress={})
+    synthesizer = TensorFlowSynthesizer(open_source(plan.folder.path), IMITATION)
+    synthesizer.prepare(synthesizer.voice.shapes[0])
+    return plan.folder.path, synthesizer
+
+
+@pytest.fixture(scope="session")
+def recordings(tmp_path_factory):
+    """A low and a high voice: the high one in stereo at 44.1 kHz."""
+    folder = tmp_path_factory.mktemp("recordings")
+    for name, pitch, rate, channels in (("low", 110, 22_050, 1), ("high", 440, 44_100, 2)):
+        time = np.arange(int(2.5 * rate)) / rate
+        samples = sum(np.sin(2 * np.pi * pitch * k * time) / k for k in range(1, 6)) * (0.1 + 0.05 * np.sin(9 * time))
+        soundfile.write(folder / f"{name}.wav", np.stack([samples] * channels, axis=1), rate)
+    return folder

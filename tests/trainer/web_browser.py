@@ -1,6 +1,7 @@
 """A headless Chromium, driven by chromedriver's own protocol (W3C WebDriver)."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+    "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
 ]  # fmt: skip
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 CONTROL, ENTER, ESCAPE, TAB = "\ue009", "\ue007", "\ue00c", "\ue004"
@@ -78,10 +80,12 @@ def _call(url, content, method):
 
 @contextmanager
 def browser(profile):
-    """A browser with an empty profile; the test is skipped where Chromium is not installed."""
-    driver, chromium = shutil.which("chromedriver"), shutil.which("chromium") or shutil.which("google-chrome")
+    """A browser with an empty profile, whose microphone beeps; the test is skipped where Chromium is not installed."""
+    known = os.environ.get("CHROMIUM"), shutil.which("chromium"), shutil.which("google-chrome")
+    driver, chromium = os.environ.get("CHROMEDRIVER") or shutil.which("chromedriver"), next(filter(None, known), None)
     if not (driver and chromium):
-        pytest.skip("no Chromium here: apt-get install chromium chromium-driver")
+        install = "apt-get update && apt-get install --no-install-recommends chromium chromium-driver"
+        pytest.skip(f"no Chromium here: {install}, or name them in CHROMIUM and CHROMEDRIVER")
     process = subprocess.Popen([driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         port = next(found[1] for line in process.stdout if (found := re.search(r"successfully on port (\d+)", line)))

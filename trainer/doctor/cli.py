@@ -25,19 +25,31 @@ _PATH = click.Path(path_type=Path)
 @click.command(context_settings={"show_default": True})
 @click.version_option(package_name="lockstep-tts")
 @config_options
-@click.option("--cache", default=DEFAULT_CACHE, metavar="DIR|URL", help="Cache of stage 1.")
-@click.option("--steps", type=click.IntRange(min=0), default=30, help="Steps to measure; 0 compiles none.")
-@click.option("--json", "as_json", is_flag=True, help="The same content as JSON.")
-@click.option("--run", type=_PATH, metavar="DIR", help="A run on this cache: do its held-out losses rise?")
-@click.option("--profile", type=_PATH, metavar="DIR", help="Trace ten more steps for TensorBoard's profile plugin.")
+@click.option(
+    "--cache", default=DEFAULT_CACHE, metavar="DIR|URL", help="Cache that xtts-precompute built: a folder or a URL."
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(min=0),
+    default=30,
+    metavar="N",
+    help="Number of training steps to time; 0 compiles nothing.",
+)
+@click.option("--json", "as_json", is_flag=True, help="JSON output, for programs.")
+@click.option(
+    "--run", type=_PATH, metavar="DIR", help="Run folder to check for overfitting: do its held-out losses rise?"
+)
+@click.option(
+    "--profile", type=_PATH, metavar="DIR", help="Folder for a trace of ten steps, for TensorBoard's profile plugin."
+)
 @click.pass_obj
 def main(
     steps_of: StepsOf | None, config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object],
     cache: str, steps: int, as_json: bool, run: Path | None, profile: Path | None,
 ) -> None:  # fmt: skip
-    """Say whether this machine, cache and configuration train at full speed, and what to change.
+    """Check whether this machine will train at full speed on this cache, and say what to change.
 
-    Exit code 0: healthy, 1: something to act on, 2: unusable.
+    Exit code 0: healthy, 1: problems, each with its fix, 2: the check could not run.
     """
     with _usable():
         from rich.console import Console

@@ -47,7 +47,7 @@ def find_cluster(strategy: str, environment: Mapping[str, str] = os.environ) -> 
     if not text:
         raise LockstepError(
             "training.strategy", found=f"multiworker, but {VARIABLE} is not set", expected=_EXPECTED,
-            fix="set it for every worker (docs/devices.md), or train with --set training.strategy=auto",
+            fix="set it for every worker (docs/beyond-one-machine.md), or train with --set training.strategy=auto",
         )  # fmt: skip
     cluster = _read(text)
     return cluster if len(cluster.addresses) > 1 else None
@@ -79,7 +79,7 @@ def _is_address(address: object) -> bool:
 
 
 def _wrong(found: str) -> LockstepError:
-    return LockstepError(VARIABLE, found=found, expected=_EXPECTED, fix="see docs/devices.md")
+    return LockstepError(VARIABLE, found=found, expected=_EXPECTED, fix="see docs/beyond-one-machine.md")
 
 
 def wait_for_workers(cluster: Cluster, *, seconds: float = LONGEST_SECONDS) -> None:

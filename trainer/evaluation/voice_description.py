@@ -9,6 +9,7 @@ from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
 from xtts.shared.cache.cache_spec import MAX_FRAMES, MAX_TOKENS, CacheSpec
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.bpe import Merges, check_merges
+from xtts.shared.text.pronunciation import Lexicon
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
 
 TokenCount = Annotated[int, Field(gt=0, le=MAX_TOKENS)]
@@ -29,6 +30,8 @@ class Symbols(_Part):
     """ISO codes in index order."""
     merges: list[list[str]]
     """Merges of byte-pair encoding."""
+    lexicon: dict[str, str] = {}
+    """How words are read."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -87,8 +90,14 @@ class Voice(_Part):
         stored = self.tokenizer
         return Tokenizer(
             kind=stored.kind, symbols=tuple(stored.symbols), add_blank=stored.add_blank, merges=stored.pairs,
-            languages=tuple(stored.languages),
+            languages=tuple(stored.languages), lexicon=stored.lexicon,
         )  # fmt: skip
+
+    def with_lexicon(self, more: Lexicon) -> Self:
+        """The voice that reads these words so, whatever it had for them."""
+        kept = {word: reading for word, reading in self.tokenizer.lexicon.items() if word.lower() not in more}
+        tokenizer = self.tokenizer.model_copy(update={"lexicon": {**kept, **more}})
+        return self.model_copy(update={"tokenizer": tokenizer})
 
     @property
     def languages(self) -> list[str]:

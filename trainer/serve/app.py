@@ -9,7 +9,7 @@ import threading
 import time
 import webbrowser
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
@@ -33,12 +34,14 @@ from xtts.shared.errors import warn
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.settings import ServerSettings, listening_socket
-from xtts.trainer.serve.speech_answers import Turns, answer
+from xtts.trainer.serve.speech_answers import Turns, answer, read_body
 from xtts.trainer.serve.speech_requests import RequestError
 from xtts.trainer.serve.warm_voice import Spoken, WarmVoice
 
 _GRACE_SECONDS = 10
 """Most time that a sentence may take after a request to stop."""
+_RECORDING_BYTES = 2**22
+"""Of a client's recording at most: 47 s of mono at 44.1 kHz."""
 _KEPT_MELS = 32
 """Answers whose mel can still be asked for."""
 _PAGE = Path(__file__).with_name("page")
@@ -82,7 +85,7 @@ class Server:
         spoken = self._spoken.get(request.path_params["request_id"])
         if spoken is None:
             raise RequestError(404, "no such request, or too long ago")
-        mel = np.concatenate([np.empty((0, self.voice.offer.mel_channels), np.float32), *spoken.mels])
+        mel = np.concatenate([np.empty((0, self.voice.mel_profile.mel_channels), np.float32), *spoken.mels])
         shape = {"x-mel-shape": f"{len(mel)},{mel.shape[1]}"}
         return Response(mel.astype("<f4").tobytes(), media_type="application/octet-stream", headers=shape)
 
@@ -94,15 +97,25 @@ class Server:
                 "model": offer.model, "engine": self.voice.synthesizer.engine,
                 "voices": [{"id": name, "name": name} for name in offer.voices],
                 "languages": offer.languages, "nfe": offer.nfe, "formats": offer.formats,
+                "sample_rate": offer.sample_rate, "hop_samples": self.voice.mel_profile.hop_samples,
                 "options": SynthesisOptions.model_json_schema()["properties"],
-                "sample_rate": offer.sample_rate, "most_letters": offer.letters,
+                "takes_recordings": self.voice.source.takes_recording, "most_letters": offer.letters,
             }
         )  # fmt: skip
 
-    async def models(self, _: Request) -> Response:
-        """The one model, as OpenAI's API lists them."""
+    async def imitate(self, request: Request) -> Response:
+        """`PUT /v1/audio/voices/NAME`: a sound file, whose voice can be asked for from now on."""
+        recording = await read_body(request, _RECORDING_BYTES, "audio/wav")
+        await self.turns.step(partial(self.voice.imitate, request.path_params["voice"], recording))
+        return Response(status_code=204)
+
+    async def models(self, request: Request) -> Response:
+        """The one model, as OpenAI's API lists them, and Open WebUI, which asks for `models`; or it alone."""
         model = {"id": self.voice.offer.model, "object": "model", "created": self._started, "owned_by": "lockstep"}
-        return JSONResponse({"object": "list", "data": [model]})
+        if (asked := request.path_params.get("model", model["id"])) != model["id"]:
+            raise RequestError(404, f"model: {asked!r:.60} is not here, {model['id']} is", param="model")
+        alone = "model" in request.path_params
+        return JSONResponse(model if alone else {"object": "list", "data": [model], "models": [model]})
 
     async def health(self, _: Request) -> Response:
         """200 while requests are taken."""
@@ -129,9 +142,10 @@ class Server:
 class Guard:
     """Middleware that refuses foreign web pages and strangers without the token, and counts the answers."""
 
-    def __init__(self, app: ASGIApp, *, token: str | None, paths: Collection[str], free: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, *, settings: ServerSettings, paths: Container[str], free: Container[str]) -> None:
         """Paths: those that exist, free: those without a token."""
-        self._app, self._token, self._paths, self._free = app, token, paths, free
+        self._app, self._paths, self._free = app, paths, free
+        self._token, self._origins = settings.token, settings.origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or hand it on."""
@@ -155,7 +169,8 @@ class Guard:
 
     def _check(self, headers: Headers, path: str) -> None:
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+        own = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+        if not own and not {origin, "*"} & {*self._origins}:
             raise RequestError(403, "requests from other web pages are refused")
         if self._token is not None and path not in self._free:
             scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -166,15 +181,24 @@ class Guard:
 def make_app(server: Server) -> Starlette:
     """The application with its paths."""
     own = {
-        "/v1/audio/speech": (server.speech, "POST"), "/voices": (server.voices, "GET"),
-        "/v1/models": (server.models, "GET"), "/healthz": (server.health, "GET"),
-        "/metrics": (server.prometheus, "GET"),
+        "/v1/audio/speech": (server.speech, "POST"), "/metrics": (server.prometheus, "GET"),
+        "/voices": (server.voices, "GET"), "/v1/audio/voices": (server.voices, "GET"),
+        "/v1/models": (server.models, "GET"), "/v1/audio/models": (server.models, "GET"),
+        "/healthz": (server.health, "GET"), "/health": (server.health, "GET"),
     }  # fmt: skip
     routes = [Route(path, handler, methods=[method]) for path, (handler, method) in own.items()]
-    routes.append(Route("/v1/audio/mel/{request_id}", server.mel))
+    routes += [Route("/v1/audio/mel/{request_id}", server.mel), Route("/v1/models/{model}", server.models)]
+    routes.append(Route("/v1/audio/voices/{voice}", server.imitate, methods=["PUT"]))
     routes += [Route(path, server.page) for path in _PAGE_FILES]
     settings, pages = server.settings, _PAGE_FILES.keys()
-    middleware = [Middleware(Guard, token=settings.token, paths={*own, *pages}, free={"/healthz", *pages})]
+    free = {"/health", "/healthz", *pages}
+    middleware = [Middleware(Guard, settings=settings, paths={*own, *pages}, free=free)]
+    if settings.origins:  # around the guard: browsers read its refusals too, and ask without a token what they may ask
+        around = Middleware(
+            CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"],
+            expose_headers=["x-warning", "x-request-id", "x-mel-shape", "retry-after"],
+        )  # fmt: skip
+        middleware.insert(0, around)
     if settings.token is None:
         # A page that has its name resolve to this machine would otherwise be of the same origin.
         hosts = ["localhost", "127.0.0.1", "[::1]", settings.host]

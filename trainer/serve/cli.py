@@ -24,9 +24,13 @@ _PATH = click.Path(path_type=Path)
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="A voice, for a model with voice latents; repeat it.")  # fmt: skip
+@click.option("--voice-alias", "voice_aliases", multiple=True, metavar="NAME=SPEAKER",
+              help="Another name of a voice; repeat it. Names that are not known get the first voice.")  # fmt: skip
+@click.option("--allow-origin", "origins", multiple=True, metavar="ORIGIN",
+              help="Web page that may ask, such as https://example.org, or * for all; repeat it.")  # fmt: skip
 @click.option("--max-letters", type=click.IntRange(1, 20_000), default=4096, help="Longest text.")
 @click.option("--max-requests", type=click.IntRange(1, 1000), default=32, help="Most that wait or speak; then 429.")
-@click.option("--timeout", type=click.FloatRange(1.0, 3600.0), default=60.0, help="Most seconds for a request.")
+@click.option("--timeout", type=click.FloatRange(1.0, 3600.0), default=60.0, help="Most seconds without a sound.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser, where there is a display.")
 def serve(checkpoint: Path, speaker_wav: tuple[Path, ...], **given: Any) -> None:  # noqa: ANN401 - of `ServerSettings`
     """Speak over HTTP as OpenAI's speech API does, with a page to try it."""

@@ -5,6 +5,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -35,7 +36,11 @@ class ServerSettings:
     max_requests: int = 32
     """Most requests that wait or speak at once; a further one gets status 429."""
     timeout: float = 60.0
-    """Most seconds from a request to the end of its answer."""
+    """Most seconds from a request to its first sound, and from one sound to the next."""
+    voice_aliases: tuple[str, ...] = ()
+    """`NAME=SPEAKER`: other names of voices."""
+    origins: tuple[str, ...] = ()
+    """Web pages of others that may ask, such as https://example.org; * for all."""
     open_page: bool = False
 
     @property
@@ -60,8 +65,8 @@ def is_loopback(host: str) -> bool:
 def check_settings(settings: ServerSettings) -> None:
     """Raise `LockstepError` for what the server must not start with.
 
-    An address beyond this machine without a token, a token that is easily guessed, evaluations that the
-    solver cannot make.
+    An address beyond this machine without a token, a token that is easily guessed, an origin that no browser sends,
+    evaluations that the solver cannot make.
     """
     token = settings.token
     if token is not None and (len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable())):
@@ -71,6 +76,9 @@ def check_settings(settings: ServerSettings) -> None:
             "--host", found=f"{settings.host} is reached from other machines", expected="a --token as well",
             fix="set XTTS_TOKEN to a long random text, or leave --host out",
         )  # fmt: skip
+    for origin in settings.origins:
+        if origin != "*" and origin != "{0.scheme}://{0.netloc}".format(urlsplit(origin)):
+            raise LockstepError("--allow-origin", found=repr(origin), expected="such as https://example.org, or *")
     if len(set(settings.nfe)) < len(settings.nfe):
         raise LockstepError("--nfe", found="a number twice", expected="each once, the default first")
     for nfe in settings.nfe:

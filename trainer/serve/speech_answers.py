@@ -1,43 +1,53 @@
-"""Speech requests, each from its body to its last byte: they take turns on one thread, and end when a client leaves."""
+"""Speech requests, each from its body to its last byte: they take turns on all cores, and end when a client leaves."""
 
 import asyncio
 import base64
 import json
+import re
 import secrets
 import sys
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from typing import TypeVar
-from urllib.parse import quote
 
+import numpy as np
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.system.machine import usable_cores
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import RequestError, SpeechRequest, read_request
-from xtts.trainer.serve.warm_voice import Part, Spoken, WarmVoice
-from xtts.trainer.synth.encodings import MEDIA_TYPES
+from xtts.trainer.serve.warm_voice import Spoken, WarmVoice, Work
+from xtts.trainer.synth.encodings import MEDIA_TYPES, Encoder
 
 _BODY_SECONDS = 10.0
 """Most time for a client to send its request."""
 _CLIENT_LEFT = 499
 """The status that servers write down for it; nobody receives it."""
+_MOST_WARNING = 1000
+"""Characters of a header, of which clients take some thousands in all."""
 _T = TypeVar("_T")
+Heard = tuple[np.ndarray, bool] | RequestError
+"""The samples of a piece, float32[S] in -1 to 1, and whether it is the last; or why there are none."""
 
 
 class Turns:
     """Requests that wait or speak: each does a step of its work, then it is the others' turn.
 
-    The model is used by one thread, which takes the steps in the order in which they were asked for.
+    There is a thread for each core. They take the steps, mels and sounds, in the order in which they were asked for. A
+    request asks for its next piece when it has the sound of the last, or sooner if there are fewer requests than cores.
     """
 
     def __init__(self, most_requests: int) -> None:
-        self._most_requests = most_requests
-        self._thread = ThreadPoolExecutor(1, "speech")
+        self._most_requests, self._cores = most_requests, usable_cores()
+        self._threads = ThreadPoolExecutor(self._cores, "speech")
         self._tasks: set[asyncio.Task[None]] = set()
         self.closed = False
         """Once it is true new requests are refused; the others end after the step that is being done."""
@@ -46,8 +56,8 @@ class Turns:
         """Requests that wait or speak."""
         return len(self._tasks)
 
-    def begin(self, work: Iterator[Part], tell: Callable[[Part | RequestError], None]) -> asyncio.Task[None]:
-        """Do the work of a request, whose parts are told; `RequestError` 429 if there are too many, 503 once closed."""
+    def begin(self, work: Work, tell: Callable[[Heard], None]) -> asyncio.Task[None]:
+        """Do the work of a request, whose sound is told; `RequestError` 429 if there are too many, 503 once closed."""
         if self.closed:
             raise RequestError(503, "the server is stopping")
         if len(self) >= self._most_requests:
@@ -62,48 +72,60 @@ class Turns:
         task.cancel()
         self._tasks.discard(task)
 
-    async def do_while_idle(self, work: Iterator[Part]) -> None:
+    async def do_while_idle(self, work: Work) -> None:
         """Do some work step by step while there are no requests."""
-        part: Part | RequestError = Part()
-        while isinstance(part, Part) and not part.last:
-            if self._tasks:
-                await asyncio.wait(self._tasks)
-            else:
-                part = await self._step(work)
+        done = object()
+        with suppress(RequestError):
+            while self._tasks or await self.step(partial(next, work, done)) is not done:
+                if self._tasks:
+                    await asyncio.wait(self._tasks)
 
     def end(self) -> None:
-        """Give the thread back."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        """Give the threads back."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _work(self, work: Iterator[Part], tell: Callable[[Part | RequestError], None]) -> None:
-        part: Part | RequestError = Part()
-        while isinstance(part, Part) and not part.last:
-            part = await self._step(work)
-            tell(part)
-
-    async def _step(self, work: Iterator[Part]) -> Part | RequestError:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._advance, work)
-
-    def _advance(self, work: Iterator[Part]) -> Part | RequestError:
-        """One step, on the thread."""
-        if self.closed:
-            return RequestError(503, "the server is stopping")
+    async def _work(self, work: Work, tell: Callable[[Heard], None]) -> None:
+        ahead, last = deque[asyncio.Future[np.ndarray]](), False
         try:
-            return next(work, Part(last=True))
+            while not last:
+                piece = await self.step(partial(next, work))
+                if piece is None:
+                    continue
+                last = piece.last
+                ahead.append(self.step(piece.sound))
+                while ahead and (last or ahead[0].done() or len(ahead) * len(self) >= self._cores):
+                    tell((await ahead.popleft(), last and not ahead))
+        except RequestError as error:
+            tell(error)
+        finally:
+            for step in ahead:
+                step.cancel()
+
+    def step(self, action: Callable[[], _T]) -> asyncio.Future[_T]:
+        """The result of a step, done on a thread when its turn comes; `RequestError` if it fails."""
+        return asyncio.get_running_loop().run_in_executor(self._threads, self._do, action)
+
+    def _do(self, action: Callable[[], _T]) -> _T:
+        """One step, on a thread; `RequestError` if it fails."""
+        if self.closed:
+            raise RequestError(503, "the server is stopping")
+        try:
+            return action()
         except LockstepError as error:
-            return RequestError(400, str(error), param="input")
+            raise RequestError(400, str(error), param="input") from None
         except Exception:
             traceback.print_exc(file=sys.stderr)  # the server's own fault: its log has the reason, the client not
-            return RequestError(500, "the speech could not be made; the server's log has the reason")
+            raise RequestError(500, "the speech could not be made; the server's log has the reason") from None
 
 
 class Sound:
     """The bytes of one answer, as they become ready."""
 
-    def __init__(self, turns: Turns, work: Iterator[Part], seconds: float) -> None:
-        """seconds: most time from now to the last byte."""
-        self._turns, self._seconds, self._began = turns, seconds, asyncio.get_running_loop().time()
-        self._parts: asyncio.Queue[Part | RequestError] = asyncio.Queue()
+    def __init__(self, turns: Turns, work: Work, encoder: Encoder, seconds: float) -> None:
+        """seconds: most time from now to the first sound, and from one sound to the next."""
+        self._turns, self._encoder, self._seconds = turns, encoder, seconds
+        self._began = asyncio.get_running_loop().time()
+        self._parts: asyncio.Queue[Heard] = asyncio.Queue()
         self._task = turns.begin(work, self._parts.put_nowait)
         self._ended = False
 
@@ -115,16 +137,19 @@ class Sound:
     async def next_bytes(self) -> bytes | None:
         """The next bytes, never empty, or None after the last; `RequestError` after a failure or too long a time."""
         data = b""
-        try:
-            async with asyncio.timeout_at(self._began + self._seconds):
-                while not (data or self._ended):
-                    part = await self._parts.get()
-                    if isinstance(part, RequestError):
-                        raise part
-                    data, self._ended = part
-        except TimeoutError:
-            raise RequestError(504, f"not spoken within {self._seconds:g} s; try a shorter text") from None
+        while not (data or self._ended):
+            samples, self._ended = await self._next_samples()
+            data = await asyncio.to_thread(self._encoder.add, samples, last=self._ended)
         return data or None
+
+    async def _next_samples(self) -> tuple[np.ndarray, bool]:
+        try:
+            part = await asyncio.wait_for(self._parts.get(), self._seconds)
+        except TimeoutError:
+            raise RequestError(504, f"no sound for {self._seconds:g} s, the server is busy; try again later") from None
+        if isinstance(part, RequestError):
+            raise part
+        return part
 
     def close(self, *, whole: bool) -> None:
         """Free the place among the requests, and count what was spoken; whole: the client has all of it."""
@@ -138,9 +163,10 @@ async def answer(request: Request, voice: WarmVoice, turns: Turns, settings: Ser
 
     The first sound is waited for, so that most failures have a status of their own; `RequestError` for these.
     """
-    asked = read_request(await _read_body(request, settings.body_bytes), voice.offer)
-    spoken = Spoken()
-    sound = Sound(turns, voice.speak(asked, spoken), settings.timeout)
+    asked, warnings = read_request(await read_body(request, settings.body_bytes), voice.offer)
+    spoken = Spoken(warnings=warnings)
+    encoder = Encoder(asked.response_format, voice.offer.sample_rate, streams=asked.streams)
+    sound = Sound(turns, voice.speak(asked, spoken), encoder, settings.timeout)
     try:
         first = await _while_connected(request, sound.next_bytes())
     except BaseException:
@@ -149,12 +175,21 @@ async def answer(request: Request, voice: WarmVoice, turns: Turns, settings: Ser
     metrics.FIRST_SOUND_SECONDS.observe(sound.age)
     headers = {"x-request-id": secrets.token_hex(8)}
     if spoken.warnings:
-        headers["x-warning"] = quote("; ".join(spoken.warnings), safe=" ;:,")
+        headers["x-warning"] = _header_text("; ".join(spoken.warnings))
     media_type = _media_type(asked, voice.offer.sample_rate)
     if asked.streams:
         return _Stream(sound, first, media_type, headers), spoken
     sound.close(whole=True)
+    if asked.timestamps:
+        audio = base64.b64encode(first or b"").decode()
+        return JSONResponse({"audio": audio, **spoken.times}, headers=headers), spoken
     return Response(first, media_type=media_type, headers=headers), spoken
+
+
+def _header_text(text: str) -> str:
+    """A text as a header may hold it, and people read it: in ASCII, other characters by their Unicode names."""
+    named = text.encode("ascii", "namereplace").decode()
+    return re.sub(r"[^ -~]", " ", named)[:_MOST_WARNING]
 
 
 def _media_type(asked: SpeechRequest, sample_rate: int) -> str:
@@ -197,10 +232,10 @@ def _event(content: dict[str, str]) -> bytes:
     return f"data: {json.dumps(content)}\n\n".encode()
 
 
-async def _read_body(request: Request, most_bytes: int) -> bytes:
-    """The JSON of a request; `RequestError` for another type, too many bytes, or a client that sends too slowly."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise RequestError(415, "expected Content-Type: application/json")
+async def read_body(request: Request, most_bytes: int, media_type: str = "application/json") -> bytes:
+    """What a request sends; `RequestError` for another type, too many bytes, or a client that sends too slowly."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != media_type:
+        raise RequestError(415, f"expected Content-Type: {media_type}")
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_SECONDS):

@@ -1,9 +1,9 @@
 """What a client sends to `/v1/audio/speech`, checked field by field, and how a refusal is told."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic_core import from_json
 
 from xtts.shared.errors import LockstepError
@@ -33,14 +33,20 @@ class Offer:
 
     model: str
     voices: list[str]
+    aliases: dict[str, str]
+    """Voices by other names that they are asked for by."""
     languages: list[str]
     nfe: list[int]
     synthesis: SynthesisOptions
     """Of a request that asks for nothing else."""
     formats: list[str]
     sample_rate: int
-    mel_channels: int
     letters: int
+
+
+def _voice_name(voice: Any) -> Any:  # noqa: ANN401 - pydantic judges it
+    """The name in OpenAI's object of a voice, {"id": name}."""
+    return voice["id"] if isinstance(voice, dict) and "id" in voice else voice
 
 
 class SpeechRequest(SynthesisOptions):
@@ -49,22 +55,27 @@ class SpeechRequest(SynthesisOptions):
     input: Annotated[str, Field(min_length=1)]
     model: str = ""
     """Any: a server has one."""
-    voice: str | None = None
+    voice: Annotated[str | None, BeforeValidator(_voice_name)] = None
+    instructions: str | None = None
+    """How to speak; no voice of ours can be told."""
     language: str | None = None
     response_format: str = "mp3"
     stream_format: Literal["audio", "sse"] | None = None
     """Sentence by sentence, as bytes or as events; without it the whole file at once, except pcm."""
+    timestamps: bool = False
+    """Answer with JSON, whole whatever the other fields say: the audio in base64 and the times of its words."""
 
     @property
     def streams(self) -> bool:
         """Whether bytes are sent before the whole text has been spoken."""
-        return self.stream_format is not None or self.response_format == "pcm"
+        return not self.timestamps and (self.stream_format is not None or self.response_format == "pcm")
 
 
-def read_request(body: bytes, offer: Offer) -> SpeechRequest:
-    """The request in a body, its choices made; `RequestError` with status 400 names the first wrong field.
+def read_request(body: bytes, offer: Offer) -> tuple[SpeechRequest, list[str]]:
+    """The request in a body, its choices made, and warnings; `RequestError` 400 names the first wrong field.
 
-    An option of synthesis that is missing, or null, has the server's default.
+    An option of synthesis that is missing, or null, has the server's default. So has a voice that is not ours: clients
+    send OpenAI's names, and many let nobody choose another.
     """
     try:
         given = from_json(body)
@@ -81,12 +92,22 @@ def read_request(body: bytes, offer: Offer) -> SpeechRequest:
         raise RequestError(400, f"{param}: {error.found}{expected}", param=param) from None
     if len(asked.input) > offer.letters:
         raise RequestError(400, f"input: {len(asked.input)} characters, at most {offer.letters}", param="input")
-    return asked.replaced(
-        voice=_chosen("voice", asked.voice, offer.voices),
+    if asked.response_format == "aac":
+        found = f"aac needs an encoder that libsndfile lacks; there are {', '.join(offer.formats)}"
+        raise RequestError(400, f"response_format: {found}", param="response_format")
+    voice, warnings = offer.aliases.get(asked.voice or "", asked.voice), list[str]()
+    if voice is not None and voice not in offer.voices:
+        warnings.append(f"voice: {_printable(repr(voice))} is not here, {offer.voices[0]} speaks")
+        voice = None
+    if asked.instructions:
+        warnings.append("instructions: ignored, the voice cannot be told how to speak")
+    chosen = asked.replaced(
+        voice=_chosen("voice", voice, offer.voices),
         language=_chosen("language", asked.language, offer.languages),
         nfe=_chosen("nfe", asked.nfe, offer.nfe),
         response_format=_chosen("response_format", asked.response_format, offer.formats),
     )
+    return chosen, warnings
 
 
 def _chosen(param: str, asked: _Choice | None, offered: list[_Choice]) -> _Choice:

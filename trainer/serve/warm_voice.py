@@ -2,24 +2,30 @@
 
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Offer, SpeechRequest
-from xtts.trainer.synth.encodings import Encoder, available_formats
+from xtts.trainer.synth.encodings import available_formats
 from xtts.trainer.synth.engines import make_fastest_synthesizer, make_synthesizer
-from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text
+from xtts.trainer.synth.long_form import LongFormSynthesizer, MelPiece, encode_text
+from xtts.trainer.synth.synthesizer import Synthesizer
 from xtts.trainer.synth.vocoder.vocoder import check_vocoder, make_vocoder
-from xtts.trainer.synth.voice_source import Source, open_source, read_recordings
+from xtts.trainer.synth.voice_source import Source, open_source, read_recording, read_recordings
+from xtts.trainer.synth.word_times import times_json
 
 _ONLY_VOICE = "default"
+_LONGEST_NAME, _MOST_VOICES = 60, 100
+"""Of the voices that clients add; the mel of 30 s takes a megabyte."""
 
 
 @dataclass
@@ -29,19 +35,25 @@ class Spoken:
     mels: list[np.ndarray] = field(default_factory=list)
     """float32[T, M] of every piece so far, natural-log magnitude."""
     warnings: list[str] = field(default_factory=list)
+    times: dict[str, Any] = field(default_factory=dict)
+    """Of the words, as `times_json` tells them, if they are asked for."""
 
 
-class Part(NamedTuple):
-    """What one step of the work for a request gives."""
+class Piece(NamedTuple):
+    """A piece of a text whose sound is still to be made."""
 
-    data: bytes = b""
-    """Bytes to send, if there are any yet."""
-    last: bool = False
-    """Whether the work ends with it."""
+    sound: Callable[[], np.ndarray]
+    """Makes its samples, float32[S] in -1 to 1; the pieces of a text in any order, and at once."""
+    last: bool
+    """Whether the text ends with it."""
+
+
+Work = Iterator[Piece | None]
+"""A request, step by step: a piece at a time, or None while the model is made ready for it."""
 
 
 class WarmVoice:
-    """Speaks requests; used by one thread at a time.
+    """Speaks requests, several at once: each has a copy of the synthesizer, which shares what is compiled or loaded.
 
     Raises:
         LockstepError: The checkpoint cannot be read, or vocoder or recordings do not fit it.
@@ -53,41 +65,46 @@ class WarmVoice:
         check_vocoder(settings.vocoder)
         self.source = open_source(settings.checkpoint)
         options = settings.synthesis(settings.nfe[0])
-        self._mel_profile = self.source.voice.mel_profile
+        self.mel_profile = self.source.voice.mel_profile
         self._recordings = _recordings(settings.recordings, self.source)
         self.offer = Offer(
             model=(self.source.run.path if self.source.run else self.source.checkpoint).resolve().name,
-            voices=list(self._recordings) or self.source.speakers or [_ONLY_VOICE],
+            voices=(voices := list(self._recordings) or self.source.speakers or [_ONLY_VOICE]),
+            aliases=_aliases(settings.voice_aliases, voices),
             languages=self.source.languages,
             nfe=list(settings.nfe),
             synthesis=options,
             formats=available_formats(),
-            sample_rate=self._mel_profile.sample_rate,
-            mel_channels=self._mel_profile.mel_channels,
+            sample_rate=self.mel_profile.sample_rate,
             letters=settings.max_letters,
         )
-        self._vocoder = make_vocoder(settings.vocoder, self._mel_profile, warn)
-        self._long_form: dict[tuple[str, str], LongFormSynthesizer] = {}
-        self._reference: str | None = None
+        self._vocoder = make_vocoder(settings.vocoder, self.mel_profile, warn)
         if settings.engine == "auto":
             self.synthesizer = make_fastest_synthesizer(self.source, options, tell)
         else:
             self.synthesizer = make_synthesizer(self.source, options, settings.engine, tell)
-        for mel in [*self._recordings.values()][:1]:
-            self.synthesizer.encode_reference(mel)
+        self._speaking: dict[str, Synthesizer] = {}
+        for name in self.offer.voices:
+            if name in self._recordings:
+                self.synthesizer.encode_reference(self._recordings[name])
+            self._speaking[name] = copy(self.synthesizer)
         self._prepared: list[int] = []
-        self._preparation = self._prepare_all()
+        self._preparation, self._preparing = self._prepare_all(), Lock()
 
-    def prepare(self, nfe: int | None = None) -> Iterator[Part]:
+    def prepare(self, nfe: int | None = None) -> Work:
         """Compile or load every shape for a number of evaluations, by default for all of the offer.
 
-        Gives an empty part each time. All are traced before the first is run, so that the next start finds every one in
-        XLA's cache.
+        Gives None each time. All are traced before the first is run, so that the next start finds every one in XLA's
+        cache.
         """
-        while (len(self._prepared) < len(self.offer.nfe)) if nfe is None else (nfe not in self._prepared):
-            yield next(self._preparation)
+        while True:
+            with self._preparing:
+                if (len(self._prepared) == len(self.offer.nfe)) if nfe is None else (nfe in self._prepared):
+                    return
+                next(self._preparation)
+            yield None
 
-    def _prepare_all(self) -> Iterator[Part]:
+    def _prepare_all(self) -> Iterator[None]:
         for nfe in self.offer.nfe:
             self.synthesizer.options = self._settings.synthesis(nfe)
             self.synthesizer.trace(self.source.voice.shapes[-1])
@@ -97,47 +114,64 @@ class WarmVoice:
                 self.synthesizer.prepare(shape)
                 if shape == shapes[-1]:
                     self._prepared.append(nfe)
-                yield Part()
+                yield
 
-    def speak(self, request: SpeechRequest, spoken: Spoken) -> Iterator[Part]:
-        """The bytes of an answer, empty where there are none to send yet; between two steps others may speak.
+    def speak(self, request: SpeechRequest, spoken: Spoken) -> Work:
+        """The pieces of a request's text.
 
         Raises `LockstepError` if nothing in the text can be spoken.
         """
         assert request.voice is not None
         assert request.language is not None
         yield from self.prepare(request.nfe)
-        synthesizer = self._speaking(request.voice, request.language)
-        text, unknown = encode_text(request.input, self.source.voice, request.language, "input")
-        spoken.warnings += unknown
-        encoder = Encoder(request.response_format, self.offer.sample_rate, streams=request.streams)
-        pieces, last = synthesizer.pieces(text), False
+        texts, warnings = encode_text(request.input, self.source.voice, request.language, "input")
+        spoken.warnings += warnings
+        synthesizer = copy(self._speaking[request.voice])
+        synthesizer.options = request
+        row = self.source.speakers.index(request.voice) if request.voice in self.source.speakers else 0
+        whole = LongFormSynthesizer(synthesizer, self._vocoder, speaker=row, language=request.language)
+        pieces, heard, last = whole.mels(texts), list[MelPiece](), False
         while not last:
             began = time.perf_counter()
-            self._become(request.voice, request)
-            piece = next(pieces)
+            heard.append(piece := next(pieces))
             last = piece.last
-            data = encoder.add(piece.samples) + (encoder.finish() if last else b"")
             spoken.mels.append(piece.mel)
-            metrics.PIECES.inc()
-            metrics.AUDIO_SECONDS.inc(len(piece.samples) / self.offer.sample_rate)
+            if last and request.timestamps:
+                spoken.times = times_json(whole.time(texts, heard), whole.seconds(heard))
             metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)
-            yield Part(data, last)
+            yield Piece(partial(self._sound, whole, piece.mel), last)
 
-    def _speaking(self, voice: str, language: str) -> LongFormSynthesizer:
-        if (voice, language) not in self._long_form:
-            row = self.source.speakers.index(voice) if voice in self.source.speakers else 0
-            self._long_form[voice, language] = LongFormSynthesizer(
-                self.synthesizer, self._vocoder, speaker=row, language=language
-            )
-        return self._long_form[voice, language]
+    def _sound(self, whole: LongFormSynthesizer, mel: np.ndarray) -> np.ndarray:
+        began = time.perf_counter()
+        samples = whole.sound(mel)
+        metrics.PIECES.inc()
+        metrics.AUDIO_SECONDS.inc(len(samples) / self.offer.sample_rate)
+        metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)
+        return samples
 
-    def _become(self, voice: str, options: SynthesisOptions) -> None:
-        """Set what the synthesizer keeps from call to call: another request may have spoken in between."""
-        self.synthesizer.options = options
-        if voice in self._recordings and self._reference != voice:
-            self.synthesizer.encode_reference(self._recordings[voice])
-            self._reference = voice
+    def imitate(self, voice: str, recording: bytes) -> None:
+        """Offer the voice of a sound file; `LockstepError` if it cannot be imitated."""
+        if not self.source.takes_recording:
+            raise LockstepError("recording", found=f"{self.offer.model} imitates none")
+        if voice in self.offer.voices or len(voice) > _LONGEST_NAME or len(self.offer.voices) >= _MOST_VOICES:
+            expected = f"a new one of at most {_LONGEST_NAME} letters, and {_MOST_VOICES} voices in all"
+            raise LockstepError("name of a voice", found=repr(voice[:_LONGEST_NAME]), expected=expected)
+        synthesizer = copy(self.synthesizer)
+        synthesizer.encode_reference(read_recording(recording, "recording", self.source))
+        self._speaking[voice] = synthesizer
+        self.offer.voices.append(voice)
+
+
+def _aliases(given: tuple[str, ...], voices: list[str]) -> dict[str, str]:
+    """Voices by other names; given: `NAME=SPEAKER` each."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, _, speaker = text.partition("=")
+        if speaker not in voices:
+            expected = f"NAME=SPEAKER with a speaker of {', '.join(voices[:20])}"
+            raise LockstepError("--voice-alias", found=repr(text), expected=expected)
+        found[name] = speaker
+    return found
 
 
 def _recordings(paths: tuple[Path, ...], source: Source) -> dict[str, np.ndarray]:

@@ -131,11 +131,15 @@ def main() -> None:
 )
 @_with_options("nfe", "solver", "temperature", "seed", "speed", "seconds")
 @click.option("--mel-out", type=_PATH, metavar="FILE.npy", help="The log-mel too, float32[T, M].")
+@click.option("--timestamps", type=_PATH, metavar="FILE.json|.srt",
+              help="When each word is spoken, or subtitles of a sentence each.")  # fmt: skip
 @click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
 @click.option("--speaker", metavar="NAME", help="Of a corpus of several; the first where none is named.")
 @click.option("--language", metavar="CODE", help="Of a corpus of several; the first where none is named.")
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Whose voice, for a model with voice latents; repeat it for the mean of several.")  # fmt: skip
+@click.option("--lexicon", type=_PATH, metavar="FILE",
+              help="How words are read, before the voice's own: word, tab, [[phonemes]] or respelling.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["tensorflow", "onnx"]),
               help="What makes the mel.  [default: onnx where there is a graph, in the folder or kept of "
               "an earlier use; else tensorflow]")  # fmt: skip

@@ -112,7 +112,7 @@ def competing_clips(cache: Path, voice: Voice, split: Split) -> list[HeldOutClip
 def speak_clips(
     synthesizer: Synthesizer, source: Source, clips: Sequence[HeldOutClip], own: Sequence[int]
 ) -> list[tuple[np.ndarray, int]]:
-    """Speak the sentences `own`, each from noise of its own: (mel, frames) as `Synthesizer.speak`.
+    """Speak the sentences `own`, each from noise of its own: (mel as of `Synthesizer.speak`, sum of the durations).
 
     With voice latents the reference is another recording of the speaker.
     """
@@ -121,8 +121,9 @@ def speak_clips(
         clip = clips[place]
         if source.takes_recording:
             synthesizer.encode_reference(clips[another_recording(clips, place)].mel)
-        spoken.append(synthesizer.speak(clip.ids, speaker=clip.speaker, language=clip.language, number=number))
-        if not np.isfinite(spoken[-1][0]).all():
+        mel, durations = synthesizer.speak(clip.ids, speaker=clip.speaker, language=clip.language, number=number)
+        spoken.append((mel, int(durations.sum())))
+        if not np.isfinite(mel).all():
             raise LockstepError(str(source.checkpoint), found=f"the speech of {clip.clip_id} has non-finite numbers")
     return spoken
 

@@ -2,10 +2,12 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xtts.shared.text.pronunciation import read_lexicon
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.long_form import LongFormSynthesizer, Speech, encode_text
@@ -36,11 +38,12 @@ class LoadedVoice:
 
         Returns:
             `samples` float32[S] in -1 to 1 at `sample_rate`, `mel` float32[T, M] (natural logarithm of magnitudes),
-            `pieces` that a long text was cut into, and the `seconds` it took, without compilation.
+            `words` of the text with their times, also as `lines` of a sentence each, `pieces` that a long text was cut
+            into, and the `seconds` it took, without compilation.
 
         Raises:
-            LockstepError: Nothing in the text can be spoken. Single characters that the checkpoint does not know are
-                left out with a warning.
+            LockstepError: Nothing in the text can be spoken, or a pause or tag of SSML cannot be read. Single
+                characters and tags that the checkpoint does not know are left out with a warning.
         """
         encoded, unknown = encode_text(text, self._voice, self._synthesizer.language, "text")
         for warning in unknown:
@@ -55,6 +58,7 @@ def load_voice(
     language: str | None = None,
     speaker_wav: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
     vocoder: str = GRIFFIN_LIM,
+    lexicon: str | PathLike[str] | None = None,
     engine: Engine | None = None,
     **synthesis: Any,  # noqa: ANN401 - by `SynthesisOptions`
 ) -> LoadedVoice:
@@ -69,6 +73,7 @@ def load_voice(
         speaker_wav: Recording of the voice to imitate, or several, whose mean is taken; required for a model with voice
             latents. At least two seconds of one speaker, as wav, flac, ogg or mp3.
         vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples.
+        lexicon: File of lines of a word, a tab, and [[phonemes]] or a respelling, before the words that the voice has.
         engine: "tensorflow" or "onnx" (default: ONNX, which needs no TensorFlow, for an exported ONNX folder and for
             what it has spoken with before; else TensorFlow). They draw other noise.
         synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed, speed, seconds.
@@ -81,14 +86,16 @@ def load_voice(
     given = [speaker_wav] if isinstance(speaker_wav, (str, PathLike)) else speaker_wav or []
     _, load = choose_voice(
         Path(checkpoint), speaker=speaker, language=language, speaker_wav=[Path(path) for path in given],
-        vocoder=vocoder, engine=engine, options=options, warn=warnings.warn, tell=lambda _: None,
+        vocoder=vocoder, lexicon=None if lexicon is None else Path(lexicon), engine=engine, options=options,
+        warn=warnings.warn, tell=lambda _: None,
     )  # fmt: skip
     return LoadedVoice(load())
 
 
 def choose_voice(
     checkpoint: Path, *, speaker: str | None, language: str | None, speaker_wav: Sequence[Path], vocoder: str,
-    engine: Engine | None, options: SynthesisOptions, warn: Callable[[str], None], tell: Callable[[str], None],
+    lexicon: Path | None, engine: Engine | None, options: SynthesisOptions, warn: Callable[[str], None],
+    tell: Callable[[str], None],
 ) -> tuple[Source, Callable[[], LongFormSynthesizer]]:  # fmt: skip
     """Check what is to speak, without its model: (its source, what loads vocoder and model).
 
@@ -97,6 +104,9 @@ def choose_voice(
     """
     check_vocoder(vocoder)
     source = open_source(checkpoint)
+    if lexicon is not None:
+        words = read_lexicon(lexicon, source.voice.tokenizer.kind)
+        source = replace(source, voice=source.voice.with_lexicon(words))
     row, code = source.speaker_number(speaker), source.language(language)
     recordings = read_recordings(speaker_wav, source)
 

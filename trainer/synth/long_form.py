@@ -4,20 +4,24 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
+from xtts.shared.audio.griffin_lim import shortest_samples
 from xtts.shared.errors import LockstepError
+from xtts.shared.text.pronunciation import GIVEN
 from xtts.shared.text.text_normalization import expand
+from xtts.shared.text.tokenizer import BLANK, PAD, Tokens
 from xtts.trainer.evaluation.voice_description import Voice
+from xtts.trainer.synth.marked_text import SENTENCE_PAUSE, Words, read_passages
 from xtts.trainer.synth.synthesizer import Synthesizer
 from xtts.trainer.synth.vocoder.vocoder import Vocoder
+from xtts.trainer.synth.word_times import Token, Word, time_words
 
-_PAUSE_SECONDS = 0.15
-"""Silence between the pieces of a long text, in addition to what the model leaves at their ends."""
 _SHORTER = 0.6
 """A piece whose speech exceeds every shape is split into pieces of at most this share of its tokens."""
 MOST_CHANGE = 4.0
@@ -31,14 +35,29 @@ _BREAKS = (rf"[{_CLAUSE}]{_CLOSING}\s+|[{_WIDE_CLAUSE}]{_CLOSING}\s*|\s+[-\u2013
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """A text, or a piece of one."""
+    """A passage of a text without a marked pause, or a piece of one."""
 
     words: str
     """As it is spoken, with numbers as words."""
     ids: list[int]
-    """Its tokens."""
+    """Its tokens; none where nothing is spoken before the pause."""
     where: str
     """Where the whole text is from, for messages: `TEXT`, or a file and its line."""
+    pause: int
+    """Frames of silence after it."""
+    written: Words
+    """Of the whole passage, as its writer sees them."""
+
+
+class MelPiece(NamedTuple):
+    """The mel of a piece of a text with the pause after it."""
+
+    mel: np.ndarray
+    """float32[T, M], natural-log magnitude."""
+    tokens: list[Token]
+    """What it is made of, without the pauses."""
+    last: bool
+    """Whether the text ends with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,22 +75,49 @@ class Speech:
     pieces: int = 1
     last: bool = True
     """Whether the text ends with it."""
+    tokens: list[Token] = field(default_factory=list)
+    """What it is made of, without the pauses."""
+    lines: list[list[Word]] = field(default_factory=list)
+    """The words of each sentence or line, of a whole text."""
+
+    @property
+    def words(self) -> list[Word]:
+        """The words of a whole text, with their times in its samples."""
+        return [word for line in self.lines for word in line]
 
 
-def encode_text(words: str, voice: Voice, language: str, where: str) -> tuple[Text, list[str]]:
-    """A text with its tokens, and warnings about characters that are left out.
+def encode_text(words: str, voice: Voice, language: str, where: str) -> tuple[list[Text], list[str]]:
+    """The passages of a text with their tokens, and warnings about what is left out.
+
+    Pauses and SSML in it are those of `marked_text`.
 
     Raises:
-        LockstepError: There is nothing else in it.
+        LockstepError: There is nothing to speak, or a pause or a tag cannot be read.
     """
-    words = expand(words, language) if voice.expand_numbers else words
-    tokens = voice.symbol_table.encode(words.strip(), language)
-    unknown = " ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in tokens.unknown)
-    if not tokens.ids:
+    passages, warnings = read_passages(words, where, phonemes=voice.tokenizer.kind == "phonemes")
+    texts, left_out = list[Text](), set[str]()
+    for passage in passages:
+        spoken, tokens = _encode(passage.spoken, voice, language, where)
+        left_out.update(tokens.left_out)
+        pause = _frames(passage.pause, voice)
+        texts.append(Text(words=spoken, ids=tokens.ids, where=where, pause=pause, written=passage.words))
+    unknown = " ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in sorted(left_out))
+    if not any(text.ids for text in texts):
         found = f"only unknown characters: {unknown}" if unknown else "no text"
         raise LockstepError(where, found=f"nothing to speak ({found})", expected="letters of the symbol table")
-    warnings = [f"{where}: left out what the symbol table does not hold: {unknown}"] if unknown else []
-    return Text(words=words.strip(), ids=list(tokens.ids), where=where), warnings
+    if unknown:
+        warnings.append(f"{where}: left out what the symbol table does not hold: {unknown}")
+    return texts, warnings
+
+
+def _frames(seconds: float, voice: Voice) -> int:
+    return round(seconds * voice.mel_profile.sample_rate / voice.mel_profile.hop_samples)
+
+
+def _encode(words: str, voice: Voice, language: str, where: str) -> tuple[str, Tokens]:
+    """Some words as they are spoken, and their tokens."""
+    spoken = (expand(words, language) if voice.expand_numbers else words).strip()
+    return spoken, voice.symbol_table.encode(spoken, language, where)
 
 
 class LongFormSynthesizer:
@@ -86,45 +132,94 @@ class LongFormSynthesizer:
         self.synthesizer, self.vocoder, self.speaker, self.language = synthesizer, vocoder, speaker, language
         self.voice, self.profile = synthesizer.voice, synthesizer.voice.mel_profile
         self._row = self.voice.languages.index(language)
-        self._pause = np.full(
-            (round(_PAUSE_SECONDS * self.profile.sample_rate / self.profile.hop_samples), self.profile.mel_channels),
-            self.profile.silence, np.float32,
-        )  # fmt: skip
+        self._frames_per_second = self.profile.sample_rate / self.profile.hop_samples
+        self._pause = _frames(SENTENCE_PAUSE, self.voice)
 
-    def speak(self, text: Text) -> Speech:
-        """Speak a text."""
-        pieces = list(self.pieces(text))
+    def speak(self, texts: Sequence[Text]) -> Speech:
+        """Speak the passages of a text."""
+        pieces = list(self.pieces(texts))
+        tokens = self._joined(pieces)
         return Speech(
             mel=np.concatenate([piece.mel for piece in pieces]),
             samples=np.concatenate([piece.samples for piece in pieces]),
             seconds=sum(piece.seconds for piece in pieces), first_seconds=pieces[0].seconds, pieces=len(pieces),
+            tokens=tokens, lines=self.time(texts, pieces),
         )  # fmt: skip
 
-    def pieces(self, text: Text) -> Iterator[Speech]:
-        """The speech of a text, each piece as soon as it is ready.
+    def time(self, texts: Sequence[Text], pieces: Sequence[Speech | MelPiece]) -> list[list[Word]]:
+        """The words of each sentence or line of a text, with their times in the sound of all its pieces."""
+        lines = [line for text in texts for line in _lines(text.written, self.language)]
+        return time_words(lines, self._joined(pieces), cache(self._spell))
+
+    def seconds(self, pieces: Sequence[Speech | MelPiece]) -> float:
+        """How long the sound of some pieces is."""
+        samples = sum(shortest_samples(len(piece.mel), self.profile) for piece in pieces if len(piece.mel))
+        return samples / self.profile.sample_rate
+
+    def _joined(self, pieces: Sequence[Speech | MelPiece]) -> list[Token]:
+        """The tokens of all pieces with their times from the beginning of the first; a space parts two pieces."""
+        starts = accumulate((self.seconds([piece]) for piece in pieces), initial=0.0)
+        return [
+            Token(symbol, start + begins, start + ends)
+            for piece, start in zip(pieces, starts, strict=False)
+            for symbol, begins, ends in (Token(" ", 0.0, 0.0), *piece.tokens)
+        ]
+
+    def pieces(self, texts: Sequence[Text]) -> Iterator[Speech]:
+        """The speech of the passages of a text, each piece as soon as it is ready.
 
         Each piece is vocoded separately, so that memory does not grow with the text.
         """
+        began, compiled = time.perf_counter(), self.synthesizer.compile_seconds
+        for piece in self.mels(texts):
+            samples = self.sound(piece.mel)
+            seconds = time.perf_counter() - began - (self.synthesizer.compile_seconds - compiled)
+            yield Speech(
+                mel=piece.mel, samples=samples, seconds=seconds, first_seconds=seconds, last=piece.last,
+                tokens=piece.tokens,
+            )  # fmt: skip
+            began, compiled = time.perf_counter(), self.synthesizer.compile_seconds
+
+    def sound(self, mel: np.ndarray) -> np.ndarray:
+        """The samples of a mel, float32[S] in -1 to 1; a mel without frames has none."""
+        return self.vocoder(mel) if len(mel) else np.empty(0, np.float32)
+
+    def mels(self, texts: Sequence[Text]) -> Iterator[MelPiece]:
+        """The mel of each piece of the passages, with the pause after it, as soon as it is ready."""
         synthesizer, number = self.synthesizer, 0
-        began, compiled = time.perf_counter(), synthesizer.compile_seconds
-        waiting = deque(self._cut(text, self.voice.most_tokens))
+        waiting = deque(piece for text in texts for piece in self._cut(text, self.voice.most_tokens))
         frames = deque(self._share_seconds(waiting))
         while waiting:
             piece = waiting.popleft()
-            mel, length = synthesizer.speak(
-                piece.ids, speaker=self.speaker, language=self._row, number=number,
-                frames=frames.popleft() if frames else 0,
-            )  # fmt: skip
-            number += 1
-            if length > len(mel):
+            wanted = frames.popleft() if frames else 0
+            mel, durations = np.empty([0, self.profile.mel_channels], np.float32), np.zeros(0, np.int32)
+            if piece.ids:
+                mel, durations = synthesizer.speak(
+                    piece.ids, speaker=self.speaker, language=self._row, number=number, frames=wanted
+                )
+                number += 1
+            if (length := int(durations.sum())) > len(mel):
                 waiting.extendleft(reversed(self._cut_shorter(piece, frames=length, most=len(mel))))
                 continue
-            if waiting:
-                mel = np.concatenate([mel, self._pause])
-            samples = self.vocoder(mel)
-            seconds = time.perf_counter() - began - (synthesizer.compile_seconds - compiled)
-            yield Speech(mel=mel, samples=samples, seconds=seconds, first_seconds=seconds, last=not waiting)
-            began, compiled = time.perf_counter(), synthesizer.compile_seconds
+            mel = np.pad(mel, [(0, piece.pause), (0, 0)], constant_values=self.profile.silence)
+            yield MelPiece(mel, self._timed(piece.ids, durations), not waiting)
+
+    def _timed(self, ids: Sequence[int], durations: np.ndarray) -> list[Token]:
+        """The tokens of a piece with their times from its beginning."""
+        ends = [0.0, *(durations.cumsum() / self._frames_per_second)]
+        return [
+            Token(symbol, float(start), float(end))
+            for symbol, (start, end) in zip(self._symbols(ids), pairwise(ends), strict=True)
+        ]
+
+    def _symbols(self, ids: Sequence[int]) -> list[str]:
+        """What is written with each token, nothing for a blank."""
+        symbols = self.voice.symbol_table.symbols
+        return ["" if symbols[i] in (PAD, BLANK) else symbols[i] for i in ids]
+
+    def _spell(self, word: str) -> str:
+        """The symbols of a word that is spoken alone."""
+        return "".join(self._symbols(_encode(word, self.voice, self.language, word)[1].ids))
 
     def _cut(self, text: Text, most_tokens: int) -> list[Text]:
         """Pieces with something to speak, in order, of at most so many tokens or a single character each."""
@@ -136,11 +231,12 @@ class LongFormSynthesizer:
             text.words, self.language,
             lambda part: len(encode(part)) <= most_tokens, lambda part: len(encode(part)) <= short,
         )  # fmt: skip
-        return [replace(text, words=part, ids=encode(part)) for part in parts if encode(part)]
+        pieces = [replace(text, words=part, ids=encode(part), pause=self._pause) for part in parts if encode(part)]
+        return [*pieces[:-1], replace(pieces[-1], pause=text.pause)]
 
     def _cut_shorter(self, piece: Text, *, frames: int, most: int) -> list[Text]:
         """The parts of a piece that speaks for more frames than the largest shape has; `LockstepError` for a letter."""
-        if len(piece.words) <= 1:
+        if len(_units(piece.words)) <= 1:
             raise LockstepError(
                 f"{piece.where}: {piece.words!r}", found=f"speaks for {frames} frames",
                 expected=f"at most {most}, the largest shape",
@@ -155,11 +251,14 @@ class LongFormSynthesizer:
         """
         if (seconds := self.synthesizer.options.seconds) is None:
             return []
-        per_second, whole = self.profile.sample_rate / self.profile.hop_samples, True
+        per_second, whole = self._frames_per_second, True
         while True:
             least = [len(piece.ids) for piece in pieces]
-            own = [self.synthesizer.count_frames(x.ids, speaker=self.speaker, language=self._row) for x in pieces]
-            pauses = len(self._pause) * (len(pieces) - 1)
+            own = [
+                self.synthesizer.count_frames(x.ids, speaker=self.speaker, language=self._row) if x.ids else 0
+                for x in pieces
+            ]
+            pauses = sum(piece.pause for piece in pieces)
             if whole:  # shorter pieces lose the spaces between them, and gain pauses
                 _check_seconds(seconds, own, least, per_second=per_second, pauses=pauses, where=pieces[0].where)
             frames = share_frames(round(seconds * per_second) - pauses, own, least)
@@ -196,7 +295,7 @@ def share_frames(asked: int, own: Sequence[int], least: Sequence[int]) -> list[i
     later, tokens, shares = sum(own), sum(least), list[int]()
     for frames, fewest in zip(own, least, strict=True):
         later, tokens = later - frames, tokens - fewest
-        share = round(asked * frames / (frames + later))
+        share = round(asked * frames / max(frames + later, 1))
         shares.append(min(max(share, fewest), asked - tokens))
         asked -= shares[-1]
     return shares
@@ -205,32 +304,59 @@ def share_frames(asked: int, own: Sequence[int], least: Sequence[int]) -> list[i
 def split_text(
     text: str, language: str, fits: Callable[[str], bool], short: Callable[[str], bool] | None = None
 ) -> list[str]:
-    """Ordered pieces of `text` that each fit or are a single character; one piece if the whole text fits.
+    """Ordered pieces of `text` that each fit or are a single character or phoneme; one piece if the whole text fits.
 
     Neighbouring sentences of a longer text are joined while they are together `short`, by default while they fit.
     """
     text = text.strip()
     if not text:
         return []
-    if fits(text) or len(text) == 1:
+    if fits(text) or len(units := _units(text)) == 1:
         return [text]
     for level, parts in enumerate(_divisions(text, language)):
         if len(parts) > 1:
             joined = _pack(parts, short if short and level == 0 else fits)
             return [piece for part in joined for piece in split_text(part, language, fits, short)]
-    middle = len(text) // 2
-    return split_text(text[:middle], language, fits) + split_text(text[middle:], language, fits)
+    middle = len(units) // 2
+    halves = ("".join(half).replace("]][[", "") for half in (units[:middle], units[middle:]))
+    return [piece for half in halves for piece in split_text(half, language, fits)]
+
+
+def _units(text: str) -> list[str]:
+    """The characters of a text, each phoneme that it gives in brackets of its own."""
+    phonemes = GIVEN.sub(lambda given: "".join(f"[[{phoneme}]]" for phoneme in given[1]), text)
+    return re.findall(r"(?s)\[\[[^\[\]]\]\]|.", phonemes)
 
 
 def _divisions(text: str, language: str) -> Iterator[list[str]]:
-    """The text cut at sentences, then at clauses, then at words."""
+    """The text cut at sentences, then at clauses, then at words; not between double brackets."""
+    text = GIVEN.sub(lambda given: given[0].replace(" ", "]] [["), text)
+    plain = GIVEN.sub(lambda given: "X" * len(given[0]), text)
+    ends = [_sentence_ends(plain, language)]
+    ends += [[found.end() for found in re.finditer(pattern, plain)] for pattern in _BREAKS]
+    for level in ends:
+        yield [text[start:end] for start, end in pairwise([0, *level, len(text)]) if start < end]
+
+
+def _sentence_ends(text: str, language: str) -> list[int]:
+    """Where each sentence ends, with the white space behind it."""
     from sentencex import segment
 
     # 1.0.32 panics at the wide space of CJK between an initial and a full stop.
-    yield list(segment(language, "".join(" " if c.isspace() and c != "\n" else c for c in text)))
-    for pattern in _BREAKS:
-        ends = [found.end() for found in re.finditer(pattern, text)]
-        yield [text[start:end] for start, end in pairwise([0, *ends, len(text)]) if start < end]
+    sentences = segment(language, "".join(" " if c.isspace() and c != "\n" else c for c in text))
+    return list(accumulate(map(len, sentences)))
+
+
+def _lines(words: Words, language: str) -> list[Words]:
+    """The words by sentence and line."""
+    lines, at = list[Words](), 0
+    ends = {*_sentence_ends("".join(word for word, _ in words), language)}
+    for number, word in enumerate(words):
+        if not number or "\n" in words[number - 1][0] or at in ends:
+            lines.append([])
+        lines[-1].append(word)
+        at += len(word[0])
+    return lines
 
 
 def _pack(parts: list[str], fits: Callable[[str], bool]) -> Iterator[str]:

@@ -13,7 +13,9 @@ from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.voice_source import Source
 
 MEL = "mel"
-"""The output: float32[1, M, T], natural-log magnitude."""
+"""The first output: float32[1, M, T], natural-log magnitude."""
+DURATIONS = "token_frames"
+"""The second: int32[1, N], frames of each token that is no pad. Runtimes of Matcha models want the mel first."""
 WANTED_FRAMES = "wanted_frames"
 """Input of the signatures in TensorFlow, int32[1], and of the graph, int64[1], which may be left out: 0 for as many as
 the durations have."""
@@ -40,7 +42,7 @@ class OnnxSynthesizer:
         began = time.perf_counter()
         self._session = open_session(graph, where, threads=_THREADS)
         self._tables = self._check_inputs()
-        self._run([1], 0, 0, 0)
+        self.speak([1], speaker=0, number=0)
         self.compile_seconds = time.perf_counter() - began
 
     def trace(self, largest: Shape) -> None:
@@ -54,29 +56,20 @@ class OnnxSynthesizer:
         raise LockstepError(self.where, found="a graph that takes no reference recording")
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
-        """As `Synthesizer.count_frames`: of no evaluations, the mel is noise that is as long as the speech."""
+        """As `Synthesizer.count_frames`: of no evaluations, for the durations alone."""
         bare: dict[str, np.ndarray] = {
             "length_scale": np.ones([1], np.float32), SCHEDULE: np.zeros([0, 3], np.float32),
             NOISE: np.empty([1, 0, self._channels], np.float32),
         }  # fmt: skip
-        return len(self._mel(ids, speaker, language, bare))
+        return int(self._spoken(ids, speaker, language, bare)[1].sum())
 
     def speak(
         self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0
-    ) -> tuple[np.ndarray, int]:
+    ) -> tuple[np.ndarray, np.ndarray]:
         """As `Synthesizer.speak`; the noise comes from numpy, keyed by seed and `number`."""
-        mel = self._run(ids, speaker, language, number, frames)
-        return mel[: self._most_frames], len(mel)
-
-    def readiness(self) -> str:
-        """What was made ready and how long that took."""
-        return f"ONNX graph loaded in {self.compile_seconds:.1f} s"
-
-    def _run(self, ids: Sequence[int], speaker: int, language: int, number: int, frames: int = 0) -> np.ndarray:
-        """The mel float32[T, M]; one frame more than the longest shape says that the speech is longer."""
         # All frames are drawn, whatever the length: the noise of a frame is the same in every text.
         noise = np.random.default_rng([self.options.seed, number]).standard_normal(
-            (1, self._most_frames + 1, self._channels), np.float32
+            (1, self._most_frames, self._channels), np.float32
         )
         more: dict[str, np.ndarray] = {
             "length_scale": np.array([1.0 / self.options.speed], np.float32),
@@ -85,10 +78,16 @@ class OnnxSynthesizer:
         }
         if frames:
             more[WANTED_FRAMES] = np.array([frames], np.int64)
-        return self._mel(ids, speaker, language, more)
+        return self._spoken(ids, speaker, language, more)
 
-    def _mel(self, ids: Sequence[int], speaker: int, language: int, more: dict[str, np.ndarray]) -> np.ndarray:
-        """The mel float32[T, M] that the graph makes of tokens and more inputs."""
+    def readiness(self) -> str:
+        """What was made ready and how long that took."""
+        return f"ONNX graph loaded in {self.compile_seconds:.1f} s"
+
+    def _spoken(
+        self, ids: Sequence[int], speaker: int, language: int, more: dict[str, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The mel float32[T, M] and durations int[N] that the graph makes of tokens and more inputs."""
         given = more | {
             "x": np.array([ids], np.int64),
             "x_length": np.array([len(ids)], np.int64),
@@ -96,12 +95,11 @@ class OnnxSynthesizer:
         }
         rows = {"sid": np.array([speaker], np.int64), "language": np.array([language], np.int64)}
         try:
-            mel: np.ndarray = self._session.run([MEL], given | {name: rows[name] for name in self._tables})[0]
+            mel, durations = self._session.run([MEL, DURATIONS], given | {name: rows[name] for name in self._tables})
         except refusals() as error:
             raise LockstepError(self.where, found=f"does not run on {len(ids)} tokens ({first_line(error)})") from None
         self._check_mel(mel)
-        frames: np.ndarray = mel[0].T
-        return frames
+        return mel[0].T, durations[0]
 
     def _check_inputs(self) -> set[str]:
         """The tables among the inputs; `LockstepError` for a graph of other inputs or outputs."""
@@ -109,7 +107,7 @@ class OnnxSynthesizer:
         inputs = {part.name for part in self._session.get_inputs()}
         optional = {part.name for part in self._session.get_overridable_initializers()}
         known = _REQUIRED <= inputs <= _REQUIRED | _TABLES and {SCHEDULE, NOISE, WANTED_FRAMES} <= optional
-        if not known or outputs != {MEL}:
+        if not known or outputs != {MEL, DURATIONS}:
             raise LockstepError(
                 self.where, found=f"a graph of {', '.join(sorted(inputs | optional))} that gives {', '.join(outputs)}",
                 expected="one that xtts-synth export --format onnx has written", fix="export it again",

@@ -37,13 +37,14 @@ def _check_writable(folder: Path, option: str) -> None:
 
 def check_sound_file(path: Path, option: str) -> None:
     """As `check_file`, for the formats of `write_sound`."""
-    check_file(path, option, *(f".{name}" for name in available_formats() if name != "pcm"))
+    check_file(path, option, ".ogg", *(f".{name}" for name in available_formats() if name != "pcm"))
 
 
 def write_sound(path: Path, samples: np.ndarray, sample_rate: int) -> None:
     """Write a sound in the format of the path's suffix, of 16 bits; samples: float32[S] in -1 to 1."""
-    encoder = Encoder(path.suffix[1:].lower(), sample_rate, streams=False)
-    write_whole(path, encoder.add(samples) + encoder.finish())
+    name = path.suffix[1:].lower()
+    encoder = Encoder("opus" if name == "ogg" else name, sample_rate, streams=False)
+    write_whole(path, encoder.add(samples, last=True))
 
 
 def write_mel(path: Path, mel: np.ndarray) -> None:

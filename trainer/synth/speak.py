@@ -9,18 +9,19 @@ from xtts.trainer.synth.library import choose_voice
 from xtts.trainer.synth.long_form import Speech, encode_text
 from xtts.trainer.synth.output_files import check_file, check_folder, check_sound_file, write_mel, write_sound
 from xtts.trainer.synth.synthesizer import Engine
+from xtts.trainer.synth.word_times import SUFFIXES, write_times
 
 
 def speak(
     checkpoint: Path, options: SynthesisOptions, *, text: str | None, file: Path | None, out: Path | None,
-    mel_out: Path | None, vocoder: str, speaker: str | None, language: str | None, speaker_wav: tuple[Path, ...],
-    engine: Engine | None,
+    mel_out: Path | None, timestamps: Path | None, vocoder: str, speaker: str | None, language: str | None,
+    speaker_wav: tuple[Path, ...], lexicon: Path | None, engine: Engine | None,
 ) -> None:  # fmt: skip
     """Speak, write, and report how long it took; the arguments are the options of the command."""
-    out = _check_outputs(text, file, out, mel_out)
+    out = _check_outputs(text, file, out, mel_out, timestamps)
     source, load = choose_voice(
-        checkpoint, speaker=speaker, language=language, speaker_wav=speaker_wav, vocoder=vocoder, engine=engine,
-        options=options, warn=warn, tell=print,
+        checkpoint, speaker=speaker, language=language, speaker_wav=speaker_wav, vocoder=vocoder, lexicon=lexicon,
+        engine=engine, options=options, warn=warn, tell=print,
     )  # fmt: skip
     texts = []
     for words, where, path in _read_texts(text, file, out):
@@ -39,11 +40,15 @@ def speak(
         write_sound(path, speech.samples, sample_rate)
         if mel_out is not None:
             write_mel(mel_out, speech.mel)
+        if timestamps is not None:
+            write_times(timestamps, speech.lines, len(speech.samples) / sample_rate)
         print(_line(path, speech, sample_rate), flush=True)
     print(f"{source.checkpoint}: {synthesizer.synthesizer.readiness()}, not counted above")
 
 
-def _check_outputs(text: str | None, file: Path | None, out: Path | None, mel_out: Path | None) -> Path:
+def _check_outputs(
+    text: str | None, file: Path | None, out: Path | None, mel_out: Path | None, timestamps: Path | None
+) -> Path:
     """The sound file, or the folder of `--file`; `LockstepError` for one that cannot be written."""
     if file is None:
         out = out or Path("out.wav")
@@ -54,10 +59,11 @@ def _check_outputs(text: str | None, file: Path | None, out: Path | None, mel_ou
         raise LockstepError("--file", found="no -o", expected="-o FOLDER for 0001.wav and so on")
     else:
         check_folder(out, "-o")
-    if mel_out is not None:
-        if file is not None:
-            raise LockstepError("--mel-out", found="together with --file", expected="one text")
-        check_file(mel_out, "--mel-out", ".npy")
+    for path, option, suffixes in ((mel_out, "--mel-out", (".npy",)), (timestamps, "--timestamps", SUFFIXES)):
+        if path is not None:
+            if file is not None:
+                raise LockstepError(option, found="together with --file", expected="one text")
+            check_file(path, option, *suffixes)
     return out
 
 

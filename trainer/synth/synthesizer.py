@@ -39,12 +39,12 @@ class Synthesizer(Protocol):
 
     def speak(
         self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0
-    ) -> tuple[np.ndarray, int]:
-        """Speak tokens that fit the largest shape: (mel float32[T, M], natural-log magnitude, without padding, frames).
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Speak tokens that fit the largest shape: (mel float32[T, M], natural-log magnitude, durations int[N]).
 
-        The frames are the sum of the durations, or some number above T if they exceed every shape. `number` keys the
-        noise, speaker and language are table rows, frames: those of the speech, at least one for each token; 0 for as
-        many as the durations have.
+        The durations are the frames of each token; if they sum up to more than T, the speech exceeds every shape.
+        `number` keys the noise, speaker and language are table rows, frames: those of the speech, at least one for each
+        token; 0 for as many as the durations have.
         """
         ...
 

@@ -18,7 +18,7 @@ from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.voice_source import Source, split_crops
 
 Generated = dict[str, tf.Tensor]
-"""`mel` float32[1, T, M], natural-log magnitude, and `mel_length` int32[1]."""
+"""`mel` float32[1, T, M], natural-log magnitude, `mel_length` int32[1] and `durations` int32[1, L], in frames."""
 
 
 def load_model(source: Source) -> AcousticModel:
@@ -83,11 +83,11 @@ def generator(model: AcousticModel, frames: int, conditioning: Sequence[str]) ->
         *given: tf.Tensor,
     ) -> Generated:
         noise = tf.random.stateless_normal([1, frames, model.mel_channels], seed)
-        mel, mel_length, _ = model.generate(
+        mel, mel_length, durations = model.generate(
             tokens, token_length, noise=noise, schedule=schedule, temperature=temperature, speed=speed,
             conditioning=Conditioning(**dict(zip(conditioning, given, strict=True))), wanted_frames=wanted_frames,
         )  # fmt: skip
-        return {"mel": mel, "mel_length": mel_length}
+        return {"mel": mel, "mel_length": mel_length, "durations": durations}
 
     return generate
 
@@ -184,7 +184,7 @@ class TensorFlowSynthesizer:
 
     def speak(
         self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0
-    ) -> tuple[np.ndarray, int]:
+    ) -> tuple[np.ndarray, np.ndarray]:
         """As `Synthesizer.speak`.
 
         Tries the smallest shape that holds the tokens, then the smallest that holds the predicted frames.
@@ -193,20 +193,21 @@ class TensorFlowSynthesizer:
         fitting = [shape for shape in self.voice.shapes if shape.tokens >= len(ids)]
         shape = next((known for known in fitting if known.frames >= frames), fitting[-1])
         while True:
-            mel, found = self._run(shape, self._arguments(shape, ids, speaker, language, number, frames))
+            mel, durations = self._run(shape, self._arguments(shape, ids, speaker, language, number, frames))
+            found = durations.sum()
             longer = [larger for larger in fitting if larger.frames > shape.frames]
             if found <= shape.frames or not longer:
-                return mel[: min(found, shape.frames)], found
+                return mel[:found], durations[: len(ids)]
             shape = next((larger for larger in longer if larger.frames >= found), longer[-1])
 
     def _check_voice(self) -> None:
         if self._lacks_voice:
             raise LockstepError(str(self.source.checkpoint), found="no voice yet", expected="a reference recording")
 
-    def _run(self, shape: Shape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, int]:
+    def _run(self, shape: Shape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, np.ndarray]:
         function = self._ready.get(self._program(shape)) or self._compile(shape)
         spoken = function(*arguments)
-        return spoken["mel"][0].numpy(), int(spoken["mel_length"][0].numpy())
+        return spoken["mel"][0].numpy(), spoken["durations"][0].numpy()
 
     def _compile(self, shape: Shape) -> Callable[..., Generated]:
         """The compiled function of a shape; an empty text is spoken once, so that no real one waits."""

@@ -99,38 +99,38 @@ def read_recordings(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
             _OPTION, found="missing", expected=f"a recording of the voice that {source.checkpoint} is to speak with",
             fix=f"add {_OPTION} REF.wav, {_SHORTEST_SECONDS:g} to 10 s of one speaker",
         )  # fmt: skip
-    return [_log_mel(path, _samples(path, source), source) for path in paths]
+    return [read_recording(_read(path), f"{_OPTION} {path}", source) for path in paths]
 
 
-def _samples(path: Path, source: Source) -> np.ndarray:
-    """float32[S], trimmed and normalised like the training recordings."""
-    voice = source.voice
+def _read(path: Path) -> bytes:
     try:
-        rate = voice.mel_profile.sample_rate
-        samples = condition(
-            decode(path.read_bytes(), rate=rate), rate=rate,
-            trim_silence_db=voice.trim_silence_db, loudness_lufs=voice.loudness_lufs,
-        )  # fmt: skip
+        return path.read_bytes()
     except OSError as error:
         raise LockstepError(f"{_OPTION} {path}", found=f"cannot be read ({error.strerror})") from None
+
+
+def read_recording(data: bytes, where: str, source: Source) -> np.ndarray:
+    """The log-mel float32[T, M] of a sound file, trimmed and normalised like the training recordings.
+
+    where: its name in messages; `LockstepError` for what is not two seconds of a voice.
+    """
+    voice, profile = source.voice, source.voice.mel_profile
+    try:
+        samples = condition(
+            decode(data, rate=profile.sample_rate), rate=profile.sample_rate,
+            trim_silence_db=voice.trim_silence_db, loudness_lufs=voice.loudness_lufs,
+        )  # fmt: skip
     except AudioProblem as problem:
-        raise LockstepError(f"{_OPTION} {path}", found=str(problem), expected="a recording of one speaker") from None
+        raise LockstepError(where, found=str(problem), expected="a recording of one speaker") from None
     if not np.isfinite(samples).all():
-        raise LockstepError(f"{_OPTION} {path}", found="samples that are not finite numbers")
-    return samples
-
-
-def _log_mel(path: Path, samples: np.ndarray, source: Source) -> np.ndarray:
-    profile = source.voice.mel_profile
+        raise LockstepError(where, found="samples that are not finite numbers")
     seconds = len(samples) / profile.sample_rate
     if seconds < _SHORTEST_SECONDS:
-        raise LockstepError(
-            f"{_OPTION} {path}", found=f"{seconds:.2f} s of sound", expected=f"at least {_SHORTEST_SECONDS:g} s"
-        )
+        raise LockstepError(where, found=f"{seconds:.2f} s of sound", expected=f"at least {_SHORTEST_SECONDS:g} s")
     peak = float(np.abs(samples).max())
     if peak < _SILENT_PEAK:
         level = f"a peak of {20 * np.log10(peak):.0f} dB" if peak else "digital silence"
-        raise LockstepError(f"{_OPTION} {path}", found=f"silence ({level})", expected="a voice")
+        raise LockstepError(where, found=f"silence ({level})", expected="a voice")
     return log_mel(samples, profile)
 
 

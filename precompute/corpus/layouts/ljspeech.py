@@ -52,8 +52,10 @@ class _Audio:
         for self._folder in (*_FOLDERS, _FOLDERS[0]):
             there = _listed(root / self._folder)
             self._files = audio_by_name(there)
-            others = (root / self._folder / name for name in there if not is_audio(name))
-            self._has_folders = self._folder != "" and any(other.is_dir() for other in others)
+            folders = {name for name in there if not is_audio(name) and (root / self._folder / name).is_dir()}
+            if self._folder == "":  # anything may lie beside a list: those count that it names
+                folders.intersection_update(name.partition("/")[0] for name in self._names() if "/" in name)
+            self._has_folders = bool(folders)
             if self._has_folders or any(without_suffix(name) in self._files for name in self._names()):
                 break
 

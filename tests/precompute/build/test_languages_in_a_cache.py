@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from builds import build, records, shards, sound, write_files
+from builds import Listener, build, problems, records, shards, sound, write_files
 from cache_files import index_path, tokenizer_path
 from click.testing import CliRunner
 
@@ -13,6 +13,7 @@ from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import load_tokenizer
+from xtts.trainer.evaluation.voice_description import Voice, voice_of
 
 PERSIAN = "می‌خواهم یک کتابِ تازه بخرم؛ تو چه؟"
 GERMAN = "Zwölf Boxkämpfer jagen Viktor über den großen Deich."
@@ -57,6 +58,27 @@ def test_another_language_stops_the_build_and_is_kept_whole_in_its_own(corpus, t
     assert tokenizer.languages == (language,) == tuple(load_spec(tmp_path / "features").languages)
     stored = [record for record, _, _ in records(tmp_path / "features").values()]
     assert all(record.tokens[: record.token_length].tolist() == ids for record in stored)
+
+
+def test_a_changed_lexicon_tokenises_again_and_is_kept_with_the_tokenizer(corpus, tmp_path):
+    root, cache, listener = corpus("one colonel", "another Äsel"), tmp_path / "features", Listener()
+    words = tmp_path / "words.tsv"
+    settings = ("text.language=de", f"text.lexicon={words}")
+    words.write_text("colonel\tkernel\n", encoding="utf-8")
+    build(root, cache, *settings)
+    assert load_tokenizer(tokenizer_path(cache)).lexicon == {"colonel": "kernel"}
+    words.write_text("colonel\tqurnel\näsel\tox\n", encoding="utf-8")
+    report = build(root, cache, *settings, progress=listener)
+    said = "\n".join(listener.lines)
+    assert "text.lexicon: 2 words changed: all texts are tokenised again" in said
+    assert "(12 clips, 0 of them from audio and 12 from stored mels)" in said
+    voice = Voice.model_validate_json(voice_of(cache, report.spec).model_dump_json())
+    assert voice.symbol_table == load_tokenizer(tokenizer_path(cache))
+    assert voice.symbol_table.lexicon == {"colonel": "qurnel", "äsel": "ox"}
+    stored = [record.tokens[: record.token_length].tolist() for record, _, _ in records(cache).values()]
+    assert {voice.symbol_table.decode(ids) for ids in stored} == {"one qurnel", "another ox"}, "q and x are new letters"
+    words.unlink()
+    assert not problems(cache, root, deep=0), "the cache itself knows the words"
 
 
 def test_the_share_that_may_be_lost_is_a_setting(corpus, tmp_path):

@@ -108,25 +108,37 @@ def test_what_could_be_a_speaker_or_a_text_is_not_guessed(tmp_path, text):
         read_corpus(tmp_path)
 
 
+LISTS = {
+    "": ("{}.txt", "words"),
+    "piper": ("metadata.csv", "{}.wav|words\n"),
+    "ljspeech": ("metadata.csv", "{}|words\n"),
+    "table": ("metadata.csv", "{}.wav;words\n"),
+    "nemo": ("metadata.jsonl", '{{"file_name": "{}.wav", "text": "words"}}\n'),
+}
+"""The file that says the text of a path, and its line."""
+
+
 @pytest.mark.parametrize("paths", ["anna/a bert/b", "train/anna/a test/bert/wavs/b"])
-@pytest.mark.parametrize("is_list", [False, True])
-def test_a_folder_for_each_speaker_names_the_speakers(tmp_path, paths, is_list):
-    corpus = read_corpus(folders(tmp_path / "corpus", paths.split(), is_list))
+@pytest.mark.parametrize("kind", LISTS)
+def test_a_folder_for_each_speaker_names_the_speakers(tmp_path, paths, kind):
+    corpus = read_folders(tmp_path / "corpus", paths.split(), kind)
     assert sorted((clip.id, clip.speaker) for clip in corpus.clips) == [("a", "anna"), ("b", "bert")]
     assert corpus.notes == (f"{tmp_path / 'corpus'}: 2 folders are the speakers: anna, bert",)
 
 
 @pytest.mark.parametrize("paths", ["wavs/a wavs/b", "anna/a anna/b", "train/a test/b", "part1/a part_2/b", "anna/a b"])
-@pytest.mark.parametrize("is_list", [False, True])
-def test_other_folders_are_no_speakers(tmp_path, paths, is_list):
-    corpus = read_corpus(folders(tmp_path, paths.split(), is_list))
+@pytest.mark.parametrize("kind", LISTS)
+def test_other_folders_are_no_speakers(tmp_path, paths, kind):
+    corpus = read_folders(tmp_path, paths.split(), kind)
     assert ([clip.speaker for clip in corpus.clips], corpus.notes) == (["", ""], ())
 
 
-def folders(root: Path, paths: list[str], is_list: bool) -> Path:
-    texts = {f"{path}.txt": "words" for path in paths}
-    said = {"metadata.csv": "".join(f"{path}.wav|words\n" for path in paths)} if is_list else texts
-    return write_files(root, {f"{path}.wav": b"" for path in paths} | said)
+def read_folders(root: Path, paths: list[str], kind: str):
+    files = {f"{path}.wav": b"" for path in paths}
+    for path in paths:
+        name, line = (part.format(path) for part in LISTS[kind])
+        files[name] = files.get(name, "") + line
+    return read_corpus(write_files(root, files), columns="file=0,text=1" if kind == "table" else None)
 
 
 def test_two_layouts_in_one_folder(written, tmp_path):

@@ -146,6 +146,9 @@ def test_a_zip_of_any_name_and_a_spreadsheet_are_said_to_be_ones(tmp_path, name,
     (tmp_path / name).write_bytes(b"PK\5\6" + bytes(18))
     with pytest.raises(LockstepError, match=f"{name}: {found}"):
         read_corpus(tmp_path / name)
+    (tmp_path / name).rename(tmp_path / "metadata.csv")
+    with pytest.raises(LockstepError, match=r"metadata\.csv: an archive, expected an unpacked"):
+        read_corpus(tmp_path)
 
 
 def test_audio_of_another_format_than_its_list_says_is_found(tmp_path):

@@ -5,7 +5,10 @@ import sys
 import pytest
 
 from xtts.shared.text import number_words
+from xtts.shared.text.languages import LANGUAGES
+from xtts.shared.text.number_contexts import digit_names
 from xtts.shared.text.text_normalization import expand
+from xtts.shared.text.tokenizer import learn_tokenizer
 
 
 @pytest.mark.parametrize(
@@ -36,6 +39,28 @@ def test_no_english_word_gets_into_another_language(language):
     assert not any(word in said for word in ("Doctor", "five", "dollar", "and", "third", "Street"))
     if language != "th":
         assert said == "12345 Dr. St. $5 & 3rd 12:30"
+
+
+@pytest.mark.parametrize(
+    ("language", "written", "spoken"),
+    [
+        ("hi", "१२ और 3x", "एक दो और तीन x"),
+        ("bg", "05.3", "нула пет.три"),
+        ("cmn", "ni3 hao3 10", "ni³ hao³ yi¹ ling²"),
+        ("uz", "8!", "sakkiz!"),
+    ],
+)
+def test_digits_are_spoken_one_by_one_where_there_are_no_other_words(language, written, spoken):
+    if language == "cmn":
+        pytest.importorskip("pypinyin")
+    tokenizer = learn_tokenizer("characters", {language: [written]}, add_blank=False)
+    tokens = tokenizer.encode(expand(written, language))
+    assert (tokenizer.decode(tokens.ids), tokens.unknown) == (spoken, "")
+
+
+def test_every_language_has_words_for_digits():
+    missing = {code for code in LANGUAGES if code not in number_words._LANGUAGES and len(digit_names(code)) != 10}
+    assert missing == {"en", "ja"}, "those have readers of their own"
 
 
 def test_without_the_library_the_text_is_left_alone(monkeypatch):

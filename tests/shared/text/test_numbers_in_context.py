@@ -63,8 +63,10 @@ def test_no_digit_is_dropped(code, written):
 def test_sentences_stay_sentences():
     assert expand("He came at 5 p.m. Then he left.") == "He came at five p m. Then he left."
     assert expand("Add 5 ft. Then 10 ft. more.") == "Add five feet. Then ten feet more."
+    assert expand("Pears, etc. He left, etc.") == "Pears, et cetera. He left, et cetera."
     pytest.importorskip("num2words")
     assert expand("Er hat 3. Dann ging er am 5. weg.", "de") == "Er hat drei. Dann ging er am fünften weg."
+    assert expand("Äpfel usw. Dann", "de") == "Äpfel und so weiter. Dann"
 
 
 def test_a_unit_of_two_words_has_any_white_space():

@@ -54,6 +54,23 @@ def test_no_sign_is_named_that_nobody_says():
     assert spoken(("5 + 5%", "en")) == ["fˈaɪv plˈʌs fˈaɪv pɚsˈɛnt"]
 
 
+GIVEN = {
+    "I saw a [[fəˈnɛtɪk]] car.": "aɪ sˈɔː ɐ fəˈnɛtɪk kˈɑːɹ.",  # as in a sentence: no long a
+    "[[fəˈnɛ.tik]], pre[[gʊd]]fix [[a b]][[c]]!": "fəˈnɛtik, pɹˈiː ɡʊd fˈɪks a b c!",
+    "A kafaka and [[x]]": "ɐ kæfˈɑːkə ænd x",
+    "[[ ]]": "",
+}
+
+
+def test_phonemes_in_double_brackets_are_taken_as_they_are():
+    assert dict(zip(GIVEN, spoken(*((text, "en") for text in GIVEN)), strict=True)) == GIVEN
+    wanted = {
+        ("Das ist [[ˈhaʊ̯s]]. [[çõ]]", "de"): "das ɪst ˈhaʊ̯s. ço\u0303",
+        ("[[a¹]]，吃饭。", "cmn"): "a¹, tʂhˈɨ¹ fˈa⁴n.",
+    }
+    assert dict(zip(wanted, spoken(*wanted), strict=True)) == wanted
+
+
 def test_order_and_company_do_not_matter():
     """Workers speak the clips of a corpus in any order."""
     pairs = [(text, code) for code, some in SENTENCES.items() for text in [*some, "IBM naïve 3.50 € 日本 Жук", "१२ ५"]]
@@ -86,3 +103,13 @@ def test_a_language_that_is_spelled_and_one_without_a_voice_are_refused():
     assert "phonemes in Japanese, which espeak-ng spells letter by letter" in japanese
     assert "--set text.tokenizer=characters" in japanese
     assert "espeak-ng has no voice qqq" in none
+
+
+def test_threads_that_speak_at_once_get_the_phonemes_of_their_own_text():
+    code = f"from concurrent.futures import ThreadPoolExecutor\n{CODE}".replace(
+        "[say(*pair) for pair in json.load(sys.stdin)]",
+        "list(ThreadPoolExecutor(4).map(lambda pair: say(*pair), json.load(sys.stdin)))",
+    )
+    pairs = [("Hello, world. " * 20, "en"), ("Guten Tag, wie geht es Ihnen? " * 20, "de")] * 8
+    done = subprocess.run([sys.executable, "-c", code], input=json.dumps(pairs), capture_output=True, text=True)
+    assert json.loads(done.stdout) == say(*pairs)

@@ -33,3 +33,8 @@ def test_numbers_and_abbreviations_become_words(written, spoken):
 @pytest.mark.parametrize("text", ["Nothing to do.", "", "\uff21 caf\u00e9 \u2014 the mr and mrs", "$ % st."])
 def test_other_texts_come_back_as_they_are(text):
     assert expand(text) == text
+
+
+def test_phonemes_in_double_brackets_are_left_alone():
+    assert expand("[[5 Dr.]] has 5 [[½ & 3/4]] km") == "[[5 Dr.]] has five [[½ & 3/4]] km"
+    assert expand("[[5]] and [5] and [[5") == "[[5]] and [five] and [[five"

@@ -55,6 +55,11 @@ def test_a_sign_without_a_symbol_parts_words_and_is_counted(kind, language):
     assert tokenizer.encode("a*b*c").left_out == {"*": 2}
 
 
+def test_phonemes_are_refused_where_letters_are_read():
+    with pytest.raises(LockstepError, match=r"clip 7: phonemes, \[\[wɜd\]\], expected letters.*tokenizer=phonemes"):
+        PLAIN.encode("a [[wɜd]]", where="clip 7")
+
+
 def test_the_tokenizer_file(tmp_path):
     path = tmp_path / "tokenizer.json"
     for made in (BLANKS, learn_tokenizer("characters", {"de": ["ja"], "fa": ["بله"]}, add_blank=True)):

@@ -13,10 +13,10 @@ from xtts.trainer.serve.cli import main
 from xtts.trainer.serve.speech_requests import Offer, RequestError, read_request
 from xtts.trainer.synth import evaluate_checkpoint, load_voice
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "sampling.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "speaking.md"
 OFFER = Offer(
     model="a", voices=["default"], languages=["en"], nfe=[4], synthesis=SynthesisOptions(), formats=["wav"],
-    sample_rate=22_050, mel_channels=80, letters=100,
+    sample_rate=22_050, letters=100,
 )  # fmt: skip
 
 

@@ -77,6 +77,23 @@ def test_the_official_client_speaks(listening, tmp_path, spoken_by_command):
         answer.stream_to_file(tmp_path / "a.pcm")
     wanted = samples_of(spoken_by_command(LONG, seed=3)[0])
     assert np.array_equal(np.fromfile(tmp_path / "a.pcm", "<i2"), wanted)
-    with pytest.raises(openai.BadRequestError, match="voice: 'alloy' is not one of default") as refused:
-        client.audio.speech.create(model="small-voice", voice="alloy", input=HELLO)
-    assert refused.value.param == "voice"
+    spoken = client.audio.speech.with_raw_response.create(
+        model="gpt-4o-mini-tts", voice="alloy", input=HELLO, speed=4.0, response_format="wav", instructions="Be glad."
+    )
+    assert spoken.content == speech.content
+    assert "voice: 'alloy' is not here" in spoken.headers["x-warning"]
+    with pytest.raises(openai.BadRequestError, match="aac needs an encoder") as refused:
+        client.audio.speech.create(model="small-voice", voice="alloy", input=HELLO, response_format="aac")
+    assert refused.value.param == "response_format"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stream", [{}, {"stream_format": "audio"}])
+def test_what_is_accepted_is_spoken_to_the_end_also_for_four(onnx_folder, stream):
+    text = (LONG * 19)[:4096]
+    with running_server(onnx_folder, "--timeout", "20") as (client, _), ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(partial(speak, client), [FAST | stream | {"input": text}] * 4))
+    assert [answer.status_code for answer in answers] == [200] * 4
+    sounds = [samples_of(answer.content) for answer in answers]
+    assert all(np.array_equal(sound, sounds[0]) for sound in sounds)
+    assert len(sounds[0]) / 22_050 > 20

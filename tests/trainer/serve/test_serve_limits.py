@@ -40,9 +40,10 @@ DEEP = b'{"input":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
         (HELLO | {"seed": 10**3000}, "seed", "0, expected a whole number, 0 to 2147483647"),
         (HELLO | {"seconds": 1.0}, "seconds", "together with a speed"),
         ({"input": "hello", "seconds": 600.0}, "input", "600 s asked for, expected"),
-        (HELLO | {"voice": "../../etc/passwd"}, "voice", "is not one of default"),
+        (HELLO | {"voice": {"name": "alloy"}}, "voice", "string"),
         (HELLO | {"language": "fa"}, "language", "'fa' is not one of en"),
-        (HELLO | {"response_format": "opus"}, "response_format", "is not one of mp3, wav, flac, pcm"),
+        (HELLO | {"response_format": "aac"}, "response_format", "libsndfile lacks; there are mp3, opus, wav"),
+        (HELLO | {"response_format": "../a"}, "response_format", "is not one of mp3, opus, wav, flac, pcm"),
         (HELLO | {"stream_format": "video"}, "stream_format", "'audio' or 'sse'"),
         (HELLO | {"file": "/etc/passwd"}, "file", "unknown field"),
         (HELLO | {"x" * 5000: 1}, "x" * 60 + "...", "unknown field"),
@@ -114,6 +115,16 @@ def test_what_there_is_to_choose_from(server):
     offer = server.get("/voices").json()
     assert offer["voices"] == [{"id": "default", "name": "default"}]
     assert (offer["languages"], offer["nfe"], offer["sample_rate"]) == (["en"], [2, 4], 22_050)
+
+
+def test_a_recording_is_refused_by_a_model_that_imitates_none(server):
+    sound = {"content": b"no sound", "headers": {"Content-Type": "audio/wav"}}
+    answer = server.put("/v1/audio/voices/mine", **sound)
+    assert answer.status_code == 400
+    assert "imitates none" in answer.json()["error"]["message"]
+    assert server.put("/v1/audio/voices/mine", content=b"{}").status_code == 415
+    large = server.put("/v1/audio/voices/mine", **sound | {"content": bytes(2**22 + 1)})
+    assert large.status_code == 413
 
 
 def leave_early(port, content, wait):
@@ -189,6 +200,8 @@ def test_a_token_is_asked_for_and_time_runs_out(warm_voice):
         (["--host", "0.0.0.0"], "error: --host: 0.0.0.0 is reached from other machines, expected a --token as well"),
         (["--host", "no.such.host.invalid"], "error: --host: 'no.such.host.invalid' has no address"),
         (["--token", "short"], "error: --token: 5 characters, expected 16 or more of ASCII"),
+        (["--allow-origin", "example.org/"], "error: --allow-origin: 'example.org/', expected such as https://"),
+        (["--voice-alias", "nova=anna"], "error: --voice-alias: 'nova=anna', expected NAME=SPEAKER with a speaker of "),
         (["--nfe", "2", "--nfe", "2"], "error: --nfe: a number twice"),
         (["--speaker-wav", "a.wav"], "was trained without voice latents"),
         (["--port", "{taken}"], "error: --port {taken}: cannot be used (Address already in use)"),
@@ -206,10 +219,10 @@ def test_what_cannot_be_served_is_said_in_one_line(call, finished_run, listening
 
 def test_a_request_whose_evaluations_do_not_fit_its_solver_is_told_so():
     offer = Offer(
-        model="a", voices=["default"], languages=["en"], nfe=[3], synthesis=SynthesisOptions(nfe=3, solver="euler"),
-        formats=["wav"], sample_rate=22_050, mel_channels=80, letters=100,
+        model="a", voices=["default"], aliases={}, languages=["en"], nfe=[3],
+        synthesis=SynthesisOptions(nfe=3, solver="euler"), formats=["wav"], sample_rate=22_050, letters=100,
     )  # fmt: skip
-    assert read_request(b'{"input": "a", "response_format": "wav"}', offer).nfe == 3
+    assert read_request(b'{"input": "a", "response_format": "wav"}', offer)[0].nfe == 3
     with pytest.raises(RequestError) as caught:
         read_request(b'{"input": "a", "response_format": "wav", "solver": "midpoint"}', offer)
     assert (caught.value.status, caught.value.param) == (400, "nfe")

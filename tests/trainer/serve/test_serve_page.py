@@ -1,14 +1,21 @@
-"""The page in a real browser: a sentence is typed, heard to the bit, drawn, kept and stopped, by keyboard."""
+"""The page in a real browser: sentences are typed, heard to the bit, drawn, stopped, kept and compared, by keyboard."""
+
+import time
 
 import pytest
-from server_process import LONG
+from server_process import LONG, NFE, listening_server
 from web_browser import CONTROL, ENTER, ESCAPE, TAB, browser
+
+from xtts.trainer.serve.settings import ServerSettings
+from xtts.trainer.serve.warm_voice import WarmVoice
 
 pytestmark = pytest.mark.long
 SAID = "document.getElementById('status').textContent"
-KEPT = "!document.getElementById('download').hidden"
+HEARD = "player.heard > 0.05"
+SHOWN = "!document.getElementById('shown').hidden"
+STOP_IS_OFF = "document.getElementById('stop').disabled"
 SOUND = """(async () => {
-  const bytes = await (await fetch(document.getElementById('audio').src)).arrayBuffer();
+  const bytes = await (await fetch(LINK.href)).arrayBuffer();
   const copy = Array.from(new Uint8Array(bytes));
   const sound = await new AudioContext({sampleRate: 22050}).decodeAudioData(bytes);
   const loudest = sound.getChannelData(0).reduce((most, sample) => Math.max(most, Math.abs(sample)), 0);
@@ -34,20 +41,33 @@ def write(page, words):
     page.type("#text", words)
 
 
+def speak(page, words):
+    """Ask for it, and wait until something is heard."""
+    write(page, words)
+    page.press(CONTROL, ENTER)
+    page.wait_for(HEARD)
+
+
+def sound_of(page, link="document.getElementById('download')"):
+    """What a link downloads: bytes, seconds, the loudest sample."""
+    sound = page.run_async(SOUND.replace("LINK", link))
+    assert isinstance(sound, dict), sound
+    return sound | {"bytes": bytes(sound["bytes"])}
+
+
 def test_a_typed_sentence_is_heard_drawn_and_kept(page, spoken_by_command):
     assert page.run("return document.activeElement.id") == "text"
     write(page, "hello there")
     page.press(CONTROL, ENTER)
     page.wait_for(f"{SAID}.includes('s of speech')")
-    sound = page.run_async(SOUND)
-    assert isinstance(sound, dict), sound
-    assert bytes(sound["bytes"]) == spoken_by_command("hello there", speed=1)[0]
+    page.wait_for("shown.mel?.whole")
+    sound = sound_of(page)
+    assert sound["bytes"] == spoken_by_command("hello there", speed=1)[0]
     assert sound["seconds"] > 0.1
     assert sound["loudest"] > 0.001
-    page.wait_for("document.getElementById('mel').ariaLabel.startsWith('Mel spectrogram of')")
+    assert page.run("return canvas.ariaLabel").startswith("Mel spectrogram of")
     assert page.run(COLOURS) > 20
-    assert page.run("return document.getElementById('download').download") == "speech.wav"
-    assert page.run(f"return {KEPT}")
+    assert page.run("return document.getElementById('download').download") == "hello-there.wav"
 
 
 def test_the_keyboard_reaches_everything_and_stops(page):
@@ -57,11 +77,10 @@ def test_the_keyboard_reaches_everything_and_stops(page):
         page.press(TAB)
         reached.append(page.run("return document.activeElement.id"))
     assert reached[0] == "speak"
-    assert {"steps", "speed"} & set(reached)
-    labels = page.run(
-        "return [...document.querySelectorAll('input, select, textarea')].map((field) => field.labels.length)"
-    )
-    assert labels == [1] * 6
+    assert {"quality", "speed"} & set(reached)
+    unnamed = "(field) => !field.labels.length && !field.ariaLabel"
+    fields = "[...document.querySelectorAll('input:not([hidden]), select, textarea')]"
+    assert page.run(f"return {fields}.filter({unnamed}).length") == 0
     write(page, LONG * 4)
     page.press(CONTROL, ENTER)
     page.wait_for(f"{SAID}.endsWith('…')")
@@ -69,11 +88,83 @@ def test_the_keyboard_reaches_everything_and_stops(page):
     page.wait_for(f"{SAID} === 'Stopped.'")
 
 
-def test_a_refusal_is_said(page):
+@pytest.mark.parametrize("words", ["first words", "other words", LONG])
+def test_stop_silences_every_utterance_while_it_is_heard(page, words):
+    speak(page, words)
+    page.run("player.play(0)")  # a short one may be over
+    page.wait_for(f"!{STOP_IS_OFF}")
+    page.run("stopButton.click()")
+    page.wait_for(STOP_IS_OFF)
+    assert page.run("return [running, player.playing, player.heard, player.sources.length]") == [None, False, 0, 0]
+
+
+def test_one_player_and_its_picture_grow_with_the_sound(page):
+    page.run("""
+        window.pictures = [];
+        const note = () => pictures.push(shown?.mel?.seconds ?? 0);
+        new MutationObserver(note).observe(canvas, {attributeFilter: ["aria-label"]});
+    """)
+    speak(page, LONG * 2)
+    assert page.run("return [document.querySelectorAll('audio').length, playButton.textContent]") == [0, "Pause"]
+    page.wait_for("shown.mel?.whole")
+    pictures = page.run("return pictures.filter(Boolean)")
+    assert pictures == sorted(pictures)
+    assert len(set(pictures)) > 2
+    assert pictures[-1] == pytest.approx(page.run("return shown.seconds"), abs=0.05)
+    page.run("place.value = 1; place.dispatchEvent(new Event('input')); playButton.click()")
+    assert page.run("return [player.playing, player.heard]") == [False, pytest.approx(1, abs=0.2)]
+    page.run("playButton.click()")
+    page.wait_for("player.heard > 1.2")
+    page.press(ESCAPE)
+
+
+def test_takes_are_played_and_downloaded_again(page, spoken_by_command):
+    before = page.run("return takes.length")
+    for number, speed in enumerate((1, 2), start=1):
+        page.run(f"speed.value = {speed}")
+        speak(page, "to compare")
+        page.wait_for(f"takes.length === {before + number}")
+    page.run("speed.value = 1")
+    names, whole = [], []
+    for number in (1, 0):
+        link = f"document.querySelectorAll('#take-list a')[{number}]"
+        names.append(page.run(f"return {link}.download"))
+        whole.append(sound_of(page, link)["bytes"])
+    assert names == ["to-compare.wav", "to-compare-2.wav"]
+    assert whole == [spoken_by_command("to compare", speed=speed)[0] for speed in (1, 2)]
+    page.run("document.querySelectorAll('#take-list button')[1].click()")
+    page.wait_for(HEARD)
+    assert page.run("return [shown === takes[1], document.querySelector('[aria-current=true] a').download]") == [
+        True, "to-compare.wav",
+    ]  # fmt: skip
+
+
+def test_what_is_not_to_be_chosen_is_hidden_and_steps_are_qualities(page):
+    hidden = "(id) => document.getElementById(id).parentElement.hidden"
+    assert page.run(f"return ['voice', 'language', 'quality', 'imitation'].map({hidden})") == [True, True, False, True]
+    assert page.run("return [...quality.options].map((one) => one.text + one.value)") == ["Normal2", "Fine4"]
+    named = "return qualities(arguments[0]).map((one) => one.text + (one.selected ? '!' : ''))"
+    assert page.run(named, [10, 4, 20]) == ["Draft", "Normal!", "Fine"]
+    assert page.run(named, [4, 2, 1, 6, 8, 10]) == ["Draft (1)", "Draft", "Normal!", "Fine", "Finest", "Finest (10)"]
+
+
+def test_a_text_above_the_limit_cannot_be_spoken(page):
+    before = page.run("text.value = 'a'.repeat(2001); text.dispatchEvent(new Event('input')); return takes.length")
+    page.press(CONTROL, ENTER)
+    assert page.run("return [speakButton.disabled, running, takes.length]") == [True, None, before]
+    assert page.run("return document.getElementById('letters').textContent") == "2001 of 2000"
+    write(page, "short")
+    assert not page.run("return speakButton.disabled")
+
+
+def test_a_refusal_is_said_and_nothing_of_the_former_clip_stays(page):
+    speak(page, "a former clip")
+    assert page.run(f"return {SHOWN}")
     write(page, "日本")
     page.type("#text", CONTROL + ENTER)
     page.wait_for(f"{SAID}.includes('nothing to speak')")
     assert page.run("return document.getElementById('status').className") == "wrong"
+    assert page.run(f"return [{SHOWN}, shown, player.playing]") == [False, None, False]
 
 
 def test_text_from_right_to_left_and_a_narrow_window(page):
@@ -91,3 +182,26 @@ def test_nothing_comes_from_elsewhere_and_the_console_is_empty(page, listening):
     assert all(name.startswith((own, f"blob:{own}")) for name in loaded)
     wanted = "/v1/audio/speech - Failed to load resource: the server responded with a status of 400"
     assert [line for line in page.complaints() if wanted not in line] == []
+
+
+def test_a_voice_is_uploaded_and_another_recorded(imitator, recordings, tmp_path):
+    low = (recordings / "low.wav",)
+    settings = ServerSettings(checkpoint=imitator[0], nfe=NFE, engine="tensorflow", recordings=low)
+    with listening_server(WarmVoice(settings, print, print)) as client, browser(tmp_path) as page:
+        page.open(f"{client.base_url}/")
+        page.wait_for(f"{SAID} === 'Ready.'")
+        page.type("#recording", str(recordings / "high.wav"))
+        page.wait_for(f"{SAID}.endsWith('voice of high.')")
+        page.run("recordButton.click()")
+        page.wait_for("recorder?.state === 'recording'")
+        time.sleep(4)  # two seconds of it have to be a voice
+        page.run("recordButton.click()")
+        page.wait_for(f"{SAID}.endsWith('voice of My voice.')")
+        assert page.run("return [...voice.options].map((one) => one.text)") == ["low", "high", "My voice"]
+        sounds = []
+        for name in ("low", "high", "My voice"):
+            page.run("voice.value = arguments[0]; takes = []", name)
+            speak(page, "one text")
+            page.wait_for("takes.length === 1")
+            sounds.append(sound_of(page)["bytes"])
+    assert len(set(sounds)) == 3

@@ -69,7 +69,7 @@ def test_every_shape_is_made_ready_once_and_all_are_traced_before_the_first_is_c
     asked = SpeechRequest(input="a", voice="default", language="en", nfe=4)
     speech = voice.speak(asked, Spoken())
     for _ in range(4):  # the request waits until its number of steps is ready, and for no more
-        assert next(speech).data == b""
+        assert next(speech) is None
     assert len([*voice.prepare()]) == 0
     traced = [("trace", nfe, 200) for nfe in NFE]
     assert voice.synthesizer.done == [*traced, *(("prepare", *each) for each in product(NFE, (100, 200)))]
@@ -122,4 +122,16 @@ def test_the_mel_belongs_to_the_answer(server, spoken_by_command):
 
 def test_what_was_left_out_is_said(server):
     answer = speak(server, FAST | {"input": "hello § there"})
-    assert answer.headers["x-warning"] == "input: left out what the symbol table does not hold: %C2%A7"
+    said = "input: left out what the symbol table does not hold: \\N{SECTION SIGN}"
+    assert answer.headers["x-warning"] == said
+
+
+def test_times_of_words_come_with_the_whole_audio_as_json(server):
+    asked = FAST | {"input": "hello[pause:0.5s] there", "timestamps": True, "stream_format": "sse"}
+    told = speak(server, asked).json()
+    assert [word["word"] for word in told["words"]] == ["hello", "there"]
+    assert told["words"][1]["start"] - told["words"][0]["end"] == pytest.approx(0.5, abs=0.02)
+    samples = samples_of(base64.b64decode(told["audio"]))
+    assert told["seconds"] == pytest.approx(len(samples) / 22_050, abs=1e-3)
+    pcm = base64.b64decode(speak(server, asked | {"response_format": "pcm"}).json()["audio"])
+    np.testing.assert_array_equal(np.frombuffer(pcm, "<i2"), samples)

@@ -4,29 +4,57 @@ import asyncio
 import io
 import threading
 from contextlib import redirect_stderr
+from functools import partial
+from unittest.mock import patch
 
 import pytest
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.serve import speech_answers
 from xtts.trainer.serve.speech_answers import Sound, Turns
 from xtts.trainer.serve.speech_requests import RequestError
-from xtts.trainer.serve.warm_voice import Part
+from xtts.trainer.serve.warm_voice import Piece
+
+
+class Plain:
+    """An encoder of sounds that are bytes; at once, or whole at the end."""
+
+    def __init__(self, *, streams=True):
+        self.streams, self.heard = streams, []
+
+    def add(self, sound, *, last):
+        self.heard.append(sound)
+        return sound if self.streams else b"".join(self.heard) if last else b""
 
 
 def steps(name, count, done, wait=None):
+    """Work whose sounds, `name` and a number each, are made once `wait(seconds)` returns."""
+
+    def sound(number):
+        if wait:
+            wait(10)
+        done.append(f"{name}{number}")
+        return f"{name}{number}".encode()
+
+    for number in range(count):
+        yield Piece(partial(sound, number), last=number == count - 1)
+
+
+def idle_steps(count, done, wait=None):
     for number in range(count):
         if wait:
-            wait.wait(10)
-        done.append(f"{name}{number}")
-        yield Part(done[-1].encode(), last=number == count - 1)
+            wait(10)
+        done.append(f"idle{number}")
+        yield None
 
 
-def with_turns(places):
+def with_turns(places, cores=1):
     """Makes a test of `async def test(turns)`."""
 
     def as_test(test):
         async def run():
-            turns = Turns(places)
+            with patch.object(speech_answers, "usable_cores", lambda: cores):
+                turns = Turns(places)
             try:
                 await test(turns)
             finally:
@@ -47,7 +75,7 @@ async def everything(sound):
 @with_turns(2)
 async def test_jobs_take_turns_step_by_step(turns):
     done = []
-    sounds = [Sound(turns, steps(name, 3, done), 20) for name in "ab"]
+    sounds = [Sound(turns, steps(name, 3, done), Plain(), 20) for name in "ab"]
     assert [await everything(sound) for sound in sounds] == [[b"a0", b"a1", b"a2"], [b"b0", b"b1", b"b2"]]
     assert done == ["a0", "b0", "a1", "b1", "a2", "b2"]
 
@@ -55,24 +83,24 @@ async def test_jobs_take_turns_step_by_step(turns):
 @with_turns(1)
 async def test_a_place_is_free_when_the_work_is_done_though_nobody_has_read_it(turns):
     done = []
-    Sound(turns, steps("a", 2, done), 20)
+    Sound(turns, steps("a", 2, done), Plain(), 20)
     with pytest.raises(RequestError) as refused:
-        Sound(turns, steps("b", 1, done), 20)
+        Sound(turns, steps("b", 1, done), Plain(), 20)
     assert refused.value.status == 429
     while len(turns):
         await asyncio.sleep(0.01)
-    assert await everything(Sound(turns, steps("c", 1, done), 20)) == [b"c0"]
+    assert await everything(Sound(turns, steps("c", 1, done), Plain(), 20)) == [b"c0"]
 
 
 @with_turns(4)
 async def test_failures_are_told_to_their_own_client_only(turns):
     def broken(error):
-        yield Part()
+        yield None
         raise error
 
     errors = LockstepError("input", found="no text"), ZeroDivisionError()
-    bad = [Sound(turns, broken(error), 20) for error in errors]
-    good = Sound(turns, steps("a", 2, []), 20)
+    bad = [Sound(turns, broken(error), Plain(), 20) for error in errors]
+    good = Sound(turns, steps("a", 2, []), Plain(), 20)
     with redirect_stderr(io.StringIO()) as log:
         for sound, status, words in zip(bad, (400, 500), ("input: no text", "could not be made"), strict=True):
             with pytest.raises(RequestError, match=words) as refused:
@@ -87,8 +115,8 @@ async def test_failures_are_told_to_their_own_client_only(turns):
 @with_turns(4)
 async def test_idle_work_waits_for_requests(turns):
     done, go = [], threading.Event()
-    Sound(turns, steps("a", 3, done, go), 20)
-    idle = asyncio.create_task(turns.do_while_idle(steps("idle", 2, done)))
+    Sound(turns, steps("a", 3, done, go.wait), Plain(), 20)
+    idle = asyncio.create_task(turns.do_while_idle(idle_steps(2, done)))
     await asyncio.sleep(0.1)
     go.set()
     await idle
@@ -98,9 +126,9 @@ async def test_idle_work_waits_for_requests(turns):
 @with_turns(4)
 async def test_requests_let_idle_work_finish_its_step_only(turns):
     done, go = [], threading.Event()
-    idle = asyncio.create_task(turns.do_while_idle(steps("idle", 3, done, go)))
+    idle = asyncio.create_task(turns.do_while_idle(idle_steps(3, done, go.wait)))
     await asyncio.sleep(0.1)
-    Sound(turns, steps("a", 2, done), 20)
+    Sound(turns, steps("a", 2, done), Plain(), 20)
     go.set()
     await idle
     assert done == ["idle0", "a0", "a1", "idle1", "idle2"]
@@ -109,7 +137,7 @@ async def test_requests_let_idle_work_finish_its_step_only(turns):
 @with_turns(4)
 async def test_once_closed_the_step_that_is_being_done_is_the_last(turns):
     done, go = [], threading.Event()
-    sounds = [Sound(turns, steps(name, 2, done, go), 20) for name in "ab"]
+    sounds = [Sound(turns, steps(name, 2, done, go.wait), Plain(), 20) for name in "ab"]
     await asyncio.sleep(0.1)
     turns.closed = True
     go.set()
@@ -119,20 +147,51 @@ async def test_once_closed_the_step_that_is_being_done_is_the_last(turns):
             await sound.next_bytes()
         assert refused.value.status == 503
     with pytest.raises(RequestError, match="stopping"):
-        Sound(turns, steps("c", 1, done), 20)
+        Sound(turns, steps("c", 1, done), Plain(), 20)
     assert done == ["a0"]
 
 
 @with_turns(1)
 async def test_who_is_dropped_frees_the_place_at_once_and_the_thread_after_the_step(turns):
     done, go = [], threading.Event()
-    dropped = Sound(turns, steps("a", 2, done, go), 0.1)
-    with pytest.raises(RequestError, match=r"not spoken within 0\.1 s"):
+    dropped = Sound(turns, steps("a", 2, done, go.wait), Plain(), 0.1)
+    with pytest.raises(RequestError, match=r"no sound for 0\.1 s"):
         await dropped.next_bytes()
     dropped.close(whole=False)
-    after = Sound(turns, steps("b", 1, done), 20)
+    after = Sound(turns, steps("b", 1, done), Plain(), 20)
     await asyncio.sleep(0.1)
     assert done == []  # one thread uses the model, and it is in the step of the first
     go.set()
     assert await everything(after) == [b"b0"]
     assert done == ["a0", "b0"]
+
+
+@pytest.mark.parametrize("requests", [1, 2])
+def test_two_cores_make_two_sounds_at_once_of_one_text_or_of_two(requests):
+    @with_turns(4, cores=2)
+    async def speak(turns):
+        both = threading.Barrier(2)
+        sounds = [Sound(turns, steps(name, 4 // requests, [], both.wait), Plain(), 20) for name in "ab"[:requests]]
+        found = [await everything(sound) for sound in sounds]
+        assert found == [[f"{name}{i}".encode() for i in range(4 // requests)] for name in "ab"[:requests]]
+
+    speak()
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_an_answer_may_take_longer_than_the_time_without_a_sound(streams):
+    @with_turns(1)
+    async def speak(turns):
+        now, go, encoder = [asyncio.get_running_loop().time()], threading.Semaphore(0), Plain(streams=streams)
+        asyncio.get_running_loop().time = lambda: now[0]
+        wait = lambda seconds: go.acquire(timeout=seconds)  # noqa: E731
+        heard = asyncio.create_task(everything(Sound(turns, steps("a", 4, [], wait), encoder, 8)))
+        for count in range(1, 5):
+            await asyncio.sleep(0)  # the clock stands still while the sound is waited for
+            now[0] += 5
+            go.release()
+            while len(encoder.heard) < count and not heard.done():
+                await asyncio.sleep(0)
+        assert b"".join(await heard) == b"a0a1a2a3"
+
+    speak()

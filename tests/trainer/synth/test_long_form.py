@@ -43,6 +43,14 @@ def test_every_piece_fits_and_nothing_is_lost(letters):
     assert "".join("".join(pieces).split()) == "".join(text.split())
 
 
+def test_no_cut_is_made_between_double_brackets():
+    text = "He left. [[a. b, c]] said [[dɛf]]."
+    assert split_text(text, within(25)) == ["He left.", "[[a.]] [[b,]] [[c]] said", "[[dɛf]]."]
+    assert split_text(text, within(20), lambda _: False) == ["He left.", "[[a.]] [[b,]] [[c]]", "said [[dɛf]]."]
+    assert split_text("[[abc]]d", within(6)) == ["[[ab]]", "[[c]]d"], "but between phonemes, where it must be"
+    assert split_text("[[abc]]", within(1)) == ["[[a]]", "[[b]]", "[[c]]"]
+
+
 @pytest.mark.parametrize(
     ("language", "text", "pieces"),
     [

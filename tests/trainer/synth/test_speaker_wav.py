@@ -9,34 +9,14 @@ import soundfile
 import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
-from xtts.trainer.run.checkpoint import describe, save_checkpoint
 from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.export.saved_model import MODEL_FOLDER, save_model
-from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
-from xtts.trainer.synth.voice_source import open_source, read_recordings, split_crops
+from xtts.trainer.synth.voice_source import read_recordings, split_crops
 
 OPTIONS = SynthesisOptions(nfe=2, temperature=0.0, speed=4.0)
 FRAMES = 64
-
-
-@pytest.fixture(scope="session")
-def imitator(make_plan, one_shape_cache, tmp_path_factory):
-    """(run folder of an untrained model with latents, its weights moved so that they all matter; its synthesizer)."""
-    changes = ["model.voice_latents=4", "model.voice_width=16", f"model.voice_frames={FRAMES}"]
-    plan = make_plan(tmp_path_factory.mktemp("voice") / "run", *changes, cache=one_shape_cache)
-    plan.folder.path.mkdir()
-    plan.folder.describe(plan.config, plan.cache, plan.spec)
-    state = TrainState(plan.config, plan.spec)
-    for i, average in enumerate(state.optimizer.averages):
-        average.assign_add(0.1 * tf.random.stateless_normal(average.shape, [3, i]))
-    identity = describe(plan.config, plan.spec)
-    save_checkpoint(plan.folder.checkpoints, state.arrays(), step=1, identity=identity, progress={})
-    synthesizer = TensorFlowSynthesizer(open_source(plan.folder.path), OPTIONS)
-    synthesizer.prepare(synthesizer.voice.shapes[0])
-    return plan.folder.path, synthesizer
 
 
 @pytest.fixture(scope="session")
@@ -54,17 +34,6 @@ def synthesizer(imitator):
 @pytest.fixture(scope="session")
 def source(imitator):
     return imitator[1].source
-
-
-@pytest.fixture(scope="session")
-def recordings(tmp_path_factory):
-    """A low and a high voice: the high one in stereo at 44.1 kHz."""
-    folder = tmp_path_factory.mktemp("recordings")
-    for name, pitch, rate, channels in (("low", 110, 22_050, 1), ("high", 440, 44_100, 2)):
-        time = np.arange(int(2.5 * rate)) / rate
-        samples = sum(np.sin(2 * np.pi * pitch * k * time) / k for k in range(1, 6)) * (0.1 + 0.05 * np.sin(9 * time))
-        soundfile.write(folder / f"{name}.wav", np.stack([samples] * channels, axis=1), rate)
-    return folder
 
 
 def test_the_recording_decides_the_voice(source, synthesizer, recordings):
@@ -148,9 +117,10 @@ def test_stock_tensorflow_encodes_a_reference_and_speaks_as_long_as_it_is_asked_
         )  # fmt: skip
 
     synthesizer.options = OPTIONS.replaced(speed=1.0)
-    expected, frames = synthesizer._run(shape, synthesizer._arguments(shape, [3, 4, 5], 0, 0, 1))
+    expected, durations = synthesizer._run(shape, synthesizer._arguments(shape, [3, 4, 5], 0, 0, 1))
     synthesizer.options = OPTIONS
     spoken = speak("serving_default", shape.tokens, 0)
+    frames = durations.sum()
     assert spoken["mel_length"][0] == frames
     np.testing.assert_allclose(spoken["mel"][0], expected, atol=1e-3)
     assert int(speak("speak_4_24", 4, 17)["mel_length"][0]) == 17 != frames

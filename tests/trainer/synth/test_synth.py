@@ -87,14 +87,14 @@ def test_speech_takes_the_smallest_shape_that_holds_it(
 
     def run(shape, arguments):
         runs.append(shape.frames)
-        return np.zeros((shape.frames, 80), np.float32), needed
+        return np.zeros((shape.frames, 80), np.float32), np.array([needed])
 
     described = tensorflow_synthesizer.voice.model_dump() | {"shapes": [shape.model_dump() for shape in shapes]}
     monkeypatch.setattr(tensorflow_synthesizer, "voice", Voice.model_validate(described))
     monkeypatch.setattr(tensorflow_synthesizer, "_run", run)
-    mel, frames = tensorflow_synthesizer.speak([1] * tokens, speaker=0, number=0, frames=wanted)
+    mel, durations = tensorflow_synthesizer.speak([1] * tokens, speaker=0, number=0, frames=wanted)
     assert runs == tried
-    assert (frames, len(mel)) == (needed, min(needed, tried[-1]))
+    assert (durations.sum(), len(mel)) == (needed, min(needed, tried[-1]))
 
 
 def test_a_piece_longer_than_every_shape_is_split(long_form, monkeypatch):
@@ -103,13 +103,13 @@ def test_a_piece_longer_than_every_shape_is_split(long_form, monkeypatch):
     def speak(ids, *, speaker, language, number, frames):
         assert (language, frames) == (0, 0)
         spoken.append(len(ids))
-        return np.zeros((min(10 * len(ids), 50), 80), np.float32), 10 * len(ids)
+        return np.zeros((min(10 * len(ids), 50), 80), np.float32), np.full(len(ids), 10)
 
     monkeypatch.setattr(long_form.synthesizer, "speak", speak)
     assert say(long_form, "abc def").pieces == 2
     assert spoken == [7, 3, 3]
 
-    monkeypatch.setattr(long_form.synthesizer, "speak", lambda ids, **_: (np.zeros((5, 80)), 99))
+    monkeypatch.setattr(long_form.synthesizer, "speak", lambda ids, **_: (np.zeros((5, 80)), np.array([99])))
     with pytest.raises(LockstepError, match=r"TEXT: 'a': speaks for 99 frames, expected at most 5"):
         say(long_form, "ab")
 
@@ -132,13 +132,26 @@ def test_the_command_speaks_a_file_of_lines(onnx_folder, call, tmp_path, monkeyp
         assert "real-time factor" in line
 
 
+def test_a_lexicon_is_read_beside_the_words_of_the_voice(onnx_folder, call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("lines.txt").write_text("the kernel\nthe COLONEL\n", encoding="utf-8")
+    Path("lexicon.tsv").write_text("colonel\tkernel\n", encoding="utf-8")
+    command = ("--ckpt", onnx_folder, "--file", "lines.txt", "-o", "spoken", "--steps", 2, "--lexicon", "lexicon.tsv")
+    assert call(main, *command)[0] == 0
+    assert Path("spoken/0001.wav").read_bytes() == Path("spoken/0002.wav").read_bytes()
+    voice = open_source(onnx_folder).voice.with_lexicon({"Colonel": "a", "US": "b", "lead": "c"})
+    assert voice.with_lexicon({"colonel": "x", "us": "y", "Lead": "z"}).symbol_table.lexicon == {
+        "lead": "c", "colonel": "x", "us": "y", "Lead": "z",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("suffix", ["mp3", "flac", "OGG"])
 def test_the_suffix_of_the_file_is_its_format(onnx_folder, call, tmp_path, suffix):
     out = tmp_path / f"a.{suffix}"
     code, screen, err = call(main, "--ckpt", onnx_folder, "hello", "-o", out, "--steps", 2, "--speed", 4)
     assert code == 0, err
     found = soundfile.info(out)
-    assert (found.format, found.samplerate) == (suffix.upper(), 22_050)
+    assert (found.format, found.samplerate) == (suffix.upper(), 48_000 if suffix == "OGG" else 22_050)
     assert f"{out}: {found.duration:.1f}" in screen
 
 

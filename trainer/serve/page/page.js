@@ -1,16 +1,20 @@
-// The page of `xtts-synth serve`: asks for speech, plays it while it comes, and draws its mel.
+// The page of `xtts-synth serve`: asks for speech, plays it while it comes, draws its mel, and keeps the takes.
 "use strict";
 
 const byId = (name) => document.getElementById(name);
-const [form, text, voice, language, steps, speed, status] =
-  ["form", "text", "voice", "language", "steps", "speed", "status"].map(byId);
-const [speakButton, stopButton, audio, download, canvas, head, token] =
-  ["speak", "stop", "audio", "download", "mel", "head", "token"].map(byId);
+const [form, text, voice, language, quality, speed, status] =
+  ["form", "text", "voice", "language", "quality", "speed", "status"].map(byId);
+const [speakButton, stopButton, playButton, place, download, canvas, token, recordButton] =
+  ["speak", "stop", "play", "place", "download", "mel", "token", "record"].map(byId);
 
 const LOUD_AND_QUIET = [0.5, -9]; // the natural logarithms of magnitude at the ends of the colours
+const MOST_TAKES = 20;
+const REFERENCE_RATE = 44100, REFERENCE_SECONDS = 30;
 let offer = null;
-let running = null; // the request that is being answered or heard: {abort, player}
-let mel = null; // {values: Float32Array, frames, channels}
+let running = null; // the AbortController of the answer that is coming
+let shown = null; // the take in the picture and in the player
+let takes = []; // the newest first
+let recorder = null; // of the voice that is being recorded
 
 function say(words, wrong = false) {
   status.textContent = words;
@@ -32,9 +36,17 @@ async function ask(path, options = {}) {
 
 // What there is to choose from
 
-function fill(select, values) {
-  select.replaceChildren(...values.map((value) => new Option(value, value)));
-  select.disabled = values.length < 2;
+function fill(select, options) {
+  select.replaceChildren(...options);
+  select.parentElement.hidden = options.length < 2;
+}
+
+// Numbers of evaluations by name: the server's default, its first, is normal
+function qualities(numbers) {
+  const sorted = [...numbers].sort((a, b) => a - b), normal = sorted.indexOf(numbers[0]);
+  const name = (number, i) =>
+    ["Draft", "Normal", "Fine", "Finest"][i - normal + 1] ?? `${i < normal ? "Draft" : "Finest"} (${number})`;
+  return sorted.map((number, i) => new Option(name(number, i), number, i === normal, i === normal));
 }
 
 async function loadOffer() {
@@ -43,67 +55,47 @@ async function loadOffer() {
   } catch (error) {
     return say(error.message, true);
   }
-  fill(voice, offer.voices.map((one) => one.id));
-  fill(language, offer.languages);
-  fill(steps, offer.nfe);
+  fill(voice, offer.voices.map((one) => new Option(one.name, one.id)));
+  fill(language, offer.languages.map((code) => new Option(code, code)));
+  fill(quality, qualities(offer.nfe));
   byId("model").textContent = offer.model;
-  countLetters();
+  byId("imitation").hidden = !offer.takes_recordings;
+  if (offer.takes_recordings) voice.parentElement.hidden = false;
+  recordButton.hidden = !navigator.mediaDevices; // it is there on this machine and behind TLS
+  checkText();
   say("Ready.");
 }
 
-function countLetters() {
-  const count = Array.from(text.value).length;
-  byId("letters").textContent = offer ? `${count} of ${offer.most_letters}` : "";
+function checkText() {
+  if (!offer) return;
+  const count = Array.from(text.value).length, more = count - offer.most_letters;
+  byId("letters").textContent = `${count} of ${offer.most_letters}`;
+  byId("letters").classList.toggle("wrong", more > 0);
+  text.setCustomValidity(more > 0 ? `${more} characters too many` : "");
+  speakButton.disabled = more > 0 || !text.value.trim();
 }
 
-// Sound while it comes
+// A take: what was asked for, and the sound and the mel that have come of it
 
-class Player {
+class Take {
   constructor(rate) {
-    this.rate = rate;
-    this.context = new AudioContext();
-    this.begin = null;
-    this.end = 0;
+    Object.assign(this, { rate, text: text.value, said: "Stopped.", growing: true, parts: [], samples: 0, mel: null });
+    const choices = [voice, language, quality].filter((select) => !select.parentElement.hidden);
+    const pace = speed.value === "1" ? [] : [`speed ${speed.value}`];
+    this.settings = [...choices.map((select) => select.selectedOptions[0].text), ...pace];
+    const words = this.text.normalize().toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? ["speech"];
+    const name = Array.from(words.join("-")).slice(0, 48).join("");
+    const same = takes.filter((take) => take.text === this.text).length;
+    this.file = same ? `${name}-${same + 1}.wav` : `${name}.wav`;
   }
+  get seconds() { return this.samples / this.rate; }
   add(samples) {
-    const buffer = this.context.createBuffer(1, samples.length, this.rate);
-    buffer.copyToChannel(Float32Array.from(samples, (sample) => sample / 32768), 0);
-    const source = this.context.createBufferSource();
-    source.buffer = buffer;
-    source.connect(this.context.destination);
-    const start = Math.max(this.end, this.context.currentTime + 0.05);
-    if (this.begin === null) this.begin = start;
-    else this.begin += start - this.end; // a pause while the next sentence was not ready
-    source.start(start);
-    this.end = start + buffer.duration;
+    this.parts.push(samples);
+    this.samples += samples.length;
   }
-  get heard() {
-    return this.begin === null ? 0 : Math.max(0, this.context.currentTime - this.begin);
-  }
-  get over() {
-    return this.context.currentTime >= this.end;
-  }
-  stop() {
-    if (this.context.state !== "closed") this.context.close();
-  }
-}
-
-async function receive(answer, player, onFirst) {
-  const parts = [];
-  let odd = new Uint8Array(0);
-  for (const reader = answer.body.getReader(); ;) {
-    const { done, value } = await reader.read();
-    if (done) return parts;
-    const bytes = new Uint8Array(odd.length + value.length);
-    bytes.set(odd);
-    bytes.set(value, odd.length);
-    const whole = bytes.length & ~1;
-    odd = bytes.slice(whole);
-    if (!whole) continue;
-    const samples = new Int16Array(bytes.buffer, 0, whole / 2);
-    if (!parts.length) onFirst();
-    parts.push(samples);
-    player.add(samples);
+  finish() {
+    this.growing = false;
+    this.url = URL.createObjectURL(wavOf(this.parts, this.rate));
   }
 }
 
@@ -119,63 +111,178 @@ function wavOf(parts, rate) {
   return new Blob([view.buffer, ...parts], { type: "audio/wav" });
 }
 
+// The player of the take that is shown, which may still be growing
+
+class Player {
+  context = null;
+  playing = false;
+  sources = [];
+  begin = 0; // the context's time at which the take's beginning was heard, or would have been
+  end = 0; // the context's time at which what has come will have been heard
+  resting = 0; // seconds of the take where it was paused
+
+  get heard() {
+    if (!this.playing) return this.resting;
+    return Math.min(shown.seconds, Math.max(0, this.context.currentTime - this.begin));
+  }
+  play(from = this.resting) {
+    this.silence();
+    this.context ??= new AudioContext({ sampleRate: shown.rate });
+    this.context.resume();
+    this.playing = true;
+    this.end = this.context.currentTime;
+    this.begin = this.end - from;
+    let skipped = from;
+    for (const part of shown.parts) {
+      const seconds = part.length / shown.rate;
+      if (seconds > skipped) this.add(part, skipped);
+      skipped = Math.max(0, skipped - seconds);
+    }
+  }
+  add(samples, skipped = 0) {
+    const buffer = this.context.createBuffer(1, samples.length, shown.rate);
+    buffer.copyToChannel(Float32Array.from(samples, (sample) => sample / 32768), 0);
+    const source = this.context.createBufferSource();
+    source.buffer = buffer;
+    source.connect(this.context.destination);
+    const now = this.context.currentTime, start = this.end > now ? this.end : now + 0.05;
+    this.begin += start - this.end; // a pause while the next sentence was not ready
+    source.start(start, skipped);
+    this.end = start + buffer.duration - skipped;
+    this.sources.push(source);
+  }
+  pause(at = this.heard) {
+    this.resting = at;
+    this.playing = false;
+    this.silence();
+  }
+  silence() { for (const source of this.sources.splice(0)) source.stop(); }
+}
+
+const player = new Player();
+
+async function receive(answer, take) {
+  let odd = new Uint8Array(0);
+  for (const reader = answer.body.getReader(); ;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const bytes = new Uint8Array(odd.length + value.length);
+    bytes.set(odd);
+    bytes.set(value, odd.length);
+    const whole = bytes.length & ~1;
+    odd = bytes.slice(whole);
+    if (!whole) continue;
+    const samples = new Int16Array(bytes.buffer, 0, whole / 2);
+    take.add(samples);
+    if (player.playing && shown === take) player.add(samples);
+    growMel(take);
+  }
+}
+
 async function speak() {
   stop();
-  const mine = running = { abort: new AbortController(), player: new Player(offer?.sample_rate ?? 22050) };
-  stopButton.disabled = false;
-  audio.pause();
+  const mine = running = new AbortController(), take = new Take(offer.sample_rate);
+  show(take);
+  player.play();
   say("Speaking…");
   const began = performance.now();
   const since = () => ((performance.now() - began) / 1000).toFixed(2);
   try {
-    if (!offer) throw new Error(status.textContent);
     const answer = await ask("v1/audio/speech", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({
-        model: offer.model, input: text.value, voice: voice.value, language: language.value,
-        nfe: Number(steps.value), speed: Number(speed.value), response_format: "pcm", stream_format: "audio",
+        model: offer.model, input: take.text, voice: voice.value, language: language.value,
+        nfe: Number(quality.value), speed: Number(speed.value), response_format: "pcm", stream_format: "audio",
       }),
-      signal: mine.abort.signal,
+      signal: mine.signal,
     });
-    let first = "";
-    const parts = await receive(answer, mine.player, () => { first = since(); say(`First sound after ${first} s…`); });
-    const seconds = parts.reduce((sum, part) => sum + part.length, 0) / offer.sample_rate;
-    if (!parts.length) throw new Error("no sound came");
-    keep(wavOf(parts, offer.sample_rate));
-    const warning = decodeURIComponent(answer.headers.get("X-Warning") ?? "");
-    say(`${seconds.toFixed(1)} s of speech in ${since()} s, first sound after ${first} s. ${warning}`.trim());
-    await showMel(answer.headers.get("X-Request-Id"), seconds);
+    const first = since();
+    say(`First sound after ${first} s…`);
+    take.id = answer.headers.get("X-Request-Id");
+    await receive(answer, take);
+    if (!take.samples) throw new Error("no sound came");
+    const warning = answer.headers.get("X-Warning") ?? "";
+    take.said = `${take.seconds.toFixed(1)} s of speech in ${since()} s, first sound after ${first} s. ${warning}`.trim();
+    say(take.said);
+    keep(take);
   } catch (error) {
-    if (error.name !== "AbortError") say(error.message, true);
-    if (running === mine) stop();
+    if (running === mine && error.name !== "AbortError") {
+      say(error.message, true);
+      show(null);
+    } else if (take.samples) keep(take); // stopped: what was heard
+  } finally {
+    if (running === mine) running = null;
   }
 }
 
 function stop() {
-  if (!running) return;
-  running.abort.abort();
-  running.player.stop();
+  if (running) say("Stopped.");
+  running?.abort();
   running = null;
-  stopButton.disabled = true;
-  if (status.textContent.endsWith("…")) say("Stopped.");
+  player.pause(0);
+  if (shown && !shown.samples) show(null);
 }
 
-function keep(wav) {
-  URL.revokeObjectURL(audio.src);
-  audio.src = download.href = URL.createObjectURL(wav);
-  download.hidden = false;
+// The takes
+
+function show(take) {
+  player.pause(0);
+  shown = take;
+  byId("shown").hidden = !take;
+  if (take) showChange(take);
+}
+
+// What has changed of a take is shown, if it is the one that is shown
+function showChange(take) {
+  if (take !== shown) return;
+  download.hidden = !take.url;
+  if (take.url) Object.assign(download, { href: take.url, download: take.file });
+  for (const item of byId("take-list").children) item.ariaCurrent = String(item.take === take);
+  drawMel();
+}
+
+function keep(take) {
+  take.finish();
+  takes.unshift(take);
+  for (const old of takes.splice(MOST_TAKES)) URL.revokeObjectURL(old.url);
+  byId("take-list").replaceChildren(...takes.map(takeItem));
+  byId("takes").hidden = false;
+  showChange(take);
+  growMel(take);
+}
+
+function takeItem(take) {
+  const make = (tag, textContent, more) => Object.assign(document.createElement(tag), { textContent, ...more });
+  const item = make("li", "", { take }), words = make("div", "");
+  const again = make("button", "Play", { type: "button", className: "second low", ariaLabel: `Play ${take.file}` });
+  again.addEventListener("click", () => { stop(); say(take.said); show(take); player.play(0); });
+  const about = [`${take.seconds.toFixed(1)} s`, ...take.settings].join(", ");
+  words.append(make("p", take.text, { dir: "auto", className: "cut" }), make("p", about, { className: "quiet small" }));
+  const link = make("a", "Download", { className: "button second low", href: take.url, download: take.file });
+  item.append(again, words, link);
+  return item;
 }
 
 // The mel
 
-async function showMel(requestId, seconds) {
-  const answer = await ask(`v1/audio/mel/${requestId}`);
-  const [frames, channels] = answer.headers.get("X-Mel-Shape").split(",").map(Number);
-  mel = { values: new Float32Array(await answer.arrayBuffer()), frames, channels };
-  canvas.setAttribute("aria-label", `Mel spectrogram of ${seconds.toFixed(1)} seconds of speech`);
-  byId("seconds").textContent = `${seconds.toFixed(1)} s`;
-  drawMel();
+// Asked for once more when a take is a fifth longer, so that a long one does not send its beginning a hundred times
+async function growMel(take) {
+  if (take.asking || take.mel?.whole || (take.growing && take.samples < 1.2 * (take.mel?.samples ?? 0))) return;
+  take.asking = true;
+  const samples = take.samples, whole = !take.growing;
+  try {
+    const answer = await ask(`v1/audio/mel/${take.id}`);
+    const [frames, channels] = answer.headers.get("X-Mel-Shape").split(",").map(Number);
+    const seconds = (frames * offer.hop_samples) / take.rate; // it is made before its sound
+    take.mel = { values: new Float32Array(await answer.arrayBuffer()), frames, channels, seconds, samples, whole };
+  } catch {
+    return; // too long ago: the sound is there
+  } finally {
+    take.asking = false;
+  }
+  showChange(take);
+  growMel(take);
 }
 
 function colours() {
@@ -183,49 +290,116 @@ function colours() {
   const stops = [0, 1, 2, 3, 4].map((i) => style.getPropertyValue(`--mel-${i}`).trim())
     .map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
   return Array.from({ length: 256 }, (_, level) => {
-    const place = (level / 255) * 4, low = Math.min(3, Math.floor(place)), share = place - low;
-    return stops[low].map((value, i) => value + share * (stops[low + 1][i] - value));
+    const at = (level / 255) * 4, low = Math.min(3, Math.floor(at)), share = at - low;
+    return [...stops[low].map((value, i) => value + share * (stops[low + 1][i] - value)), 255];
   });
 }
 
 function drawMel() {
-  if (!mel) return;
-  const table = colours(), [loud, quiet] = LOUD_AND_QUIET;
-  const image = new ImageData(mel.frames, mel.channels);
-  for (let t = 0; t < mel.frames; t++) {
-    for (let m = 0; m < mel.channels; m++) {
-      const share = (mel.values[t * mel.channels + m] - quiet) / (loud - quiet);
-      const at = 4 * ((mel.channels - 1 - m) * mel.frames + t);
-      image.data.set([...table[Math.round(255 * Math.min(1, Math.max(0, share)))], 255], at);
-    }
-  }
-  const small = new OffscreenCanvas(mel.frames, mel.channels);
-  small.getContext("2d").putImageData(image, 0, 0);
+  if (!shown) return;
   canvas.width = canvas.clientWidth * devicePixelRatio;
   canvas.height = canvas.clientHeight * devicePixelRatio;
+  canvas.ariaLabel = "No mel yet";
+  if (!shown.mel?.frames || !canvas.width) return;
+  const { values, frames, channels, seconds } = shown.mel, [loud, quiet] = LOUD_AND_QUIET, table = colours();
+  const columns = Math.min(frames, canvas.width), image = new ImageData(columns, channels);
+  for (let x = 0; x < columns; x++) {
+    const first = Math.floor((x * frames) / columns) * channels;
+    for (let m = 0; m < channels; m++) {
+      const share = (values[first + m] - quiet) / (loud - quiet);
+      const colour = table[Math.round(255 * Math.min(1, Math.max(0, share)))];
+      image.data.set(colour, 4 * ((channels - 1 - m) * columns + x));
+    }
+  }
+  const small = new OffscreenCanvas(columns, channels);
+  small.getContext("2d").putImageData(image, 0, 0);
   canvas.getContext("2d").drawImage(small, 0, 0, canvas.width, canvas.height);
+  canvas.ariaLabel = `Mel spectrogram of ${seconds.toFixed(1)} seconds of speech`;
 }
 
-function moveHead() {
-  const playing = !audio.paused || (running && !running.player.over);
-  const heard = audio.paused ? running?.player.heard ?? 0 : audio.currentTime;
-  head.hidden = !(playing && audio.duration);
-  if (!head.hidden) head.style.left = `${(100 * heard) / audio.duration}%`;
-  if (running && audio.duration && running.player.over && !stopButton.disabled) stopButton.disabled = true;
-  requestAnimationFrame(moveHead);
+// What moves while a take is heard
+
+const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
+
+function move() {
+  if (player.playing && !shown.growing && player.heard >= shown.seconds) player.pause(0);
+  stopButton.disabled = !running && !player.playing;
+  if (shown) {
+    const { heard } = player, drawn = shown.mel?.seconds;
+    place.max = shown.seconds;
+    place.value = heard;
+    place.ariaValueText = byId("time").textContent = `${clock(heard)} / ${clock(shown.seconds)}`;
+    playButton.textContent = player.playing ? "Pause" : "Play";
+    byId("head").style.left = `${drawn ? Math.min(100, (100 * heard) / drawn) : 0}%`;
+  }
+  requestAnimationFrame(move);
 }
 
-form.addEventListener("submit", (event) => { event.preventDefault(); speak(); });
+// A voice of one's own, for a model that imitates recordings
+
+async function imitate(recording, name) {
+  say("Reading the recording…");
+  try {
+    const sound = await new OfflineAudioContext(1, 1, REFERENCE_RATE).decodeAudioData(await recording.arrayBuffer());
+    const channels = Array.from({ length: sound.numberOfChannels }, (_, i) => sound.getChannelData(i));
+    const samples = Int16Array.from(channels[0].subarray(0, REFERENCE_SECONDS * REFERENCE_RATE), (_, at) => {
+      const mean = channels.reduce((sum, channel) => sum + channel[at], 0) / channels.length;
+      return Math.round(32767 * Math.min(1, Math.max(-1, mean)));
+    });
+    const same = offer.voices.filter((one) => one.id.startsWith(name)).length;
+    const id = same ? `${name} ${same + 1}` : name;
+    const options = { method: "PUT", headers: { "Content-Type": "audio/wav" }, body: wavOf([samples], REFERENCE_RATE) };
+    await ask(`v1/audio/voices/${encodeURIComponent(id)}`, options);
+    await loadOffer();
+    voice.value = id;
+    say(`The next take is spoken with the voice of ${id}.`);
+  } catch (error) {
+    say(error.name === "EncodingError" ? "The browser reads no sound from this file." : error.message, true);
+  }
+}
+
+async function record() {
+  if (recorder) return recorder.stop();
+  stop();
+  try {
+    const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
+    recorder = new MediaRecorder(stream);
+    recorder.addEventListener("dataavailable", (event) => imitate(event.data, "My voice"));
+    recorder.addEventListener("stop", () => {
+      for (const track of stream.getTracks()) track.stop();
+      recorder = null;
+      recordButton.textContent = "Record";
+    });
+    recorder.start();
+    recordButton.textContent = "Finish";
+    say("Recording: read something aloud for 5 to 30 seconds, then choose Finish.");
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+form.addEventListener("submit", (event) => { event.preventDefault(); if (!speakButton.disabled) speak(); });
 stopButton.addEventListener("click", stop);
-audio.addEventListener("play", stop);
-text.addEventListener("input", countLetters);
+playButton.addEventListener("click", () => { if (player.playing) player.pause(); else player.play(); });
+place.addEventListener("input", () => {
+  const seconds = Number(place.value);
+  if (player.playing) player.play(seconds); else player.pause(seconds);
+});
+text.addEventListener("input", checkText);
 speed.addEventListener("input", () => { byId("speed-shown").textContent = Number(speed.value).toFixed(2); });
 token.addEventListener("change", () => { sessionStorage.setItem("token", token.value); loadOffer(); });
+byId("upload").addEventListener("click", () => byId("recording").click());
+byId("recording").addEventListener("change", ({ target }) => {
+  const [file] = target.files;
+  if (file) imitate(file, file.name.replace(/\.[^.]*$/, "").slice(0, 40));
+  target.value = "";
+});
+recordButton.addEventListener("click", record);
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); form.requestSubmit(); }
-  if (event.key === "Escape") { stop(); audio.pause(); }
+  if (event.key === "Escape") stop();
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawMel);
 addEventListener("resize", drawMel);
 loadOffer();
-moveHead();
+move();

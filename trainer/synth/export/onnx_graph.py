@@ -15,7 +15,7 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.synth.onnx_file import first_line
-from xtts.trainer.synth.onnx_synthesizer import MEL, NOISE, SCHEDULE, WANTED_FRAMES
+from xtts.trainer.synth.onnx_synthesizer import DURATIONS, MEL, NOISE, SCHEDULE, WANTED_FRAMES
 from xtts.trainer.synth.tensorflow_synthesizer import mean_latents
 from xtts.trainer.synth.voice_source import Source
 
@@ -37,7 +37,7 @@ def convert_model(
     model: AcousticModel, source: Source, *, options: SynthesisOptions, language: str | None,
     references: Sequence[np.ndarray],
 ) -> onnx.ModelProto:  # fmt: skip
-    """The graph from `INPUTS` to `mel` float32[1, M, T], natural-log magnitude, with the weights inside.
+    """The graph from `INPUTS` to `MEL` and `DURATIONS`, with the weights inside.
 
     The input `noise`, standard normal, ends the speech at its F frames. Where it is left out, noise is drawn inside,
     and the speech has all its frames.
@@ -105,7 +105,7 @@ def _speak(
         mel_length = tf.reduce_sum(timed.durations[0])[tf.newaxis]
         noise = _noise(given[NOISE], mel_length[0]) * given["noise_scale"][0]
         mel = model.speak_tokens(timed, mel_length, noise, schedule=given[SCHEDULE], conditioning=conditioning)
-        return {MEL: tf.transpose(mel, [0, 2, 1])}
+        return {MEL: tf.transpose(mel, [0, 2, 1]), DURATIONS: timed.durations}  # in the order of their names
 
     return speak
 

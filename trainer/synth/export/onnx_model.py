@@ -98,7 +98,8 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     graph.producer_name = "lockstep-tts"
     onnx.helper.set_model_props(graph, graph_metadata(source.voice, language=language, nfe=synthesis.nfe))
     inputs = ", ".join(entry.name for entry in graph.graph.input if entry.name not in _OPTIONAL)
-    described = f"an ONNX graph from {inputs} to {graph.graph.output[0].name}, {synthesis.nfe} evaluations"
+    outputs = " and ".join(entry.name for entry in graph.graph.output)
+    described = f"an ONNX graph from {inputs} to {outputs}, {synthesis.nfe} evaluations"
     return Graph(_tried(graph, source, synthesis), described)
 
 
@@ -181,7 +182,7 @@ def _key(source: Source) -> str:
     described = {
         "weights": source.weights_digest(),
         "model": source.model.model_dump(mode="json"),
-        "voice": source.voice.model_dump(mode="json"),
+        "voice": source.voice.model_dump(mode="json", exclude={"tokenizer": {"lexicon"}}),
         "versions": [metadata.version(name) for name in _PACKAGES],
         "code": code.hexdigest(),
     }

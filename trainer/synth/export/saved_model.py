@@ -23,9 +23,9 @@ def save_model(source: Source, folder: Path, *, options: SynthesisOptions) -> st
 
     tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2],
     wanted_frames: int32[1], 0 for as many as the durations have (, speaker: int32[1]) (, voice: float32[1, N, D])
-    (, language: int32[1]) -> mel: float32[1, T, M], natural-log magnitude, and mel_length: int32[1], more than T if the
-    shape was too short. A model with voice latents has one more signature, `encode_reference`:
-    reference: float32[1, F, M], reference_length: int32[1] -> voice: float32[1, N, D].
+    (, language: int32[1]) -> mel: float32[1, T, M], natural-log magnitude, mel_length: int32[1], more than T if the
+    shape was too short, and durations: int32[1, L], frames of each token. A model with voice latents has one more
+    signature, `encode_reference`: reference: float32[1, F, M], reference_length: int32[1] -> voice: float32[1, N, D].
     """
     with tensorflow_import():
         import tensorflow as tf

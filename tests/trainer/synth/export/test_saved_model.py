@@ -49,15 +49,18 @@ def test_stock_tensorflow_speaks_as_the_command_does(
         monkeypatch.setattr(sys, "argv", ["-c", str(saved_model_folder)])
         exec(PROGRAM, {})
     with np.load("spoken.npz") as spoken:
-        ids, mel, mel_length, signatures = (spoken[key] for key in ("ids", "mel", "mel_length", "signatures"))
+        ids, mel, mel_length, durations, signatures = (
+            spoken[key] for key in ("ids", "mel", "mel_length", "durations", "signatures")
+        )
     (shape,) = tensorflow_synthesizer.voice.shapes
     assert len(signatures) == 2
     assert mel.shape == (1, shape.frames, 80)
     # Without noise, since XLA draws other numbers from a seed than plain TensorFlow.
     monkeypatch.setattr(tensorflow_synthesizer, "options", SynthesisOptions(nfe=2, temperature=0.0))
     given = tensorflow_synthesizer._arguments(shape, ids.tolist(), 0, 0, 0)
-    expected, frames = tensorflow_synthesizer._run(shape, given)
-    assert mel_length[0] == frames
+    expected, frames_of_tokens = tensorflow_synthesizer._run(shape, given)
+    assert mel_length[0] == durations.sum()
+    np.testing.assert_array_equal(durations[0], frames_of_tokens)
     np.testing.assert_allclose(mel[0], expected, atol=1e-3)
 
 

@@ -1,0 +1,57 @@
+# ruff: noqa: RUF001 - IPA letters look like others
+"""Lexicons: which words they mean, and what is wrong with a file."""
+
+import pytest
+
+from xtts.shared.errors import LockstepError
+from xtts.shared.text.pronunciation import pronounced, read_lexicon
+
+WORDS = "\ufeffnguyen\t[[wɪn]]\r\n\nUS\tyou ess\nco-op\tkoh opp\nO’Brien\toh bryan\nहिन्दी\thindee\n"
+
+
+@pytest.fixture
+def lexicon(tmp_path):
+    """`lexicon(text, tokenizer)`: what a file of this text holds."""
+
+    def read(text, tokenizer="characters"):
+        (tmp_path / "lexicon.tsv").write_text(text, encoding="utf-8")
+        return read_lexicon(tmp_path / "lexicon.tsv", tokenizer)
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("Nguyen, NGUYEN's nguyens", "[[wɪn]], [[wɪn]]'s nguyens"),
+        ("US, us (US)-made", "you ess, us (you ess)-made"),
+        ("A co-op, a co and an OP; Co-Op-US!", "A koh opp, a co and an OP; Co-Op-you ess!"),
+        ("O'Brien O’Brien o'brien हिन्दी", "oh bryan oh bryan o'brien hindee"),
+        ("[[nguyen]] -- US", "[[nguyen]] -- you ess"),
+    ],
+)
+def test_whole_words_are_replaced_small_ones_in_any_case(lexicon, written, read):
+    assert pronounced(written, lexicon(WORDS, "phonemes")) == read
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        *[(line, r"expected a word, a tab, and \[\[phonemes\]\] or a respelling; put one tab between")
+          for line in ("a b", "a\t", "\tb", "a\tb\tc", "a\t...", "a\t[[]]")],
+        *[(line, r"expected a word that begins and ends with a letter; give each word a line; numbers")
+          for line in ("New York\tb", "Dr.\tb", "mp3\tb")],
+        ("a\t[[x]]", r"phonemes, \[\[x\]\], expected a respelling for the tokenizer characters.*tokenizer=phonemes"),
+        ("ok\tno", r"another reading of 'ok', expected one for a word"),
+    ],
+)  # fmt: skip
+def test_a_bad_line_is_named(lexicon, line, message):
+    with pytest.raises(LockstepError, match=rf"lexicon.tsv:3: .*{message}"):
+        lexicon(f"ok\tokay\n\n{line}\n")
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    (tmp_path / "latin").write_bytes(b"a\t\xff")
+    for name, found in (("none", "No such file"), ("latin", "not UTF-8 text")):
+        with pytest.raises(LockstepError, match=f"{name}: .*{found}.*expected lines of a word, a tab and its reading"):
+            read_lexicon(tmp_path / name, "bpe")

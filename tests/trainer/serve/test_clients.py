@@ -1,0 +1,82 @@
+"""Requests as OpenAI's and Open WebUI's clients and pages of other servers send them."""
+
+import io
+from dataclasses import replace
+
+import pytest
+import soundfile
+from server_process import client_here, speak
+from test_serve_speech import FAST, HELLO
+
+from xtts.trainer.serve.speech_requests import read_request
+
+PAGE = {"Origin": "https://chat.example"}
+
+
+@pytest.mark.parametrize("voice", ["alloy", "../../etc/passwd", "Zo\u00eb\n", {"id": "nova"}])
+def test_a_voice_that_is_not_here_is_the_first_and_that_is_said(server, spoken_by_command, voice):
+    answer = speak(server, FAST | {"input": HELLO, "voice": voice})
+    assert answer.content == spoken_by_command(HELLO)[0]
+    said = answer.headers["x-warning"]
+    assert said.startswith("voice: '")
+    assert said.endswith(" is not here, default speaks")
+    assert said.isascii()
+
+
+def test_a_voice_is_a_name_an_object_or_an_alias(warm_voice):
+    offer = replace(warm_voice.offer, voices=["anna", "ben"], aliases={"nova": "ben"})
+    for asked, voice in (('"ben"', "ben"), ('{"id": "ben"}', "ben"), ('"nova"', "ben"), ("null", "anna")):
+        request, warnings = read_request(f'{{"input": "a", "voice": {asked}}}'.encode(), offer)
+        assert (request.voice, warnings) == (voice, []), asked
+
+
+def test_instructions_are_ignored_and_that_is_said(server, spoken_by_command):
+    answer = speak(server, FAST | {"input": HELLO, "voice": {"id": "default"}, "instructions": "Sound glad."})
+    assert answer.content == spoken_by_command(HELLO)[0]
+    assert answer.headers["x-warning"] == "instructions: ignored, the voice cannot be told how to speak"
+    assert "x-warning" not in speak(server, FAST | {"input": HELLO, "instructions": ""}).headers
+
+
+def test_long_warnings_are_cut(server):
+    answer = speak(server, FAST | {"input": HELLO + "".join(map(chr, range(0x4E00, 0x4F00)))})
+    assert (answer.status_code, len(answer.headers["x-warning"])) == (200, 1000)
+
+
+def test_opus_is_an_ogg_file(server):
+    answer = speak(server, FAST | {"input": HELLO, "response_format": "opus", "stream_format": "audio"})
+    assert answer.headers["content-type"] == "audio/ogg"
+    assert soundfile.info(io.BytesIO(answer.content)).subtype == "OPUS"
+
+
+def test_the_paths_of_clients(server):
+    """Open WebUI reads `models` and `voices`, OpenAI's clients `data`."""
+    model = server.get("/v1/models/small-voice").json()
+    assert (model["id"], model["object"]) == ("small-voice", "model")
+    assert server.get("/v1/models").json()["data"] == server.get("/v1/audio/models").json()["models"] == [model]
+    refused = server.get("/v1/models/tts-1")
+    assert (refused.status_code, refused.json()["error"]["param"]) == (404, "model")
+    assert {voice["id"]: voice["name"] for voice in server.get("/v1/audio/voices").json()["voices"]} == {
+        "default": "default"
+    }
+    assert server.get("/health").json()["status"] == "ok"
+
+
+@pytest.mark.parametrize("origins", [("https://chat.example",), ("*",), ()])
+def test_pages_of_allowed_origins_may_ask_with_a_token_after_a_preflight(warm_voice, origins):
+    preflight = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+    token = "0123456789abcdef"
+    with client_here(warm_voice, origins=origins, token=token) as client:
+        asked = client.options("/v1/audio/speech", headers=PAGE | preflight)
+        answers = [client.get("/voices", headers=PAGE | {"Authorization": f"Bearer {sent}"}) for sent in (token, "no")]
+    assert asked.status_code == (200 if origins else 403)
+    assert [answer.status_code for answer in answers] == ([200, 401] if origins else [403, 403])
+    for answer in (asked, *answers):
+        assert answer.headers.get("access-control-allow-origin") == (origins[0] if origins else None)
+    if origins:
+        assert "authorization" in asked.headers["access-control-allow-headers"].lower()
+        assert "x-warning" in answers[0].headers["access-control-expose-headers"]
+
+
+def test_pages_of_other_origins_are_refused_beside_an_allowed_one(warm_voice):
+    with client_here(warm_voice, origins=("https://other.example",)) as client:
+        assert client.get("/voices", headers=PAGE).status_code == 403
