@@ -177,9 +177,9 @@ def test_metrics_are_what_prometheus_reads(server):
     assert metric(server, 'xtts_request_seconds_bucket{le="+Inf"}') == metric(server, "xtts_request_seconds_count") > 0
 
 
-def test_a_token_is_asked_for_and_time_runs_out(warm_voice):
+def test_a_token_is_asked_for(warm_voice):
     token = "a long text that nobody guesses"
-    with client_here(warm_voice, token=token, max_letters=2000, max_requests=1, timeout=1.0) as client:
+    with client_here(warm_voice, token=token) as client:
         assert [client.get(path).status_code for path in ("/", "/page.js", "/healthz")] == [200] * 3
         for path in ("/voices", "/metrics", "/v1/models", "/v1/audio/mel/1", "/docs"):
             assert client.get(path).status_code == 401
@@ -187,11 +187,13 @@ def test_a_token_is_asked_for_and_time_runs_out(warm_voice):
         assert speak(client, HELLO).json()["error"]["type"] == "authentication_error"
         right = {"Authorization": f"Bearer {token}"}
         assert client.get("/voices", headers=right).status_code == 200
-        answer = speak(client, HELLO | {"input": LONG * 8, "speed": 0.25}, **right)
-        assert (answer.status_code, answer.json()["error"]["type"]) == (504, "server_error")
-        while (status := speak(client, HELLO, **right).status_code) == 504:  # on a busy machine
-            pass
-        assert status == 200  # and never 429: the one place is free again
+
+
+def test_a_request_without_a_sound_in_time_frees_its_place(warm_voice):
+    with client_here(warm_voice, max_requests=1, timeout=1e-4) as client:
+        for _ in range(2):  # the second is not refused with 429
+            answer = speak(client, HELLO)
+            assert (answer.status_code, answer.json()["error"]["type"]) == (504, "server_error")
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ def test_tensorflow_is_imported_once_everything_else_is_known_to_be_right(finish
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["hello", "-o", "a.aac"], "-o: a.aac, expected a file that ends in .mp3 or .wav or .flac or .ogg"),
+        (["hello", "-o", "a.aac"], "-o: a.aac, expected a file that ends in .ogg or .mp3 or .opus or .wav or .flac"),
         (["hello", "-o", "no/a.wav"], "error: -o: no such folder: no; mkdir -p no"),
         (["hello", "-o", "a.wav", "--mel-out", "a.txt"], "expected a file that ends in .npy"),
         (["hello", "--vocoder", "wavenet"], "expected griffinlim or onnx:FILE"),
