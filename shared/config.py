@@ -93,7 +93,8 @@ class TextConfig(ConfigSection):
     exports hold its words with the tokenizer, not its path."""
     expand_numbers: bool = True
     """Put numbers and abbreviations into words (shared/text/text_normalization.py), only in texts without a normalised
-    column and in what xtts-synth speaks. Languages other than English: numbers alone, extra `numbers`."""
+    column and in what xtts-synth speaks. In English and German with what stands around them,
+    in other languages dates, times, ordinals and percent."""
 
 
 class ShapesConfig(ConfigSection):

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - words of many scripts
-"""Numbers, percent and money in words by `num2words` (extra `numbers`), for every language but English.
+"""Numbers, percent and money in words by `num2words`, for every language but English.
 
 What cannot be read as a number is said digit by digit. Never does an English word get into a text of another language:
 num2words' own tables mix them in, so that what is listed here was looked at.
@@ -43,9 +43,9 @@ LONGEST_QUANTITY = 15  # digits; longer ones are serial numbers, read digit by d
 
 
 def number_words(text: str, language: str) -> str:
-    """The text with its numbers in words; as it is without num2words, or where it does not know the language."""
+    """The text with its numbers in words; as it is where num2words does not read the language well."""
     plain = language != "de" and not any(map(str.isnumeric, text))  # German has rules without numbers
-    if plain or language not in _LANGUAGES or _converter(language) is None:
+    if plain or language not in _LANGUAGES:
         return text
     text = rewrite(
         part_fractions(text), language,
@@ -160,10 +160,7 @@ def _money(whole: str, part: str, unit: str, language: str) -> str | None:
     return spoken.replace(",", "").split("|")[-1 if small and not large else 0].strip()
 
 
-@lru_cache
-def _converter(language: str) -> Any:  # noqa: ANN401 - a class of an optional library
-    try:
-        from num2words import CONVERTER_CLASSES
-    except ImportError:
-        return None
-    return CONVERTER_CLASSES.get(_OWN_CODES.get(language, language))
+def _converter(language: str) -> Any:  # noqa: ANN401 - a class of a library without types
+    from num2words import CONVERTER_CLASSES
+
+    return CONVERTER_CLASSES[_OWN_CODES.get(language, language)]
