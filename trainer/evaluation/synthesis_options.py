@@ -25,17 +25,17 @@ class SynthesisOptions(BaseModel):
     )  # fmt: skip
 
     nfe: Annotated[int, Field(ge=1, le=1000)] = 4
-    """Evaluations of the decoder's vector field from noise to mel: what a mel costs."""
+    """Number of decoder evaluations for a mel: more are slower and finer."""
     solver: Solver = "midpoint"
-    """From noise to mel: euler makes a step of each evaluation, midpoint one of every two."""
+    """ODE solver of the decoder: midpoint takes two evaluations for a step, euler one."""
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.9
-    """Standard deviation of the mel's noise; 0 gives the same speech for every seed."""
+    """Standard deviation of the noise: less is smoother speech, 0 the same for every seed."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
-    """Key of the noise."""
+    """Random seed of the noise."""
     speed: Annotated[float, Field(ge=0.25, le=4.0)] = 1.0
-    """2 speaks twice as fast."""
+    """Speaking rate, as a factor: 2 speaks twice as fast."""
     seconds: Annotated[float | None, Field(ge=0.01, le=3600.0)] = None
-    """How long each text lasts, its pauses included, instead of a speed."""
+    """Length of each text in seconds, with its pauses, instead of a speed."""
 
     def __init__(self, /, **given: Any) -> None:  # noqa: ANN401 - of any type: Python programs and clients give them
         """Check every value; numbers of numpy are numbers."""

@@ -78,11 +78,11 @@ def checkpoint_option(command: _Command) -> _Command:
     """Adds --ckpt, and --best beside it."""
     best = click.option(
         "--best", is_flag=True, is_eager=True, expose_value=False, callback=_note_best,
-        help="Of a run folder the checkpoint with the lowest validation loss, not the newest.",
+        help="Best checkpoint of a run folder, by its validation loss, instead of the newest.",
     )  # fmt: skip
     path = click.option(
         "--ckpt", "checkpoint", type=_PATH, metavar="DIR", callback=_chosen,
-        help="A run folder, one checkpoint, or an exported folder.  [default: the newest run in runs/]",
+        help="Voice: a run folder, one checkpoint or an exported folder.  [default: the newest run in runs/]",
     )  # fmt: skip
     return path(best(command))
 
@@ -116,35 +116,47 @@ def _with_options(*fields: str) -> Callable[[_Command], _Command]:
 @click.group(cls=_Synth)
 @click.version_option(package_name="lockstep-tts")
 def main() -> None:
-    """Speak TEXT with a checkpoint: the argument, each line of --file, or standard input."""
+    """Speak TEXT with a trained voice: the argument, each line of --file, or standard input."""
 
 
 @main.command(context_settings={"show_default": True})
 @checkpoint_option
 @click.argument("text", required=False)
-@click.option("--file", type=_PATH, metavar="LINES.txt", help="One text a line; -o is then a folder.")
+@click.option(
+    "--file", type=_PATH, metavar="LINES.txt", help="Text file, a line for each sound file; -o is then a folder."
+)
 @click.option(
     "-o",
     "--out",
     type=_PATH,
-    help="The .wav, .flac, .mp3 or .ogg, or the folder of --file for 0001.wav and so on.  [default: out.wav]",
+    help="Sound file (.wav, .flac, .mp3, .ogg, .opus), or with --file a folder.  [default: out.wav]",
 )
 @_with_options("nfe", "solver", "temperature", "seed", "speed", "seconds")
-@click.option("--mel-out", type=_PATH, metavar="FILE.npy", help="The log-mel too, float32[T, M].")
+@click.option(
+    "--mel-out",
+    type=_PATH,
+    metavar="FILE.npy",
+    help="File for the log-mel, float32[frames, channels], as numpy reads it.",
+)
 @click.option("--timestamps", type=_PATH, metavar="FILE.json|.srt",
-              help="When each word is spoken, or subtitles of a sentence each.")  # fmt: skip
-@click.option("--vocoder", default="griffinlim", metavar="griffinlim|onnx:FILE", help="From mel to sound.")
-@click.option("--speaker", metavar="NAME", help="Of a corpus of several; the first where none is named.")
-@click.option("--language", metavar="CODE", help="Of a corpus of several; the first where none is named.")
+              help="File for the times of the words (.json), or for subtitles by sentence (.srt).")  # fmt: skip
+@click.option(
+    "--vocoder",
+    default="griffinlim",
+    metavar="griffinlim|onnx:FILE",
+    help="Vocoder: the built-in Griffin-Lim, or an ONNX file for this mel profile.",
+)
+@click.option("--speaker", metavar="NAME", help="Speaker, if the voice has several.  [default: the first]")
+@click.option("--language", metavar="CODE", help="Language, if the voice has several.  [default: the first]")
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
-              help="Whose voice, for a model with voice latents; repeat it for the mean of several.")  # fmt: skip
+              help="Recording to imitate, for models with voice latents; several are averaged.")  # fmt: skip
 @click.option("--lexicon", type=_PATH, metavar="FILE",
-              help="How words are read, before the voice's own: word, tab, [[phonemes]] or respelling.")  # fmt: skip
+              help="File of pronunciations, a line each: word, tab, [[phonemes]] or respelling.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["tensorflow", "onnx"]),
-              help="What makes the mel.  [default: onnx where there is a graph, in the folder or kept of "
-              "an earlier use; else tensorflow]")  # fmt: skip
+              help="Runtime of the model.  [default: onnx if a graph is in the folder or kept from "
+              "an earlier use, else tensorflow]")  # fmt: skip
 def speak(checkpoint: Path, **given: Any) -> None:  # noqa: ANN401 - those of `speak.speak`, and of synthesis
-    """Speak TEXT; this command needs no name."""
+    """Speak TEXT. The word `speak` may be left out."""
     with reported():
         options = _taken(given)
         from xtts.trainer.synth.speak import speak as run
@@ -159,13 +171,22 @@ def _taken(given: dict[str, Any]) -> SynthesisOptions:
 
 @main.command(context_settings={"show_default": True})
 @checkpoint_option
-@click.option("--cache", metavar="DIR|URL", help="Whose sentences.  [default: the run's own]")
-@click.option("--split", type=click.Choice(["validation", "train"]), default="validation", help="Which of them.")
-@click.option("--limit", type=click.IntRange(1), default=100, help="Most sentences to speak; all recordings compete.")
-@click.option("--json", "json_file", type=_PATH, metavar="FILE.json", help="The figures of every sentence.")
+@click.option(
+    "--cache", metavar="DIR|URL", help="Cache that has the sentences: a folder or a URL.  [default: the run's own]"
+)
+@click.option(
+    "--split",
+    type=click.Choice(["validation", "train"]),
+    default="validation",
+    help="Sentences to speak: held out, or trained on.",
+)
+@click.option("--limit", type=click.IntRange(1), default=100, metavar="N", help="Largest number of sentences to speak.")
+@click.option(
+    "--json", "json_file", type=_PATH, metavar="FILE.json", help="File for the figures, also of every sentence."
+)
 @_with_options("nfe", "solver", "temperature", "seed")
 def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa: ANN401 - of `evaluate.evaluate`
-    """Compare held-out sentences, spoken, with the recordings of all of them."""
+    """Print how good a voice is: held-out sentences, spoken, against their recordings."""
     with reported():
         options = _taken(given)
         from xtts.shared.storage.urls import location
@@ -177,7 +198,7 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
 @main.command()
 @checkpoint_option
 def info(checkpoint: Path) -> None:
-    """Say what a checkpoint is: speakers, languages, mel profile, size, steps, corpus."""
+    """Describe a voice: speakers, languages, mel profile, size, steps, corpus."""
     with reported():
         from xtts.trainer.synth.info import info as run
 
@@ -197,21 +218,27 @@ _FORMAT_OPTIONS = {
 @click.argument("out", type=_PATH)
 @click.option(
     "--format", "formats", type=click.Choice(list(_FORMAT_OPTIONS)), multiple=True, default=["saved-model"],
-    help="For stock TensorFlow; for --ckpt and --init-from elsewhere, with a model card; for onnxruntime. "
-    "Repeat it for several in one folder.",
+    help="Format: saved-model for TensorFlow, safetensors to speak and train on with Lockstep, onnx for onnxruntime "
+    "and sherpa-onnx. Repeat it for several in one folder.",
 )  # fmt: skip
 @_with_options("nfe", "solver")
-@click.option("--license", "license_name", metavar="ID", help="safetensors: for the card.  [default: not stated]")
-@click.option("--evaluation", type=_PATH, metavar="FILE.json", help="safetensors: of evaluate --json.")
-@click.option("--about", type=_PATH, metavar="FILE.md", help="safetensors: text for the card, such as who speaks.")
-@click.option("--float16", is_flag=True, help="safetensors, onnx: weights of 16 bits, half of the size.")
-@click.option("--language", metavar="CODE", help="onnx: the one that is spoken, of a model of several.")
+@click.option(
+    "--license", "license_name", metavar="ID", help="Licence of the voice, for the model card.  [default: not stated]"
+)
+@click.option("--evaluation", type=_PATH, metavar="FILE.json", help="Figures for the model card, from evaluate --json.")
+@click.option("--about", type=_PATH, metavar="FILE.md", help="Text for the model card, such as who speaks.")
+@click.option("--float16", is_flag=True, help="Weights of 16 bits, half of the size; for safetensors and onnx.")
+@click.option(
+    "--language",
+    metavar="CODE",
+    help="Language that an onnx graph of several speaks.  [default: an input of the graph]",
+)
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
-              help="onnx: its voice, of a model with voice latents; repeat it for the mean of several.")  # fmt: skip
+              help="Recording that an onnx graph imitates, for models with voice latents.")  # fmt: skip
 def export(checkpoint: Path, out: Path, formats: tuple[str, ...], license_name: str | None,
            evaluation: Path | None, about: Path | None, float16: bool, language: str | None,
            speaker_wav: tuple[Path, ...], **given: Any) -> None:  # fmt: skip  # noqa: ANN401 - of synthesis
-    """Write the model as a SavedModel, as a folder to pass on, or as an ONNX graph."""
+    """Export a voice into the folder OUT, for other programs or to pass it on."""
     with reported():
         _refuse_options_of_other_formats(formats)
         options = _taken(given)

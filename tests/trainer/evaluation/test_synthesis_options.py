@@ -15,7 +15,7 @@ from xtts.trainer.synth import evaluate_checkpoint, load_voice
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "speaking.md"
 OFFER = Offer(
-    model="a", voices=["default"], languages=["en"], nfe=[4], synthesis=SynthesisOptions(), formats=["wav"],
+    model="a", voices=["default"], aliases={}, languages=["en"], nfe=[4], synthesis=SynthesisOptions(), formats=["wav"],
     sample_rate=22_050, letters=100,
 )  # fmt: skip
 
