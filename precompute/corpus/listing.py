@@ -203,7 +203,7 @@ def _refuse(data: Path) -> NoReturn:
 
 def _refuse_archive(path: Path) -> None:
     """Raise for a file that is packed, whatever it is called."""
-    if path.name.lower().endswith(_PACKED) or is_zipfile(path):
+    if path.name.lower().endswith(_PACKED) or (path.is_file() and is_zipfile(path)):
         raise LockstepError(str(path), found="an archive", expected="an unpacked corpus", fix=_unpack(path))
 
 
