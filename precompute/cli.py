@@ -46,7 +46,7 @@ _layout_option = click.option(
     "nemo, lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
 )
 _columns_option = click.option(
-    "--columns", metavar="id=0,text=1", help="Columns of a CSV, TSV or Parquet file, by number from 0 or by name: "
+    "--columns", metavar="KEY=COLUMN,...", help="Columns of a CSV, TSV or Parquet file, by number from 0 or by name: "
     "id, file, text, normalised, speaker, language. Needs text, and id or file."
 )  # fmt: skip
 
@@ -85,17 +85,17 @@ def main() -> None:
 @click.option(
     "--lexicon",
     metavar="FILE",
-    help="File of pronunciations, a line each: word, tab, respelling or [[IPA]] (text.lexicon).",
+    help="File of pronunciations, a line each: word, tab, [[IPA]] or a respelling (text.lexicon).",
 )
 @click.option(
     "--limit",
     type=click.IntRange(1),
     metavar="N",
-    help="Number of clips to take from each corpus, the first ones; for a quick try.",
+    help="Number of clips of each corpus, the first ones, for a trial.  [default: all]",
 )
 @click.option("--fresh", is_flag=True, help="Full rebuild: keep nothing of an earlier cache.")
 @click.option(
-    "--index-only", is_flag=True, help="Cache without mels: training computes them from the recordings, 16-bit wavs."
+    "--index-only", is_flag=True, help="Cache without mels, for small disks: training computes them from 16-bit wavs."
 )
 @click.option("--dry-run", is_flag=True, help="Preview: print what would be built and why, and write nothing.")
 def build(
@@ -161,7 +161,7 @@ def build(
     is_flag=False,
     flag_value="100",
     metavar="[N|all]",
-    help="Number of clips whose mels are computed again and compared (100 without a value); needs --against.",
+    help="Number of clips whose mels are computed again, or all (100 without a value); needs --against.",
 )
 @click.option("--repair", is_flag=True, help="Repair: write the broken files again, from the corpus of --against.")
 @_layout_option

@@ -27,15 +27,17 @@ _OPTIONS = (
                  f"[default: {DEFAULT_CONFIG}]"),
     click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True,
                  help="One setting, such as --set shapes.buckets=8; may be repeated. docs/configuration.md has all."),
-    click.option("--batch-size", type=int, metavar="CLIPS", help="Clips in a step (training.batch_size)."),
+    click.option("--batch-size", type=int, metavar="CLIPS",
+                 help="Clips in a training step, fewer if memory runs out (training.batch_size).  [default: by size]"),
     click.option("--max-text-length", type=int, metavar="TOKENS",
-                 help="Longest text; longer clips are rejected, not cut (shapes.max_text_length)."),
+                 help="Longest text that a build takes; longer ones are rejected, not cut.  [default: no limit]"),
     click.option("--max-mel-frames", type=int, metavar="FRAMES",
-                 help="Longest clip; longer ones are rejected, not cut (shapes.max_mel_frames)."),
-    click.option("--model-size", metavar="SIZE", help="Size of the model: tiny, small, normal or big (model.size)."),
+                 help="Longest clip that a build takes; longer ones are rejected, not cut.  [default: no limit]"),
+    click.option("--model-size", metavar="SIZE",
+                 help="Size of the network alone; --config SIZE sets batches and shapes too.  [default: of --config]"),
     click.option(
         "--pad-to-fixed-length/--no-pad-to-fixed-length", "--enable-static-shapes/--no-enable-static-shapes",
-        default=None, help="Padding to fixed shapes, on unless switched off (shapes.pad_to_fixed_length).",
+        default=None, help="Padding to a few fixed shapes; off is the slow baseline, to compare with.  [default: on]",
     ),
 )  # fmt: skip
 

@@ -38,10 +38,13 @@ if TYPE_CHECKING:
     "--init-from",
     type=click.Path(path_type=Path),
     metavar="CKPT",
-    help="Voice to start a new run from: a run folder, a checkpoint or an exported folder.",
+    help="Model whose weights start a new run at step 0: a run folder, a checkpoint or an exported folder.",
 )
 @click.option(
-    "--steps", type=click.IntRange(min=1), metavar="N", help="Number of steps in the whole run (training.steps)."
+    "--steps",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of steps in the whole run; wins over --epochs (training.steps).",
 )
 @click.option(
     "--epochs",

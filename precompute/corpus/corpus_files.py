@@ -9,6 +9,7 @@ from xtts.shared.errors import LockstepError
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".opus", ".aiff", ".aif", ".au", ".caf", ".w64")
 """Formats of libsndfile that are looked for, the first first."""
+UNREADABLE = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".amr")
 _LINK_FIX = "copy it into the corpus, or list it in a JSON-lines manifest by its absolute path"
 
 
@@ -89,8 +90,8 @@ def _clip_id(path: str, *, unique: bool) -> str:
 
 
 def described_files(root: Path, folders: Iterable[str]) -> str:
-    """What lies in those of some folders that there are: `24 .m4a in wavs, 1 .csv in .`."""
-    said = []
+    """What lies in those of some folders that there are: `24 .mp4 in wavs, 1 .csv in .`, and what no build can read."""
+    said, unread = [], ""
     for folder in folders:
         try:
             entries = [entry for entry in os.scandir(root / folder) if not entry.name.startswith(".")]
@@ -99,7 +100,9 @@ def described_files(root: Path, folders: Iterable[str]) -> str:
         kinds = Counter(_suffix(one.name) or "without a suffix" for one in entries if _is_regular(one)).most_common(3)
         counts = " and ".join(f"{count} {kind}" for kind, count in kinds) or "nothing"
         said.append(f"{counts} in {folder}")
-    return ", ".join(said) or "nothing"
+        if unreadable := [kind for kind, _ in kinds if kind in UNREADABLE]:
+            unread = f"; convert {unreadable[0]} to .wav or .flac, such as by ffmpeg: libsndfile does not read it"
+    return (", ".join(said) or "nothing") + unread
 
 
 def source_of(root: Path, named: str, folders: tuple[str, ...], where: str) -> str:

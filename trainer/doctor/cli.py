@@ -37,7 +37,10 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON output, for programs.")
 @click.option(
-    "--run", type=_PATH, metavar="DIR", help="Run folder to check for overfitting: do its held-out losses rise?"
+    "--run",
+    type=_PATH,
+    metavar="DIR",
+    help="Run folder to check for overfitting, by its validation losses.  [default: no check]",
 )
 @click.option(
     "--profile", type=_PATH, metavar="DIR", help="Folder for a trace of ten steps, for TensorBoard's profile plugin."

@@ -25,11 +25,11 @@ class SynthesisOptions(BaseModel):
     )  # fmt: skip
 
     nfe: Annotated[int, Field(ge=1, le=1000)] = 4
-    """Number of decoder evaluations for a mel: more are slower and finer."""
+    """Number of decoder evaluations for a mel; try 10 or 20 if 4 sound rough. Even for midpoint."""
     solver: Solver = "midpoint"
     """ODE solver of the decoder: midpoint takes two evaluations for a step, euler one."""
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.9
-    """Standard deviation of the noise: less is smoother speech, 0 the same for every seed."""
+    """Standard deviation of the noise: less is flatter speech, 0 the same for every seed."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Random seed of the noise."""
     speed: Annotated[float, Field(ge=0.25, le=4.0)] = 1.0

@@ -154,6 +154,7 @@ class Sound:
     def close(self, *, whole: bool) -> None:
         """Free the place among the requests, and count what was spoken; whole: the client has all of it."""
         self._turns.drop(self._task)
+        del self._encoder  # the collector of cycles may close its data before its file, which then complains
         metrics.ABANDONED.inc(not whole)
         metrics.REQUEST_SECONDS.observe(self.age)
 

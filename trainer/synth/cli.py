@@ -82,7 +82,7 @@ def checkpoint_option(command: _Command) -> _Command:
     )  # fmt: skip
     path = click.option(
         "--ckpt", "checkpoint", type=_PATH, metavar="DIR", callback=_chosen,
-        help="Voice: a run folder, one checkpoint or an exported folder.  [default: the newest run in runs/]",
+        help="Model: a run folder, a checkpoint folder or an exported folder.  [default: the newest run in runs/]",
     )  # fmt: skip
     return path(best(command))
 
@@ -136,7 +136,7 @@ def main() -> None:
     "--mel-out",
     type=_PATH,
     metavar="FILE.npy",
-    help="File for the log-mel, float32[frames, channels], as numpy reads it.",
+    help="File for the natural-log mel, float32[frames, channels], for a vocoder of your own.",
 )
 @click.option("--timestamps", type=_PATH, metavar="FILE.json|.srt",
               help="File for the times of the words (.json), or for subtitles by sentence (.srt).")  # fmt: skip
@@ -149,9 +149,9 @@ def main() -> None:
 @click.option("--speaker", metavar="NAME", help="Speaker, if the voice has several.  [default: the first]")
 @click.option("--language", metavar="CODE", help="Language, if the voice has several.  [default: the first]")
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
-              help="Recording to imitate, for models with voice latents; several are averaged.")  # fmt: skip
+              help="Reference recording to imitate, for models with voice latents; several are averaged.")  # fmt: skip
 @click.option("--lexicon", type=_PATH, metavar="FILE",
-              help="File of pronunciations, a line each: word, tab, [[phonemes]] or respelling.")  # fmt: skip
+              help="File of pronunciations, a line each: word, tab, [[IPA]] or a respelling.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["tensorflow", "onnx"]),
               help="Runtime of the model.  [default: onnx if a graph is in the folder or kept from "
               "an earlier use, else tensorflow]")  # fmt: skip

@@ -156,6 +156,14 @@ def test_audio_of_another_format_than_its_list_says_is_found(tmp_path):
     assert [clip.source for clip in read_corpus(write_files(tmp_path, files)).clips] == ["wavs/a.wav", "wavs/b.opus"]
 
 
+def test_audio_that_libsndfile_does_not_read_is_said_to_be_it(tmp_path):
+    write_files(tmp_path, {"metadata.csv": "a|hello there\n", "wavs/a.m4a": b"no sound"})
+    with pytest.raises(
+        LockstepError, match=r"1 \.m4a in wavs, .*; convert \.m4a to \.wav or \.flac, such as by ffmpeg"
+    ):
+        build(tmp_path, tmp_path / "cache")
+
+
 def test_formats_beside_each_other_and_the_ids_of_speakers(tmp_path):
     rates = {"a.wav": 22_050, "b.flac": 44_100, "c.ogg": 22_050, "d.mp3": 48_000, "a.flac": 22_050}
     files = {f"wavs/{name}": sound(rate=rate, kind=name[2:].upper()) for name, rate in rates.items()}
