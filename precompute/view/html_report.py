@@ -39,7 +39,6 @@ from xtts.shared.cache.quality_stats import (
     SPEAKING_RATE,
     QualityStats,
     letters_in,
-    letters_per_second,
     quality_stats,
 )
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats, corpus_lines, corpus_stats, letters_of, read_lengths
@@ -96,7 +95,7 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress, data: Data
     spec, folders = clips.spec, audio_folders(clips, data)
     stats = corpus_stats(read_lengths(clips.cache / spec.index_file))
     quality = quality_stats(clips.rows, spec.mel_profile.sample_rate)
-    suspects = clips_to_hear(kept, quality)
+    suspects = [(found[0].row, [one.text for one in found]) for found in quality.worst(WORST_SHOWN)]
     drawn = [(row, list[str]()) for row in drawn_clips(kept, seed=seed)]
     cards = clip_cards(clips, [*suspects, *drawn], folders, progress)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
@@ -129,20 +128,6 @@ def audio_folders(clips: CachedClips, data: Data) -> dict[str, Path]:
         found = f"no corpus {name}" if name else "corpora with names"
         raise LockstepError("--data", found=found, expected="what the cache was built from, by the same names")
     return folders
-
-
-def clips_to_hear(kept: Sequence[IndexRow], quality: QualityStats) -> list[tuple[IndexRow, list[str]]]:
-    """Clips with why: those that stand out, then up to a tenth of all, the farthest from their speaker's usual rate."""
-    found = [(outliers[0].row, [one.text for one in outliers]) for outliers in quality.worst(WORST_SHOWN)]
-    named = {row.clip.id for row, _ in found}
-    usual = {line.name: line.medians[SPEAKING_RATE.name] for line in quality.speakers}
-    away = {row.clip.id: abs(letters_per_second(row) - usual[row.clip.speaker]) for row in kept}
-    rest = [row for row in kept if row.clip.id not in named and away[row.clip.id] > SPEAKING_RATE.least_spread]
-    rest.sort(key=lambda row: (-away[row.clip.id], row.clip.id))
-    for row in rest[: max(0, min(WORST_SHOWN, len(kept) // 10) - len(found))]:
-        rate, median = (SPEAKING_RATE.text(value) for value in (letters_per_second(row), usual[row.clip.speaker]))
-        found.append((row, [f"{SPEAKING_RATE.name} {rate}, median {median}"]))
-    return found
 
 
 def scatter(kept: Sequence[IndexRow], quality: QualityStats) -> dict[str, Any]:

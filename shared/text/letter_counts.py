@@ -15,8 +15,8 @@ from xtts.shared.text.scripts import is_letter, main_script, script_name, script
 
 RARE = 3
 """A letter seen fewer times is listed: it may be a misprint, and no model learns a sound from so few."""
-_NAMED, _LISTED, _EXAMPLES = 5, 20, 4
-"""Characters in an error, in a list; clips of each."""
+_NAMED, _LISTED = 5, 20
+"""Characters in an error, in a list."""
 _OTHER_LANGUAGE = "--set text.language=CODE, the ISO 639 code of the corpus' language, where it is another"
 
 Fate = Literal["left out", "folded", "rare"]
@@ -30,8 +30,8 @@ class CharacterCount:
     name: str
     """Of Unicode."""
     count: int
-    examples: list[str]
-    """Ids of a few clips that have it."""
+    example: str
+    """Id of a clip that has it."""
     fate: Fate
     """`left out` has no token; `folded` lost its accent (English); `rare` has one, but is hardly ever seen."""
     is_letter: bool
@@ -40,7 +40,7 @@ class CharacterCount:
     def shown(self) -> str:
         """`a 1,203x in clip X`; what cannot be printed by its number."""
         character = self.character if self.character.isprintable() else f"U+{ord(self.character):04X}"
-        return f"{character} {self.count:,}x in clip {self.examples[0]}"
+        return f"{character} {self.count:,}x in clip {self.example}"
 
 
 @dataclass
@@ -54,8 +54,8 @@ class LetterCounts:
     """Characters without a token, letters or not."""
     folded: Counter[str] = field(default_factory=Counter)
     """Letters with a token that is not theirs: accents that English loses."""
-    examples: dict[str, list[str]] = field(default_factory=dict)
-    """Of each letter the clips that have it: the first few in the alphabet of ids."""
+    examples: dict[str, str] = field(default_factory=dict)
+    """Of each letter a clip that has it: the first in the alphabet of ids."""
 
     def add(self, clip_id: str, text: str, left_out: Collection[str]) -> None:
         """Count one clip; `left_out` are the characters that `Tokenizer.encode` did not know (`Tokens.unknown`)."""
@@ -83,15 +83,12 @@ class LetterCounts:
         """Add the counts over other clips of the same language."""
         for mine, its in ((self.letters, other.letters), (self.left_out, other.left_out), (self.folded, other.folded)):
             mine.update(its)
-        for character, clip_ids in other.examples.items():
-            for clip_id in clip_ids:
-                self._keep_examples(clip_id, [character])
+        for character, clip_id in other.examples.items():
+            self._keep_examples(clip_id, [character])
 
     def _keep_examples(self, clip_id: str, characters: Iterable[str]) -> None:
         for character in characters:
-            kept = self.examples.get(character, [])
-            if len(kept) < _EXAMPLES or clip_id < kept[-1]:
-                self.examples[character] = sorted({*kept, clip_id})[:_EXAMPLES]
+            self.examples[character] = min(clip_id, self.examples.get(character, clip_id))
 
     @property
     def share(self) -> float:
@@ -111,7 +108,7 @@ class LetterCounts:
         for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
             yield CharacterCount(
                 character=character, name=unicodedata.name(character, f"U+{ord(character):04X}"), count=count,
-                examples=self.examples[character], fate=fate, is_letter=is_letter(character),
+                example=self.examples[character], fate=fate, is_letter=is_letter(character),
             )  # fmt: skip
 
 
@@ -141,8 +138,8 @@ def letter_lines(counts: Iterable[LetterCounts]) -> list[str]:
         lines.append(f"characters of language {one.language} to look at ({one.share:.2%} of its letters are lost):")
         for character in found[:_LISTED]:
             shown = character.character if character.character.isprintable() else ""
-            what, clip_id = "seen rarely" if character.fate == "rare" else character.fate, character.examples[0]
-            lines.append(f"  {shown} {character.name}: {character.count:,}x {what}, as in {clip_id}".rstrip())
+            what = "seen rarely" if character.fate == "rare" else character.fate
+            lines.append(f"  {shown} {character.name}: {character.count:,}x {what}, as in {character.example}".rstrip())
         if len(found) > _LISTED:
             lines.append(f"  and {len(found) - _LISTED} more")
     return lines

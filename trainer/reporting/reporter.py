@@ -34,8 +34,6 @@ _WINDOW = 500
 """Steps over which percentiles are taken."""
 _KEPT = 10
 """Logs for one whose losses stay above the panel."""
-_FEWEST_FOR_FRECHET = 50
-"""Sentences below which the distance says little: of 8 it was 29.5 where 65 had 9.6."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,11 +288,9 @@ class SilentReporter(Reporter):
 
 def in_words(figures: Figures, sentences: int) -> str:
     """Mean figures over some sentences, in one line."""
-    enough = sentences >= _FEWEST_FOR_FRECHET
-    frechet = f"Fréchet distance {figures.frechet_distance:.1f}  " if enough else ""
     return (
-        f"{sentences} sentences: relative MCD {figures.relative_mcd:.3f}  {frechet}"
-        f"log-F0 error {figures.log_f0_error:.3f}  "
+        f"{sentences} sentences: relative MCD {figures.relative_mcd:.3f}  "
+        f"Fréchet distance {figures.frechet_distance:.1f}  log-F0 error {figures.log_f0_error:.3f}  "
         f"voicing error {figures.voicing_error:.1%}  pause error {figures.pause_error:.2f} s  "
         f"duration error {figures.duration_error:.1%}  retrieved {figures.retrieval_at_1:.0%}"
     )

@@ -182,17 +182,15 @@ def make_app(server: Server) -> Starlette:
     """The application with its paths."""
     own = {
         "/v1/audio/speech": (server.speech, "POST"), "/metrics": (server.prometheus, "GET"),
-        "/voices": (server.voices, "GET"), "/v1/audio/voices": (server.voices, "GET"),
+        "/v1/audio/voices": (server.voices, "GET"), "/health": (server.health, "GET"),
         "/v1/models": (server.models, "GET"), "/v1/audio/models": (server.models, "GET"),
-        "/healthz": (server.health, "GET"), "/health": (server.health, "GET"),
     }  # fmt: skip
     routes = [Route(path, handler, methods=[method]) for path, (handler, method) in own.items()]
     routes += [Route("/v1/audio/mel/{request_id}", server.mel), Route("/v1/models/{model}", server.models)]
     routes.append(Route("/v1/audio/voices/{voice}", server.imitate, methods=["PUT"]))
     routes += [Route(path, server.page) for path in _PAGE_FILES]
     settings, pages = server.settings, _PAGE_FILES.keys()
-    free = {"/health", "/healthz", *pages}
-    middleware = [Middleware(Guard, settings=settings, paths={*own, *pages}, free=free)]
+    middleware = [Middleware(Guard, settings=settings, paths={*own, *pages}, free={"/health", *pages})]
     if settings.origins:  # around the guard: browsers read its refusals too, and ask without a token what they may ask
         around = Middleware(
             CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"],

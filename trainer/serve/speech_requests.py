@@ -92,9 +92,6 @@ def read_request(body: bytes, offer: Offer) -> tuple[SpeechRequest, list[str]]:
         raise RequestError(400, f"{param}: {error.found}{expected}", param=param) from None
     if len(asked.input) > offer.letters:
         raise RequestError(400, f"input: {len(asked.input)} characters, at most {offer.letters}", param="input")
-    if asked.response_format == "aac":
-        found = f"aac needs an encoder that libsndfile lacks; there are {', '.join(offer.formats)}"
-        raise RequestError(400, f"response_format: {found}", param="response_format")
     voice, warnings = offer.aliases.get(asked.voice or "", asked.voice), list[str]()
     if voice is not None and voice not in offer.voices:
         warnings.append(f"voice: {_printable(repr(voice))} is not here, {offer.voices[0]} speaks")

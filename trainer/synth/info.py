@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from xtts.trainer.run.model_folder import GRAPH_FILE, WEIGHTS_FILE, read_json
+from xtts.trainer.run.model_folder import read_json
 from xtts.trainer.synth.export.model_card import FACTS_FILE, CardOptions, Facts, collect_facts
 from xtts.trainer.synth.voice_source import Source, open_source
 
@@ -23,7 +23,6 @@ def describe(source: Source) -> dict[str, str]:
     facts = _facts(source)
     model, corpus = facts.get("model", {}), facts.get("corpus")
     parameters = f", {model['parameters']:,} parameters" if "parameters" in model else ""
-    kept = [name for name in (WEIGHTS_FILE, GRAPH_FILE) if source.run is None and (source.checkpoint / name).is_file()]
     return {
         "speakers": _speakers(source),
         "languages": ", ".join(source.languages),
@@ -33,7 +32,6 @@ def describe(source: Source) -> dict[str, str]:
         "size": f"{source.model.size}{parameters}",
         "step": f"{model['steps']:,}" if "steps" in model else "not known",
         "corpus": f"{corpus['hours']:.2f} hours, {corpus['clips']:,} clips" if corpus else "not known",
-        "files": ", ".join(kept) or "a checkpoint of a run",
     }
 
 

@@ -4,7 +4,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -62,7 +62,7 @@ class MelPiece(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Speech:
-    """The speech of a text, or of a piece of one with the pause after it."""
+    """The speech of a text."""
 
     mel: np.ndarray
     """float32[T, M], natural-log magnitude."""
@@ -72,17 +72,15 @@ class Speech:
     """Time of synthesis, without compilation."""
     first_seconds: float
     """The same until the first piece could be heard."""
-    pieces: int = 1
-    last: bool = True
-    """Whether the text ends with it."""
-    tokens: list[Token] = field(default_factory=list)
+    pieces: int
+    tokens: list[Token]
     """What it is made of, without the pauses."""
-    lines: list[list[Word]] = field(default_factory=list)
-    """The words of each sentence or line, of a whole text."""
+    lines: list[list[Word]]
+    """The words of each sentence or line."""
 
     @property
     def words(self) -> list[Word]:
-        """The words of a whole text, with their times in its samples."""
+        """The words of the text, with their times in its samples."""
         return [word for line in self.lines for word in line]
 
 
@@ -136,27 +134,32 @@ class LongFormSynthesizer:
         self._pause = _frames(SENTENCE_PAUSE, self.voice)
 
     def speak(self, texts: Sequence[Text]) -> Speech:
-        """Speak the passages of a text."""
-        pieces = list(self.pieces(texts))
-        tokens = self._joined(pieces)
+        """Speak the passages of a text.
+
+        Each piece is vocoded separately, so that memory does not grow with the text.
+        """
+        began, compiled = time.perf_counter(), self.synthesizer.compile_seconds
+        pieces, samples, seconds = list[MelPiece](), list[np.ndarray](), list[float]()
+        for piece in self.mels(texts):
+            pieces.append(piece)
+            samples.append(self.sound(piece.mel))
+            seconds.append(time.perf_counter() - began - (self.synthesizer.compile_seconds - compiled))
         return Speech(
-            mel=np.concatenate([piece.mel for piece in pieces]),
-            samples=np.concatenate([piece.samples for piece in pieces]),
-            seconds=sum(piece.seconds for piece in pieces), first_seconds=pieces[0].seconds, pieces=len(pieces),
-            tokens=tokens, lines=self.time(texts, pieces),
+            mel=np.concatenate([piece.mel for piece in pieces]), samples=np.concatenate(samples), seconds=seconds[-1],
+            first_seconds=seconds[0], pieces=len(pieces), tokens=self._joined(pieces), lines=self.time(texts, pieces),
         )  # fmt: skip
 
-    def time(self, texts: Sequence[Text], pieces: Sequence[Speech | MelPiece]) -> list[list[Word]]:
+    def time(self, texts: Sequence[Text], pieces: Sequence[MelPiece]) -> list[list[Word]]:
         """The words of each sentence or line of a text, with their times in the sound of all its pieces."""
         lines = [line for text in texts for line in _lines(text.written, self.language)]
         return time_words(lines, self._joined(pieces), cache(self._spell))
 
-    def seconds(self, pieces: Sequence[Speech | MelPiece]) -> float:
+    def seconds(self, pieces: Sequence[MelPiece]) -> float:
         """How long the sound of some pieces is."""
         samples = sum(shortest_samples(len(piece.mel), self.profile) for piece in pieces if len(piece.mel))
         return samples / self.profile.sample_rate
 
-    def _joined(self, pieces: Sequence[Speech | MelPiece]) -> list[Token]:
+    def _joined(self, pieces: Sequence[MelPiece]) -> list[Token]:
         """The tokens of all pieces with their times from the beginning of the first; a space parts two pieces."""
         starts = accumulate((self.seconds([piece]) for piece in pieces), initial=0.0)
         return [
@@ -164,21 +167,6 @@ class LongFormSynthesizer:
             for piece, start in zip(pieces, starts, strict=False)
             for symbol, begins, ends in (Token(" ", 0.0, 0.0), *piece.tokens)
         ]
-
-    def pieces(self, texts: Sequence[Text]) -> Iterator[Speech]:
-        """The speech of the passages of a text, each piece as soon as it is ready.
-
-        Each piece is vocoded separately, so that memory does not grow with the text.
-        """
-        began, compiled = time.perf_counter(), self.synthesizer.compile_seconds
-        for piece in self.mels(texts):
-            samples = self.sound(piece.mel)
-            seconds = time.perf_counter() - began - (self.synthesizer.compile_seconds - compiled)
-            yield Speech(
-                mel=piece.mel, samples=samples, seconds=seconds, first_seconds=seconds, last=piece.last,
-                tokens=piece.tokens,
-            )  # fmt: skip
-            began, compiled = time.perf_counter(), self.synthesizer.compile_seconds
 
     def sound(self, mel: np.ndarray) -> np.ndarray:
         """The samples of a mel, float32[S] in -1 to 1; a mel without frames has none."""

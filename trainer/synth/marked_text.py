@@ -13,7 +13,7 @@ from xtts.shared.errors import LockstepError
 SENTENCE_PAUSE = 0.15
 """Seconds of silence between the pieces of a long text, in addition to what the model leaves at their ends."""
 _PARTING = {"s": SENTENCE_PAUSE, "p": 0.5}
-"""Seconds between two sentences or paragraphs that are marked."""
+"""Seconds after the end of a sentence or paragraph that is marked."""
 _STRENGTHS = {"none": 0.0, "x-weak": 0.1, "weak": 0.2, "medium": 0.4, "strong": 0.7, "x-strong": 1.0}
 """Seconds of a `<break>` by its strength."""
 _MOST_SECONDS = 10.0
@@ -43,9 +43,7 @@ class Passage:
 
     words: Words = field(default_factory=list)
     pause: float = 0.0
-    """Seconds of silence that are asked for after it."""
-    parted: float = 0.0
-    """Seconds that the end of a sentence or paragraph takes, if words follow."""
+    """Seconds of silence after it."""
 
     @property
     def spoken(self) -> str:
@@ -70,7 +68,6 @@ def read_passages(text: str, where: str, *, phonemes: bool) -> tuple[list[Passag
     plain = html.unescape if any(mark["pause"] is None for mark in marks) else str
     for mark in marks:
         run, name = plain(text[at : mark.start()]), (mark["name"] or "").lower()
-        follows_a_tag = text[mark.start() - 1 : mark.start()] == ">"
         _add(passages, run, run)
         at = mark.end()
         if mark["broken"]:
@@ -85,20 +82,13 @@ def read_passages(text: str, where: str, *, phonemes: bool) -> tuple[list[Passag
             passages[-1].pause += _seconds(mark["pause"], where)
         elif name == "break":
             passages[-1].pause += _break_seconds(_attributes(mark["attributes"]), where)
-        elif name in _PARTING and passages[-1].words:
-            passages[-1].parted = max(passages[-1].parted, _PARTING[name])
+        elif name in _PARTING and mark["close"]:
+            passages[-1].pause = max(passages[-1].pause, _PARTING[name])
         elif name not in ("", "speak", *_PARTING):
             unknown[name] = None
-        if (
-            mark["pause"] is not None
-            or mark["empty"]
-            or name in ("br", *_PARTING)
-            or (follows_a_tag and not mark["close"])
-        ):
+        if not mark["close"]:  # words before and after it are two, but the end of a tag may be within one
             _add(passages, " ", " ")
     _add(passages, plain(text[at:]), plain(text[at:]))
-    for passage in passages[:-1]:
-        passage.pause = max(passage.pause, passage.parted)
     named = ", ".join(f"<{name}>" for name in unknown)
     return passages, [f"{where}: left out SSML tags that this voice does not know: {named}"] if unknown else []
 
@@ -106,7 +96,7 @@ def read_passages(text: str, where: str, *, phonemes: bool) -> tuple[list[Passag
 def _add(passages: list[Passage], written: str, spoken: str) -> None:
     """Add words, in a passage of their own after a pause; what touches the last word belongs to it."""
     passage, parts = passages[-1], [(written, spoken)]
-    if (passage.pause or passage.parted) and written.strip():
+    if passage.pause and written.strip():
         passages.append(passage := Passage())
     if written == spoken:
         parts = [(part, part) for part in _WORD.findall(written)]

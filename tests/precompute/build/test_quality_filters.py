@@ -179,19 +179,6 @@ def test_a_changed_clip_alone_is_measured_again(copied, measured):
     assert measured == ["clip-08"]
 
 
-def test_an_interrupted_build_continues_to_the_same_bytes(corpus, filtered, tmp_path, monkeypatch):
-    def crash(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("xtts.precompute.build.build_cache.commit", crash)
-        with pytest.raises(KeyboardInterrupt):
-            update(corpus, tmp_path / "features", EVERY_FILTER)
-    _, progress = update(corpus, tmp_path / "features", EVERY_FILTER)
-    assert progress.stages["features"] == 0
-    assert tree(tmp_path / "features") == tree(filtered)
-
-
 def test_a_lost_index_is_made_again_to_the_same_bytes(corpus, filtered, tmp_path):
     cache = Path(shutil.copytree(filtered, tmp_path / "features"))
     index_path(cache).unlink()

@@ -80,12 +80,6 @@ def test_a_spec_that_is_no_spec(cache, build_again):
     build_again()
 
 
-def test_an_index_of_other_columns(cache):
-    pq.write_table(pa.table({"id": pa.array(["a"])}), index_path(cache))
-    with pytest.raises(LockstepError, match="other columns than this version writes"):
-        read_index(index_path(cache))
-
-
 def forge_index(cache: Path, **columns: object) -> bytes:
     """Put an index with other columns, each of one value, into its place."""
     table = pq.read_table(index_path(cache))

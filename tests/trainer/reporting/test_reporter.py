@@ -8,8 +8,7 @@ from rich.console import Console
 
 from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.training_loop import CallResult
-from xtts.trainer.evaluation.figures import Figures
-from xtts.trainer.reporting.reporter import Chunk, Reporter, in_words
+from xtts.trainer.reporting.reporter import Chunk, Reporter
 from xtts.trainer.reporting.run_folder import RunFolder
 
 
@@ -57,9 +56,3 @@ def test_every_tenth_log_and_the_last_leave_their_losses_above_the_panel(reporte
     assert steps == ["100", "200", "250000"]
     assert "loss 1.2345" in kept[0]
     assert "duration 1.23" in kept[0]
-
-
-def test_few_sentences_have_no_frechet_distance():
-    figures = Figures(**dict.fromkeys(Figures.__dataclass_fields__, 0.5))
-    assert "Fréchet" not in in_words(figures, 8)
-    assert "Fréchet distance 0.5  log-F0" in in_words(figures, 65)

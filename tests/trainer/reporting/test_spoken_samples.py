@@ -50,7 +50,7 @@ def test_tensorboard_shows_and_plays_the_sentences(finished_run, one_shape_cache
     evaluated = {tag for tag in kinds["scalars"] if tag.startswith("evaluation/")}
     assert evaluated == {f"evaluation/{field.name}" for field in fields(Figures)}
     assert "compiled samples: " in screen
-    assert re.search(r"samples at step 12: \d sentences: relative MCD \d\.\d+ log-F0 error ", " ".join(screen.split()))
+    assert re.search(r"samples at step 12: \d sentences: relative MCD \d\.\d+ Fréchet ", " ".join(screen.split()))
 
 
 @pytest.mark.long

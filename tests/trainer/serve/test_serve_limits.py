@@ -10,9 +10,7 @@ from functools import partial
 import pytest
 from server_process import LONG, client_here, metric, speak
 
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.serve.cli import main
-from xtts.trainer.serve.speech_requests import Offer, RequestError, read_request
 
 HELLO = {"input": "hello", "response_format": "wav", "speed": 4.0}
 MUCH = HELLO | {"input": LONG[:185]}
@@ -30,20 +28,15 @@ DEEP = b'{"input":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
         ({"input": 7}, "input", "string"),
         ({"input": "a" * 2001}, "input", "2001 characters, at most 2000"),
         ({"input": "\u65e5\u672c \n"}, "input", "nothing to speak"),
-        (HELLO | {"speed": 9}, "speed", "speed: 9, expected 0.25 to 4"),
         (b'{"input": "a", "speed": NaN}', "speed", "speed: nan, expected 0.25 to 4"),
         (HELLO | {"speed": "1"}, "speed", "speed: '1', expected 0.25 to 4"),
-        (HELLO | {"nfe": 3}, "nfe", "3 with solver midpoint, expected a multiple of 2"),
         (HELLO | {"nfe": 6}, "nfe", "6 is not one of 2, 4"),
-        (HELLO | {"steps": 4}, "steps", "unknown field"),
-        (HELLO | {"solver": "rk45"}, "solver", "'rk45', expected euler or midpoint"),
         (HELLO | {"seed": 10**3000}, "seed", "0, expected a whole number, 0 to 2147483647"),
         (HELLO | {"seconds": 1.0}, "seconds", "together with a speed"),
         ({"input": "hello", "seconds": 600.0}, "input", "600 s asked for, expected"),
         (HELLO | {"voice": {"name": "alloy"}}, "voice", "string"),
         (HELLO | {"language": "fa"}, "language", "'fa' is not one of en"),
-        (HELLO | {"response_format": "aac"}, "response_format", "libsndfile lacks; there are mp3, opus, wav"),
-        (HELLO | {"response_format": "../a"}, "response_format", "is not one of mp3, opus, wav, flac, pcm"),
+        (HELLO | {"response_format": "aac"}, "response_format", "is not one of mp3, opus, wav, flac, pcm"),
         (HELLO | {"stream_format": "video"}, "stream_format", "'audio' or 'sse'"),
         (HELLO | {"file": "/etc/passwd"}, "file", "unknown field"),
         (HELLO | {"x" * 5000: 1}, "x" * 60 + "...", "unknown field"),
@@ -68,7 +61,7 @@ def test_other_refusals(server):
         assert speak(server, HELLO, Host=host).status_code == 400, host
         assert server.get("/", headers={"Host": host}).text == "Invalid host header", host
     for host in ("localhost:8000", "127.0.0.1", "[::1]:8000"):
-        assert server.get("/voices", headers={"Host": host}).status_code == 200, host
+        assert server.get("/v1/audio/voices", headers={"Host": host}).status_code == 200, host
     for origin in ("http://evil.example", "null", "http://localhost:8000", "http://localhost.evil.example"):
         answer = speak(server, HELLO, Origin=origin)
         assert (answer.status_code, answer.json()["error"]["type"]) == (403, "permission_error"), origin
@@ -89,7 +82,7 @@ def test_only_files_of_the_page_are_sent(listening):
 def test_a_failure_of_the_server_is_told_without_its_reason(warm_voice, monkeypatch):
     monkeypatch.setattr(warm_voice, "offer", None)
     with client_here(warm_voice) as client:
-        answer = client.get("/voices")
+        answer = client.get("/v1/audio/voices")
     assert (answer.status_code, answer.json()["error"]["type"]) == (500, "server_error")
     assert "NoneType" not in answer.text
     assert "Traceback" not in answer.text
@@ -104,7 +97,7 @@ def test_hostile_texts_end(server, text):
 
 
 def test_answers_carry_headers_for_browsers(server):
-    for path in ("/", "/page.js", "/page.css", "/voices"):
+    for path in ("/", "/page.js", "/page.css", "/v1/audio/voices"):
         answer = server.get(path)
         assert answer.status_code == 200
         assert "default-src 'self'" in answer.headers["content-security-policy"]
@@ -112,7 +105,7 @@ def test_answers_carry_headers_for_browsers(server):
 
 
 def test_what_there_is_to_choose_from(server):
-    offer = server.get("/voices").json()
+    offer = server.get("/v1/audio/voices").json()
     assert offer["voices"] == [{"id": "default", "name": "default"}]
     assert (offer["languages"], offer["nfe"], offer["sample_rate"]) == (["en"], [2, 4], 22_050)
 
@@ -180,13 +173,13 @@ def test_metrics_are_what_prometheus_reads(server):
 def test_a_token_is_asked_for(warm_voice):
     token = "a long text that nobody guesses"
     with client_here(warm_voice, token=token) as client:
-        assert [client.get(path).status_code for path in ("/", "/page.js", "/healthz")] == [200] * 3
-        for path in ("/voices", "/metrics", "/v1/models", "/v1/audio/mel/1", "/docs"):
+        assert [client.get(path).status_code for path in ("/", "/page.js", "/health")] == [200] * 3
+        for path in ("/v1/audio/voices", "/metrics", "/v1/models", "/v1/audio/mel/1", "/docs"):
             assert client.get(path).status_code == 401
             assert client.get(path, headers={"Authorization": "Bearer wrong"}).status_code == 401
         assert speak(client, HELLO).json()["error"]["type"] == "authentication_error"
         right = {"Authorization": f"Bearer {token}"}
-        assert client.get("/voices", headers=right).status_code == 200
+        assert client.get("/v1/audio/voices", headers=right).status_code == 200
 
 
 def test_a_request_without_a_sound_in_time_frees_its_place(warm_voice):
@@ -217,15 +210,3 @@ def test_what_cannot_be_served_is_said_in_one_line(call, finished_run, listening
     assert code == 2
     assert message[0] in err
     assert len(err.splitlines()) == 1
-
-
-def test_a_request_whose_evaluations_do_not_fit_its_solver_is_told_so():
-    offer = Offer(
-        model="a", voices=["default"], aliases={}, languages=["en"], nfe=[3],
-        synthesis=SynthesisOptions(nfe=3, solver="euler"), formats=["wav"], sample_rate=22_050, letters=100,
-    )  # fmt: skip
-    assert read_request(b'{"input": "a", "response_format": "wav"}', offer)[0].nfe == 3
-    with pytest.raises(RequestError) as caught:
-        read_request(b'{"input": "a", "response_format": "wav", "solver": "midpoint"}', offer)
-    assert (caught.value.status, caught.value.param) == (400, "nfe")
-    assert "3 with solver midpoint, expected a multiple of 2" in caught.value.message

@@ -1,11 +1,7 @@
 """`xtts-synth info`: what is known of runs and exported folders, without TensorFlow."""
 
-import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 from xtts.trainer.serve.cli import main
 from xtts.trainer.synth.info import _speakers
@@ -23,21 +19,11 @@ def test_a_run_and_its_exports_say_what_they_are(finished_run, safetensors_folde
         assert re.search(r"size +tiny, [\d,]{4,} parameters\n", text)
         assert re.search(r"step +12\n", text)
         assert re.search(r"corpus +\d\.\d\d hours, \d+ clips\n", text)
-    assert "files        model.safetensors\n" in weights
-    assert "files        model.onnx\n" in graph
     assert re.search(r"size +tiny\n", graph)
     assert re.search(r"corpus +not known\n", graph)
 
 
-def test_tensorflow_is_not_imported(finished_run, tmp_path):
-    (tmp_path / "tensorflow.py").write_text("raise SystemExit('tensorflow was imported')\n")
-    command = [Path(sys.executable).with_name("xtts-synth"), "info", "--ckpt", finished_run[0]]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(tmp_path)})
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_speakers_are_named_and_many_are_counted(several):
-
     _, source = several
     assert _speakers(source) == "3: ann, bo, cy"
     many = source.voice.model_copy(update={"speakers": [f"p{n}" for n in range(25)]})

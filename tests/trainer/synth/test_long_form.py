@@ -35,14 +35,6 @@ def test_a_long_sentence_is_cut_at_clauses_then_words_then_anywhere():
     assert split_text("abcdefgh", within(3)) == ["ab", "cd", "ef", "gh"]
 
 
-@pytest.mark.parametrize("letters", [1, 3, 10, 25])
-def test_every_piece_fits_and_nothing_is_lost(letters):
-    text = "It was 3.5 miles, perhaps four -- who knows?! (Nobody.) " * 3 + "Incomprehensibilities\n\nend"
-    pieces = split_text(text, within(letters))
-    assert all(len(piece) <= letters for piece in pieces)
-    assert "".join("".join(pieces).split()) == "".join(text.split())
-
-
 def test_no_cut_is_made_between_double_brackets():
     text = "He left. [[a. b, c]] said [[dɛf]]."
     assert split_text(text, within(25)) == ["He left.", "[[a.]] [[b,]] [[c]] said", "[[dɛf]]."]

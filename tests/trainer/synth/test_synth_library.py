@@ -20,13 +20,6 @@ def test_a_text_is_spoken_the_same_every_time_and_unknown_letters_are_left_out(o
         voice.speak(" ")
 
 
-def test_errors_are_those_of_the_command(finished_run):
-    with pytest.raises(LockstepError, match=r"is not in .*, expected no --speaker"):
-        load_voice(finished_run[0], speaker="Ann")
-    with pytest.raises(LockstepError, match="trained without voice latents"):
-        load_voice(finished_run[0], speaker_wav="somebody.wav")
-
-
 def test_the_figures_are_the_means_of_every_system(finished_run, capsys):
     figures = evaluate_checkpoint(finished_run[0], limit=1, nfe=2)
     assert set(figures) == {"synthesised", "vocoded recording"}

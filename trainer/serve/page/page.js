@@ -51,7 +51,7 @@ function qualities(numbers) {
 
 async function loadOffer() {
   try {
-    offer = await (await ask("voices")).json();
+    offer = await (await ask("v1/audio/voices")).json();
   } catch (error) {
     return say(error.message, true);
   }
