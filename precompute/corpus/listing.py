@@ -197,7 +197,7 @@ def _refuse(data: Path) -> NoReturn:
         fix = f"give the folders that have lists, as in {each}{' ...' * (len(folders) > 3)}"
     elif packed:
         fix = _unpack(packed[0])
-    expected = f"lines of clips, or one of the layouts {', '.join(LAYOUTS)}"
+    expected = f"a list of clips, or one of the layouts {', '.join(LAYOUTS)}"
     raise LockstepError(str(data / METADATA_FILE), found="no such file", expected=expected, fix=fix)
 
 

@@ -17,7 +17,7 @@ RARE = 3
 """A letter seen fewer times is listed: it may be a misprint, and no model learns a sound from so few."""
 _NAMED, _LISTED = 5, 20
 """Characters in an error, in a list."""
-_OTHER_LANGUAGE = "--set text.language=CODE, the ISO 639 code of the corpus' language, where it is another"
+_OTHER_LANGUAGE = "--set text.language=CODE (ISO 639, such as de) if the corpus is in another language"
 
 Fate = Literal["left out", "folded", "rare"]
 
@@ -185,6 +185,6 @@ def _check_script(counts: LetterCounts) -> None:
 
 
 def _fix(counts: LetterCounts, kind: str) -> str:
-    tolerate = f"--set text.max_unknown_share={math.ceil(counts.share * 1000) / 1000:g} where they may be lost"
+    tolerate = f"--set text.max_unknown_share={math.ceil(counts.share * 1000) / 1000:g} to lose them"
     other = "--set text.tokenizer=characters" if kind == "phonemes" and counts.language != "en" else ""
     return ", or ".join(filter(None, [_OTHER_LANGUAGE, other, tolerate]))

@@ -102,9 +102,9 @@ def encode_text(words: str, voice: Voice, language: str, where: str) -> tuple[li
     unknown = " ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in sorted(left_out))
     if not any(text.ids for text in texts):
         found = f"only unknown characters: {unknown}" if unknown else "no text"
-        raise LockstepError(where, found=f"nothing to speak ({found})", expected="letters of the symbol table")
+        raise LockstepError(where, found=f"nothing to speak ({found})", expected="letters that the voice knows")
     if unknown:
-        warnings.append(f"{where}: left out what the symbol table does not hold: {unknown}")
+        warnings.append(f"{where}: left out what the voice does not know: {unknown}")
     return texts, warnings
 
 

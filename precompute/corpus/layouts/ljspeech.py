@@ -34,7 +34,7 @@ class LJSpeech:
             columns = [column.strip() for column in line.split("|")]
             if not 2 <= len(columns) <= 5:
                 count = "one column" if len(columns) == 1 else f"{len(columns)} columns"
-                expected = "id|text, then where wanted |normalised text|speaker|language"
+                expected = "id|text, optionally followed by |normalised text|speaker|language"
                 raise LockstepError(where, found=count, expected=expected)
             named, raw, normalised, speaker, language = (*columns, "", "", "")[:5]
             clip_id, source = audio.find(named, where)

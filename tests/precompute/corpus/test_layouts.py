@@ -158,7 +158,7 @@ def test_a_list_itself_may_be_given(written):
 
 
 def test_an_odd_folder_names_what_could_lie_there(tmp_path):
-    with pytest.raises(LockstepError, match=r"metadata\.csv: no such file, expected lines of clips, or one of .*vctk"):
+    with pytest.raises(LockstepError, match=r"metadata\.csv: no such file, expected a list of clips, or one of .*vctk"):
         read_corpus(tmp_path)
     with pytest.raises(LockstepError, match=r"--layout: 'vtck', expected one of ljspeech, piper"):
         read_corpus(tmp_path, layout="vtck")

@@ -122,7 +122,7 @@ def test_the_mel_belongs_to_the_answer(server, spoken_by_command):
 
 def test_what_was_left_out_is_said(server):
     answer = speak(server, FAST | {"input": "hello § there"})
-    said = "input: left out what the symbol table does not hold: \\N{SECTION SIGN}"
+    said = "input: left out what the voice does not know: \\N{SECTION SIGN}"
     assert answer.headers["x-warning"] == said
 
 

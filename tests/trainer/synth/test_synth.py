@@ -119,7 +119,7 @@ def test_the_command_speaks_a_file_of_lines(onnx_folder, call, tmp_path, monkeyp
     Path("lines.txt").write_text("a first line\n\nThe 3rd; § it has\n", encoding="utf-8")
     command = ("--ckpt", onnx_folder, "--file", "lines.txt", "-o", "spoken", "--steps", 2, "--speed", 4)
     code, screen, err = call(main, *command)
-    assert (code, err) == (0, "warning: lines.txt:3: left out what the symbol table does not hold: §\n")
+    assert (code, err) == (0, "warning: lines.txt:3: left out what the voice does not know: §\n")
     assert sorted(path.name for path in Path("spoken").iterdir()) == ["0001.wav", "0003.wav"]
     engine, *lines = screen.splitlines()
     assert engine == f"{onnx_folder}: engine onnx"

@@ -13,7 +13,7 @@ def test_a_text_is_spoken_the_same_every_time_and_unknown_letters_are_left_out(o
     assert speech.samples.dtype == np.float32
     assert speech.mel.shape[1] == 80
     assert np.abs(speech.samples).max() <= 1
-    with pytest.warns(UserWarning, match="left out what the symbol table does not hold: \u2665"):
+    with pytest.warns(UserWarning, match="left out what the voice does not know: \u2665"):
         again = voice.speak("ab\u2665")
     assert np.array_equal(again.mel, speech.mel)
     with pytest.raises(LockstepError, match="nothing to speak"):
