@@ -293,7 +293,7 @@ def exported(kind, *options):
 
 safetensors_folder = exported("safetensors")
 onnx_folder = exported("onnx", "--solver", "euler")
-saved_model_folder = exported("saved-model", "--steps", "2")
+saved_model_folder = exported("saved-model", "--nfe", "2")
 
 
 @pytest.fixture(scope="session")

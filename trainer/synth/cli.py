@@ -103,9 +103,8 @@ class _Value(click.ParamType[Any]):
 def synthesis_option(field: str, **changes: Any) -> Callable[[_Command], _Command]:  # noqa: ANN401 - of click.option
     """The command's option for a field of `SynthesisOptions`, with its default, range and description."""
     described = SynthesisOptions.model_fields[field]
-    names = ("--nfe", "--steps") if field == "nfe" else (f"--{field}",)
     told = {"default": described.default, "help": f"{described.description}  [{accepted(field)}]"}
-    return click.option(*names, field, type=_Value(), metavar="VALUE", **(told | changes))
+    return click.option(f"--{field}", field, type=_Value(), metavar="VALUE", **(told | changes))
 
 
 def _with_options(*fields: str) -> Callable[[_Command], _Command]:

@@ -26,7 +26,7 @@ ALONE = """
 import sys
 from xtts.trainer.serve.cli import main
 try:
-    main(["--ckpt", sys.argv[1], "--steps", "2", "--speed", "4", "--mel-out", "alone.npy", "hello there"])
+    main(["--ckpt", sys.argv[1], "--nfe", "2", "--speed", "4", "--mel-out", "alone.npy", "hello there"])
 finally:
     print(sorted({"tensorflow", "keras", "tf2onnx"} & set(sys.modules)))
 """
@@ -74,11 +74,11 @@ def test_a_run_speaks_with_the_graph_that_is_kept_of_it(onnx_folder, moved_run, 
     monkeypatch.setattr(kept, "make_graph", lambda *_, **__: Graph((onnx_folder / "model.onnx").read_bytes(), ""))
     monkeypatch.chdir(tmp_path)
     for folder, name, engine in ((onnx_folder, "folder.npy", ()), (moved_run, "run.npy", ("--engine", "onnx"))):
-        code, _, err = call(main, "--ckpt", folder, "--steps", 2, "--speed", 4, *engine, "--mel-out", name, "hello")
+        code, _, err = call(main, "--ckpt", folder, "--nfe", 2, "--speed", 4, *engine, "--mel-out", name, "hello")
         assert code == 0, err
     np.testing.assert_array_equal(np.load("run.npy"), np.load("folder.npy"))
     assert len(files(tmp_path)) == 1
-    code, said, err = call(main, "--ckpt", moved_run, "--steps", 2, "--speed", 4, "--mel-out", "again.npy", "hello")
+    code, said, err = call(main, "--ckpt", moved_run, "--nfe", 2, "--speed", 4, "--mel-out", "again.npy", "hello")
     assert (code, "engine onnx\n" in said) == (0, True), err
     np.testing.assert_array_equal(np.load("again.npy"), np.load("run.npy"), err_msg="the kept graph was not used")
 
@@ -123,7 +123,7 @@ def folder_of_both(call, moved_run, tmp_path_factory):
     """Weights and graph in one folder, of 16 bits, with a card."""
     place = tmp_path_factory.mktemp("both")
     (place / "about.md").write_text("Spoken by ours truly.\n")
-    kinds = ("--format", "safetensors", "--format", "onnx", "--float16", "--steps", 22, "--about", place / "about.md")
+    kinds = ("--format", "safetensors", "--format", "onnx", "--float16", "--nfe", 22, "--about", place / "about.md")
     code, said, err = call(main, "export", "--ckpt", moved_run, place / "voice", *kinds)
     assert code == 0, err
     assert "as an ONNX graph" in said

@@ -82,7 +82,7 @@ def test_the_voice_of_several_references_is_the_mean_of_their_latents(
         ("-o", tmp_path / "a.wav", "--mel-out", tmp_path / "a.npy"),
         [("--speaker-wav", path) for path in paths],
     )
-    options = ("--steps", 2, "--temperature", 0, "--speed", 4)
+    options = ("--nfe", 2, "--temperature", 0, "--speed", 4)
     code, _, err = call(main, "--ckpt", run, *options, *out, *given[0], *given[1], "a word")
     assert code == 0, err
     np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected, atol=1e-4)

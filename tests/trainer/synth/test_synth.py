@@ -117,7 +117,7 @@ def test_a_piece_longer_than_every_shape_is_split(long_form, monkeypatch):
 def test_the_command_speaks_a_file_of_lines(onnx_folder, call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("lines.txt").write_text("a first line\n\nThe 3rd; § it has\n", encoding="utf-8")
-    command = ("--ckpt", onnx_folder, "--file", "lines.txt", "-o", "spoken", "--steps", 2, "--speed", 4)
+    command = ("--ckpt", onnx_folder, "--file", "lines.txt", "-o", "spoken", "--nfe", 2, "--speed", 4)
     code, screen, err = call(main, *command)
     assert (code, err) == (0, "warning: lines.txt:3: left out what the voice does not know: §\n")
     assert sorted(path.name for path in Path("spoken").iterdir()) == ["0001.wav", "0003.wav"]
@@ -136,7 +136,7 @@ def test_a_lexicon_is_read_beside_the_words_of_the_voice(onnx_folder, call, tmp_
     monkeypatch.chdir(tmp_path)
     Path("lines.txt").write_text("the kernel\nthe COLONEL\n", encoding="utf-8")
     Path("lexicon.tsv").write_text("colonel\tkernel\n", encoding="utf-8")
-    command = ("--ckpt", onnx_folder, "--file", "lines.txt", "-o", "spoken", "--steps", 2, "--lexicon", "lexicon.tsv")
+    command = ("--ckpt", onnx_folder, "--file", "lines.txt", "-o", "spoken", "--nfe", 2, "--lexicon", "lexicon.tsv")
     assert call(main, *command)[0] == 0
     assert Path("spoken/0001.wav").read_bytes() == Path("spoken/0002.wav").read_bytes()
     voice = open_source(onnx_folder).voice.with_lexicon({"Colonel": "a", "US": "b", "lead": "c"})
@@ -148,7 +148,7 @@ def test_a_lexicon_is_read_beside_the_words_of_the_voice(onnx_folder, call, tmp_
 @pytest.mark.parametrize("suffix", ["mp3", "flac", "OGG"])
 def test_the_suffix_of_the_file_is_its_format(onnx_folder, call, tmp_path, suffix):
     out = tmp_path / f"a.{suffix}"
-    code, screen, err = call(main, "--ckpt", onnx_folder, "hello", "-o", out, "--steps", 2, "--speed", 4)
+    code, screen, err = call(main, "--ckpt", onnx_folder, "hello", "-o", out, "--nfe", 2, "--speed", 4)
     assert code == 0, err
     found = soundfile.info(out)
     assert (found.format, found.samplerate) == (suffix.upper(), 48_000 if suffix == "OGG" else 22_050)
@@ -170,7 +170,7 @@ def test_what_the_import_of_tensorflow_writes_is_shown_only_if_it_fails(capfd):
 
 @pytest.mark.long
 def test_tensorflow_is_silent_in_a_program_of_its_own(moved_run, tmp_path):
-    command = [XTTS_SYNTH, "--ckpt", moved_run, "--steps", "2", "a word"]
+    command = [XTTS_SYNTH, "--ckpt", moved_run, "--nfe", "2", "a word"]
     done = subprocess.run([*map(str, command)], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert (tmp_path / "out.wav").is_file()
@@ -224,7 +224,7 @@ def test_tensorflow_is_imported_once_all_else_is_known_to_be_right(finished_run,
         (["日本", "-o", "a.wav"], "TEXT: nothing to speak (only unknown characters: 日 本)"),
         (["-"], "standard input: nothing to speak (no text)"),
         (["hello", "--speed", "fast"], "error: --speed: 'fast', expected 0.25 to 4"),
-        (["hello", "--steps", "3"], "error: --nfe: 3 with solver midpoint, expected a multiple of 2"),
+        (["hello", "--nfe", "3"], "error: --nfe: 3 with solver midpoint, expected a multiple of 2"),
     ],
 )
 def test_what_cannot_be_spoken_is_said_in_one_line(refused, arguments, message):

@@ -101,7 +101,7 @@ def test_subtitles_have_a_cue_a_sentence(tmp_path):
 
 def test_the_command_writes_times(onnx_folder, call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    command = ("--ckpt", onnx_folder, "--steps", 2, "--speed", 4)
+    command = ("--ckpt", onnx_folder, "--nfe", 2, "--speed", 4)
     code, _, err = call(main, *command, "--timestamps", "a.json", "one two. Three\nfour")
     assert code == 0, err
     told = json.loads(Path("a.json").read_text())

@@ -126,7 +126,7 @@ def test_what_does_not_belong_to_the_checkpoint_is_refused(call, safetensors_fol
     assert "cannot be read" in refused(*folder, "--evaluation", tmp_path / "none.json")
     assert "--license: together with --format saved-model, expected --format safetensors" in refused("--license", "mit")
     assert "--nfe: together with --format safetensors, expected --format saved-model or onnx" in refused(
-        *folder, "--steps", 10
+        *folder, "--nfe", 10
     )
     assert "is exported already; copy the folder" in refused(*folder, ckpt=safetensors_folder)
 
