@@ -59,7 +59,7 @@ def use_commands(python: Path, folder: Path, *formats: str, clips: int, steps: i
     run("xtts-precompute", "sample-corpus", "corpus", "--clips", clips, "--max-seconds", 3, "--workers", 1)
     run("xtts-precompute", "build", "--data", "corpus", "--workers", 1, sets=CACHE)
     run("xtts-train", "--steps", steps, "--out", "runs/micro", sets=MICRO)
-    run("xtts-synth", "--ckpt", "runs/micro", "--steps", 2, "-o", "out.wav", "Hello there.")
+    run("xtts-synth", "--ckpt", "runs/micro", "--nfe", 2, "-o", "out.wav", "Hello there.")
     assert (folder / "out.wav").stat().st_size > 1000, "out.wav holds no sound"
     for name in formats:
         run("xtts-synth", "export", "--ckpt", "runs/micro", name, "--format", name)
