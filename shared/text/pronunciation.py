@@ -26,7 +26,7 @@ def outside_given(text: str, change: Callable[[str], str]) -> str:
     """The text after a change that does not see what is in double brackets, but that something stands there."""
     if "[[" not in text:
         return change(text)
-    given = GIVEN.finditer(text)
+    given = GIVEN.finditer(text := text.replace(_PLACE, " "))
     changed = change(GIVEN.sub(_PLACE, text))
     return re.sub(_PLACE, lambda _: next(given)[0], changed)
 

@@ -14,6 +14,8 @@ SENTENCE_PAUSE = 0.15
 """Seconds of silence between the pieces of a long text, in addition to what the model leaves at their ends."""
 _PARTING = {"s": SENTENCE_PAUSE, "p": 0.5}
 """Seconds after the end of a sentence or paragraph that is marked."""
+_WITHIN_WORDS = frozenset("b em emphasis i prosody say-as span strong u".split())
+"""Tags that may begin within a word; before others it ends."""
 _STRENGTHS = {"none": 0.0, "x-weak": 0.1, "weak": 0.2, "medium": 0.4, "strong": 0.7, "x-strong": 1.0}
 """Seconds of a `<break>` by its strength."""
 _MOST_SECONDS = 10.0
@@ -86,7 +88,7 @@ def read_passages(text: str, where: str, *, phonemes: bool) -> tuple[list[Passag
             passages[-1].pause = max(passages[-1].pause, _PARTING[name])
         elif name not in ("", "speak", *_PARTING):
             unknown[name] = None
-        if not mark["close"]:  # words before and after it are two, but the end of a tag may be within one
+        if not mark["close"] and name not in _WITHIN_WORDS:
             _add(passages, " ", " ")
     _add(passages, plain(text[at:]), plain(text[at:]))
     named = ", ".join(f"<{name}>" for name in unknown)

@@ -38,3 +38,4 @@ def test_other_texts_come_back_as_they_are(text):
 def test_phonemes_in_double_brackets_are_left_alone():
     assert expand("[[5 Dr.]] has 5 [[½ & 3/4]] km") == "[[5 Dr.]] has five [[½ & 3/4]] km"
     assert expand("[[5]] and [5] and [[5") == "[[5]] and [five] and [[five"
+    assert expand("a \ufdd0 [[5]] 5") == "a   [[5]] five"  # the character that stands for them inside

@@ -36,8 +36,8 @@ def test_marks_become_pauses_and_what_is_spoken(text, expected):
 @pytest.mark.parametrize(
     ("text", "spoken", "named"),
     [
-        ("I am <prosody rate='slow'>very</prosody>, <emphasis>beyond</emphasis> <prosody>belief</prosody>s",
-         "I am very, beyond beliefs", "<prosody>, <emphasis>"),
+        ("I am <prosody rate='slow'>very</prosody>, un<emphasis>believ</emphasis>ably <prosody>so</prosody>",
+         "I am very, unbelievably so", "<prosody>, <emphasis>"),
         ("<voice>one</voice><voice>two</voice> three<br>four<mark name='x'/>five", "one two three four five",
          "<voice>, <br>, <mark>"),
         ("<phoneme alphabet='x-sampa' ph='f@n'>phone</phoneme> <sub>x</sub>", "phone x", "<phoneme>, <sub>"),
