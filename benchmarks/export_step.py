@@ -107,8 +107,9 @@ def locked_step(
     steps = Steps(model, optimizer, training, tf.Variable(0, dtype=tf.int64, trainable=False), typical=typical)
     steps.trace({0: signature})
     step = tf.function(
-        lambda *parts: steps.train(0, Batch(*parts)), input_signature=signature, jit_compile=True, autograph=False
-    )
+        lambda *parts: steps.train(0, Batch(*parts), training.learning_rate), input_signature=signature,
+        jit_compile=True, autograph=False,
+    )  # fmt: skip
     return step, model.parameter_count
 
 

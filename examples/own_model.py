@@ -1,7 +1,7 @@
 """Train a model of your own on a cache: python examples/own_model.py CACHE [STEPS].
 
 The model here guesses a clip's mean spectrum from its tokens. Order, input pipeline, locked signatures and the loop in
-the graph are Lockstep's; model, loss and update are yours, in a class with the five members of `LoopSteps`.
+the graph are Lockstep's; model, loss and update are yours, in a class with the four members of `LoopSteps`.
 """
 
 import sys
@@ -28,7 +28,7 @@ class MeanSpectrumSteps:
     """A table of spectra by token, whose mean is compared with the clip's: locked gradients per bucket, one update."""
 
     def __init__(self, spec: CacheSpec, training: TrainingConfig, buckets: list[TrainingBucket]) -> None:
-        self.training, self.step, self.rate = training, tf.Variable(0, dtype=tf.int64), tf.Variable(0.0)
+        self.training, self.step = training, tf.Variable(0, dtype=tf.int64)
         self.table = keras.layers.Embedding(spec.vocabulary, spec.mel_channels)
         self.table.build()
         self._steps = {bucket.number: locked(self._gradients, bucket.signature) for bucket in buckets}
@@ -46,13 +46,14 @@ class MeanSpectrumSteps:
             loss = tf.reduce_mean(tf.reduce_sum(tf.square(error), axis=-1))
         return [loss, *map(tf.convert_to_tensor, tape.gradient(loss, self.table.trainable_variables))]
 
-    def apply(self, frames: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
+    @tf.function
+    def apply(self, frames: tf.Tensor, rate: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
         """Update by what `gradients` gave: float32[len(TRAIN_METRICS)]; frames: of the batch, without padding."""
         loss, *gradients = total
         for weight, gradient in zip(self.table.trainable_variables, gradients, strict=True):
-            weight.assign_sub(self.rate * gradient)  # the loop sets the rate: warm-up, constant, decay
+            weight.assign_sub(rate * gradient)  # the loop sets the rate: warm-up, constant, decay
         self.step.assign_add(1)
-        told = {"loss": loss, "learning_rate": self.rate, "useful_frames": tf.cast(frames, tf.float32)}
+        told = {"loss": loss, "learning_rate": rate, "useful_frames": tf.cast(frames, tf.float32)}
         return tf.stack([told.get(name, tf.constant(0.0)) for name in TRAIN_METRICS])
 
 
@@ -69,7 +70,7 @@ def train(cache: Path, steps: int) -> list[float]:
     spec, config = load_spec(cache), load_config("tiny", flags=settings)
     buckets = [bucket for bucket in training_buckets(cache, spec, config) if bucket.trains]
     position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(tf.zeros([len(buckets)], tf.int64)))
-    loop = TrainingLoop(buckets, config.data, [MeanSpectrumSteps(spec, config.training, buckets)], position)
+    loop = TrainingLoop(buckets, [MeanSpectrumSteps(spec, config.training, buckets)], position)
     losses = loop.run(steps).metrics[:, TRAIN_METRICS.index("loss")]
     return [float(loss) for loss in losses]
 

@@ -46,8 +46,6 @@ class DataConfig(ConfigSection):
     """Check of the cache at the start of training: `quick` file sizes, `full` every checksum."""
     shuffle_memory_mb: PositiveInt = 512
     """Memory for the shuffled blocks of all buckets together, MiB; a block is shuffled as a whole."""
-    prefetch_to_device: bool = True
-    """Copy the next batch of each bucket into a GPU's memory while a step runs; nothing where there is no GPU."""
     mel_on: Literal["host", "device"] = "host"
     """Where the mels of a cache without them (`xtts-precompute build --index-only`) are computed: by the input
     pipeline, or inside the step from int16 samples; nothing where the cache holds mels."""

@@ -91,7 +91,7 @@ def lockstep(job: Job) -> Take:
         epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(len(buckets), np.int64))
     )  # fmt: skip
     steps = _NoSteps(config.training)
-    loop = TrainingLoop(buckets, config.data, [steps], position)
+    loop = TrainingLoop(buckets, [steps], position)
     by_place = np.array([bucket.batch_size for bucket in buckets])
     return lambda: int(by_place[loop.run(_BATCHES_A_CALL).buckets].sum())
 
@@ -102,13 +102,13 @@ class _NoSteps:
     def __init__(self, training: Any) -> None:  # noqa: ANN401 - annotated without the import
         import tensorflow as tf
 
-        self.training, self.step, self.rate = training, tf.Variable(0, dtype=tf.int64), tf.Variable(0.0)
+        self.training, self.step = training, tf.Variable(0, dtype=tf.int64)
 
     def gradients(self, _: int, batch: "tuple[tf.Tensor, ...]") -> "list[tf.Tensor]":
         """Take the batch."""
         return list(batch[2:])
 
-    def apply(self, frames: "tf.Tensor", _: "list[tf.Tensor]") -> "tf.Tensor":
+    def apply(self, frames: "tf.Tensor", _: "tf.Tensor", total: "list[tf.Tensor]") -> "tf.Tensor":
         """Count the frames."""
         import tensorflow as tf
 

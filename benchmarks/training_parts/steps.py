@@ -32,7 +32,7 @@ class Runner:
         self.steps = Steps(state.model, state.optimizer, config.training, state.step, typical=typical)
         began = time.perf_counter()
         self.steps.trace({bucket.number: bucket.signature for bucket in buckets if bucket.trains})
-        self.loop = TrainingLoop(buckets, config.data, [self.steps], state.position)
+        self.loop = TrainingLoop(buckets, [self.steps], state.position)
         self.steps.compile()
         if self.loop.closed_set:
             self.loop.prepare()

@@ -77,7 +77,7 @@ def _train(plan, left, logical_cpus):
         "complete": complete, "step": made[0].step, "host_calls": loop.host_calls,
         "traces": [one.steps.guard.traces for one in replicas], "same_replicas": same,
         "update_traces": [one.steps.update.experimental_get_tracing_count() for one in replicas],
-        "loop_traces": loop._run.experimental_get_tracing_count(), "best": vars(made[0].best),
+        "best": vars(made[0].best),
     }  # fmt: skip
     if logical_cpus:  # a stop that no call has passed on is not lost
         loop.stop.assign(True)

@@ -162,11 +162,6 @@ def _read_audio(clips: tf.data.Dataset, bucket: TrainingBucket) -> tf.data.Datas
     return clips.map(read, num_parallel_calls=usable_cores(), deterministic=True)
 
 
-def ahead_on(batches: tf.data.Dataset, device: str | None) -> tf.data.Dataset:
-    """The same batches; the next one is copied to the device's memory while a step runs."""
-    return batches if device is None else batches.apply(tf.data.experimental.prefetch_to_device(device, 1))
-
-
 def validation_batches(bucket: TrainingBucket) -> tf.data.Dataset:
     """Every clip of one bucket that validation reads once; padding rows fill the last batch.
 

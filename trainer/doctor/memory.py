@@ -14,7 +14,7 @@ from xtts.trainer.doctor.environment import driver
 from xtts.trainer.doctor.results import Fact, Problem, Result
 from xtts.trainer.doctor.speed import Workload
 from xtts.trainer.engine.train_step import Steps
-from xtts.trainer.system.device import accelerator
+from xtts.trainer.system.device import step_device
 
 _USABLE = 0.9
 """Share of the free memory that a step may take; the rest is for the input pipeline, checkpoints and fragments."""
@@ -28,7 +28,7 @@ _GROUP_FILES = (
 
 def available_bytes() -> int | None:
     """Memory available to the steps, on the GPU or else on this machine; None where the driver does not report it."""
-    if not accelerator():
+    if step_device() == "CPU:0":
         return free_host_bytes()
     card = driver()
     return int(card["memory.total"]) << 20 if card and card["memory.total"].isdigit() else None

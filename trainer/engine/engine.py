@@ -13,7 +13,7 @@ from xtts.trainer.data.audio_mel import mel_in_step
 from xtts.trainer.data.batch_sizes import typical_update
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.compiler import Compiler
-from xtts.trainer.engine.process_group import ALONE, ProcessGroup, on
+from xtts.trainer.engine.process_group import ALONE, ProcessGroup
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.train_step import UPDATE, Steps
 from xtts.trainer.engine.training_loop import TrainingLoop
@@ -27,7 +27,7 @@ Submit = Callable[[str, Callable[[], None]], None]
 class Replica:
     """The whole model on one device: the traced steps, and the variables that they change."""
 
-    device: str | None
+    device: str
     state: TrainState
     steps: Steps
     exchange_averages: Callable[[], object]
@@ -53,7 +53,7 @@ class TracedSteps:
     def exchange_averages(self) -> None:
         """Swap the weights and their averages."""
         for replica in self.replicas:
-            with on(replica.device):
+            with tf.device(replica.device):
                 replica.exchange_averages()
 
     def begin_again(self, config: Config, buckets: Sequence[TrainingBucket], submit: Submit) -> None:
@@ -87,20 +87,20 @@ def trace_steps(
     """Trace the steps of all replicas of this process; each is submitted once the last replica has it."""
     calls: dict[str, list[Callable[[], None]]] = defaultdict(list)
 
-    def traced(device: str | None, name: str, call: Callable[[], None]) -> None:
+    def traced(device: str, name: str, call: Callable[[], None]) -> None:
         calls[name].append(partial(_on_device, device, call))
         if len(calls[name]) == len(group.devices):
             submit(name, partial(_call_all, calls[name]))
 
     replicas = []
     for number, device in enumerate(group.devices, group.first):
-        with on(device):
+        with tf.device(device):
             replicas.append(_replica(buckets, config, group, number, device, partial(traced, device)))
     return TracedSteps(replicas=replicas)
 
 
 def _replica(
-    buckets: Sequence[TrainingBucket], config: Config, group: ProcessGroup, number: int, device: str | None,
+    buckets: Sequence[TrainingBucket], config: Config, group: ProcessGroup, number: int, device: str,
     traced: Submit,
 ) -> Replica:  # fmt: skip
     """The model and the traced steps of one device; number: the replica among all."""
@@ -151,7 +151,7 @@ def build_engine(
     ]
     submit(UPDATE, partial(_call_all, updates))  # it writes the weights, so it waits for the restore
     own = [replica.steps for replica in steps.replicas]
-    loop = TrainingLoop(buckets, config.data, own, steps.state.position, group)
+    loop = TrainingLoop(buckets, own, steps.state.position, group)
     validation = ValidationLoop(buckets, own, loop.stop, group)
     return TrainingEngine(replicas=steps.replicas, loop=loop, validation=validation)
 
@@ -160,8 +160,8 @@ def _typical(buckets: Sequence[TrainingBucket]) -> tuple[float, float]:
     return typical_update(buckets[0].spec, {bucket.number: bucket.batch_size for bucket in buckets})
 
 
-def _on_device(device: str | None, call: Callable[[], object]) -> None:
-    with on(device):
+def _on_device(device: str, call: Callable[[], object]) -> None:
+    with tf.device(device):
         call()
 
 

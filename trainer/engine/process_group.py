@@ -5,7 +5,7 @@ A single device is a group of one: the sum over its replicas is the identity.
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.engine.failures import explained
 from xtts.trainer.engine.rendezvous import VARIABLE, Cluster, find_cluster, wait_for_workers
+from xtts.trainer.system.device import step_device
 
 T = TypeVar("T")
 _CHUNKS = 8
@@ -37,9 +38,9 @@ class ProcessGroup:
         return int(self.strategy.num_replicas_in_sync) if self.strategy else 1
 
     @property
-    def devices(self) -> tuple[str | None, ...]:
-        """TensorFlow's names of the devices of this process; None where TensorFlow chooses."""
-        return tuple(self.strategy.extended.worker_devices) if self.strategy else (None,)
+    def devices(self) -> tuple[str, ...]:
+        """TensorFlow's names of the devices of this process."""
+        return tuple(self.strategy.extended.worker_devices) if self.strategy else (step_device(),)
 
     @property
     def first(self) -> int:
@@ -117,11 +118,6 @@ class ProcessGroup:
 
 ALONE = ProcessGroup()
 """The group of one replica."""
-
-
-def on(device: str | None) -> AbstractContextManager[object]:
-    """The context of a device of a group."""
-    return nullcontext() if device is None else tf.device(device)
 
 
 def _digest(text: str) -> list[int]:

@@ -15,7 +15,7 @@ from xtts.trainer.engine.optimizer import AdamW, Muon
 from xtts.trainer.engine.training_loop import Position
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Vocabularies
-from xtts.trainer.model.weight_groups import decays, is_hidden_matrix
+from xtts.trainer.model.weight_groups import clip_group, decays, is_hidden_matrix
 
 
 def build_model(config: Config, spec: CacheSpec) -> AcousticModel:
@@ -38,8 +38,8 @@ def dtype_policy(training: TrainingConfig) -> str:
 def make_optimizer(weights: Sequence[tf.Variable], training: TrainingConfig) -> AdamW:
     """The optimizer of the configuration."""
     if training.optimizer == "muon":
-        return Muon(weights, training, decays, is_hidden_matrix)
-    return AdamW(weights, training, decays)
+        return Muon(weights, training, decays, is_hidden_matrix, clip_group)
+    return AdamW(weights, training, decays, clip_group)
 
 
 class TrainState:
@@ -56,28 +56,27 @@ class TrainState:
             )
 
     def _variables(self) -> dict[str, tf.Variable]:
-        optimizer = self.optimizer
-        groups = {
-            "weights": optimizer.weights,
-            "first": optimizer.first,
-            "second": optimizer.second,
-            "averages": optimizer.averages,
-        }
-        named = {
-            f"{group}/{weight.path}": variable
-            for group, variables in groups.items()
-            for weight, variable in zip(optimizer.weights, variables, strict=True)
-        }
-        return named | {
-            "updates": optimizer.updates,
+        weights = {f"weights/{weight.path}": weight for weight in self.optimizer.weights}
+        return weights | {
+            "updates": self.optimizer.updates,
             "step": self.step,
             "epoch": self.position.epoch,
             "consumed": self.position.consumed,
         }
 
+    def _vectors(self) -> dict[str, tf.Variable]:
+        """A number for each of all weights, float32[P]."""
+        optimizer = self.optimizer
+        return {"first": optimizer.first, "second": optimizer.second, "averages": optimizer.averages}
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything that a checkpoint holds, by name."""
-        return {name: variable.numpy() for name, variable in self._variables().items()}
+        paths = [weight.path for weight in self.optimizer.weights]
+        found = {name: variable.numpy() for name, variable in self._variables().items()}
+        for group, vector in self._vectors().items():
+            parts = self.optimizer.flat.split(vector.numpy())
+            found |= {f"{group}/{path}": np.asarray(part) for path, part in zip(paths, parts, strict=True)}
+        return found
 
     def digest(self) -> str:
         """Of names and values."""
@@ -89,17 +88,24 @@ class TrainState:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore what `arrays()` returned; names and shapes must match the model."""
         for name, variable in self._variables().items():
-            _assign(variable, arrays, name)
+            variable.assign(_checked(arrays, name, variable))
+        for group, vector in self._vectors().items():
+            self._restore_vector(vector, arrays, f"{group}/")
 
     def restore_weights(self, averages: dict[str, np.ndarray]) -> None:
         """Start from the averaged weights of another run, by weight path."""
-        for name, variable in self._variables().items():
-            group, _, path = name.partition("/")
-            if group in ("weights", "averages"):
-                _assign(variable, averages, path)
+        for weight in self.optimizer.weights:
+            weight.assign(_checked(averages, weight.path, weight))
+        self._restore_vector(self.optimizer.averages, averages, "")
+
+    def _restore_vector(self, vector: tf.Variable, arrays: dict[str, np.ndarray], prefix: str) -> None:
+        weights = self.optimizer.weights
+        parts = [_checked(arrays, prefix + weight.path, weight) for weight in weights]
+        vector.assign(self.optimizer.flat.flatten(parts))
 
 
-def _assign(variable: tf.Variable, arrays: dict[str, np.ndarray], name: str) -> None:
+def _checked(arrays: dict[str, np.ndarray], name: str, variable: tf.Variable) -> np.ndarray:
+    """The array of a name; `LockstepError` unless it has the shape of the variable."""
     found = tuple(arrays[name].shape) if name in arrays else None
     if found != tuple(variable.shape):
         raise LockstepError(
@@ -107,4 +113,4 @@ def _assign(variable: tf.Variable, arrays: dict[str, np.ndarray], name: str) -> 
             found="missing" if found is None else f"shape {found}",
             expected=f"shape {tuple(variable.shape)}",
         )
-    variable.assign(arrays[name])
+    return arrays[name]

@@ -19,7 +19,7 @@ from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.clip_order import fold
 from xtts.trainer.engine.compiler import on_blank_inputs
 from xtts.trainer.engine.metrics import LOSSES
-from xtts.trainer.engine.optimizer import AdamW, clip_by_group
+from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.random_numbers import (
@@ -30,7 +30,6 @@ from xtts.trainer.model.random_numbers import (
     random_uniform,
     spread_times,
 )
-from xtts.trainer.model.weight_groups import clip_group
 
 VALIDATION_TIMES = 4
 """Flow times at which a validation clip's loss is computed, stratified over [0, 1)."""
@@ -131,12 +130,10 @@ class Steps:
         self.with_mel: Callable[[Batch], Batch] = lambda batch: batch
         """Computes the mel of a batch that holds samples, inside the step; set it before `trace`."""
         self.seed = tf.Variable(training.seed, dtype=tf.int64, trainable=False)
-        self.rate = tf.Variable(0.0, trainable=False)
-        """Learning rate of the next step; the loop sets it."""
         self.guard = TraceGuard()
         self.gradient_steps: dict[int, Callable[..., list[tf.Tensor]]] = {}
-        """`Batch` -> [losses float32[len(LOSSES)], a gradient for each weight]; of several replicas also of the whole
-        batch: counts float32[len(LOSSES)], by which the losses are divided, and `present_clips`."""
+        """`Batch` -> [losses float32[len(LOSSES)], gradient float32[P]]; of several replicas also of the whole batch:
+        counts float32[len(LOSSES)], by which the losses are divided, and `present_clips`."""
         self.validation_steps: dict[int, Callable[..., tf.Tensor]] = {}
         """`Batch`, number int32[] of its first clip in the split -> float32[len(LOSSES), 2], sums and counts."""
         self._apply: Callable[..., tf.Tensor] = lambda *inputs: self.update(*inputs)
@@ -149,7 +146,6 @@ class Steps:
         self.training = training
         self.typical.assign(self._typical_counts(typical))
         self.seed.assign(training.seed)
-        self.rate.assign(0.0)
 
     def _typical_counts(self, typical: tuple[float, float]) -> tf.Tensor:
         """(frames, tokens) of an average update as counts of `LOSSES`: float32[len(LOSSES)]."""
@@ -200,23 +196,30 @@ class Steps:
         return tf.stack([counts[name] for name in LOSSES])
 
     def gradients(self, bucket: int, batch: Batch, *whole: tf.Tensor) -> list[tf.Tensor]:
-        """[losses, gradients] of this replica's rows; whole: counts and `present_clips` of all rows, for several."""
+        """[losses, gradient] of this replica's rows; whole: counts and `present_clips` of all rows, for several."""
         return self.gradient_steps[bucket](*batch, *whole)
 
-    def apply(self, frames: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
-        """Update by the sums of `gradients`; frames: useful ones, int32[] -> float32[len(TRAIN_METRICS)]."""
-        losses, *gradients = total
-        return self._apply(losses, frames, *gradients)
+    def apply(self, frames: tf.Tensor, rate: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Update by the sums of `gradients` at a learning rate; frames: useful ones, int32[].
 
-    def train(self, bucket: int, batch: Batch) -> tf.Tensor:
+        -> float32[len(TRAIN_METRICS)]
+        """
+        losses, gradient = total
+        return self._apply(losses, frames, rate, gradient)
+
+    def train(self, bucket: int, batch: Batch, rate: tf.Tensor | float) -> tf.Tensor:
         """One training step of a single replica on a batch of a bucket: float32[len(TRAIN_METRICS)]."""
-        return self.apply(tf.reduce_sum(batch.mel_length), self.gradients(bucket, batch))
+        frames = tf.reduce_sum(batch.mel_length)
+        return self.apply(frames, tf.convert_to_tensor(rate), self.gradients(bucket, batch))
 
     @cached_property
     def update(self) -> tf.types.experimental.PolymorphicFunction:
-        """(losses float32[len(LOSSES)], useful frames int32[], gradients) -> float32[len(TRAIN_METRICS)]."""
-        signature = [tf.TensorSpec([len(LOSSES)], tf.float32), tf.TensorSpec([], tf.int32)]
-        signature += [tf.TensorSpec(weight.shape, weight.dtype) for weight in self.optimizer.weights]
+        """Losses float32[len(LOSSES)], useful frames int32[], learning rate float32[], gradient float32[P].
+
+        -> float32[len(TRAIN_METRICS)]
+        """
+        signature = [tf.TensorSpec([len(LOSSES)]), tf.TensorSpec([], tf.int32), tf.TensorSpec([])]
+        signature.append(tf.TensorSpec([self.optimizer.flat.size]))
         return tf.function(self._update, input_signature=signature, jit_compile=True, autograph=False)
 
     def _gradient_step(self, bucket: int, signature: Batch) -> Callable[..., list[tf.Tensor]]:
@@ -224,8 +227,7 @@ class Steps:
             rows, whole = inputs[: len(signature)], inputs[len(signature) :]
             batch = Batch(*rows)
             self.guard.note(training_step(bucket), batch)
-            losses, gradients = self._accumulate(self.with_mel(batch), *whole)
-            return [losses, *gradients]
+            return list(self._accumulate(self.with_mel(batch), *whole))
 
         if not signature.is_locked:
             return relaxed(gradient_step)
@@ -265,10 +267,10 @@ class Steps:
 
     def _gradients(
         self, batch: Batch, random: RandomInputs, counts: dict[str, tf.Tensor]
-    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """(losses float32[len(LOSSES)], gradients) of a micro-batch.
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """(losses float32[len(LOSSES)], gradient float32[P]) of a micro-batch.
 
-        The losses are divided by the counts of the whole batch, the gradients are of sums divided by `typical`.
+        The losses are divided by the counts of the whole batch, the gradient is of sums divided by `typical`.
         """
         with tf.GradientTape() as tape:
             conditioning = Conditioning(speaker=batch.speaker, language=batch.language)
@@ -277,12 +279,12 @@ class Steps:
             total = tf.reduce_sum(summed / self.typical * loss_weights(self.training))
         losses = summed / tf.stack([counts[name] for name in LOSSES])
         gradients = tape.gradient(total, self.optimizer.weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        return losses, [tf.convert_to_tensor(gradient) for gradient in gradients]
+        return losses, self.optimizer.flat.flatten([tf.convert_to_tensor(gradient) for gradient in gradients])
 
     def _accumulate(
         self, batch: Batch, counts: tf.Tensor | None = None, present: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """(losses, gradients) that these rows add to those of the whole batch, in equal micro-batches.
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """(losses, gradient) that these rows add to those of the whole batch, in equal micro-batches.
 
         counts, present: as in `gradient_steps`; None where this is the whole.
         """
@@ -297,36 +299,33 @@ class Steps:
 
     def _add_parts(
         self, batch: Batch, random: RandomInputs, counts: dict[str, tf.Tensor], parts: int
-    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """(losses, gradients) of the batch, computed in `parts` equal micro-batches, as `_gradients` divides them."""
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """(losses, gradient) of the batch, computed in `parts` equal micro-batches, as `_gradients` divides them."""
         if parts == 1:
             return self._gradients(batch, random, counts)
         first, second = tf.unstack(random.dropout)
         whole = (*batch, random.noise, random.time)
         split = [tf.reshape(part, [parts, -1, *part.shape[1:]]) for part in whole]
 
-        def add(i: tf.Tensor, losses: tf.Tensor, *gradients: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        def add(i: tf.Tensor, losses: tf.Tensor, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
             *micro, noise, time = (part[i] for part in split)
             inputs = RandomInputs(noise, time, tf.stack([first + i, second]))
-            more, more_gradients = self._gradients(Batch(*micro), inputs, counts)
-            summed = (a + b for a, b in zip(gradients, more_gradients, strict=True))
-            return (i + 1, losses + more, *summed)
+            more, more_gradient = self._gradients(Batch(*micro), inputs, counts)
+            return i + 1, losses + more, gradient + more_gradient
 
-        zeros = [tf.zeros_like(weight) for weight in self.optimizer.weights]
-        start = (tf.constant(0), tf.zeros([len(LOSSES)]), *zeros)
-        _, losses, *gradients = tf.while_loop(lambda i, *_: i < parts, add, start, maximum_iterations=parts)
-        return losses, gradients
+        start = (tf.constant(0), tf.zeros([len(LOSSES)]), tf.zeros([self.optimizer.flat.size]))
+        _, losses, gradient = tf.while_loop(lambda i, *_: i < parts, add, start, maximum_iterations=parts)
+        return losses, gradient
 
-    def _update(self, losses: tf.Tensor, frames: tf.Tensor, *gradients: tf.Tensor) -> tf.Tensor:
-        """Clip, then update with AdamW; a batch of padding rows or a non-finite loss or norm changes no weight."""
-        groups = [clip_group(weight) for weight in self.optimizer.weights]
-        clipped, norms = clip_by_group(gradients, groups, self.training.clip_norm)
+    def _update(self, losses: tf.Tensor, frames: tf.Tensor, rate: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
+        """Clip, then update; a batch of padding rows or a non-finite loss or norm changes no weight."""
+        clipped, norms = self.optimizer.clip(gradient, self.training.clip_norm)
         total = tf.reduce_sum(losses * loss_weights(self.training))
         finite = tf.reduce_all(tf.math.is_finite(norms)) & tf.math.is_finite(total)
-        self.optimizer.apply(clipped, self.rate, accept=finite & (frames > 0))
+        self.optimizer.apply(clipped, rate, accept=finite & (frames > 0))
         self.step.assign_add(tf.cast(frames > 0, tf.int64))
         skipped = tf.cast(~finite, tf.float32)
-        metrics = [total, *tf.unstack(losses), *tf.unstack(norms), self.rate, skipped, tf.cast(frames, tf.float32)]
+        metrics = [total, *tf.unstack(losses), *tf.unstack(norms), rate, skipped, tf.cast(frames, tf.float32)]
         return tf.stack(metrics)
 
 

@@ -1,4 +1,9 @@
-"""The training loop: many batches in one host call. The graph draws buckets, reads, steps, and takes the times."""
+"""The training loop: many batches in one host call. The graph draws buckets, reads, steps, and takes the times.
+
+The device never waits for the host. A step is launched while the one before it runs: the next bucket is drawn, and its
+batch is read, before the metrics of the step before have arrived. TensorFlow's automatic control dependencies would
+end every turn of the loop before the next begins, so this graph has none: what has to follow what is written here.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,18 +13,19 @@ from typing import NamedTuple, Protocol, cast
 import numpy as np
 import tensorflow as tf
 
-from xtts.shared.config import DataConfig, TrainingConfig
+from xtts.shared.config import TrainingConfig
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.clip_order import Schedule
-from xtts.trainer.data.dataset import ahead_on, training_batches, without_autograph
+from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.dynamic_baseline import MemoryMaps
 from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
 from xtts.trainer.engine.optimizer import learning_rate
-from xtts.trainer.engine.process_group import ALONE, ProcessGroup, on
+from xtts.trainer.engine.process_group import ALONE, ProcessGroup
 from xtts.trainer.engine.train_step import Steps, present_clips
-from xtts.trainer.system.device import accelerator
 
+HOST = "CPU:0"
+"""Device of the loop itself: draws, batches, clocks, its variables and its results."""
 ORDER_DIFFERS = "the devices drew different buckets, or batches of different sizes"
 
 
@@ -29,8 +35,8 @@ class CallResult(NamedTuple):
     metrics: np.ndarray
     """float32[n, len(TRAIN_METRICS)]."""
     seconds: np.ndarray
-    """float64[n, 3]: seconds of the loop's own work (drawing the bucket, the learning rate), of the wait for the batch,
-    and of the step until the host has its metrics."""
+    """float64[n, 3]: seconds between the arrival of the last step's metrics and that of this one's, in three parts: the
+    loop's own work, the wait for the batch, the step. Work and waiting that a running step hides are no part of it."""
     buckets: np.ndarray
     """int32[n]: index of each step's bucket among those of the loop."""
     offsets: np.ndarray
@@ -66,7 +72,8 @@ class Position:
 class LoopSteps(Protocol):
     """The interface of the steps that the loop runs; `Steps` implements it for the acoustic model.
 
-    A step is two compiled functions, between which the loop adds up what the first one gives over all replicas.
+    A step is two `tf.function`s, between which the loop adds up what the first one gives over all replicas. Whatever
+    changes a variable has to be inside them: the loop's own graph orders nothing by itself.
     """
 
     training: TrainingConfig
@@ -76,15 +83,38 @@ class LoopSteps(Protocol):
     def step(self) -> tf.Variable:
         """int64[]: updates so far; each step adds one."""
 
-    @property
-    def rate(self) -> tf.Variable:
-        """float32[]: the learning rate, set before each step."""
-
     def gradients(self, bucket: int, batch: Batch, *whole: tf.Tensor) -> list[tf.Tensor]:
         """What a batch of a bucket's signature gives, inside the loop's graph; whole: see `Steps`, empty for one."""
 
-    def apply(self, frames: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
-        """Update by the sums of `gradients`; frames: useful ones, int32[] -> float32[len(TRAIN_METRICS)]."""
+    def apply(self, frames: tf.Tensor, rate: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Update by the sums of `gradients` at a learning rate float32[]; frames: useful ones, int32[].
+
+        -> float32[len(TRAIN_METRICS)]
+        """
+
+
+class _Turn(NamedTuple):
+    """What one turn of the loop hands to the next."""
+
+    number: tf.Tensor
+    """int32[]: turns before it."""
+    batches: tf.Tensor
+    updates: tf.Tensor
+    """int64[]: of the whole run, the updates without those of batches that had no frame."""
+    epoch: tf.Tensor
+    consumed: tf.Tensor
+    """As in `Position`."""
+    stop: tf.Tensor
+    read: tf.Tensor
+    """float64[]: when the batch was there."""
+    launched: list[tf.Tensor]
+    """int32[] for each replica of this process, there once its step is queued on its device."""
+    before: tf.Tensor
+    """float64[]: when the metrics of the step before the last arrived."""
+    arrived: tf.Tensor
+    """float64[]: when those of the last step did."""
+    rows: tuple[tf.TensorArray, ...]
+    """The parts of a `CallResult`."""
 
 
 class TrainingLoop:
@@ -98,7 +128,7 @@ class TrainingLoop:
     """True when this process cannot compile another step; a locked loop has compiled all of them."""
 
     def __init__(
-        self, buckets: Sequence[TrainingBucket], data: DataConfig, steps: Sequence[LoopSteps], position: Position,
+        self, buckets: Sequence[TrainingBucket], steps: Sequence[LoopSteps], position: Position,
         group: ProcessGroup = ALONE,
     ) -> None:  # fmt: skip
         """steps: of each replica of this process; of several replicas they are `Steps`."""
@@ -106,13 +136,15 @@ class TrainingLoop:
         """Buckets with training clips; a place is an index into this list."""
         self.locked = all(bucket.signature.is_locked for bucket in buckets)
         self.position, self.host_calls, self._steps, self._group = position, 0, steps, group
-        several = len(steps) > 1  # the rows of several devices arrive in one batch
-        self._device = accelerator() if data.prefetch_to_device and not several else None
-        with tf.device("CPU:0"):
+        with tf.device(HOST):
             self.stop = tf.Variable(False, trainable=False)
             """Set it from another thread to end the current call, in all processes, after a step."""
-            self._whole = tf.Variable([steps[0].step.read_value()] * 2, trainable=False)
-            """int64[2]: batches and updates so far, counted once weights and position have changed."""
+            done = steps[0].step.read_value()
+            self._whole = tf.Variable(
+                tf.stack([done, done, position.epoch, *tf.unstack(position.consumed)]), trainable=False
+            )
+            """int64[3 + K]: after the last step whose metrics are there: batches, updates and the position. In one
+            variable, since a call that fails in the middle leaves each of several as it is."""
         self._batch_sizes = [bucket.batch_size for bucket in self.buckets]
         self._most = max(self._batch_sizes)
         """Clips of the largest batch."""
@@ -129,8 +161,8 @@ class TrainingLoop:
 
     def _build(self) -> None:
         self._run: Callable[[tf.Tensor], tuple[tf.Tensor, ...]] = self._run_batches
-        if self.locked:
-            self._run = tf.function(self._run_batches, input_signature=[tf.TensorSpec([], tf.int32)])
+        if self.locked:  # not a `tf.function`, which adds automatic control dependencies
+            self._run = tf.compat.v1.wrap_function(self._run_batches, [tf.TensorSpec([], tf.int32)])
 
     def _rows(self, bucket: TrainingBucket) -> int:
         """Clips of a batch for each replica."""
@@ -140,7 +172,7 @@ class TrainingLoop:
         """The batches of one bucket from a position on: the rows of this process."""
         rows, first = self._rows(bucket), self._group.first
         own = range(first * rows, (first + len(self._steps)) * rows) if self._group.size > 1 else None
-        return iter(ahead_on(training_batches(bucket, consumed, own), self._device))
+        return iter(training_batches(bucket, consumed, own))
 
     @property
     def closed_set(self) -> list[TrainingBucket]:
@@ -167,6 +199,7 @@ class TrainingLoop:
         self.host_calls += 1
         began = time.perf_counter()
         found = self._run(tf.constant(count if self.locked else min(count, 1)))
+        self._note_position()
         stopped, metrics, seconds, places, offsets, *unread = (part.numpy() for part in found)
         if not self.locked:
             self.exhausted = self._maps.nearly_exhausted(cast(Steps, self._steps[0]).guard)
@@ -174,67 +207,33 @@ class TrainingLoop:
             metrics, seconds, places, offsets, time.perf_counter() - began, bool(stopped), *unread
         )  # fmt: skip
 
-    @property
+    def _note_position(self) -> None:
+        _, _, epoch, *consumed = self._whole.numpy()
+        self.position.epoch.assign(epoch)
+        self.position.consumed.assign(consumed)
+
     def whole_step(self) -> int | None:
-        """The last step after which weights and position belong together; None if only the weights have changed since.
+        """The last step done, with the position moved to it; None where that cannot be known.
 
-        A call that fails, because another process has ended, leaves its last whole step.
+        A call that fails, because another process has ended or a shard is damaged, leaves weights that are up to two
+        steps ahead of the position: that is noted when the metrics have arrived.
         """
-        batches, updates = self._whole.numpy().tolist()
-        return int(batches) if updates == self._steps[0].step.numpy() else None
+        batches, updates, epoch, *consumed = self._whole.numpy().tolist()
+        ahead = int(self._steps[0].step.numpy()) - updates
+        if ahead and self._names_audio:
+            return None  # a batch of which no clip could be read is no update
+        for _ in range(ahead):
+            _, _, epoch, consumed = self._draw(tf.constant(epoch, tf.int64), tf.constant(consumed, tf.int64))
+        self._whole.assign([batches + ahead, updates + ahead, epoch, *consumed])
+        self._note_position()
+        return int(batches) + ahead
 
-    @without_autograph
-    def _set_rates(self) -> list[tf.Tensor]:
-        rates = []
-        for steps, device in zip(self._steps, self._group.devices, strict=True):
-            with on(device):
-                rates.append(steps.rate.assign(learning_rate(steps.training, steps.step)))
-        return rates
-
-    @without_autograph
-    def _draw(self) -> tuple[tf.Tensor, ...]:
+    def _draw(self, epoch: tf.Tensor, consumed: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The next batch: (place of its bucket, clips of that consumed before, epoch and clips consumed after it)."""
-        with tf.device("CPU:0"):
-            before = self.position.consumed.read_value()
-            epoch, place = self._schedule.draw(self.position.epoch.read_value(), before)
-            taken = tf.one_hot(place, len(self.buckets), dtype=tf.int64) * tf.constant(self._batch_sizes, tf.int64)
-            return place, before[place], epoch, before + taken
+        epoch, place = self._schedule.draw(epoch, consumed)
+        taken = tf.one_hot(place, len(self.buckets), dtype=tf.int64) * tf.constant(self._batch_sizes, tf.int64)
+        return place, consumed[place], epoch, consumed + taken
 
-    @without_autograph
-    def _advance(self, epoch: tf.Tensor, consumed: tf.Tensor, metrics: tf.Tensor) -> tf.Tensor:
-        """Note the position, once a step is done: where a step fails, the position is still that of the weights."""
-        passed = [self.position.epoch.assign(epoch), self.position.consumed.assign(consumed)]
-        updates = tf.cast(metrics[TRAIN_METRICS.index("useful_frames")] > 0.0, tf.int64)
-        with tf.control_dependencies(passed):
-            return self._whole.assign_add(tf.stack([1, updates]))
-
-    @without_autograph
-    def _train(self, place: tf.Tensor, epoch: tf.Tensor, consumed: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """One step on all replicas: (metrics, time its batch arrived, time the host had the metrics, stop).
-
-        epoch, consumed: those after it. Times: float64[]. Where records name audio also bool[most clips of a
-        batch]: clips that could not be read.
-        """
-        with tf.device(self._device or "CPU:0"):
-            shares = tf.switch_case(place, [lambda k=k: self._read(k) for k in range(len(self.buckets))])
-        # A clock has no inputs: only control dependencies place it after the batch and before the step.
-        with tf.control_dependencies(tf.nest.flatten(shares)):
-            ready = tf.timestamp()
-        with tf.control_dependencies([ready]):
-            results = self._group.run(lambda number: self._step(place, number, shares[number]))
-        with tf.device("CPU:0"):  # waits until the GPU has finished the step, not just queued it
-            arrived = [tf.identity(metrics) for metrics, _, _ in results]
-            _, stop, present = results[0]
-            with tf.control_dependencies(arrived):
-                passed = self._advance(epoch, consumed, arrived[0])
-            with tf.control_dependencies([passed]):
-                done = tf.timestamp()
-            if not self._names_audio:
-                return arrived[0], ready, done, stop
-            here = tf.sequence_mask(tf.constant(self._batch_sizes)[place], self._most)
-            return arrived[0], ready, done, stop, here & tf.equal(present, 0.0)
-
-    @without_autograph
     def _read(self, place: int) -> list[Batch]:
         """The rows of the bucket's next batch, for each replica of this process."""
         batch = self._iterators[place].get_next()
@@ -243,11 +242,12 @@ class TrainingLoop:
         rows = self._rows(self.buckets[place])
         return [Batch(*(part[i * rows : (i + 1) * rows] for part in batch)) for i in range(len(self._steps))]
 
-    @without_autograph
-    def _step(self, place: tf.Tensor, number: int, batch: Batch) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """One step on one replica: (metrics, stop, present), the last two as in `_agree`.
+    def _step(
+        self, place: tf.Tensor, rate: tf.Tensor, number: int, batch: Batch
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        """One step on one replica: (metrics, frames, stop, present, launched), the middle ones as in `_agree`.
 
-        place: the bucket drawn, number: the replica in this process, batch: its rows.
+        place: the bucket drawn, number: the replica in this process, batch: its rows; launched: as in `_Turn`.
         """
         steps, (frames, present, stop, *counts) = self._steps[number], self._agree(place, number, batch)
 
@@ -255,8 +255,15 @@ class TrainingLoop:
             whole = [*counts, present[: bucket.batch_size]] if counts else []
             return steps.gradients(bucket.number, self._in_shape(bucket, batch), *whole)
 
-        gradients = tf.switch_case(place, [lambda bucket=bucket: branch(bucket) for bucket in self.buckets])
-        return steps.apply(frames, self._group.sum(gradients)), stop, present
+        with tf.device(self._group.devices[number]):
+            gradients = tf.switch_case(place, [lambda bucket=bucket: branch(bucket) for bucket in self.buckets])
+            total = self._group.sum(gradients)
+            with tf.control_dependencies(total):
+                metrics = steps.apply(frames, rate, total)
+            # TensorFlow keeps int32 in the host's memory: this is there once a GPU has got the step, done or not.
+            with tf.control_dependencies([metrics]):
+                launched = tf.identity(place)
+        return metrics, frames, stop, present, launched
 
     def _in_shape(self, bucket: TrainingBucket, batch: Batch) -> Batch:
         """The rows with the shape that left the first `switch_case` unknown."""
@@ -275,41 +282,70 @@ class TrainingLoop:
         present = tf.pad(present_clips(batch), [[before, self._most - before - tf.size(batch.mel_length)]])
         present = tf.ensure_shape(present, [self._most])
         if self._group.size == 1:
-            return frames, present, self.stop.read_value()
+            with tf.control_dependencies([place]):
+                return frames, present, self.stop.read_value()
         drawn = tf.one_hot(place, len(self.buckets))
         counts = cast(Steps, self._steps[number]).counts(batch)
-        stop = tf.cast(self.stop.read_value(), tf.float32)
+        with tf.control_dependencies([place]):
+            stop = tf.cast(self.stop.read_value(), tf.float32)
         alone = [stop[tf.newaxis], drawn, counts, tf.cast(frames, tf.float32)[tf.newaxis], present]
         (sums,) = self._group.sum([tf.concat(alone, axis=0)])
         stop, places, counts, frames, present = tf.split(sums, [1, len(self.buckets), len(LOSSES), 1, self._most])
         with tf.control_dependencies([check_places(places, drawn * self._group.size)]):
             return tf.cast(frames[0], tf.int32), tf.identity(present), stop[0] > 0.0, tf.identity(counts)
 
+    def _turn(self, last: _Turn) -> _Turn:
+        """Draw, read and launch a step; note the one before it when its metrics arrive."""
+        place, offset, epoch, consumed = self._draw(last.epoch, last.consumed)
+        rate = learning_rate(self._steps[0].training, last.updates)
+        # At most two steps are on their way to a device, and one batch waits for them.
+        with tf.control_dependencies([place, rate, last.read, last.before]):
+            drawn = tf.timestamp()
+        with tf.control_dependencies([drawn]):
+            shares = tf.switch_case(place, [lambda k=k: self._read(k) for k in range(len(self.buckets))])
+        with tf.control_dependencies(tf.nest.flatten(shares)):
+            read = tf.timestamp()
+        with tf.control_dependencies([read, *last.launched]):
+            place, shares = tf.identity(place), tf.nest.map_structure(tf.identity, shares)
+        results = self._group.run(lambda number: self._step(place, rate, number, shares[number]))
+        metrics, (frames, *_), (stop, *_), (present, *_), launched = map(list, zip(*results, strict=True))
+        updates = last.updates + tf.cast(frames > 0, tf.int64)
+        here = [tf.identity(part) for part in metrics]  # waits until a GPU has finished the step
+        with tf.control_dependencies([last.arrived, *here]):
+            told = tf.identity(here[0])
+            noted = self._whole.assign(tf.stack([last.batches + 1, updates, epoch, *tf.unstack(consumed)]))
+        with tf.control_dependencies([noted]):
+            arrived = tf.timestamp()
+        begin = tf.maximum(drawn, last.arrived)
+        ready = tf.maximum(read, begin)
+        values = [told, tf.stack([begin - last.arrived, ready - begin, arrived - ready]), place, offset]
+        if self._names_audio:
+            values.append(tf.sequence_mask(tf.constant(self._batch_sizes)[place], self._most) & tf.equal(present, 0.0))
+        rows = tuple(row.write(last.number, value) for row, value in zip(last.rows, values, strict=True))
+        return _Turn(
+            number=last.number + 1, batches=last.batches + 1, updates=updates, epoch=epoch, consumed=consumed,
+            stop=stop, read=read, launched=launched, before=last.arrived, arrived=arrived, rows=rows,
+        )  # fmt: skip
+
     def _run_batches(self, count: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The compiled loop over `count` batches."""
-        metrics = tf.TensorArray(tf.float32, count, element_shape=[len(TRAIN_METRICS)])
-        seconds = tf.TensorArray(tf.float64, count, element_shape=[3])
-        places = tf.TensorArray(tf.int32, count, element_shape=[])
-        offsets = tf.TensorArray(tf.int64, count, element_shape=[])
-        unread = tf.TensorArray(tf.bool, count, element_shape=[self._most])
-        i, end, stop = tf.constant(0), tf.timestamp(), tf.constant(False)
-        while tf.logical_and(i < count, tf.logical_not(stop)):
-            place, offset, epoch, consumed = self._draw()
-            rates = self._set_rates()
-            with tf.control_dependencies([end, place, *rates]):
-                drawn = tf.timestamp()
-            with tf.control_dependencies([drawn]):
-                values, ready, done, stop, *flags = self._train(place, epoch, consumed)
-            spent = tf.stack([drawn - end, ready - drawn, done - ready])
-            metrics, seconds = metrics.write(i, values), seconds.write(i, spent)
-            places, offsets = places.write(i, place), offsets.write(i, offset)
-            unread = unread.write(i, flags[0]) if self._names_audio else unread
-            i, end = i + 1, done
-        found = (metrics, seconds, places, offsets, *((unread,) if self._names_audio else ()))
-        return (stop, *[part.stack()[:i] for part in found])
+        """The compiled loop over `count` batches: (stop, the parts of a `CallResult`)."""
+        kinds = [(tf.float32, [len(TRAIN_METRICS)]), (tf.float64, [3]), (tf.int32, []), (tf.int64, [])]
+        kinds += [(tf.bool, [self._most])] if self._names_audio else []
+        with tf.device(HOST):
+            now, (batches, updates, epoch, *consumed) = tf.timestamp(), tf.unstack(self._whole.read_value())
+            first = _Turn(
+                number=tf.constant(0), batches=batches, updates=updates, epoch=epoch, consumed=tf.stack(consumed),
+                stop=tf.constant(False), read=now, launched=[tf.constant(0) for _ in self._steps], before=now,
+                arrived=now, rows=tuple(tf.TensorArray(kind, count, element_shape=shape) for kind, shape in kinds),
+            )  # fmt: skip
+            (last,) = tf.while_loop(
+                lambda turn: (turn.number < count) & ~turn.stop, lambda turn: (self._turn(turn),), (first,)
+            )
+            with tf.control_dependencies([last.arrived]):
+                return (tf.identity(last.stop), *[row.stack()[: last.number] for row in last.rows])
 
 
 def check_places(found: tf.Tensor, expected: tf.Tensor) -> tf.Operation:
     """Fail unless the buckets that the replicas drew, float32[K], are all the same one."""
-    with tf.device("CPU:0"):
+    with tf.device(HOST):
         return tf.debugging.Assert(tf.reduce_all(found == expected), [ORDER_DIFFERS])

@@ -9,15 +9,8 @@ import tensorflow as tf
 _UNREACHABLE = -1e30
 """Score of a token that no monotonic path reaches yet; finite, so that sums with it are never NaN."""
 
-BLOCK_FRAMES = 8
-"""Frames per iteration of the search. Measured inside XLA on 2 busy cores, [16, 150, 872], search and backtrace:
-1 frame 13.5 ms, 8 frames 10.0 ms, 12 frames 13.7 ms; compiling takes 0.8 s with 8 frames, 0.5 s with 1."""
-
-HOPS = 4
-"""Tokens per iteration of the backtrace; 8 are no faster, and take 1.6 times as long to compile."""
-
-MOST_FRAMES = 2 ** (31 - BLOCK_FRAMES)
-"""Largest T that the entries of the search can hold: 8 million, a day at 86 frames per second."""
+BLOCK_FRAMES = 16
+"""Frames per sequential turn of the search."""
 
 
 def gaussian_scores(mean: tf.Tensor, mel: tf.Tensor) -> tf.Tensor:
@@ -39,57 +32,53 @@ def search_durations(scores: tf.Tensor, token_length: tf.Tensor, mel_length: tf.
     outside the lengths are never read. A clip with fewer frames than tokens has no such path: its first mel_length
     tokens get one frame each and the others 0. A padding row (both lengths 0) gets zeros. No gradient flows.
     """
-    entries = _search_forward(tf.stop_gradient(scores))
-    last_token = tf.minimum(token_length, mel_length) - 1
-    return _trace_backward(entries, last_token, mel_length)
+    tokens = scores.shape[1]
+    entered = _search_forward(tf.stop_gradient(scores))
+    token = _tokens_of_frames(entered, tf.maximum(tf.minimum(token_length, mel_length) - 1, 0), mel_length)
+    inside = tf.range(token.shape[0])[:, tf.newaxis] < mel_length
+    token = tf.where(inside, token, -1)[..., tf.newaxis]
+    return tf.reduce_sum(tf.cast(token == tf.range(tokens), tf.int32), axis=0)
 
 
 def _search_forward(scores: tf.Tensor) -> tf.Tensor:
-    """The frame in which the best path through each token entered it, in blocks of K = BLOCK_FRAMES frames.
+    """In which frames the best path through each token enters it, in blocks of K = BLOCK_FRAMES frames.
 
-    scores: float32[B, L, T] -> int32[N, B, L]. Block n holds the K frames from 1 + n K on (frame 0 is token 0's). In
-    the K low bits of an entry, bit k is set where the best path through the token in the block's frame k enters it
-    there. The bits above hold the frame where the best path through the token just before the block entered it.
+    scores: float32[B, L, T] -> int32[N, B, L]. Block n holds the K frames from 1 + n K on (frame 0 is token 0's). Bit k
+    is set where the best path through the token in the block's frame k enters it there.
     """
     batch, tokens, frames = scores.shape
-    if frames > MOST_FRAMES:
-        raise ValueError(f"the alignment search counts to {MOST_FRAMES:,} frames, this shape has {frames:,}")
     blocks = max(-(-(frames - 1) // BLOCK_FRAMES), 1)
-    # Frames after the last are never read; the zeros before the first token leave the walls below unchanged.
+    # Frames after the last are never read; the zeros before the first token leave the walls of `_reached` unchanged.
     padding = [[0, 1 + blocks * BLOCK_FRAMES - frames], [0, 0], [BLOCK_FRAMES - 1, 0]]
     later = tf.pad(tf.transpose(scores, [2, 0, 1])[1:], padding)
     later = tf.reshape(later, [blocks, BLOCK_FRAMES, batch, BLOCK_FRAMES - 1 + tokens])
-    walls = tf.fill([batch, BLOCK_FRAMES], _UNREACHABLE)
     best = tf.where(tf.range(tokens) == 0, scores[:, :, 0], _UNREACHABLE)
-    start = tf.zeros([batch, tokens], tf.int32)
     history = tf.TensorArray(tf.int32, size=blocks, element_shape=[batch, tokens])
 
     def advance(
-        block: tf.Tensor, best: tf.Tensor, start: tf.Tensor, history: tf.TensorArray
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.TensorArray]:
-        best, entered = _advance_block(tf.concat([walls, best], axis=1), later[block])
-        history = history.write(block, start * 2**BLOCK_FRAMES + entered)
-        start = tf.where(entered > 0, block * BLOCK_FRAMES + _bit_length(entered), start)
-        return block + 1, best, start, history
+        block: tf.Tensor, best: tf.Tensor, history: tf.TensorArray
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.TensorArray]:
+        best, entered = _advance_block(best, later[block])
+        return block + 1, best, history.write(block, entered)
 
     # No maximum_iterations: with a second counter XLA cannot infer the trip count.
-    *_, history = tf.while_loop(lambda block, *_: block < blocks, advance, (0, best, start, history))
+    *_, history = tf.while_loop(lambda block, *_: block < blocks, advance, (0, best, history))
     return tf.ensure_shape(history.stack(), [blocks, batch, tokens])
 
 
 def _advance_block(best: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Follow the best paths through the K frames of a block.
 
-    best: float32[B, K + L], sums in the frame before the block, behind K walls; scores: float32[K, B, K - 1 + L]
+    best: float32[B, L], sums in the frame before the block, scores: float32[K, B, K - 1 + L], behind K - 1 zeros
     -> (sums in the block's last frame float32[B, L], int32[B, L], bit k set where the token is entered in frame k)
     """
     # Frame by frame, each token would wait for its neighbour: one kernel per frame. Instead each token computes what it
     # needs of its K neighbours: K (K + 1) / 2 sums instead of K, but independent of other tokens, in one kernel. The
     # sums are bit-identical.
-    count, _, width = scores.shape
-    tokens = width - (count - 1)
-    reached = [best[:, count - left : count - left + tokens] for left in range(count + 1)]
-    entered = tf.zeros_like(reached[0], tf.int32)
+    count, tokens = scores.shape[0], best.shape[-1]
+    behind = tf.pad(best, [[0, 0], [count, 0]], constant_values=_UNREACHABLE)
+    reached = [behind[:, count - left : count - left + tokens] for left in range(count + 1)]
+    entered = tf.zeros_like(best, tf.int32)
     for frame in range(count):
         entered += tf.where(reached[1] > reached[0], tf.constant(2**frame), 0)
         reached = [
@@ -100,42 +89,58 @@ def _advance_block(best: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Te
     return reached[0], entered
 
 
-def _bit_length(bits: tf.Tensor) -> tf.Tensor:
-    """One more than the index of the highest set bit: int32, 1 to 2^24 -> int32."""
-    # The exponent of the number as a float32; TensorFlow has no count-leading-zeros.
-    return tf.bitwise.right_shift(tf.bitcast(tf.cast(bits, tf.float32), tf.int32), 23) - 126
+def _tokens_of_frames(entered: tf.Tensor, last_token: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
+    """Tokens of the path that ends at last_token in frame mel_length - 1; after it the path stays there.
 
-
-def _trace_backward(entries: tf.Tensor, last_token: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
-    """Durations of the path that ends at last_token in frame mel_length - 1.
-
-    entries: int32[N, B, L] of `_search_forward`, last_token: int32[B], mel_length: int32[B] -> int32[B, L]
+    entered: int32[N, B, L] of `_search_forward`, last_token, mel_length: int32[B] -> int32[1 + N K, B]
     """
-    _, batch, tokens = entries.shape
-    turns = -(-tokens // HOPS)
-    rows = tf.range(batch)
+    blocks, batch, tokens = entered.shape
+    frames = tf.clip_by_value(mel_length - 1 - BLOCK_FRAMES * tf.range(blocks)[:, tf.newaxis], 0, BLOCK_FRAMES)
+    paths = _paths(entered & (tf.bitwise.left_shift(1, frames) - 1)[..., tf.newaxis])
+    # How many tokens the path that ends in each token enters in one block, in two, in four (pointer doubling).
+    levels = [_count_bits(paths)]
+    while levels[-1].shape[0] > 1:
+        levels[-1] = tf.pad(levels[-1], [[0, levels[-1].shape[0] % 2], [0, 0], [0, 0]])
+        later = levels[-1][1::2]
+        levels.append(later + _at(levels[-1][::2], tf.range(tokens) - later))
+    # Back down: where the path stands at the end of each half.
+    end = last_token[tf.newaxis, :, tf.newaxis]
+    for passed in reversed(levels[:-1]):
+        end = end[: passed.shape[0] // 2]
+        middle = end - _at(passed[1::2], end)
+        end = tf.reshape(tf.stack([middle, end], axis=1), [-1, batch, 1])
+    path = _at(paths, end[:blocks])[:, tf.newaxis, :, 0]
+    enters = tf.bitwise.right_shift(path, tf.range(BLOCK_FRAMES)[:, tf.newaxis]) & 1
+    return tf.cumsum(tf.pad(tf.reshape(enters, [-1, batch]), [[1, 0], [0, 0]]))
 
-    def entry(token: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
-        """First frame of the token on the path that leaves it before frame `end`: int32[], int32[B] -> int32[B]."""
-        frame = tf.maximum(end - 1, 0)
-        block = tf.truncatediv(tf.maximum(frame - 1, 0), BLOCK_FRAMES)
-        # All rows are at the same token: a gather within one token needs one index, and fuses.
-        found = tf.gather(tf.reshape(entries[:, :, token], [-1]), block * batch + rows)
-        before = block * BLOCK_FRAMES
-        entered = found & (tf.bitwise.left_shift(1, frame - before) - 1)
-        return tf.where(entered > 0, before + _bit_length(entered), tf.bitwise.right_shift(found, BLOCK_FRAMES))
 
-    def hop(turn: tf.Tensor, end: tf.Tensor, starts: tf.TensorArray) -> tuple[tf.Tensor, tf.Tensor, tf.TensorArray]:
-        passed = []
-        for token in (turn * HOPS + i for i in reversed(range(HOPS))):
-            end = tf.where(token <= last_token, entry(tf.minimum(token, tokens - 1), end), end)
-            passed.append(end)
-        return turn - 1, end, starts.write(turn, tf.stack(passed[::-1]))
+def _paths(entered: tf.Tensor) -> tf.Tensor:
+    """The path that ends a block in each token: bit k is set where it enters a token in the block's frame k.
 
-    starts = tf.TensorArray(tf.int32, size=turns, element_shape=[HOPS, batch])
-    *_, starts = tf.while_loop(lambda turn, *_: turn >= 0, hop, (turns - 1, mel_length, starts))
-    edges = tf.concat([tf.reshape(starts.stack(), [turns * HOPS, batch])[:tokens], mel_length[tf.newaxis]], axis=0)
-    return tf.transpose(edges[1:] - edges[:-1])
+    entered: int32[N, B, L] of `_search_forward` -> int32[N, B, L]
+    """
+    tokens = entered.shape[-1]
+    walls = tf.pad(entered, [[0, 0], [0, 0], [BLOCK_FRAMES, 0]])
+    own = [walls[..., BLOCK_FRAMES - left : BLOCK_FRAMES - left + tokens] for left in range(BLOCK_FRAMES)]
+    path = [tf.zeros_like(entered)] * (BLOCK_FRAMES + 1)
+    for frame in range(BLOCK_FRAMES):
+        path = [
+            tf.where(own[left] & 2**frame > 0, path[left + 1] | 2**frame, path[left])
+            for left in range(BLOCK_FRAMES - frame)
+        ]
+    return path[0]
+
+
+def _count_bits(bits: tf.Tensor) -> tf.Tensor:
+    """How many bits are set: int32[...] -> int32[...]."""
+    return tf.cast(tf.raw_ops.PopulationCount(x=bits), tf.int32)
+
+
+def _at(table: tf.Tensor, token: tf.Tensor) -> tf.Tensor:
+    """Values of a table at tokens: [M, B, L], int32[M, B, n] -> [M, B, n]."""
+    blocks, batch, tokens = table.shape
+    rows = tf.reshape(tf.range(blocks * batch) * tokens, [blocks, batch, 1])
+    return tf.gather(tf.reshape(table, [-1]), rows + token)  # one index, so that it fuses
 
 
 def duration_path(durations: tf.Tensor, frames: int | tf.Tensor) -> tf.Tensor:

@@ -16,9 +16,9 @@ def device_name() -> str:
     return ", ".join(str(tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name)) for gpu in gpus)
 
 
-def accelerator() -> str | None:
-    """TensorFlow's name of the GPU that the steps run on; None on a CPU."""
-    return "/GPU:0" if tf.config.list_logical_devices("GPU") else None
+def step_device() -> str:
+    """TensorFlow's name of the device that the steps run on, where it is a single one."""
+    return "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"
 
 
 def utilisation_reader() -> Callable[[], str]:
@@ -38,6 +38,6 @@ def utilisation_reader() -> Callable[[], str]:
 
 def memory_used() -> str:
     """GPU memory in use, or on a CPU this process' peak so far."""
-    if accelerator():
+    if step_device() != "CPU:0":
         return f"GPU memory {tf.config.experimental.get_memory_info('GPU:0')['current'] / 2**30:.1f} GiB"
     return f"memory {peak_resident_bytes() / 2**30:.1f} GiB"

@@ -3,7 +3,6 @@ import time
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from graph_walk import dataset_ops, python_ops
 from one_bucket import one_bucket
 
@@ -11,7 +10,7 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.records import parse_example, unframe
 from xtts.trainer.data.batch import Batch, batch_signature, blank_batch
 from xtts.trainer.data.clip_order import BucketOrder, CorpusMixture, CorpusPart
-from xtts.trainer.data.dataset import ahead_on, training_batches, validation_batches
+from xtts.trainer.data.dataset import training_batches, validation_batches
 from xtts.trainer.data.training_bucket import bucket_order
 
 
@@ -102,19 +101,3 @@ def test_blocks_fit_the_memory_they_are_given(spec):
         record = max(shard.bytes / shard.records for shard in bucket.train)
         share = (1 << 20) / 2 / len(spec.buckets)
         assert 0.9 * share - record < part.order.block_records * record <= 1.01 * share
-
-
-def test_batches_that_are_read_ahead_into_a_device_are_the_same(tiny_cache):
-    """As the loop reads them: inside a graph that chooses the bucket."""
-    batches = [training_batches(one_bucket(tiny_cache, number, batch_size=2), 1).take(3) for number in (0, 1)]
-    assert ahead_on(batches[0], None) is batches[0]
-    ahead = [iter(ahead_on(part, "/CPU:0")) for part in batches]
-
-    @tf.function
-    def read(place):
-        return tf.switch_case(place, [one.get_next for one in ahead])
-
-    for place, part in enumerate(batches):
-        for expected in part:
-            found = read(tf.constant(place))
-            assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))

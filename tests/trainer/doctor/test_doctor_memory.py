@@ -61,7 +61,7 @@ def test_no_batch_setting_helps_one_clip_a_micro_batch(workload_of, with_clips, 
 
 
 def test_memory_that_no_gpu_reports_gets_no_verdict(workload_of, with_clips, monkeypatch):
-    monkeypatch.setattr(memory_module, "accelerator", lambda: "/GPU:0")
+    monkeypatch.setattr(memory_module, "step_device", lambda: "GPU:0")
     monkeypatch.setattr(memory_module, "driver", lambda: {"memory.total": "143771"})
     assert available_bytes() == 143771 << 20
     monkeypatch.setattr(memory_module, "driver", lambda: {"memory.total": "[N/A]"})

@@ -83,15 +83,16 @@ def golden_steps(*assignments, count=STEPS, compiled=True):
         steps.trace({0: Batch(*(tf.TensorSpec(part.shape, part.dtype) for part in clips))})
     rows = []
     for _ in range(count):
-        steps.rate.assign(learning_rate(config.training, step))
+        rate = learning_rate(config.training, step)
         if compiled:
-            values = steps.train(0, clips)
+            values = steps.train(0, clips, rate)
         else:  # the same bodies, op by op: a twentieth of the time to compile them
-            losses, gradients = steps._accumulate(clips)
-            values = steps._update(losses, tf.reduce_sum(clips.mel_length), *gradients)
+            losses, gradient = steps._accumulate(clips)
+            values = steps._update(losses, tf.reduce_sum(clips.mel_length), rate, gradient)
         metrics = dict(zip(TRAIN_METRICS, values.numpy().tolist(), strict=True))
         rows.append([metrics[name] for name in COLUMNS])
-    norms = [sum(float(tf.norm(value)) for value in group) for group in (optimizer.weights, optimizer.averages)]
+    averages = optimizer.flat.split(optimizer.averages.read_value())
+    norms = [sum(float(tf.norm(value)) for value in group) for group in (optimizer.weights, averages)]
     return np.array(rows), np.array(norms)
 
 

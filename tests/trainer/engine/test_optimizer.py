@@ -7,8 +7,9 @@ import tensorflow as tf
 from four_clips import small_model
 
 from xtts.shared.config import TrainingConfig
-from xtts.trainer.engine.optimizer import AdamW, clip_by_group, learning_rate
+from xtts.trainer.engine.optimizer import AdamW, learning_rate
 from xtts.trainer.engine.schedule import decay_start, decaying_from, peak_learning_rate
+from xtts.trainer.engine.train_state import make_optimizer
 from xtts.trainer.model.weight_groups import clip_group
 
 TRAINING = TrainingConfig(
@@ -34,7 +35,11 @@ def is_matrix(variable):
 
 
 def update(optimizer, step, *, accept=True):
-    optimizer.apply(gradients(step), tf.constant(0.01), accept=tf.constant(accept))
+    optimizer.apply(optimizer.flat.flatten(gradients(step)), tf.constant(0.01), accept=tf.constant(accept))
+
+
+def averages(optimizer):
+    return optimizer.flat.split(optimizer.averages.numpy())[0].numpy()
 
 
 def test_updates_equal_those_of_keras():
@@ -62,10 +67,10 @@ def test_a_larger_batch_raises_the_whole_schedule():
 def test_a_refused_update_changes_nothing_at_all():
     optimizer = AdamW(weights(), TRAINING, is_matrix)
     update(optimizer, 0)
-    state = [*optimizer.weights, *optimizer.first, *optimizer.second, *optimizer.averages, optimizer.updates]
+    state = [*optimizer.weights, optimizer.first, optimizer.second, optimizer.averages, optimizer.updates]
     before = [v.numpy() for v in state]
     bad = [g * math.nan for g in gradients(1)]
-    optimizer.apply(bad, tf.constant(0.01), accept=tf.constant(False))
+    optimizer.apply(optimizer.flat.flatten(bad), tf.constant(0.01), accept=tf.constant(False))
     assert all(np.array_equal(a, v) for a, v in zip(before, state, strict=True))
 
 
@@ -73,14 +78,14 @@ def test_averages_follow_the_weights_and_exchanging_twice_restores_both():
     optimizer = AdamW(weights(), TRAINING, is_matrix)
     start = optimizer.weights[0].numpy()
     update(optimizer, 0)
-    weight, average = optimizer.weights[0].numpy(), optimizer.averages[0].numpy()
+    weight, average = optimizer.weights[0].numpy(), averages(optimizer)
     decay = min(TRAINING.ema_decay, 2 / 11)
     np.testing.assert_allclose(average, decay * start + (1 - decay) * weight, rtol=1e-6)
     optimizer.exchange_averages()
     assert np.array_equal(optimizer.weights[0], average)
     optimizer.exchange_averages()
     assert np.array_equal(optimizer.weights[0], weight)
-    assert np.array_equal(optimizer.averages[0], average)
+    assert np.array_equal(averages(optimizer), average)
 
 
 @pytest.mark.parametrize(
@@ -97,14 +102,29 @@ def test_warm_up_then_the_peak_then_a_cosine_to_the_floor(decay_fraction, step, 
 
 
 def test_groups_are_clipped_separately():
-    gradients = [tf.constant([3.0, 4.0]), tf.constant([[300.0]]), tf.constant([0.0, 12.0])]
-    clipped, norms = clip_by_group(gradients, [0, 1, 0], 6.5)
+    weights = [tf.Variable([0.0, 0.0]), tf.Variable([[0.0]]), tf.Variable([0.0, 0.0])]
+    optimizer = AdamW(weights, TRAINING, is_matrix, lambda weight: len(weight.shape) - 1)
+    gradient = optimizer.flat.flatten([tf.constant([3.0, 4.0]), tf.constant([[300.0]]), tf.constant([0.0, 12.0])])
+    clipped, norms = optimizer.clip(gradient, 6.5)
     np.testing.assert_allclose(norms, [13.0, 300.0])
-    np.testing.assert_allclose(clipped[0], [1.5, 2.0])
-    np.testing.assert_allclose(clipped[1], [[6.5]])
-    np.testing.assert_allclose(clipped[2], [0.0, 6.0])
+    for found, expected in zip(optimizer.flat.split(clipped), [[1.5, 2.0], [[6.5]], [0.0, 6.0]], strict=True):
+        np.testing.assert_allclose(found, expected)
     groups = {str(weight.path): clip_group(weight) for weight in small_model().trainable_variables}
     assert all(group == ("duration_predictor" in path) for path, group in groups.items())
+
+
+def test_every_weight_has_its_own_place_in_the_vectors():
+    weights = small_model().trainable_variables
+    for optimizer in (
+        make_optimizer(weights, TRAINING),
+        make_optimizer(weights, TRAINING.model_copy(update={"optimizer": "adamw"})),
+    ):
+        numbers = [tf.fill(weight.shape, float(i)) for i, weight in enumerate(weights)]
+        vector = optimizer.flat.flatten(numbers)
+        for part, number in zip(optimizer.flat.split(vector), numbers, strict=True):
+            assert np.array_equal(part, number)
+        chosen = [i % 3 == 0 for i in range(len(weights))]
+        assert np.array_equal(optimizer.flat.mask(chosen), vector.numpy() % 3 == 0)
 
 
 @pytest.mark.parametrize("epochs", [None, 7, "auto"])

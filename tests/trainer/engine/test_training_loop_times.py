@@ -30,16 +30,17 @@ class SleepingSteps:
 
     def __init__(self, training, seconds):
         self.training, self._seconds = training, seconds
-        self.step, self.rate = tf.Variable(0, dtype=tf.int64), tf.Variable(0.0)
+        self.step = tf.Variable(0, dtype=tf.int64)
 
     def gradients(self, bucket, batch):
         with tf.control_dependencies([sleep(self._seconds, batch)]):
             return [tf.identity(batch.mel_length)]
 
-    def apply(self, frames, total):
+    @tf.function
+    def apply(self, frames, rate, total):
         with tf.control_dependencies(total):
             self.step.assign_add(1)
-        return tf.one_hot(TRAIN_METRICS.index("useful_frames"), len(TRAIN_METRICS)) * tf.cast(frames, tf.float32)
+            return tf.one_hot(TRAIN_METRICS.index("useful_frames"), len(TRAIN_METRICS)) * tf.cast(frames, tf.float32)
 
 
 def sleep_before(batch, seconds):
@@ -62,7 +63,7 @@ def loop_of(make_plan, tmp_path, monkeypatch):
         plan = make_plan(tmp_path)
         position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(2, np.int64)))
         steps = [SleepingSteps(plan.config.training, stepping)]
-        loop = TrainingLoop(training_buckets(plan.cache, plan.spec, plan.config), plan.config.data, steps, position)
+        loop = TrainingLoop(training_buckets(plan.cache, plan.spec, plan.config), steps, position)
         loop.run(2)  # opens the pipelines
         return loop
 

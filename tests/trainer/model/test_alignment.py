@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from xtts.trainer.model import alignment
 from xtts.trainer.model.alignment import (
     fit_durations,
     gaussian_scores,
@@ -67,13 +66,6 @@ def test_counts_more_frames_than_16_bits():
     assert search(scores, [4], [scores.shape[2]]).tolist() == [durations]
 
 
-def test_refuses_more_frames_than_it_can_count(monkeypatch):
-    monkeypatch.setattr(alignment, "MOST_FRAMES", 16)
-    assert search(np.zeros([1, 2, 16]), [2], [16], False).sum() == 16
-    with pytest.raises(ValueError, match="counts to 16 frames, this shape has 17"):
-        search(np.zeros([1, 2, 17]), [2], [17], False)
-
-
 def test_the_search_takes_few_turns_of_its_loops(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     from training_parts.kernels import count_kernels
@@ -81,10 +73,10 @@ def test_the_search_takes_few_turns_of_its_loops(monkeypatch):
     shapes = [tf.zeros([4, 192, 872]), tf.zeros([4], tf.int32), tf.zeros([4], tf.int32)]
     function = tf.function(search_durations, jit_compile=True)
     counted = count_kernels(function.experimental_get_compiler_ir(*shapes)(stage="optimized_hlo"))
-    assert [loop.turns for loop in counted.loops] == [109, 48]
-    # 9 and 8 a turn, 10 outside, on a CPU.
-    assert all(loop.kernels <= 12 for loop in counted.loops), counted
-    assert counted.once <= 15, counted
+    assert [loop.turns for loop in counted.loops] == [55]
+    # 7 a turn, 25 outside, on a CPU.
+    assert counted.loops[0].kernels <= 8, counted
+    assert counted.once <= 30, counted
 
 
 @pytest.mark.parametrize("outside", [1e30, np.nan, np.inf])

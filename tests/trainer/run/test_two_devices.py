@@ -20,7 +20,6 @@ def test_two_logical_devices_train_as_one_does(two_devices, finished_run, read_s
     figures = program.figures
     assert figures["same_replicas"] == [True]
     assert figures["update_traces"] == [1, 1]
-    assert figures["loop_traces"] == 1
     assert figures["steps_after_stop"] == 1
     assert figures["host_calls"] == 5  # marks at 4, 6, 8, 9 (where the decay begins) and 12
     assert [sum(trace.startswith("training") for trace in traces) for traces in figures["traces"]] == [1, 1]
