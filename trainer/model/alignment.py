@@ -48,18 +48,20 @@ def _search_forward(scores: tf.Tensor) -> tf.Tensor:
     """
     batch, tokens, frames = scores.shape
     blocks = max(-(-(frames - 1) // BLOCK_FRAMES), 1)
-    # Frames after the last are never read; the zeros before the first token leave the walls of `_reached` unchanged.
+    # Frames after the last are never read; the zeros before the first token leave the walls below unchanged.
     padding = [[0, 1 + blocks * BLOCK_FRAMES - frames], [0, 0], [BLOCK_FRAMES - 1, 0]]
     later = tf.pad(tf.transpose(scores, [2, 0, 1])[1:], padding)
     later = tf.reshape(later, [blocks, BLOCK_FRAMES, batch, BLOCK_FRAMES - 1 + tokens])
+    walls = [[0, 0], [BLOCK_FRAMES, 0]]
     best = tf.where(tf.range(tokens) == 0, scores[:, :, 0], _UNREACHABLE)
+    best = tf.pad(best, walls, constant_values=_UNREACHABLE)
     history = tf.TensorArray(tf.int32, size=blocks, element_shape=[batch, tokens])
 
     def advance(
         block: tf.Tensor, best: tf.Tensor, history: tf.TensorArray
     ) -> tuple[tf.Tensor, tf.Tensor, tf.TensorArray]:
         best, entered = _advance_block(best, later[block])
-        return block + 1, best, history.write(block, entered)
+        return block + 1, tf.pad(best, walls, constant_values=_UNREACHABLE), history.write(block, entered)
 
     # No maximum_iterations: with a second counter XLA cannot infer the trip count.
     *_, history = tf.while_loop(lambda block, *_: block < blocks, advance, (0, best, history))
@@ -69,16 +71,16 @@ def _search_forward(scores: tf.Tensor) -> tf.Tensor:
 def _advance_block(best: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Follow the best paths through the K frames of a block.
 
-    best: float32[B, L], sums in the frame before the block, scores: float32[K, B, K - 1 + L], behind K - 1 zeros
+    best: float32[B, K + L], sums in the frame before the block, behind K walls; scores: float32[K, B, K - 1 + L]
     -> (sums in the block's last frame float32[B, L], int32[B, L], bit k set where the token is entered in frame k)
     """
     # Frame by frame, each token would wait for its neighbour: one kernel per frame. Instead each token computes what it
     # needs of its K neighbours: K (K + 1) / 2 sums instead of K, but independent of other tokens, in one kernel. The
     # sums are bit-identical.
-    count, tokens = scores.shape[0], best.shape[-1]
-    behind = tf.pad(best, [[0, 0], [count, 0]], constant_values=_UNREACHABLE)
-    reached = [behind[:, count - left : count - left + tokens] for left in range(count + 1)]
-    entered = tf.zeros_like(best, tf.int32)
+    count, _, width = scores.shape
+    tokens = width - (count - 1)
+    reached = [best[:, count - left : count - left + tokens] for left in range(count + 1)]
+    entered = tf.zeros_like(reached[0], tf.int32)
     for frame in range(count):
         entered += tf.where(reached[1] > reached[0], tf.constant(2**frame), 0)
         reached = [

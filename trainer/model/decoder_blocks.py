@@ -5,13 +5,13 @@ length.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import keras
 import tensorflow as tf
 
 from xtts.shared.model_config import ModelConfig
-from xtts.trainer.model.layers import Seeds, SelfAttention, apply_mask, axis_size, glorot
+from xtts.trainer.model.layers import Seeds, SelfAttention, apply_mask, axis_size, glorot, normalise
 
 
 class DepthwiseConvolution(keras.layers.Layer):  # type: ignore[misc]
@@ -30,15 +30,33 @@ class DepthwiseConvolution(keras.layers.Layer):  # type: ignore[misc]
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """x: [B, N, D] -> [B, N, D], zeros assumed beyond both ends."""
-        # A sum of K shifted products fuses into one loop. Measured inside XLA on 2 cores, forward | with gradient,
-        # ms, K=7: [8, 312, 128] shifts 0.6 | 2.3, tf.nn.depthwise_conv2d 7.6 | 18, a dense convolution with a diagonal
-        # kernel 1.6 | 4.7; [8, 312, 256] shifts 0.5 | 4.9, depthwise_conv2d 29 | 69, dense 11 | 32.
-        side = self.taps // 2
-        kernel = tf.convert_to_tensor(self.kernel)
-        padded = tf.pad(x, [[0, 0], [side, side], [0, 0]])
+        wide, kernel = tf.cast(x, tf.float32), tf.cast(self.kernel, tf.float32)
+        return tf.cast(convolve_depthwise(wide, kernel), x.dtype) + self.bias
+
+
+@tf.custom_gradient  # type: ignore[untyped-decorator]
+def convolve_depthwise(
+    x: tf.Tensor, kernel: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+    """Filter each channel: float32[B, N, D], [K, D] -> [B, N, D], zeros assumed beyond both ends."""
+    # A sum of K shifted products fuses into one loop. Measured inside XLA on 2 cores, forward | with gradient,
+    # ms, K=7: [8, 312, 128] shifts 0.6 | 2.3, tf.nn.depthwise_conv2d 7.6 | 18, a dense convolution with a diagonal
+    # kernel 1.6 | 4.7; [8, 312, 256] shifts 0.5 | 4.9, depthwise_conv2d 29 | 69, dense 11 | 32.
+    taps = range(kernel.shape[0])
+
+    def shifted(parts: tf.Tensor) -> list[tf.Tensor]:
+        side = len(taps) // 2
+        padded = tf.pad(parts, [[0, 0], [side, side], [0, 0]])
         # Ends counted from the back suit a dynamic size too: with k + size an ONNX loop has three times the nodes.
-        shifted = [padded[:, k : (k - 2 * side) or None] for k in range(self.taps)]
-        return tf.add_n([part * kernel[k] for k, part in enumerate(shifted)]) + self.bias
+        return [padded[:, k : (k - 2 * side) or None] for k in taps]
+
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        # The sums for all taps are one; differentiated tap by tap, each is several kernels.
+        products = tf.stack([part * upstream for part in shifted(x)])
+        back = tf.add_n([part * kernel[-1 - k] for k, part in enumerate(shifted(upstream))])
+        return back, tf.reduce_sum(products, axis=[1, 2])
+
+    return tf.add_n([part * kernel[k] for k, part in enumerate(shifted(x))]), gradient
 
 
 class AdaptiveNorm(keras.layers.Layer):  # type: ignore[misc]
@@ -47,7 +65,6 @@ class AdaptiveNorm(keras.layers.Layer):  # type: ignore[misc]
     def __init__(self, width: int, condition_width: int, *, gated: bool, dtype: keras.DTypePolicy, name: str) -> None:
         super().__init__(dtype=dtype, name=name)
         self.width, self.condition_width = width, condition_width
-        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, center=False, scale=False, dtype=dtype, name="norm")
         # Zeros at first: with a closed gate every block starts as the identity.
         self.modulation = keras.layers.Dense(
             (3 if gated else 2) * width, kernel_initializer="zeros", dtype=dtype, name="modulation"
@@ -55,14 +72,14 @@ class AdaptiveNorm(keras.layers.Layer):  # type: ignore[misc]
 
     def build(self) -> None:
         """Create the weights."""
-        self.norm.build((None, self.width))
         self.modulation.build((None, self.condition_width))
 
     def call(self, x: tf.Tensor, condition: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """x: [B, T, D], condition: [B, C] -> (normed, scaled and shifted [B, T, D], gate [B, 1, D or 0])."""
         modulation = self.modulation(condition)[:, tf.newaxis]
         scale, shift, gate = tf.split(modulation, [self.width, self.width, -1], axis=-1)
-        return self.norm(x) * (1.0 + scale) + shift, gate
+        normed = tf.cast(normalise(tf.cast(x, tf.float32)), x.dtype)
+        return normed * (1.0 + scale) + shift, gate
 
 
 class DecoderBlock(keras.layers.Layer):  # type: ignore[misc]

@@ -16,6 +16,7 @@ from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.decoder_blocks import AdaptiveNorm, CoarseLevel, DecoderBlock, apply_around
 from xtts.trainer.model.layers import (
     ConvolutionBlock,
+    LayerNorm,
     Seeds,
     TimeEmbedding,
     TransformerBlock,
@@ -60,7 +61,7 @@ class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
         self.voice = None
         if config.voice_latents:
             self.voice = CrossAttention(width, config.voice_width, config.text_heads, seeds, dtype=dtype, name="voice")
-        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="norm")
+        self.norm = LayerNorm(dtype=dtype, name="norm")
 
     def build(self) -> None:
         """Create the weights."""

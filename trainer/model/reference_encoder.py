@@ -16,6 +16,7 @@ import tensorflow as tf
 from xtts.shared.model_config import ModelConfig
 from xtts.trainer.model.layers import (
     ConvolutionBlock,
+    LayerNorm,
     Seeds,
     apply_mask,
     attention_logits,
@@ -39,7 +40,7 @@ class CrossAttention(keras.layers.Layer):  # type: ignore[misc]
     ) -> None:
         super().__init__(dtype=dtype, name=name)
         self.width, self.memory_width, self.heads = width, memory_width, heads
-        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="norm")
+        self.norm = LayerNorm(dtype=dtype, name="norm")
         self.query = keras.layers.Dense(
             width, use_bias=False, kernel_initializer=glorot(seeds), dtype=dtype, name="query"
         )
@@ -85,7 +86,7 @@ class ResamplerBlock(keras.layers.Layer):  # type: ignore[misc]
         super().__init__(dtype=dtype, name=name)
         self.width, self.hidden = width, expansion * width
         self.attention = CrossAttention(width, width, heads, seeds, dtype=dtype, name="attention")
-        self.ffn_norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="ffn_norm")
+        self.ffn_norm = LayerNorm(dtype=dtype, name="ffn_norm")
         self.ffn_in = keras.layers.Dense(self.hidden, kernel_initializer=glorot(seeds), dtype=dtype, name="ffn_in")
         self.ffn_out = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="ffn_out")
 
@@ -118,13 +119,13 @@ class ReferenceEncoder(keras.layers.Layer):  # type: ignore[misc]
             )
             for i in range(config.voice_layers)
         ]
-        self.heard_norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="heard_norm")
+        self.heard_norm = LayerNorm(dtype=dtype, name="heard_norm")
         self.start = keras.initializers.RandomNormal(0.0, 1.0, seed=next(seeds))
         self.blocks = [
             ResamplerBlock(width, config.voice_heads, config.voice_expansion, seeds, dtype=dtype, name=f"resampler_{i}")
             for i in range(config.voice_blocks)
         ]
-        self.norm = keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="norm")
+        self.norm = LayerNorm(dtype=dtype, name="norm")
 
     def build(self) -> None:
         """Create the weights."""
