@@ -1,7 +1,7 @@
 """The training loop: many batches in one host call. The graph draws buckets, reads, steps, and takes the times."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, cast
 
@@ -182,6 +182,15 @@ class TrainingLoop:
         """
         batches, updates = self._whole.numpy().tolist()
         return int(batches) if updates == self._steps[0].step.numpy() else None
+
+    def coming(self) -> Iterator[int]:
+        """Numbers of the buckets of the next batches, without an end."""
+        epoch, consumed = self.position.epoch.read_value(), self.position.consumed.numpy()
+        while True:
+            with tf.device("CPU:0"):
+                epoch, place = self._schedule.draw(epoch, tf.constant(consumed))
+            consumed[int(place)] += self._batch_sizes[int(place)]
+            yield self.buckets[int(place)].number
 
     @without_autograph
     def _set_rates(self) -> list[tf.Tensor]:
