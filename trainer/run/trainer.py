@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from importlib import metadata
 from itertools import islice
@@ -27,7 +28,7 @@ from xtts.trainer.run.hooks import Hook, Validate, save, speak, stop
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.session import Session
 from xtts.trainer.run.signals import stop_requests
-from xtts.trainer.system.device import device_name
+from xtts.trainer.system.device import device_name, suited_to, weakest_card
 
 _LOOK_AHEAD = 8
 """Draws for each bucket that decide in which order they are compiled."""
@@ -131,9 +132,13 @@ class Trainer(Session):
         count = min(self.training.steps_per_call, next_mark(self.training, self.step) - self.step)
         if not self._compiling:
             return count
-        first, *others = map(training_step, islice(self.loop.coming(), count))
-        self._wait_for([UPDATE, first])
-        return next((ready for ready, name in enumerate(others, 1) if name in self._compiling), count)
+        coming = map(training_step, self.loop.coming())
+        self._wait_for([UPDATE, next(coming)])
+        if not self._compiling.keys() - {SAMPLES}:
+            return count
+        known = min(count, _LOOK_AHEAD * len(self.loop.closed_set))
+        others = enumerate(islice(coming, known - 1), start=1)
+        return next((ready for ready, name in others if name in self._compiling), known)
 
     def run(self) -> list[str]:
         """Train to the last step, a signal or the last memory map; returns why, if not the first."""
@@ -216,6 +221,8 @@ def train(plan: RunPlan, console: Console, steps: TracedSteps | None = None, hoo
     steps: as for `build_engine`, hooks: called after those of `hooks.py`.
     """
     group = join_group(plan.config.training)
+    config = suited_to(weakest_card(), plan.config, partial(console.print, highlight=False, soft_wrap=True))
+    plan = replace(plan, config=config)  # which the run folder records: a run goes on as it began
     folder = plan.folder.exclusive() if group.is_rank_0 else nullcontext()
     named = plan.copy.named() if plan.copy else nullcontext()
     with plan.lock, folder, named, Compiler() as compiler:
