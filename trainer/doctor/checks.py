@@ -1,6 +1,7 @@
 """All checks: run in the order that disturbs the measurements least, reported in the order of the page."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from xtts.shared.errors import LockstepError
@@ -24,6 +25,7 @@ from xtts.trainer.engine.engine import TracedSteps
 from xtts.trainer.engine.failures import compile_fix, explained
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.best_validation import REMEDY, Overfitting
+from xtts.trainer.system.device import suited_to, weakest_card
 
 
 def run_checks(
@@ -35,6 +37,8 @@ def run_checks(
     count: steps to run, 0 compiles none; run: a folder to look at, too; profile: where a trace of ten more steps goes;
     traced: as for `Workload`.
     """
+    card: list[str] = []
+    setup = replace(setup, config=suited_to(weakest_card(), setup.config, card.append))
     history = [overfitting(run)] if run else []
     asked, free = count > 0, free_host_bytes()
     progress("tracing the steps")
@@ -52,7 +56,7 @@ def run_checks(
     read, (first, loads) = shapes(workload.pipelines()), load_times(workload, count)
     mel_on = setup.config.data.mel_on if setup.spec.names_audio else ""
     report = Report()
-    report.add("environment", machine)
+    report.add("environment", machine, *[([Fact(name="card", value=line, text=line)], []) for line in card])
     report.add("config", *fit, *check_settings(setup, free))
     report.add("shapes", read)
     loaded = loading(first, loads, step_seconds=times.mean if times else None, mel_on=mel_on)

@@ -1,19 +1,22 @@
-"""A thread that compiles steps in the order they were traced, while Python traces the next ones."""
+"""Threads that compile steps in the order they were traced, while Python traces the next ones."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self
 
 import tensorflow as tf
 
+from xtts.shared.system.machine import usable_cores
+
 
 class Compiler:
-    """Compiles one step at a time; leaving the `with` block drops the steps still waiting."""
+    """Compiles a step on each core; leaving the `with` block drops the steps still waiting."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compiler")
+        self._pool = ThreadPoolExecutor(max_workers=usable_cores(), thread_name_prefix="compiler")
         self._steps: dict[str, Future[float]] = {}
+        self._calls: dict[str, Callable[[], object]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -21,9 +24,16 @@ class Compiler:
     def __exit__(self, *exception: object) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def submit(self, name: str, call: Callable[[], None]) -> None:
+    def submit(self, name: str, call: Callable[[], object]) -> None:
         """Queue a step for compilation; call: from `on_blank_inputs`."""
-        self._steps[name] = self._pool.submit(_compile, call)
+        self._calls[name], self._steps[name] = call, self._pool.submit(_compile, call)
+
+    def prefer(self, names: Collection[str]) -> None:
+        """Compile these first, in this order, of the steps that no thread has begun."""
+        waiting = [name for name, step in self._steps.items() if step.cancel()]
+        for name in dict.fromkeys([*names, *waiting]):
+            if name in waiting:
+                self.submit(name, self._calls[name])
 
     def step(self, name: str) -> Future[float]:
         """The compilation submitted under this name: its seconds."""
@@ -38,7 +48,7 @@ def about(last: float, unknown: str) -> str:
     return f"about {float(f'{last:.1g}'):g} s" if last else f"about {unknown}, seconds if it was compiled before"
 
 
-def _compile(call: Callable[[], None]) -> float:
+def _compile(call: Callable[[], object]) -> float:
     began = time.perf_counter()
     call()
     return time.perf_counter() - began

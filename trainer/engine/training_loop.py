@@ -6,7 +6,7 @@ end every turn of the loop before the next begins, so this graph has none: what 
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, cast
 
@@ -227,6 +227,15 @@ class TrainingLoop:
         self._whole.assign([batches + ahead, updates + ahead, epoch, *consumed])
         self._note_position()
         return int(batches) + ahead
+
+    def coming(self) -> Iterator[int]:
+        """Numbers of the buckets of the next batches, without an end."""
+        epoch, consumed = self.position.epoch.read_value(), self.position.consumed.numpy()
+        while True:
+            with tf.device(HOST):
+                epoch, place = self._schedule.draw(epoch, tf.constant(consumed))
+            consumed[int(place)] += self._batch_sizes[int(place)]
+            yield self.buckets[int(place)].number
 
     def _draw(self, epoch: tf.Tensor, consumed: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The next batch: (place of its bucket, clips of that consumed before, epoch and clips consumed after it)."""

@@ -24,6 +24,8 @@ from xtts.trainer.model.reference_encoder import crop_reference
 
 DEFAULT_OPTIONS = SynthesisOptions()
 """The defaults of `xtts-synth`."""
+SAMPLES = "samples"
+"""Name of the step that speaks them."""
 
 
 @dataclass(frozen=True, kw_only=True)

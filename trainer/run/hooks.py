@@ -19,11 +19,13 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
+from xtts.trainer.engine.failures import compile_fix, explained
 from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
 from xtts.trainer.engine.schedule import decay_start
 from xtts.trainer.engine.train_step import loss_weights
 from xtts.trainer.reporting.bad_clips import UnreadClips, clip_names
 from xtts.trainer.reporting.reporter import Chunk
+from xtts.trainer.reporting.spoken_samples import SAMPLES
 from xtts.trainer.run.best_validation import REMEDY, Overfitting, mean_losses
 from xtts.trainer.run.session import Session
 
@@ -43,6 +45,8 @@ def speak(run: Session, _: Chunk) -> None:
     """Speak the fixed sentences with the averaged weights if they are due; nothing after a signal."""
     if run.samples.empty or run.stop or not run.is_due(run.training.samples_every or run.training.steps):
         return
+    with explained(f"compiling the {SAMPLES}", compile_fix()):
+        run.graph.result(run.compiler.step(SAMPLES))
     began = time.perf_counter()
     with run.averaged_weights():
         spoken = run.graph.run(run.samples.speak)
@@ -70,7 +74,7 @@ class Validate:
         if self._run.is_due(self._run.training.validate_every):
             chunk.validation.update(self.run())
 
-    def run(self, *, record: bool = True) -> dict[str, float]:
+    def run(self) -> dict[str, float]:
         """Losses by name, the total as `loss`; empty, and nothing recorded, if a signal comes before the end."""
         run = self._run
         loop, where = run.validation, f"validation at step {run.step}"
@@ -91,12 +95,11 @@ class Validate:
             )
         weights = zip(LOSSES, loss_weights(run.training), strict=True)
         total = sum(weight * losses[name] for name, weight in weights)
-        if record:
-            run.reporter.validation(run.step, losses, total, skipped=len(bad))
-            for line in self._rising(losses):
-                run.reporter.say(f"overfitting: {line}; {REMEDY}")
-            if run.best.note(run.step, total) and run.step:
-                run.save()
+        run.reporter.validation(run.step, losses, total, skipped=len(bad))
+        for line in self._rising(losses):
+            run.reporter.say(f"overfitting: {line}; {REMEDY}")
+        if run.best.note(run.step, total) and run.step:
+            run.save()
         return {"loss": total, **losses}
 
     def _rising(self, held_out: Mapping[str, float]) -> Iterator[str]:

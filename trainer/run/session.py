@@ -15,7 +15,7 @@ from xtts.trainer.engine.schedule import decay_start
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.evaluation.voice_description import voice_of
 from xtts.trainer.reporting.reporter import Reporter, SilentReporter
-from xtts.trainer.reporting.spoken_samples import Samples
+from xtts.trainer.reporting.spoken_samples import SAMPLES, Samples
 from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.checkpoint import (
     describe,
@@ -39,7 +39,7 @@ class Session:
     def __init__(
         self, plan: RunPlan, console: Console, compiler: Compiler, group: ProcessGroup, steps: TracedSteps | None
     ) -> None:
-        self.plan, self.training, self.group = plan, plan.config.training, group
+        self.plan, self.training, self.group, self.compiler = plan, plan.config.training, group, compiler
         self.shared_names = ""
         """What a run from the weights of another took of its tables."""
         buckets = training_buckets(plan.cache, plan.spec, plan.config)
@@ -60,6 +60,8 @@ class Session:
                 self.best.since = 0  # patience begins anew where more steps are asked for
         sampling = self.training if group.is_rank_0 else self.training.model_copy(update={"samples_every": None})
         self.samples = Samples(self.state.model, plan.cache, plan.spec, sampling)
+        if not self.samples.empty:
+            compiler.submit(SAMPLES, self.samples.speak)
         self.step = int(self.state.step.numpy())
         self.reporter = self._reporter(console)
         self.stop: list[str] = []

@@ -2,15 +2,18 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from importlib import metadata
+from itertools import islice
 
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError, build_command
-from xtts.trainer.engine.compiler import Compiler, about
+from xtts.trainer.engine.compiler import Compiler
 from xtts.trainer.engine.dynamic_baseline import WARNING as DYNAMIC_WARNING
 from xtts.trainer.engine.engine import TracedSteps
 from xtts.trainer.engine.failures import RunEnded, compile_fix, explained
@@ -19,14 +22,16 @@ from xtts.trainer.engine.schedule import decay_start, decaying_from, next_mark
 from xtts.trainer.engine.train_step import UPDATE, training_step, validation_step
 from xtts.trainer.reporting.bad_clips import SkippedUpdates, UnreadClips
 from xtts.trainer.reporting.reporter import Chunk
+from xtts.trainer.reporting.spoken_samples import SAMPLES
 from xtts.trainer.run.checkpoint import set_aside_newer
 from xtts.trainer.run.hooks import Hook, Validate, save, speak, stop
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.session import Session
 from xtts.trainer.run.signals import stop_requests
-from xtts.trainer.system.device import device_name
+from xtts.trainer.system.device import device_name, suited_to, weakest_card
 
-_FIRST_STEP = "half a minute for size tiny on two cores"
+_LOOK_AHEAD = 8
+"""Draws for each bucket that decide in which order they are compiled."""
 
 
 class Trainer(Session):
@@ -39,8 +44,9 @@ class Trainer(Session):
         """Raise `LockstepError` in every process if one was started with other settings or another cache."""
         _check_group(plan, group)
         super().__init__(plan, console, compiler, group, steps)
-        self._compiler = compiler
         self._left_loop = math.nan
+        self._compiling: dict[str, str] = {}
+        """The buckets and samples that are not compiled yet, described, by the name of the step."""
         clips = plan.cache, plan.spec, self.loop.buckets
         skipped = SkippedUpdates(*clips, self.training.max_bad_steps, self.reporter.say)
         unread = UnreadClips(*clips, plan.config.data.max_unreadable_fraction, self.reporter.say)
@@ -63,52 +69,76 @@ class Trainer(Session):
             self.reporter.say(f"set aside {path.name}: the run continues from step {self.step}")
 
     def compile(self) -> None:
-        """Compile every signature; tracing has closed the set."""
-        if not self.loop.closed_set:
-            self.reporter.say(DYNAMIC_WARNING)
-        prepared, last = self.graph.submit(self.loop.prepare) if self.loop.closed_set else None, 0.0
-        for bucket in self.loop.closed_set:
-            described = (
-                f"bucket {bucket.number:02d}: {bucket.batch_size} clips of {bucket.stored.tokens} tokens, "
-                f"{bucket.stored.frames} frames"
-            )
-            self.reporter.say(f"compiling {described}: {about(last, _FIRST_STEP)}")
-            seconds = self._compiled(training_step(bucket.number))
-            if seconds is None:
-                return
-            last = seconds
-            self.reporter.say(f"compiled {described} in {seconds:.1f} s")
-        if prepared:
-            others = [*map(validation_step, self.steps.validation_steps), UPDATE]
-            self.reporter.say(f"compiling {len(others)} steps of validation and update: less than a bucket each")
-            for name in others:
-                self._compiled(name)
-            self.graph.result(prepared)
-        self._prepare_samples()
-        # A run that was stopped before a due validation does it now.
+        """Wait for the steps that come first; the others are compiled while they run. Tracing has closed the set."""
         due = self.is_due(self.training.validate_every)
         recorded = self.group.is_rank_0 and self.plan.folder.has_metrics("validation", self.step)
-        self.validate.run(record=self.group.rank_0_says(due and not recorded))
-        if not self.stop:
-            self.reporter.say("training begins")
+        prepared = self._begin_compiling(validate=due and not recorded)
+        if self.plan.resume is None and not self.samples.empty:
+            self.reporter.recordings(self.samples)
+        self.graph.result(prepared)
+        # A run that was stopped before a due validation does it now.
+        if self.group.rank_0_says(due and not recorded):
+            self.validate.run()
+        if self._next_count() and not self.stop:
+            left = ", ".join(text.partition(":")[0] for text in self._compiling.values())
+            self.reporter.say(f"training begins{left and f', while these are compiled: {left}'}")
         self._left_loop = time.perf_counter()
 
-    def _compiled(self, name: str) -> float | None:
-        """Seconds of compiling a step; None after a signal."""
-        with explained(f"compiling the {name}", compile_fix()):
-            return None if self.stop else self.graph.result(self._compiler.step(name))
+    def _begin_compiling(self, *, validate: bool) -> Future[None]:
+        """Put the steps in the order in which they are needed, and wait for validation's; returns the loop's trace.
 
-    def _prepare_samples(self) -> None:
-        """Compile the samples; a new run also writes their recordings to TensorBoard."""
-        if self.samples.empty or self.stop:
-            return
-        self.reporter.say(f"compiling samples: {self.samples.described}: less than a bucket")
-        began = time.perf_counter()
-        with explained("compiling the samples", compile_fix()):
-            self.graph.run(self.samples.speak)
-        self.reporter.say(f"compiled samples: {self.samples.described} in {time.perf_counter() - began:.1f} s")
-        if self.plan.resume is None:
-            self.reporter.recordings(self.samples)
+        Several processes, whose calls must be of the same steps, wait for all.
+        """
+        buckets, validation = self.loop.closed_set, [*map(validation_step, self.steps.validation_steps)]
+        if not buckets:
+            self.reporter.say(DYNAMIC_WARNING)
+            return self.graph.submit(lambda: None)
+        self._compiling = {
+            training_step(bucket.number): f"bucket {bucket.number:02d}: {bucket.batch_size} clips of "
+            f"{bucket.stored.tokens} tokens, {bucket.stored.frames} frames"
+            for bucket in buckets
+        }
+        if not self.samples.empty:
+            self._compiling[SAMPLES] = f"samples: {self.samples.described}"
+        self.reporter.say(
+            f"compiling {len(buckets)} buckets and {len(validation) + 1} steps of validation and update: about half a "
+            "minute a bucket for size tiny on two cores, seconds if it was compiled before"
+        )
+        first = validation if validate else []
+        coming = [training_step(bucket) for bucket in islice(self.loop.coming(), _LOOK_AHEAD * len(buckets))]
+        self.compiler.prefer([*first, UPDATE, *coming])
+        prepared = self.graph.submit(self.loop.prepare)
+        self._wait_for([*validation, UPDATE, *self._compiling] if self.group.several_processes else first)
+        return prepared
+
+    def _wait_for(self, names: Iterable[str]) -> None:
+        """Wait until these steps are compiled, or for a signal, and say what has been compiled by then."""
+        for name in names:
+            with explained(f"compiling the {name}", compile_fix()):
+                if not self.stop:
+                    self.graph.result(self.compiler.step(name))
+        for name, described in [*self._compiling.items()]:
+            if self.compiler.step(name).done():
+                with explained(f"compiling the {name}", compile_fix()):
+                    seconds = self.compiler.step(name).result()
+                self.reporter.say(f"compiled {described} in {seconds:.1f} s")
+                del self._compiling[name]
+
+    def _next_count(self) -> int:
+        """Steps of the next call: up to the next task on the host; while steps compile, those that are; at least one.
+
+        It waits for that one, or for a signal.
+        """
+        count = min(self.training.steps_per_call, next_mark(self.training, self.step) - self.step)
+        if not self._compiling:
+            return count
+        coming = map(training_step, self.loop.coming())
+        self._wait_for([UPDATE, next(coming)])
+        if not self._compiling.keys() - {SAMPLES}:
+            return count
+        known = min(count, _LOOK_AHEAD * len(self.loop.closed_set))
+        others = enumerate(islice(coming, known - 1), start=1)
+        return next((ready for ready, name in others if name in self._compiling), known)
 
     def run(self) -> list[str]:
         """Train to the last step, a signal or the last memory map; returns why, if not the first."""
@@ -131,12 +161,13 @@ class Trainer(Session):
         while self.step < self.training.steps and not self.stop:
             if self.is_stale:
                 self._begin_decay()
-            else:
-                yield self._advance()
+                continue
+            count = self._next_count()
+            if not self.stop:
+                yield self._advance(count)
 
-    def _advance(self) -> Chunk:
+    def _advance(self, count: int) -> Chunk:
         outside = time.perf_counter() - self._left_loop
-        count = min(self.training.steps_per_call, next_mark(self.training, self.step) - self.step)
         with self.explained(f"steps after {self.step}"):
             call = self.graph.submit(self.loop.run, count)
             self.reporter.flush()  # the previous call, while this one runs
@@ -190,6 +221,8 @@ def train(plan: RunPlan, console: Console, steps: TracedSteps | None = None, hoo
     steps: as for `build_engine`, hooks: called after those of `hooks.py`.
     """
     group = join_group(plan.config.training)
+    config = suited_to(weakest_card(), plan.config, partial(console.print, highlight=False, soft_wrap=True))
+    plan = replace(plan, config=config)  # which the run folder records: a run goes on as it began
     folder = plan.folder.exclusive() if group.is_rank_0 else nullcontext()
     named = plan.copy.named() if plan.copy else nullcontext()
     with plan.lock, folder, named, Compiler() as compiler:

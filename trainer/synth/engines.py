@@ -3,15 +3,12 @@
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.synthesizer import Engine, Synthesizer
 from xtts.trainer.synth.voice_source import Source
-from xtts.trainer.system.tensorflow_import import tensorflow_import
-
-_GPUS = Path("/proc/driver/nvidia/gpus")
+from xtts.trainer.system.tensorflow_import import GPUS, tensorflow_import
 
 
 def make_synthesizer(
@@ -68,7 +65,7 @@ def _onnx(source: Source, options: SynthesisOptions, tell: Callable[[str], None]
 
 
 def _tensorflow(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Synthesizer:
-    with tensorflow_import():
+    with tensorflow_import(shares_gpu=True):
         from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
 
     return TensorFlowSynthesizer(source, options, tell=tell)
@@ -95,4 +92,4 @@ def _obstacle(source: Source) -> str | None:
 def _gpu() -> str | None:
     """Whether TensorFlow may have a GPU, known without its import: the graph runs on the CPU."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
-    return "there is a GPU" if any(_GPUS.glob("*")) and not hidden else None
+    return "there is a GPU" if any(GPUS.glob("*")) and not hidden else None

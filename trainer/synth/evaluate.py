@@ -73,7 +73,7 @@ def evaluate(
     console, began = console or Console(width=None if os.isatty(1) else 120), time.perf_counter()
     own = spread(len(clips), limit)
     console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[split]}", highlight=False)
-    with tensorflow_import():
+    with tensorflow_import(shares_gpu=True):
         from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
 
     spoken = speak_clips(TensorFlowSynthesizer(source, options, compiled=False), source, clips, own)

@@ -1,11 +1,27 @@
 """The device that the steps run on: name, memory, utilisation."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 import tensorflow as tf
 
+from xtts.shared.config import Config
 from xtts.shared.system.machine import peak_resident_bytes
+
+_BFLOAT16_SINCE = (8, 0)
+"""Compute capability of the first cards that multiply in bfloat16."""
+
+
+class Card(NamedTuple):
+    """An NVIDIA GPU."""
+
+    capability: tuple[int, int]
+    """Compute capability, (8, 0) for an A100."""
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name} (compute capability {self.capability[0]}.{self.capability[1]})"
 
 
 def device_name() -> str:
@@ -19,6 +35,45 @@ def device_name() -> str:
 def step_device() -> str:
     """TensorFlow's name of the device that the steps run on, where it is a single one."""
     return "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"
+
+
+def weakest_card() -> Card | None:
+    """The card of the lowest compute capability: what it cannot do, a run on all of them cannot. None without one."""
+    found = [tf.config.experimental.get_device_details(gpu) for gpu in tf.config.list_physical_devices("GPU")]
+    known = [each for each in found if "compute_capability" in each]
+    return min((Card(each["compute_capability"], each.get("device_name", "GPU")) for each in known), default=None)
+
+
+def kernels_for(card: Card, built: Collection[str]) -> str:
+    """What is to be said of the kernels for a card; empty where this TensorFlow has them.
+
+    built: `cuda_compute_capabilities` of its build. The code of sm_80 and of compute_80 runs on 8.0 to 8.9, and that of
+    compute_80 can be translated for every newer card.
+    """
+    parts = [name.partition("_") for name in built]
+    versions = [(kind, divmod(int(number.rstrip("af")), 10)) for kind, _, number in parts]
+    if any(has[0] == card.capability[0] and has <= card.capability for _, has in versions):
+        return ""
+    if any(kind == "compute" and has <= card.capability for kind, has in versions):
+        return f"{card}: it is newer than TensorFlow's kernels, so the first start translates them, which takes long"
+    return (
+        f"{card}: this TensorFlow has no kernels for it, only for {', '.join(built)}; train on another card, or on the "
+        "CPU with CUDA_VISIBLE_DEVICES=-1"
+    )
+
+
+def suited_to(card: Card | None, config: Config, say: Callable[[str], None]) -> Config:
+    """The configuration that a card can train with: float32 where it has no bfloat16. `say` gets a line about it."""
+    if card is None:
+        return config
+    kernels = kernels_for(card, tf.sysconfig.get_build_info().get("cuda_compute_capabilities", ()))
+    if kernels:
+        say(kernels)
+    if config.training.mixed_precision == "float32" or card.capability >= _BFLOAT16_SINCE:
+        return config
+    say(f"{card}: bfloat16 needs 8.0, so training.mixed_precision is float32")
+    training = config.training.model_copy(update={"mixed_precision": "float32"})
+    return config.model_copy(update={"training": training})
 
 
 def utilisation_reader() -> Callable[[], str]:

@@ -14,7 +14,10 @@ from pathlib import Path
 
 from xtts.shared.system.machine import keep_freed_memory, user_cache
 
+GPUS = Path("/proc/driver/nvidia/gpus")
+"""A folder for each NVIDIA card, known without TensorFlow."""
 _DIRECTORY, _WRITABLE = "--tf_xla_persistent_cache_directory", "--tf_xla_persistent_cache_read_only=false"
+_AUTOTUNED = "--xla_gpu_per_fusion_autotune_cache_dir"
 
 
 def _machine(proc: Path = Path("/proc")) -> str:
@@ -38,6 +41,8 @@ def _lines(file: Path, *beginnings: str) -> list[str]:
 def enable_compile_cache() -> Path | None:
     """Enable XLA's persistent compilation cache in the user's cache folder, so that a restart loads its steps.
 
+    Where there is a GPU, what its autotuner finds is kept beside them, for steps that are compiled anew.
+
     Returns the folder, or None if the user's TF_XLA_FLAGS decide or the folder cannot be written.
     """
     flags = os.environ.get("TF_XLA_FLAGS", "")
@@ -51,15 +56,21 @@ def enable_compile_cache() -> Path | None:
     if not os.access(folder, os.W_OK) or len(str(folder).split()) != 1:  # TensorFlow splits its flags at blanks
         return None
     os.environ["TF_XLA_FLAGS"] = f"{flags} {_DIRECTORY}={folder} {_WRITABLE}".strip()
+    if any(GPUS.glob("*")):  # of two flags of one name the last counts: the user's
+        os.environ["XLA_FLAGS"] = f"{_AUTOTUNED}={folder / 'autotuned'} {os.environ.get('XLA_FLAGS', '')}".strip()
     return folder
 
 
 @contextmanager
-def tensorflow_import(*, compile_cache: bool = True) -> Iterator[None]:
+def tensorflow_import(*, compile_cache: bool = True, shares_gpu: bool = False) -> Iterator[None]:
     """Context for importing TensorFlow: its native libraries write to stderr only if the import fails.
 
     compile_cache: whether XLA keeps compiled steps for the next start.
+    shares_gpu: whether TensorFlow takes a GPU's memory as it needs it, to live beside a training run, instead of nearly
+    all at its start; the user's TF_FORCE_GPU_ALLOW_GROWTH decides before.
     """
+    if shares_gpu:
+        os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     keep_freed_memory()
     end_at_once()

@@ -8,7 +8,18 @@ import pytest
 from xtts.trainer.engine.compiler import Compiler
 
 
-def test_steps_are_compiled_in_order_and_what_was_not_begun_is_dropped():
+@pytest.fixture
+def compiler_on(monkeypatch):
+    """`compiler_on(cores)`."""
+
+    def make(cores):
+        monkeypatch.setattr("xtts.trainer.engine.compiler.usable_cores", lambda: cores)
+        return Compiler()
+
+    return make
+
+
+def test_steps_are_compiled_in_order_and_what_was_not_begun_is_dropped(compiler_on):
     begun, go_on, done = threading.Event(), threading.Event(), []
 
     def fail():
@@ -19,7 +30,7 @@ def test_steps_are_compiled_in_order_and_what_was_not_begun_is_dropped():
         go_on.wait(10)
         done.append("a")
 
-    with Compiler() as compiler:
+    with compiler_on(1) as compiler:
         compiler.submit("large", fail)
         compiler.submit("a", wait)
         compiler.submit("b", lambda: done.append("b"))
@@ -30,6 +41,35 @@ def test_steps_are_compiled_in_order_and_what_was_not_begun_is_dropped():
     assert compiler.step("b").cancelled()
     with pytest.raises(ValueError, match="too large"):  # where the step is asked for
         compiler.step("large").result()
+
+
+def test_what_the_run_needs_first_is_compiled_first(compiler_on):
+    begun, go_on, done = threading.Event(), threading.Event(), []
+
+    def wait():
+        begun.set()
+        go_on.wait(10)
+        done.append("a")
+
+    with compiler_on(1) as compiler:
+        compiler.submit("a", wait)
+        for name in "bcde":
+            compiler.submit(name, lambda name=name: done.append(name))
+        begun.wait(10)
+        compiler.prefer(["d", "a", "b", "d"])
+        go_on.set()
+        for name in "abcde":
+            compiler.step(name).result()
+    assert done == ["a", "d", "b", "c", "e"]
+
+
+def test_as_many_steps_are_compiled_at_once_as_there_are_cores(compiler_on):
+    together = threading.Barrier(3)  # broken by a thread that waits alone
+    with compiler_on(3) as compiler:
+        for name in "abc":
+            compiler.submit(name, lambda: together.wait(10))
+        for name in "abc":
+            compiler.step(name).result()
 
 
 @pytest.mark.long

@@ -1,10 +1,13 @@
 """Whole runs on the shared cache: resume, patience, epochs, bad numbers."""
 
+import io
 import itertools
 import shutil
 import signal
 import threading
 import time
+from concurrent.futures import Future
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,8 +21,10 @@ from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.engine import build_engine
 from xtts.trainer.engine.failures import explained
+from xtts.trainer.engine.train_step import UPDATE, training_step
 from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
 from xtts.trainer.run.trainer import train
+from xtts.trainer.system.device import Card
 
 
 def test_a_run_leaves_what_the_design_names(finished_run, read_steps):
@@ -35,9 +40,11 @@ def test_a_run_leaves_what_the_design_names(finished_run, read_steps):
     assert all(line["traces"] == 1 for line in lines)
     assert [line["step"] for line in read_steps(folder, "validation")] == [0, 6, 12]
     assert screen.count("compiled bucket") == 1
-    before = [line for line in screen.splitlines() if line.startswith("compiling ")]
-    assert [line.split()[1] for line in before] == ["bucket", "2", "samples:"]
-    assert before[0].endswith(": about half a minute for size tiny on two cores, seconds if it was compiled before")
+    assert (
+        "compiling 1 buckets and 2 steps of validation and update: about half a minute a bucket for size "
+        "tiny on two cores, seconds if it was compiled before\n" in screen
+    )
+    assert screen.index("compiled bucket") < screen.index("training begins")
     assert "step 12/12" in screen
     assert list((folder / "tensorboard").glob("events.out.tfevents.*"))
 
@@ -135,6 +142,41 @@ def test_a_run_that_fails_in_its_graph_leaves_the_last_whole_step(
         train(plan, Console(quiet=True), run_steps, [fail])
     (saved,) = list_checkpoints(plan.folder.checkpoints)
     assert int(load_arrays(saved)["step"]) == 5
+
+
+def test_a_call_is_as_long_as_the_buckets_that_are_compiled(trainer, monkeypatch):
+    steps = {name: Future() for name in (UPDATE, training_step(0), training_step(1))}
+    monkeypatch.setattr(trainer, "compiler", SimpleNamespace(step=steps.__getitem__))
+    monkeypatch.setattr(trainer, "_compiling", {training_step(0): "bucket 00: ", training_step(1): "bucket 01: "})
+    monkeypatch.setattr(trainer.loop, "coming", lambda: itertools.cycle([1, 1, 0, 1]))
+    steps[UPDATE].set_result(1.0)
+    threading.Timer(0.2, steps[training_step(1)].set_result, [1.0]).start()
+    assert trainer._next_count() == 2, "it waits for the first, and the third is not there"
+    monkeypatch.setattr(trainer.loop, "coming", lambda: itertools.repeat(1))
+    long = {"steps": 10**9, "steps_per_call": 10**9, "validate_every": 10**9, "checkpoint_every": 10**9}
+    monkeypatch.setattr(trainer, "training", trainer.training.model_copy(update=long))
+    assert trainer._next_count() == 16, "it does not look ahead for ever"
+    steps[training_step(0)].set_result(1.0)
+    assert trainer._next_count() > 16
+    assert trainer._compiling == {}
+
+
+def test_the_buckets_that_come_are_known_before_they_are_drawn(trainer):
+    expected = [*itertools.islice(trainer.loop.coming(), 12)]
+    found = [trainer.loop.buckets[place].number for place in trainer.loop.run(12).buckets]
+    assert found == expected
+    assert set(found) == {0, 1}
+
+
+def test_a_card_without_bfloat16_trains_in_float32_and_the_run_says_so(
+    make_plan, run_settings, one_shape_cache, run_steps, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("xtts.trainer.run.trainer.weakest_card", lambda: Card((7, 0), "V100"))
+    asked = (*run_settings, "training.mixed_precision=bfloat16", "training.steps=4")
+    plan, screen = make_plan(tmp_path / "run", *asked, cache=one_shape_cache), io.StringIO()
+    assert train(plan, Console(file=screen, width=200), run_steps)
+    assert "V100 (compute capability 7.0): bfloat16 needs 8.0, so training.mixed_precision is" in screen.getvalue()
+    assert "  mixed_precision: float32\n" in (tmp_path / "run" / "config.yaml").read_text(encoding="utf-8")
 
 
 PATIENT = (

@@ -202,7 +202,7 @@ def speakers(monkeypatch):
 @pytest.mark.parametrize("gpu", [False, True])
 def test_the_fastest_is_onnx_without_a_gpu(source, exports, monkeypatch, tmp_path, gpu):
     speakers(monkeypatch)
-    monkeypatch.setattr(engines, "_GPUS", tmp_path)
+    monkeypatch.setattr(engines, "GPUS", tmp_path)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if gpu:
         (tmp_path / "0000:01:00.0").mkdir()
@@ -229,7 +229,7 @@ def test_what_onnx_cannot_do_tensorflow_does_with_one_line(
     source, exports, monkeypatch, tmp_path, latents, patch, reason
 ):
     speakers(monkeypatch)
-    monkeypatch.setattr(engines, "_GPUS", tmp_path)
+    monkeypatch.setattr(engines, "GPUS", tmp_path)
     source = replace(source, model=source.model.model_copy(update={"voice_latents": latents}))
     if patch:
         monkeypatch.setattr(*patch)

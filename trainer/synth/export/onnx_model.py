@@ -87,7 +87,7 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     references = read_recordings(options.speaker_wav, source)
     language = source.language(options.language)
     fixed = language if options.language or len(source.voice.languages) == 1 else None
-    with tensorflow_import():
+    with tensorflow_import(shares_gpu=True):
         from xtts.trainer.synth.export.onnx_graph import convert_model
         from xtts.trainer.synth.tensorflow_synthesizer import load_model
     graph = convert_model(load_model(source), source, options=synthesis, language=fixed, references=references)

@@ -27,7 +27,7 @@ def save_model(source: Source, folder: Path, *, options: SynthesisOptions) -> st
     shape was too short, and durations: int32[1, L], frames of each token. A model with voice latents has one more
     signature, `encode_reference`: reference: float32[1, F, M], reference_length: int32[1] -> voice: float32[1, N, D].
     """
-    with tensorflow_import():
+    with tensorflow_import(shares_gpu=True):
         import tensorflow as tf
 
         from xtts.trainer.synth.tensorflow_synthesizer import (

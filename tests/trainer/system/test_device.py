@@ -1,0 +1,64 @@
+"""What a card cannot do is said, and not asked of it: facts of cards, since there is none here."""
+
+import pytest
+import tensorflow as tf
+
+from xtts.shared.config_files import load_config
+from xtts.trainer.system.device import Card, kernels_for, suited_to, weakest_card
+
+BUILT = ("sm_60", "sm_70", "sm_80", "sm_89", "compute_90")
+"""Of TensorFlow 2.21."""
+V100, A100 = Card((7, 0), "V100"), Card((8, 0), "A100")
+
+
+@pytest.mark.parametrize("capability", [(6, 1), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0)])
+def test_nothing_is_said_of_a_card_that_tensorflow_has_kernels_for(capability):
+    assert kernels_for(Card(capability, "card"), BUILT) == ""
+
+
+def test_a_card_that_tensorflow_was_not_built_for_is_named():
+    newer = kernels_for(Card((12, 0), "RTX 5090"), BUILT)
+    assert newer.startswith("RTX 5090 (compute capability 12.0): it is newer than TensorFlow's kernels, so the first ")
+    older = kernels_for(Card((5, 2), "GTX 980"), BUILT)
+    assert "no kernels for it, only for sm_60, sm_70, sm_80, sm_89, compute_90; train on another card" in older
+    assert "no kernels" in kernels_for(Card((12, 0), "RTX 5090"), BUILT[:-1]), "only compute_90 can be translated"
+
+
+@pytest.fixture
+def cards(monkeypatch):
+    """`cards(name={...details...})`: the cards that TensorFlow sees."""
+
+    def see(**details):
+        monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [*details] if kind == "GPU" else [])
+        monkeypatch.setattr(tf.config.experimental, "get_device_details", details.__getitem__)
+        monkeypatch.setattr(tf.sysconfig, "get_build_info", lambda: {"cuda_compute_capabilities": BUILT})
+
+    return see
+
+
+def test_the_weakest_of_several_cards_counts(cards):
+    cards(
+        a={"device_name": "A100", "compute_capability": (8, 0)}, b={"device_name": "V100", "compute_capability": (7, 0)}
+    )
+    assert weakest_card() == V100
+    cards(other={"device_name": "of another maker"})
+    assert weakest_card() is None
+    cards()
+    assert weakest_card() is None
+
+
+@pytest.mark.parametrize(("card", "precision", "said"), [
+    (V100, "float32", ["V100 (compute capability 7.0): bfloat16 needs 8.0, so training.mixed_precision is float32"]),
+    (A100, "bfloat16", []),
+    (None, "bfloat16", []),
+])  # fmt: skip
+def test_bfloat16_becomes_float32_where_the_card_has_none(cards, card, precision, said):
+    cards()
+    config, lines = load_config("normal"), []
+    found = suited_to(card, config, lines.append)
+    assert found.training.mixed_precision == precision
+    assert lines == said
+    assert found.training.model_copy(update={"mixed_precision": "bfloat16"}) == config.training
+    asked = load_config("tiny")
+    assert suited_to(V100, asked, lines.append) == asked, "nothing to change"
+    assert lines == said
