@@ -230,11 +230,9 @@ class TrainingLoop:
 
     def coming(self) -> Iterator[int]:
         """Numbers of the buckets of the next batches, without an end."""
-        epoch, consumed = self.position.epoch.read_value(), self.position.consumed.numpy()
+        epoch, consumed = self.position.epoch.read_value(), self.position.consumed.read_value()
         while True:
-            with tf.device(HOST):
-                epoch, place = self._schedule.draw(epoch, tf.constant(consumed))
-            consumed[int(place)] += self._batch_sizes[int(place)]
+            place, _, epoch, consumed = self._draw(epoch, consumed)
             yield self.buckets[int(place)].number
 
     def _draw(self, epoch: tf.Tensor, consumed: tf.Tensor) -> tuple[tf.Tensor, ...]:
