@@ -10,8 +10,10 @@ from xtts.shared.system.machine import usable_cores
 from xtts.trainer.data.audio_mel import clip_reader
 from xtts.trainer.data.batch import Batch, blank_batch
 from xtts.trainer.data.clip_order import BucketOrder, part_size
-from xtts.trainer.data.training_bucket import TrainingBucket
+from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket
 
+_BUFFER_BYTES = 4 << 20
+"""Read buffers of the shards that are read at once."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -67,29 +69,36 @@ def _options(dataset: tf.data.Dataset, *, autotune: bool) -> tf.data.Dataset:
     return dataset.with_options(options)
 
 
-def _read_in_turn(files: tf.Tensor, records: tf.Tensor, begins: tf.Tensor, before: tf.Tensor) -> tf.data.Dataset:
+def _read_in_turn(
+    files: tf.Tensor, records: tf.Tensor, begins: tf.Tensor, before: tf.Tensor, *, at_once: bool
+) -> tf.data.Dataset:
     """Serialized clips, string[] each, round-robin over shards: all `records` of each, less the first `before`.
 
-    Each shard is read from record `begins` and wraps around. files: string[N], the others: int64[N]. There are no read
-    buffers: they would copy each record once more, and the kernel already reads ahead.
+    Each shard is read from record `begins` and wraps around. files: string[N], the others: int64[N].
+
+    at_once: read all shards at the same time, in the same order, and each through its share of `_BUFFER_BYTES`: while
+    they wait for the storage, no read waits for another. At most three records of each shard are held beside the
+    buffers. Otherwise one shard is read at a time, without a buffer: it would copy each record once more, and the
+    kernel already reads ahead.
     """
-    passed = begins + before
-    again = tf.maximum(passed - records, 0)
+    passed, shards = begins + before, tf.size(files, tf.int64)
+    again, buffer = tf.maximum(passed - records, 0), _BUFFER_BYTES // shards if at_once else 0
 
     @without_autograph
     def read(file: tf.Tensor, passed: tf.Tensor, again: tf.Tensor, begin: tf.Tensor) -> tf.data.Dataset:
-        stored = tf.data.TFRecordDataset(file, buffer_size=0)
+        stored = tf.data.TFRecordDataset(file, buffer_size=buffer)
         return stored.skip(passed).concatenate(stored.skip(again).take(begin - again))
 
-    shards = tf.data.Dataset.from_tensor_slices((files, passed, again, begins))
-    return shards.interleave(read, cycle_length=tf.size(files, tf.int64), block_length=1)
+    parallel = {"num_parallel_calls": shards, "deterministic": True} if at_once else {}
+    places = tf.data.Dataset.from_tensor_slices((files, passed, again, begins))
+    return places.interleave(read, cycle_length=shards, block_length=1, **parallel)
 
 
 def clip_stream(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
     """Endless data set of serialized clips, string[] each, from the stream's position `consumed` on."""
-    order, files = bucket.order, bucket.files("train")
+    order, files, at_once = bucket.order, bucket.files("train"), bucket.read_seconds > SLOW_READ_SECONDS
     streams = [
-        _order_stream(part.order, [files[shard] for shard in part.shards], position)
+        _order_stream(part.order, [files[shard] for shard in part.shards], position, at_once=at_once)
         for part, position in zip(order.parts, order.positions(consumed), strict=True)
     ]
     if len(streams) == 1:
@@ -98,12 +107,12 @@ def clip_stream(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
     return tf.data.Dataset.choose_from_datasets(streams, turns)
 
 
-def _order_stream(order: BucketOrder, paths: list[str], consumed: int) -> tf.data.Dataset:
+def _order_stream(order: BucketOrder, paths: list[str], consumed: int, *, at_once: bool) -> tf.data.Dataset:
     """`clip_stream` of one order over its shards.
 
     To get there it skips the records of at most one group, reading only their lengths, then reads one block and drops
-    the clips already consumed. Memory holds the block in use, the next one and the record being read: shards are read
-    without buffers.
+    the clips already consumed. Memory holds the block in use, the next one and the record being read; where the
+    storage answers slowly, also 4 MiB of read buffers and three records of each of the group's shards.
     """
     files = tf.constant(paths)
     records = tf.constant(order.shard_records, tf.int64)
@@ -114,7 +123,7 @@ def _order_stream(order: BucketOrder, paths: list[str], consumed: int) -> tf.dat
         """(group, number in it, clips string[<= block_records]) of each block that follows the `before` records."""
         counts = tf.gather(records, shards)
         size = part_size(tf.reduce_sum(counts), order.block_records)
-        stored = _read_in_turn(tf.gather(files, shards), counts, begins, before).batch(size)
+        stored = _read_in_turn(tf.gather(files, shards), counts, begins, before, at_once=at_once).batch(size)
         numbered = stored.enumerate(tf.reduce_sum(before) // size)
         # Synchronous: tf.data would hold as many blocks as it has threads.
         return numbered.map(without_autograph(lambda number, clips: (group, number, clips)), synchronous=True)
@@ -143,7 +152,7 @@ def training_batches(bucket: TrainingBucket, consumed: int, rows: range | None =
     rows: the clips of each batch to parse, without a gap; None for all.
 
     One thread reads blocks and one parses batches: more threads, or autotuning them, gave no measurable gain
-    (docs/experiments.md).
+    (docs/experiments.md). Where the storage answers slowly, each shard of a block has a thread.
     """
     clips, size = clip_stream(bucket, consumed), bucket.batch_size if rows is None else len(rows)
     batches = clips.batch(bucket.batch_size, drop_remainder=True)

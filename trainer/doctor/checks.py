@@ -20,6 +20,7 @@ from xtts.trainer.doctor.speed import (
     run_steps,
     shapes,
     steps,
+    storage,
 )
 from xtts.trainer.engine.engine import TracedSteps
 from xtts.trainer.engine.failures import compile_fix, explained
@@ -59,8 +60,10 @@ def run_checks(
     report.add("environment", machine, *[([Fact(name="card", value=line, text=line)], []) for line in card])
     report.add("config", *fit, *check_settings(setup, free))
     report.add("shapes", read)
-    loaded = loading(first, loads, step_seconds=times.mean if times else None, mel_on=mel_on)
-    report.add("data", loaded, *([input_wait(times)] if times else []))
+    step_seconds = times.mean if times else None
+    loaded = loading(first, loads, step_seconds=step_seconds, mel_on=mel_on)
+    answering = storage(workload.loop.buckets, step_seconds=step_seconds)
+    report.add("data", loaded, answering, *([input_wait(times)] if times else []))
     if times:
         report.add("steps", steps(workload, times))
     elif asked:

@@ -3,7 +3,7 @@
 import itertools
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.dataset import training_batches, validation_batches
-from xtts.trainer.data.training_bucket import training_buckets
+from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket, training_buckets
 from xtts.trainer.doctor.results import Fact, Problem, Result
 from xtts.trainer.doctor.settings import Setup
 from xtts.trainer.engine.engine import TracedSteps, build_engine
@@ -96,6 +96,31 @@ def load_times(workload: Workload, count: int) -> tuple[float, np.ndarray]:
     while time.perf_counter() - began < _DRAIN_SECONDS:
         next(next(order))
     return first, np.array([_wait(next(order)) for _ in mixed])
+
+
+def storage(buckets: Collection[TrainingBucket], *, step_seconds: float | None) -> Result:
+    """The verdict on how soon the cache's storage answers: reading an epoch must not take longer than its steps.
+
+    It is read again where it left the page cache, which hides that from `load_times`.
+    """
+    latency = float(np.median([bucket.read_seconds for bucket in buckets]))
+    fact = Fact(name="storage", value=latency, text=f"{1000 * latency:.1f} ms for a read of 64 KiB")
+    batches = sum(bucket.spec.epoch_clips(bucket.stored) / bucket.batch_size for bucket in buckets)
+    training = batches * (step_seconds or _SLOW_SECONDS)
+    reading = latency * max(bucket.reads_in_turn for bucket in buckets)
+    if latency <= SLOW_READ_SECONDS or reading <= training:
+        return [fact], []
+    cache = next(iter(buckets)).cache
+    return [fact], [
+        Problem(
+            name="slow-storage",
+            what=f"the storage of {cache} answers slowly: {1000 * latency:.0f} ms for a read of 64 KiB, "
+            f"expected at most {1000 * latency * training / reading:.0f} ms",
+            cause=f"a network disk or bucket: to read an epoch takes {reading:,.1f} s, to train {training:,.1f} s",
+            fix=f"copy the cache to a local disk with cp -r {cache}, or give --cache a URL: it is copied to data.stage",
+            gain=f"up to {reading / training:.1f} times the steps a second",
+        )
+    ]
 
 
 def _wait(iterator: Iterator[object]) -> float:

@@ -1,3 +1,4 @@
+import os
 import shutil
 import time
 
@@ -11,7 +12,7 @@ from xtts.shared.cache.records import parse_example, unframe
 from xtts.trainer.data.batch import Batch, batch_signature, blank_batch
 from xtts.trainer.data.clip_order import BucketOrder, CorpusMixture, CorpusPart
 from xtts.trainer.data.dataset import training_batches, validation_batches
-from xtts.trainer.data.training_bucket import bucket_order
+from xtts.trainer.data.training_bucket import TrainingBucket, bucket_order
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +71,71 @@ LAYOUTS = {
 """Records of the shards, records of a block, positions."""
 
 
+@pytest.fixture
+def slow_storage(monkeypatch):
+    monkeypatch.setattr(TrainingBucket, "read_seconds", 0.15)
+
+
+@pytest.mark.parametrize("storage", [None, "slow_storage"])
 @pytest.mark.parametrize(("records", "block_records", "positions"), LAYOUTS.values(), ids=LAYOUTS)
-def test_a_stream_is_what_locate_names(made, assert_streamed_as_located, records, block_records, positions):
+def test_a_stream_is_what_locate_names(
+    made, assert_streamed_as_located, request, storage, records, block_records, positions
+):
+    if storage:
+        request.getfixturevalue(storage)
     order = BucketOrder(seed=7, bucket=0, shard_records=records, open_shards=3, block_records=block_records)
     part = CorpusPart(order=order, shards=tuple(range(len(records))), clips=sum(records))
     assert_streamed_as_located(made({"": records}), CorpusMixture(seed=7, parts=(part,)), positions)
+
+
+def test_slow_storage_is_asked_for_all_shards_of_a_block_at_once(made, slow_storage, tmp_path):
+    """Each shard is a named pipe: who opens it waits for a writer, and there is none for the first that is read."""
+    spec = made({"": (2, 3, 2, 4)})
+    for shard in spec.buckets[0].train:
+        (tmp_path / shard.file).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(tmp_path / shard.file)
+    bucket = one_bucket(tmp_path, batch_size=2, spec=spec)
+    (part,), files = bucket.order.parts, bucket.files("train")
+    first, *others = (files[shard] for shard in part.order.find(0).shards)
+    reading = iter(training_batches(bucket, 0))
+    assert len(others) == 3
+    pipes = [opened_by_another(file) for file in others]
+    pipes.append(opened_by_another(first))
+    with pytest.raises(tf.errors.OpError):  # a pipe has no places to read at
+        next(reading)
+    for pipe in pipes:
+        os.close(pipe)
+
+
+def opened_by_another(pipe, patience=60):
+    """Open a named pipe for writing, which can only be while somebody has it open for reading."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            assert time.monotonic() < until, "a shard waits for another to be read"
+            time.sleep(0.01)
+
+
+def test_a_local_disk_is_read_on_one_thread_and_slow_storage_on_many(tiny_cache, monkeypatch):
+    for seconds, threads in ((0.001, False), (0.15, True)):
+        monkeypatch.setattr(TrainingBucket, "read_seconds", seconds)
+        ops = dataset_ops(training_batches(one_bucket(tiny_cache, batch_size=2), 3))
+        assert any("ParallelInterleave" in kind for kind, _ in ops) is threads
+
+
+def test_how_soon_storage_answers_is_measured_at_places_out_of_the_page_cache(tiny_cache, monkeypatch):
+    size, calls = 1 << 22, []
+    bucket = one_bucket(tiny_cache, batch_size=2)
+    shard = bucket.stored.train[0].model_copy(update={"bytes": size})
+    monkeypatch.setattr(type(bucket), "stored", bucket.stored.model_copy(update={"train": [shard]}))
+    monkeypatch.setattr(os, "posix_fadvise", lambda _, *of: calls.append(of), raising=False)
+    monkeypatch.setattr(os, "pread", lambda _, count, start: calls.append((start, count)))
+    assert bucket.read_seconds >= 0
+    forgotten, read = calls[::2], calls[1::2]
+    assert [start for start, _ in read] == [size // 4, size // 2, 3 * size // 4]
+    assert [of[:2] for of in forgotten] == read == [(start, 1 << 16) for start, _ in read]
 
 
 def test_no_python_runs_in_the_pipeline(tiny_cache):

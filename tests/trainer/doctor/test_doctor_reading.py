@@ -1,9 +1,12 @@
 """Seeded faults of reading: slow pipelines; none where there is none."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from xtts.trainer.doctor.speed import loading
+from xtts.trainer.data.training_bucket import TrainingBucket
+from xtts.trainer.doctor.speed import loading, storage
 
 WITH_MELS = "build a cache with mels: run xtts-precompute build without --index-only"
 
@@ -40,3 +43,18 @@ def test_a_host_too_slow_for_audio_has_two_ways_out(only, mel_on, setting, remed
     assert problem.what.startswith("the host cannot keep up: loading is slow")
     assert only(loading(*load(0.5), step_seconds=0.1)).name == "slow-loading"
     assert not loading(*load(0.5), step_seconds=1.0, mel_on=mel_on)[1]
+
+
+def test_storage_that_answers_too_slowly_for_the_steps(only, workload, monkeypatch):
+    buckets = workload.loop.buckets
+    assert storage(buckets, step_seconds=1.0)[0][0].value == np.median([bucket.read_seconds for bucket in buckets])
+    buckets = [replace(bucket) for bucket in buckets]  # a bucket is measured once
+    monkeypatch.setattr(TrainingBucket, "read_seconds", 0.15)
+    problem = only(storage(buckets, step_seconds=1e-5))
+    assert problem.name == "slow-storage"
+    cache = workload.setup.cache
+    assert problem.what.startswith(f"the storage of {cache} answers slowly: 150 ms for a read of 64 KiB, expected")
+    assert problem.fix.startswith(f"copy the cache to a local disk with cp -r {cache}")
+    assert not storage(buckets, step_seconds=100.0)[1], "the steps hide it"
+    monkeypatch.setattr(TrainingBucket, "read_seconds", 0.001)
+    assert not storage(buckets, step_seconds=1e-9)[1], "a local disk"
