@@ -88,12 +88,12 @@ def test_training(measure, monkeypatch, tmp_path):
     """With one shape: two compiles in all, in two parts, both in this process."""
     import training
 
-    def part(_, *arguments, shown):
+    def part(_, *arguments):
         monkeypatch.setattr("sys.argv", ["training.py", *map(str, arguments)])
-        training.main()
+        return training.measure(training.parse_arguments())
 
     monkeypatch.setenv("TF_XLA_FLAGS", "")  # which the benchmark takes away
-    monkeypatch.setattr(training, "script", part)
+    monkeypatch.setattr(training, "measured", part)
     monkeypatch.setattr("setup.commands.subprocess", forked_program)  # of the input pipelines
     amounts = ["--buckets", 1, "--clips", 12, "--longest", 96, "--steps", 4, "--dynamic-batches", 1, "--rounds", 1]
     settings = [part for value in [*SETTINGS, "training.batch_size=3"] for part in ("--set", value)]
