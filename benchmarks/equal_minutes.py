@@ -24,6 +24,7 @@ from pathlib import Path
 from reporting.report import machine, report, section_lines
 from setup.amounts import parse, program_parser
 from setup.commands import command
+from setup.runs import lines_of
 
 from xtts.trainer.evaluation.figures import Figures
 from xtts.trainer.run.stored_model import open_model
@@ -105,7 +106,7 @@ def train(name: str, settings: Sequence[str], seed: int, steps: int, options: ar
     evaluation = json.loads(judged.read_text())
     spoken, floor = ({field.name: evaluation["systems"][system][field.name] for field in fields(Figures)}
                      for system in (SYNTHESISED, VOCODED))  # fmt: skip
-    flow = [line["flow"] for line in metrics(run) if line["split"] == "validation"][-1]
+    flow = lines_of(run, "validation")[-1]["flow"]
     return {"minutes": sum(step_seconds(run)) / 60, "flow_loss": flow} | spoken, floor, evaluation["frechet_floor"]
 
 
@@ -129,14 +130,9 @@ def run_training(settings: Sequence[str], run: Path, seed: int, steps: int, opti
     command("train", *words, shown=True)
 
 
-def metrics(run: Path) -> list[dict[str, float]]:
-    """Lines of metrics.jsonl."""
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-
-
 def step_seconds(run: Path) -> list[float]:
     """Of every training step, waiting for its batch included."""
-    return [line["step_seconds"] for line in metrics(run) if line["split"] == "train"]
+    return [line["step_seconds"] for line in lines_of(run)]
 
 
 def shown(values: Sequence[float]) -> str:

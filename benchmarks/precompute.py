@@ -75,7 +75,7 @@ def main() -> None:
         command("precompute", "sample-corpus", data, *amounts)
     clips = sum(path.read_bytes() != b"" for path in (data / "wavs").glob("*.wav"))  # all is in the page cache now
     job = Job(data=data, out=options.work / "out", workers=options.workers)
-    runs, load = contestants(options.only), [os.getloadavg()[0]]
+    runs = contestants(options.only)
     turns: dict[str, list[Turn]] = {name: [] for name in runs}
     for number in range(options.rounds):
         for name, run in runs.items():
@@ -84,9 +84,8 @@ def main() -> None:
                 spec = json.loads((job.out / "cache" / "cache.json").read_text(encoding="utf-8"))
                 job = replace(job, fill=spec["statistics"]["fill"])
             print(f"round {number + 1}: {name:10} {turns[name][-1][0]:7.2f} s", file=sys.stderr, flush=True)
-        load.append(os.getloadavg()[0])
     shutil.rmtree(job.out)
-    figures = summarise(turns, clips, options.workers, load)
+    figures = summarise(turns, clips, options.workers)
     report(precompute_lines(figures), figures, options.out)
 
 
@@ -200,7 +199,7 @@ def filterbank() -> np.ndarray:
     return np.ascontiguousarray(mel_filterbank(PROFILE).T.astype(np.float32))
 
 
-def summarise(turns: dict[str, list[Turn]], clips: int, workers: int, load: list[float]) -> dict[str, object]:
+def summarise(turns: dict[str, list[Turn]], clips: int, workers: int) -> dict[str, object]:
     medians = {name: statistics.median(wall for wall, _, _ in found) for name, found in turns.items()}
     by_wall: dict[str, object] = {"share_of_floor": round(medians[FLOOR] / medians[OURS], 3)}
     if others := [name for name in turns if name not in (OURS, FLOOR)]:
@@ -210,7 +209,6 @@ def summarise(turns: dict[str, list[Turn]], clips: int, workers: int, load: list
         "workers": workers,
         "rounds": len(turns[OURS]),
         **machine(PACKAGES),
-        "load_before_and_after_each_round": [round(value, 2) for value in load],
         "contestants": {
             name: {
                 "seconds": round(medians[name], 3),

@@ -9,7 +9,6 @@ sentence synthesised; without --clip it is the sentence with the median relative
 
 import argparse
 import io
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from reporting.readme import speech_lines
 from reporting.report import machine, report
 from setup.amounts import parse, program_parser
 from setup.commands import command
+from setup.runs import lines_of, spoken_cache
 
 from xtts.shared.audio.mel_pictures import png_bytes
 from xtts.shared.cache.cache_spec import load_spec
@@ -60,9 +60,7 @@ def show(options: argparse.Namespace) -> None:
 def train(work: Path, clips: int, *, quick: bool) -> Path:
     """Train, or continue, a run in its own folder, like `make train`."""
     shapes = ("--set", "shapes.buckets=1") if quick else ()
-    corpus, cache, run = (work / f"{name}-{clips}" for name in ("corpus", "features", "run"))
-    command("precompute", "sample-corpus", corpus, "--clips", clips, "--seed", 0, shown=True)
-    command("precompute", "build", "--data", corpus, "--cache", cache, *shapes, shown=True)
+    run, cache = work / f"run-{clips}", spoken_cache(work, clips, *shapes)
     steps = ("--steps", QUICK_STEPS) if quick else ()
     command("train", "--cache", cache, "--out", run, "--resume", *shapes, *steps, shown=True)
     return run
@@ -88,9 +86,8 @@ def training_seconds(done: Evaluation) -> float:
     run = done.source.run
     if run is None:
         raise LockstepError(str(done.source.checkpoint), found="an exported folder, without metrics", expected="a run")
-    step, file = int(done.source.checkpoint.name.removeprefix("step-")), run.metrics_file
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    return float(sum(line["step_seconds"] for line in lines if line["split"] == "train" and line["step"] <= step))
+    step = int(done.source.checkpoint.name.removeprefix("step-"))
+    return float(sum(line["step_seconds"] for line in lines_of(run.metrics_file.parent) if line["step"] <= step))
 
 
 def median_clip(done: Evaluation) -> str:

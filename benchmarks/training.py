@@ -19,23 +19,21 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 os.environ.pop("TF_XLA_FLAGS", None)
 
 from reporting.readme import training_lines
-from reporting.report import machine, report, write_json
+from reporting.report import machine, report
 from setup.amounts import corpus_parser, parse
-from setup.commands import script
+from setup.commands import measured
 from setup.ljspeech_corpus import read_lengths, write_corpus
 
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 with tensorflow_import(compile_cache=False):
     from training_parts.input import input_pipelines
-    from training_parts.start import cold_and_warm
-    from training_parts.steps import StepBench, buckets, dynamic_against_locked, input_wait, spread
+    from training_parts.steps import StepBench, buckets, cold_and_warm, dynamic_against_locked, input_wait, spread
 
 PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy")
 SECTIONS: dict[str, Callable[[StepBench], dict[str, object]]] = {
@@ -48,55 +46,42 @@ SECTIONS: dict[str, Callable[[StepBench], dict[str, object]]] = {
 }
 GROUPS = (["a"], ["b", "c", "d", "e"], ["f"])
 """Sections that share a process."""
-LOAD = "load_before_and_after_each_section"
-FULL = {"clips": 2000, "steps": 120, "dynamic_batches": 40, "rounds": 3, "seconds": 10.0, "buckets": [1, 4, 8]}
-QUICK = {"clips": 400, "steps": 32, "dynamic_batches": 4, "rounds": 2, "seconds": 2.0, "buckets": [1, 4]}
+FULL = {
+    "clips": 2000, "steps": 120, "dynamic_batches": 40, "rounds": 3, "seconds": 10.0, "buckets": [1, 4, 8],
+    "start_shapes": 8,
+}  # fmt: skip
+QUICK = {
+    "clips": 400, "steps": 32, "dynamic_batches": 4, "rounds": 2, "seconds": 2.0, "buckets": [1, 4], "start_shapes": 1,
+}  # fmt: skip
 
 
 def main() -> None:
     options = parse_arguments()
-    groups = [[name for name in group if name in options.only] for group in GROUPS]
-    groups = [group for group in groups if group]
-    parts = [measure(options)] if len(groups) == 1 else [in_own_process(group, options.work) for group in groups]
-    figures = parts[0] | {
-        "sections": {name: section for part in parts for name, section in part["sections"].items()},
-        LOAD: [load for part in parts for load in part[LOAD]],
-    }
     if options.part:
-        write_json(options.out, figures)
-    else:
-        report(training_lines(figures), figures, options.out)
-
-
-def in_own_process(group: list[str], work: Path) -> dict[str, Any]:
-    """Run sections in a new process: a step compiled for a CPU keeps about 1,000 of at most 65,530 memory maps."""
-    work.mkdir(parents=True, exist_ok=True)
-    file = work / "part.json"
-    script(__file__, *sys.argv[1:], "--part", "--out", file, "--only", *group, shown=True)
-    return dict(json.loads(file.read_text(encoding="utf-8")))
+        return print(json.dumps(measure(options)))
+    groups = ([name for name in group if name in options.only] for group in GROUPS)
+    # Processes of their own: a step compiled for a CPU keeps about 1,000 of at most 65,530 memory maps.
+    parts = [measured(__file__, *sys.argv[1:], "--part", "--only", *group) for group in groups if group]
+    settings = {"quick": options.quick, "config": options.config, **{key: getattr(options, key) for key in FULL}}
+    sections = {name: section for part in parts for name, section in part.items()}
+    figures = {"machine": machine(PACKAGES), "settings": settings, "sections": sections}
+    report(training_lines(figures), figures, options.out)
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Run the sections in this process."""
-    settings = {"quick": options.quick, "config": options.config, **{key: getattr(options, key) for key in FULL}}
+    """The sections, measured in this process."""
     if options.only == ["a"]:
         options.buckets = [1]  # the baseline is compared with one shape
     lengths = read_lengths(options.clips, longest=options.longest)
     corpus = write_corpus(options.work / f"noise-{options.clips}-{options.longest or 'whole'}", lengths)
     options.work = options.work / f"training-{corpus.name}"
     options.work.mkdir(parents=True, exist_ok=True)
-    bench, sections, load = StepBench(corpus, options), {}, [os.getloadavg()[0]]
+    bench, sections = StepBench(corpus, options), {}
     for name in options.only:
         began = time.perf_counter()
         sections[name] = SECTIONS[name](bench)
-        load.append(os.getloadavg()[0])
         print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-    return {
-        "machine": machine(PACKAGES),
-        "settings": settings,
-        LOAD: [round(value, 2) for value in load],
-        "sections": sections,
-    }
+    return sections
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -109,11 +94,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--dynamic-batches", type=int, help="batches of the baseline; most cost a compile")
     parser.add_argument("--seconds", type=float, help="of every turn of an input pipeline")
     parser.add_argument("--buckets", type=int, nargs="+", help="numbers of shapes; 1 is among them")
-    parser.add_argument("--start-shapes", type=int, help="shapes of section f; the largest of --buckets otherwise")
+    parser.add_argument("--start-shapes", type=int, help="shapes of section f")
     parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)  # of a run of several processes
     options = parse(parser, full=FULL, quick=QUICK)
-    if options.quick and options.start_shapes is None:
-        options.start_shapes = 1
     if 1 not in options.buckets:
         parser.error("--buckets needs 1, the one shape that the others are compared with")
     return options

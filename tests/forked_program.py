@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from subprocess import PIPE  # noqa: F401 - for who takes this module for `subprocess`
 
 
 class Following(multiprocessing.context.ForkServerProcess):
@@ -89,7 +90,7 @@ class Forked:
 
 
 def run(line, *, cwd=".", env=None, stdout=None, check=False, **_):
-    """`subprocess.run(line, text=True, capture_output=True)`; what goes to sys.stderr there is lost here."""
+    """`subprocess.run(line, text=True, capture_output=True)`; what goes to stderr is shown, too."""
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         process = Forked(line, out, err, cwd=cwd, env=env, daemon=False)
@@ -98,6 +99,7 @@ def run(line, *, cwd=".", env=None, stdout=None, check=False, **_):
         process.communicate()
         said = (file.read_text() if file.exists() else "" for file in (out, err))
         done = subprocess.CompletedProcess(line, process.returncode, *said)
+        print(done.stderr, file=sys.stderr)
     if check:
         done.check_returncode()
     return done

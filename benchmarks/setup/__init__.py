@@ -1,1 +1,1 @@
-"""What a benchmark needs before it measures: default options, the commands, a corpus of the lengths of LJSpeech."""
+"""What a benchmark needs before it measures: options, commands, runs, a corpus of the lengths of LJSpeech."""

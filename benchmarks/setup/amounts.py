@@ -25,9 +25,9 @@ def corpus_parser(description: str | None, quick: Amounts) -> argparse.ArgumentP
 
 
 def parse(parser: argparse.ArgumentParser, *, full: Amounts, quick: Amounts) -> argparse.Namespace:
-    """The options, with those that were not given filled in."""
+    """The options, with those that were not given, or that are none, filled in."""
     options = parser.parse_args()
     for key, value in (quick if options.quick else full).items():
-        if getattr(options, key) is None:
+        if getattr(options, key, None) is None:
             setattr(options, key, value)
     return options

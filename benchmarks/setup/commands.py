@@ -1,9 +1,11 @@
 """Runs the project's commands and scripts in separate processes, with the benchmark's Python."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 _BENCHMARKS = Path(__file__).parents[1]
 _MODULES = {"precompute": "xtts.precompute.cli", "train": "xtts.trainer.cli", "synth": "xtts.trainer.serve.cli"}
@@ -15,27 +17,26 @@ def command_line(stage: str, *arguments: object) -> list[str]:
 
 
 def command(stage: str, *arguments: object, shown: bool = False) -> str:
-    """Output of `xtts-STAGE ARGUMENTS`; if it fails, the benchmark exits with its error.
+    """Output of `xtts-STAGE ARGUMENTS`; if it fails, the benchmark ends with its exit code.
 
     shown: stream the output to stderr, and return an empty text.
     """
-    return _run(command_line(stage, *arguments), shown=shown)
+    return _run(command_line(stage, *arguments), stdout=sys.stderr if shown else subprocess.PIPE)
 
 
-def script(*arguments: object, shown: bool = False) -> str:
+def script(*arguments: object) -> str:
     """Output of `python ARGUMENTS`, as in `command`; it can import the folders of benchmarks/."""
-    return _run([sys.executable, *map(str, arguments)], shown=shown)
+    return _run([sys.executable, *map(str, arguments)], stdout=subprocess.PIPE)
 
 
-def _run(line: list[str], *, shown: bool) -> str:
+def measured(*arguments: object) -> dict[str, Any]:
+    """The figures that `python ARGUMENTS` prints at last, as JSON."""
+    return dict(json.loads(script(*arguments).splitlines()[-1]))
+
+
+def _run(line: list[str], *, stdout: Any) -> str:  # noqa: ANN401 - as subprocess takes it
     path = os.pathsep.join([str(_BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path}
-    if shown:
-        code = subprocess.run(line, stdout=sys.stderr, env=environment).returncode
-        if code:
-            sys.exit(code)
-        return ""
-    done = subprocess.run(line, capture_output=True, text=True, env=environment)
+    done = subprocess.run(line, stdout=stdout, text=True, env={**os.environ, "PYTHONPATH": path})
     if done.returncode:
-        sys.exit(f"{' '.join(line)} failed:\n{done.stderr}")
-    return done.stdout
+        sys.exit(done.returncode)
+    return done.stdout or ""

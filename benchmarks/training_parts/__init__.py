@@ -1,1 +1,1 @@
-"""Parts of training.py and export_step.py: the sections, the pipelines compared, the kernels of a step."""
+"""Parts of training.py, export_step.py and gpu.py: sections, pipelines, kernels and products of a step, the device."""

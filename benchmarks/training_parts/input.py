@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-from setup.commands import script
+from setup.commands import measured
 from setup.ljspeech_corpus import configure
 
 from training_parts.pipelines import PIPELINES, Job
@@ -23,7 +23,7 @@ def input_pipelines(bench: StepBench) -> dict[str, object]:
     found: dict[str, list[dict[str, float]]] = {name: [] for name in PIPELINES}
     for _ in range(bench.options.rounds):
         for name, turns in found.items():
-            turns.append(run_alone(name, job))
+            turns.append(measured("-m", "training_parts.pipelines", name, json.dumps(asdict(job))))
     rates, spent = (
         {name: statistics.median(turn[figure] for turn in turns) for name, turns in found.items()}
         for figure in ("examples_per_second", "cpu_microseconds")
@@ -72,9 +72,3 @@ def write_npy(corpus: Path, cache: Path, folder: Path) -> Path:
             np.save(folder / f"{record.clip_id}.npy", record.mel[: record.mel_length].astype(np.float32))
     (folder / "metadata.csv").write_bytes((corpus / "metadata.csv").read_bytes())
     return folder
-
-
-def run_alone(name: str, job: Job) -> dict[str, float]:
-    """Run one pipeline in a separate process: the result of its `measure`."""
-    printed = script("-m", "training_parts.pipelines", name, json.dumps(asdict(job)))
-    return dict(json.loads(printed.splitlines()[-1]))

@@ -1,5 +1,7 @@
-"""Sections about the training step: (a) dynamic against locked, (b) its spread, (d) input wait, (e) buckets."""
+"""Sections about the training step: (a) dynamic against locked, (b) spread, (d) input wait, (e) buckets, (f) start."""
 
+import os
+import tempfile
 import time
 from argparse import Namespace
 from functools import cached_property
@@ -7,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 from setup.ljspeech_corpus import build, configure
+from setup.runs import started
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config import Config
+from xtts.shared.config_files import dump_config
 from xtts.trainer.data.batch_sizes import batch_sizes, typical_update
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.metrics import TRAIN_METRICS
@@ -205,4 +209,22 @@ def buckets(bench: StepBench) -> dict[str, object]:
             }
             for n, rate in rates.items()
         ],
+    }
+
+
+def cold_and_warm(bench: StepBench) -> dict[str, object]:
+    """(f) Seconds to the first step of two runs; only the first compiles, XLA's cache is empty then."""
+    number, seconds = bench.options.start_shapes, {}
+    file = bench.options.work / f"config-{number}.yaml"
+    file.write_text(dump_config(bench.config(number)), encoding="utf-8")
+    words = ("--steps", 1, "--config", file, "--cache", bench.cache(number))
+    with tempfile.TemporaryDirectory(prefix="lockstep-start-") as folder:
+        os.environ["XDG_CACHE_HOME"] = folder  # the last section of its process
+        for name in ("cold", "warm"):
+            with started(Path(folder, name), *words) as (_, seconds[name]):
+                pass
+    return {
+        "title": f"start of a run, {number} shape{'s' * (number > 1)}: seconds to the first step",
+        "times_faster_warm": seconds["cold"] / seconds["warm"],
+        "table": [{"start": name, "seconds": value} for name, value in seconds.items()],
     }

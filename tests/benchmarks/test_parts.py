@@ -1,6 +1,7 @@
 """What the benchmarks count, simulate and compare with, without measuring."""
 
 import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,23 @@ def test_every_size_has_a_schedule_that_suits_a_corpus_of_any_length():
                 assert int(row["validations"]) >= 8, row
                 assert size == "tiny" or steps >= 20_000, row
                 assert gpu == schedules.NO_GPU or float(row["clips a step"]) * 40 <= 1.01 * len(schedules.corpus(hours))
+
+
+def test_a_run_has_started_when_it_has_trained_a_step_not_when_it_has_validated(monkeypatch, tmp_path):
+    from setup import runs
+
+    program = """
+import sys, time
+for split in ("validation", "train"):
+    open(sys.argv[1], "a").write('{"split": "' + split + '"}' + chr(10))
+    time.sleep(0.3)
+"""
+    metrics = tmp_path / "metrics.jsonl"
+    monkeypatch.setattr(runs, "command_line", lambda *_: [sys.executable, "-c", program, str(metrics)])
+    with runs.started(tmp_path) as (process, seconds):
+        assert runs.lines_of(tmp_path) == [{"split": "train"}]
+    assert process.returncode == 0
+    assert seconds > 0
+    monkeypatch.setattr(runs, "command_line", lambda *_: [sys.executable, "-c", "exit('no corpus')"])
+    with pytest.raises(SystemExit, match=r"(?s)failed:.no corpus"), runs.started(tmp_path / "other"):
+        pass

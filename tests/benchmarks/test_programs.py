@@ -88,12 +88,12 @@ def test_training(measure, monkeypatch, tmp_path):
     """With one shape: two compiles in all, in two parts, both in this process."""
     import training
 
-    def part(_, *arguments, shown):
+    def part(_, *arguments):
         monkeypatch.setattr("sys.argv", ["training.py", *map(str, arguments)])
-        training.main()
+        return training.measure(training.parse_arguments())
 
     monkeypatch.setenv("TF_XLA_FLAGS", "")  # which the benchmark takes away
-    monkeypatch.setattr(training, "script", part)
+    monkeypatch.setattr(training, "measured", part)
     monkeypatch.setattr("setup.commands.subprocess", forked_program)  # of the input pipelines
     amounts = ["--buckets", 1, "--clips", 12, "--longest", 96, "--steps", 4, "--dynamic-batches", 1, "--rounds", 1]
     settings = [part for value in [*SETTINGS, "training.batch_size=3"] for part in ("--set", value)]
@@ -110,3 +110,30 @@ def test_training(measure, monkeypatch, tmp_path):
     rows = {row["pipeline"]: row for row in c["table"]}
     ratio = rows["lockstep"]["examples_per_second"] / rows["from_generator"]["examples_per_second"]
     assert c["times_from_generator"] == pytest.approx(ratio)
+
+
+def test_gpu(measure, micro, monkeypatch, tmp_path):
+    """All parts, of the least model, on a CPU."""
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")  # as of test_export_step
+    monkeypatch.setenv("XDG_CACHE_HOME", "")  # which the program changes, and the next takes away
+    monkeypatch.setenv("TF_XLA_FLAGS", "")
+    monkeypatch.setattr("setup.commands.subprocess", forked_program)
+    figures, page = measure("gpu", "--quick", "--config", micro, "--work", tmp_path / "work")
+    parts = ["machine", "compile", "step", "precision", "training"]
+    assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == parts
+    assert [len(figures[part]) for part in parts] == [1, 1, 1, 2, 1]
+    (machine,), (compiled,), (step,), precisions, (trained,) = (figures[part] for part in parts)
+    assert machine["bfloat16, TFLOP/s"] > 0
+    assert compiled["cold, s"] > 0
+    assert step["10%"] <= step["step, ms"] <= step["90%"]
+    assert step["useful frames/s"] == pytest.approx(1e3 * (40 + 48) / step["step, ms"])
+    assert step["kernels"] > 100
+    assert 0 < step["of the ceiling"] < 1
+    assert 0 < step["alignment"] < 1
+    assert (step["idle"], step["launches"]) == ("-", "-")
+    assert [(row["precision"], row["steps"]) for row in precisions] == [("bfloat16", 4), ("float32", 4)]
+    losses = [row["loss"] for row in precisions]
+    assert losses[0] != losses[1], "the same precision twice"
+    assert losses[0] == pytest.approx(losses[1], rel=0.05)
+    assert trained["steps"] >= 1
+    assert trained["input wait"] + trained["outside"] <= 1
