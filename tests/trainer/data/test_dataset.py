@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from graph_walk import dataset_ops, python_ops
 from one_bucket import one_bucket
 
