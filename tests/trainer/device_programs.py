@@ -37,7 +37,7 @@ def tf_config(ports, index):
     return json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}})
 
 
-def _main(plan, left, config, logical_cpus):
+def _main(plan, left, config, logical_cpus, steps_on):
     """One run; it leaves in the folder `left` its last state, its figures, and what it said."""
     os.environ.pop("TF_CONFIG", None)
     if config:
@@ -48,15 +48,18 @@ def _main(plan, left, config, logical_cpus):
     from xtts.shared.errors import reported
 
     with reported():
-        _train(plan, left, logical_cpus)
+        _train(plan, left, logical_cpus, steps_on)
 
 
-def _train(plan, left, logical_cpus):
+def _train(plan, left, logical_cpus, steps_on):
     import tensorflow as tf
     from rich.console import Console
 
+    from xtts.trainer.engine import process_group
     from xtts.trainer.run import trainer
 
+    if steps_on:
+        process_group.step_device = lambda: steps_on
     if logical_cpus:
         cpu = tf.config.list_physical_devices("CPU")[0]
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * logical_cpus)
@@ -77,7 +80,7 @@ def _train(plan, left, logical_cpus):
         "complete": complete, "step": made[0].step, "host_calls": loop.host_calls,
         "traces": [one.steps.guard.traces for one in replicas], "same_replicas": same,
         "update_traces": [one.steps.update.experimental_get_tracing_count() for one in replicas],
-        "best": vars(made[0].best),
+        "best": vars(made[0].best), "placed": _placed(loop, state) if steps_on else None,
     }  # fmt: skip
     if logical_cpus:  # a stop that no call has passed on is not lost
         loop.stop.assign(True)
@@ -85,13 +88,30 @@ def _train(plan, left, logical_cpus):
     (left / FIGURES).write_text(json.dumps(figures))
 
 
+def _placed(loop, state):
+    """Devices of the variables, and by device the ops of a turn of the loop."""
+    from tensorflow.python.ops.while_v2 import _get_graph
+
+    (turn,) = (op for op in loop._run.graph.get_operations() if op.type in ("While", "StatelessWhile"))
+    body = _get_graph(turn, "body", "_body_graph").get_operations()
+    variables = [state.optimizer.first, state.step, *(weight.value for weight in state.optimizer.weights)]
+    return {
+        "state": sorted({variable.device[-5:] for variable in variables}),
+        "ops": {
+            device: sorted({op.type for op in body if op.device.endswith(device) and op.type != "Placeholder"})
+            for device in ("CPU:0", "CPU:1")
+        },
+        "nowhere": [op.name for op in body if not op.device and op.type != "Placeholder"],
+    }
+
+
 class Program:
     """One started run."""
 
-    def __init__(self, plan, left, *, config="", logical_cpus=0):
+    def __init__(self, plan, left, *, config="", logical_cpus=0, steps_on=""):
         left.mkdir(parents=True, exist_ok=True)
         self._left = left
-        self._process = SERVER.Process(target=_main, args=(plan, left, config, logical_cpus), daemon=True)
+        self._process = SERVER.Process(target=_main, args=(plan, left, config, logical_cpus, steps_on), daemon=True)
         self._process.start()
 
     @property

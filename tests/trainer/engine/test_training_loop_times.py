@@ -1,12 +1,14 @@
 """Where the time of a call goes: the wait for a batch, the step, the loop's own work. Each is made slow and seen."""
 
 import functools
+import threading
 import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import training_buckets
@@ -50,9 +52,9 @@ def sleep_before(batch, seconds):
 
 @pytest.fixture
 def loop_of(make_plan, tmp_path, monkeypatch):
-    """`loop_of(waiting, stepping)`: a loop whose pipelines and steps take so many seconds for a batch."""
+    """`loop_of(waiting, stepping)`: a loop whose pipelines and steps take so many seconds, or with other `steps`."""
 
-    def make(waiting, stepping):
+    def make(waiting, stepping=0.0, steps=None):
         def batches(bucket, consumed, rows):
             options = tf.data.Options()
             options.experimental_optimization.inject_prefetch = False  # every sleep is waited for
@@ -62,9 +64,10 @@ def loop_of(make_plan, tmp_path, monkeypatch):
         monkeypatch.setattr(loop_module, "training_batches", batches)
         plan = make_plan(tmp_path)
         position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(2, np.int64)))
-        steps = [SleepingSteps(plan.config.training, stepping)]
-        loop = TrainingLoop(training_buckets(plan.cache, plan.spec, plan.config), steps, position)
-        loop.run(2)  # opens the pipelines
+        used = [steps or SleepingSteps(plan.config.training, stepping)]
+        loop = TrainingLoop(training_buckets(plan.cache, plan.spec, plan.config), used, position)
+        if steps is None:
+            loop.run(2)  # opens the pipelines
         return loop
 
     return make
@@ -95,3 +98,46 @@ def test_a_slow_step_is_a_step_and_no_wait_and_time_outside_the_loop_is_a_column
     outside = rows_of(result, outside_seconds=3 * result.seconds.sum())
     assert means(outside)["outside_share"] == pytest.approx(0.75)
     assert np.allclose([row["outside_share"] for row in rows_of(result)], 0.0)
+
+
+class MeetingSteps(SleepingSteps):
+    """A step ends only once the loop has begun to read the batch of the next."""
+
+    def __init__(self, training, steps, patience=60):
+        super().__init__(training, 0.0)
+        self._steps, self._patience, self._changed = steps, patience, threading.Condition()
+        self.begun, self.read, self.furthest = 0, 0, 0
+
+    def note_read(self):
+        with self._changed:
+            self.read += 1
+            self._changed.notify_all()
+
+    def _meet(self):
+        with self._changed:
+            self.begun += 1
+            wanted = min(self.begun + 1, self._steps)
+            met = self._changed.wait_for(lambda: self.read >= wanted, self._patience)
+            self.furthest = max(self.furthest, self.read - self.begun)
+            if not met:
+                raise TimeoutError(f"step {self.begun} runs, and the loop waits for it")
+
+    def gradients(self, bucket, batch):
+        with tf.control_dependencies([tf.numpy_function(self._meet, [], [])]):
+            return [tf.identity(batch.mel_length)]
+
+
+def test_the_next_batch_is_read_while_a_step_runs_and_no_more_than_that(loop_of, monkeypatch):
+    """Each side waits for the other: a loop that reads a batch only after the step before it would never end."""
+    steps = MeetingSteps(load_config("tiny").training, STEPS)
+    read = TrainingLoop._read
+
+    def noted(self, place):
+        with tf.control_dependencies([tf.numpy_function(steps.note_read, [], [])]):
+            return read(self, place)
+
+    monkeypatch.setattr(TrainingLoop, "_read", noted)
+    loop = loop_of(waiting=0.0, steps=steps)
+    result = loop.run(STEPS)
+    assert len(result.metrics) == steps.begun == STEPS
+    assert steps.furthest == 1

@@ -1,4 +1,4 @@
-"""Two logical CPUs of one process train as one device does: the finished run once more."""
+"""Two logical CPUs of one process, as two devices, or as host and device: the finished run once more."""
 
 import pytest
 from device_programs import Program, assert_same_run
@@ -24,3 +24,19 @@ def test_two_logical_devices_train_as_one_does(two_devices, finished_run, read_s
     assert figures["host_calls"] == 5  # marks at 4, 6, 8, 9 (where the decay begins) and 12
     assert [sum(trace.startswith("training") for trace in traces) for traces in figures["traces"]] == [1, 1]
     assert "2 devices, each with 50% of every batch" in program.screen
+
+
+def test_the_loop_stays_on_the_host_and_the_steps_on_their_device(
+    finished_run, make_plan, run_settings, one_shape_cache, read_steps, tmp_path
+):
+    """What crosses from the device to the host waits for the device: nothing but a step's metrics may."""
+    plan = make_plan(tmp_path / "run", *run_settings, "training.strategy=single", cache=one_shape_cache)
+    program = Program(plan, tmp_path, logical_cpus=2, steps_on="CPU:1")
+    assert program.wait() == 0, program.screen
+    assert_same_run(tmp_path / "run", finished_run[0], read_steps)
+    placed = program.figures["placed"]
+    assert placed["state"] == ["CPU:1"]
+    assert not placed["nowhere"]
+    # The gradients of the bucket drawn, the update, and the int32 that says that both are queued.
+    assert placed["ops"]["CPU:1"] == ["Case", "Identity", "StatefulPartitionedCall"]
+    assert {"Timestamp", "TensorListSetItem", "AssignVariableOp"} <= set(placed["ops"]["CPU:0"])
