@@ -304,8 +304,8 @@ def imitator(make_plan, one_shape_cache, tmp_path_factory):
     plan.folder.path.mkdir()
     plan.folder.describe(plan.config, plan.cache, plan.spec)
     state = TrainState(plan.config, plan.spec)
-    for i, average in enumerate(state.optimizer.averages):
-        average.assign_add(0.1 * tf.random.stateless_normal(average.shape, [3, i]))
+    averages = state.optimizer.averages
+    averages.assign_add(0.1 * tf.random.stateless_normal(averages.shape, [3, 0]))
     identity = describe(plan.config, plan.spec)
     save_checkpoint(plan.folder.checkpoints, state.arrays(), step=1, identity=identity, progress={})
     synthesizer = TensorFlowSynthesizer(open_source(plan.folder.path), IMITATION)

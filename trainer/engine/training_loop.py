@@ -219,7 +219,7 @@ class TrainingLoop:
         steps ahead of the position: that is noted when the metrics have arrived.
         """
         batches, updates, epoch, *consumed = self._whole.numpy().tolist()
-        ahead = int(self._steps[0].step.numpy()) - updates
+        ahead = int(self._steps[0].step.numpy() - updates)
         if ahead and self._names_audio:
             return None  # a batch of which no clip could be read is no update
         for _ in range(ahead):

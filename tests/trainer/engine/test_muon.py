@@ -7,7 +7,7 @@ from four_clips import small_model
 
 from xtts.shared.config import TrainingConfig
 from xtts.trainer.engine.optimizer import AdamW, Muon, matrix_shape, orthogonalise
-from xtts.trainer.model.weight_groups import is_hidden_matrix
+from xtts.trainer.engine.train_state import is_hidden_matrix
 
 TRAINING = TrainingConfig(weight_decay=0.1)
 

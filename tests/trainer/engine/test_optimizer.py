@@ -9,8 +9,7 @@ from four_clips import small_model
 from xtts.shared.config import TrainingConfig
 from xtts.trainer.engine.optimizer import AdamW, learning_rate
 from xtts.trainer.engine.schedule import decay_start, decaying_from, peak_learning_rate
-from xtts.trainer.engine.train_state import make_optimizer
-from xtts.trainer.model.weight_groups import clip_group
+from xtts.trainer.engine.train_state import clip_group, make_optimizer
 
 TRAINING = TrainingConfig(
     learning_rate=0.01,

@@ -6,9 +6,9 @@ import tensorflow as tf
 from four_clips import CHANNELS, EULER, KEYS, VOCABULARY, clips, evaluate, losses, moved, sizes, small_model
 from graph_walk import DYNAMIC_OPS, PYTHON_OPS, unknown_shapes, walk
 
+from xtts.trainer.engine.train_state import decays
 from xtts.trainer.model.acoustic_model import NOBODY, AcousticModel, MelScale, duration_deviance
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.model.weight_groups import decays
 
 
 def test_dropout_is_a_function_of_its_seed():
