@@ -219,10 +219,9 @@ def orthogonalise(stacks: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     x = tf.concat([_lying(stack) for stack in stacks], axis=0)
     x /= tf.norm(x, axis=(1, 2), keepdims=True) + 1e-7
     first, third, fifth = COEFFICIENTS
-    unit = tf.eye(x.shape[1])
     for _ in range(ROUNDS):
         square = tf.matmul(x, x, transpose_b=True)
-        x = tf.matmul(first * unit + third * square + fifth * tf.matmul(square, square), x)
+        x = first * x + tf.matmul(third * square + fifth * tf.matmul(square, square), x)
     parts = tf.split(x, [stack.shape[0] for stack in stacks])
     return [part if part.shape == stack.shape else _turned(part) for part, stack in zip(parts, stacks, strict=True)]
 
