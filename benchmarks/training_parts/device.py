@@ -23,7 +23,7 @@ with tensorflow_import():
     from training_parts.products import count_products
     from xtts.trainer.data.batch import Batch
     from xtts.trainer.model.alignment import search_durations
-    from xtts.trainer.system.device import accelerator, device_name
+    from xtts.trainer.system.device import device_name, step_device
 
 TYPES = {xla_data_pb2.F32: "float32", xla_data_pb2.BF16: "bfloat16"}
 _PRODUCTS = 10
@@ -60,7 +60,7 @@ def step(job: Namespace) -> dict[str, object]:
     step, batch = prepare(job)
     seconds = seconds_of(lambda: step(*batch), job.calls)
     low, median, high = np.quantile(seconds, [0.1, 0.5, 0.9]).tolist()
-    busy, launches = profile(lambda: step(*batch)) if accelerator() else ("-", "-")
+    busy, launches = profile(lambda: step(*batch)) if step_device() != "CPU:0" else ("-", "-")
     scores = tf.random.normal([*batch.tokens.shape, batch.mel.shape[1]])
     search = tf.function(search_durations, jit_compile=True, autograph=False)
     searching = seconds_of(lambda: search(scores, batch.token_length, batch.mel_length), job.calls)
@@ -102,7 +102,7 @@ def seconds_of(call: Callable[[], tf.Tensor], calls: int) -> np.ndarray:
 
 def ceilings(calls: int) -> dict[str, float]:
     """Operations a second by type; float32 as TensorFlow multiplies by default, on a GPU with TF32."""
-    rates, size = {}, 8192 if accelerator() else 512
+    rates, size = {}, 8192 if step_device() != "CPU:0" else 512
     for name in TYPES.values():
         factor = tf.cast(tf.random.normal([size, size], stddev=size**-0.5), name)
         chain = tf.function(multiply, jit_compile=True, autograph=False)
