@@ -117,15 +117,17 @@ class ValidationLoop:
                 batch = iterator.get_next()
                 if self._maps is not None:
                     self._maps.check(self._steps[0].guard)
-                sums = tf.cast(step(*batch, first), tf.float64)
+                with tf.device(self._group.devices[number]):
+                    found = step(*batch, first)
+                sums = tf.cast(found, tf.float64)
                 good = tf.reduce_all(tf.math.is_finite(sums))
                 total += tf.where(good, sums, 0.0)
                 length = batch.mel_length[: self._most]
                 padded = tf.pad(tf.equal(length, 0), [[0, self._most - tf.size(length)]])
                 flags, done = flags.write(done, tf.concat([good[tf.newaxis], padded], axis=0)), done + 1
-        found = tf.cast(flags.stack(), tf.float64)
+        marks = tf.cast(flags.stack(), tf.float64)
         rows = tf.reshape(tf.constant(places, tf.int32), [-1, 1])
-        placed = tf.scatter_nd(rows, found, [len(self.batches), 1 + self._most])
+        placed = tf.scatter_nd(rows, marks, [len(self.batches), 1 + self._most])
         return self._group.sum([total, placed, tf.cast(done, tf.float64)])
 
 

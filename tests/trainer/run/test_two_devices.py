@@ -26,6 +26,7 @@ def test_two_logical_devices_train_as_one_does(two_devices, finished_run, read_s
     assert "2 devices, each with 50% of every batch" in program.screen
 
 
+@pytest.mark.long
 def test_the_loop_stays_on_the_host_and_the_steps_on_their_device(
     finished_run, make_plan, run_settings, one_shape_cache, read_steps, tmp_path
 ):
