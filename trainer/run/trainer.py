@@ -108,7 +108,8 @@ class Trainer(Session):
         coming = [training_step(bucket) for bucket in islice(self.loop.coming(), _LOOK_AHEAD * len(buckets))]
         self.compiler.prefer([*first, UPDATE, *coming])
         prepared = self.graph.submit(self.loop.prepare)
-        self._wait_for([*validation, UPDATE, *self._compiling] if self.group.several_processes else first)
+        # The update's blank call writes the weights, as they are: nothing may exchange them meanwhile.
+        self._wait_for([*validation, UPDATE, *self._compiling] if self.group.several_processes else [*first, UPDATE])
         return prepared
 
     def _wait_for(self, names: Iterable[str]) -> None:
