@@ -100,20 +100,22 @@ def test_slow_storage_is_asked_for_all_shards_of_a_block_at_once(made, slow_stor
     first, *others = (files[shard] for shard in part.order.find(0).shards)
     reading = iter(training_batches(bucket, 0))
     assert len(others) == 3
-    pipes = [opened_by_another(file) for file in others]
-    pipes.append(opened_by_another(first))
+    try:
+        for file in (*others, first):
+            wait_for_a_reader(file)
+    finally:
+        for file in files:  # to the end of the process: who opens a pipe without a writer waits for ever
+            os.open(file, os.O_RDWR)
     with pytest.raises(tf.errors.OpError):  # a pipe has no places to read at
         next(reading)
-    for pipe in pipes:
-        os.close(pipe)
 
 
-def opened_by_another(pipe, patience=60):
-    """Open a named pipe for writing, which can only be while somebody has it open for reading."""
+def wait_for_a_reader(pipe, patience=60):
+    """Wait until a named pipe can be opened for writing: somebody has it open for reading."""
     until = time.monotonic() + patience
     while True:
         try:
-            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+            return os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
         except OSError:
             assert time.monotonic() < until, "a shard waits for another to be read"
             time.sleep(0.01)
