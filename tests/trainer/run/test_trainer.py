@@ -6,6 +6,7 @@ import shutil
 import signal
 import threading
 import time
+from collections import defaultdict
 from concurrent.futures import Future
 from types import SimpleNamespace
 
@@ -159,6 +160,24 @@ def test_a_call_is_as_long_as_the_buckets_that_are_compiled(trainer, monkeypatch
     steps[training_step(0)].set_result(1.0)
     assert trainer._next_count() > 16
     assert trainer._compiling == {}
+
+
+def test_a_due_validation_waits_for_the_update(trainer, monkeypatch):
+    """The update's first call writes the weights as they were; validation exchanges them with their averages."""
+
+    def compiled():
+        step = Future()
+        step.set_result(1.0)
+        return step
+
+    steps, validated = defaultdict(compiled, {UPDATE: Future()}), []
+    monkeypatch.setattr(trainer, "compiler", SimpleNamespace(step=steps.__getitem__, prefer=list))
+    monkeypatch.setattr(trainer, "is_due", lambda _: True)
+    monkeypatch.setattr(type(trainer.plan.folder), "has_metrics", lambda *_: False)
+    monkeypatch.setattr(trainer.validate, "run", lambda: validated.append(steps[UPDATE].done()))
+    threading.Timer(0.2, steps[UPDATE].set_result, [1.0]).start()
+    trainer.compile()
+    assert validated == [True]
 
 
 def test_the_buckets_that_come_are_known_before_they_are_drawn(trainer):
