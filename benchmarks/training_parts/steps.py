@@ -23,6 +23,8 @@ from xtts.trainer.engine.training_loop import CallResult, TrainingLoop
 
 _FRAMES = TRAIN_METRICS.index("useful_frames")
 _WARM_UP_STEPS = 2
+_START = ("--steps", 60, "--set", "training.steps_per_call=1")
+"""A step a call, so that the first is recorded at once, and more than one: before its last is recorded, a run validates and saves."""
 
 
 class Runner:
@@ -217,7 +219,7 @@ def cold_and_warm(bench: StepBench) -> dict[str, object]:
     number, seconds = bench.options.start_shapes, {}
     file = bench.options.work / f"config-{number}.yaml"
     file.write_text(dump_config(bench.config(number)), encoding="utf-8")
-    words = ("--steps", 1, "--config", file, "--cache", bench.cache(number))
+    words = (*_START, "--config", file, "--cache", bench.cache(number))
     with tempfile.TemporaryDirectory(prefix="lockstep-start-") as folder:
         os.environ["XDG_CACHE_HOME"] = folder  # the last section of its process
         for name in ("cold", "warm"):

@@ -133,6 +133,7 @@ class Trainer(Session):
         count = min(self.training.steps_per_call, next_mark(self.training, self.step) - self.step)
         if not self._compiling:
             return count
+        self.reporter.flush()  # a compilation takes long: the steps before it are seen now
         coming = map(training_step, self.loop.coming())
         self._wait_for([UPDATE, next(coming)])
         if not self._compiling.keys() - {SAMPLES}:
