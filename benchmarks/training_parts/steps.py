@@ -24,7 +24,7 @@ from xtts.trainer.engine.training_loop import CallResult, TrainingLoop
 _FRAMES = TRAIN_METRICS.index("useful_frames")
 _WARM_UP_STEPS = 2
 _START = ("--steps", 60, "--set", "training.steps_per_call=1")
-"""A step a call, so that the first is recorded at once, and more than one: before its last is recorded, a run validates and saves."""
+"""A call of one step is recorded at once, but that of the last step after a validation."""
 
 
 class Runner:
