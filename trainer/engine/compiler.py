@@ -1,5 +1,7 @@
 """Threads that compile steps in the order they were traced, while Python traces the next ones."""
 
+import os
+import sys
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,12 +11,17 @@ import tensorflow as tf
 
 from xtts.shared.system.machine import usable_cores
 
+_NICENESS = 10
+
 
 class Compiler:
-    """Compiles a step on each core; leaving the `with` block drops the steps still waiting."""
+    """Compiles a step on every two cores, since XLA has threads of its own for each; tracing and training go before.
+
+    Leaving the `with` block drops the steps still waiting.
+    """
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(max_workers=usable_cores(), thread_name_prefix="compiler")
+        self._pool = ThreadPoolExecutor(max(1, usable_cores() // 2), "compiler", initializer=_let_others_go_first)
         self._steps: dict[str, Future[float]] = {}
         self._calls: dict[str, Callable[[], object]] = {}
 
@@ -46,6 +53,12 @@ def about(last: float, unknown: str) -> str:
     last: seconds, 0 where nothing has been compiled.
     """
     return f"about {float(f'{last:.1g}'):g} s" if last else f"about {unknown}, seconds if it was compiled before"
+
+
+def _let_others_go_first() -> None:
+    """Lower the priority of this thread and of those that it will start; the main thread traces, on one core."""
+    if sys.platform == "linux":  # elsewhere it is a process that has one
+        os.nice(_NICENESS)
 
 
 def _compile(call: Callable[[], object]) -> float:

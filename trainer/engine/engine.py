@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -65,8 +66,7 @@ class TracedSteps:
             replica.state.restore(TrainState(config, buckets[0].spec).arrays())
             replica.steps.begin_again(config.training, _typical(buckets))
         for name, call in self.steps.compile_calls.items():
-            if name != UPDATE:
-                submit(name, call)
+            submit(name, call)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,22 +134,18 @@ def build_engine(
     steps: those of an earlier engine of this process, for the same model and batches on one device: compiled already.
     compiler: compiles steps while the next ones are traced; without one nothing is compiled yet. XLA's cache identifies
     a step by the number of its trace. So every process builds in the same order, and `restore`, which differs between
-    a new and a resumed run, comes after the traces.
+    a new and a resumed run, comes after the traces, and after the update's call on blank inputs, which writes weights.
     """
     submit = compiler.submit if compiler else _ignore
     if steps is None:
         steps = trace_steps(buckets, config, group, submit)
     else:
         steps.begin_again(config, buckets, submit)
+    if compiler and UPDATE in steps.steps.compile_calls:
+        wait([compiler.step(UPDATE)])
     restore(steps.state)
     for replica in steps.replicas[1:]:
         replica.state.restore(steps.state.arrays())
-    updates = [
-        partial(_on_device, replica.device, replica.steps.compile_calls[UPDATE])
-        for replica in steps.replicas
-        if UPDATE in replica.steps.compile_calls
-    ]
-    submit(UPDATE, partial(_call_all, updates))  # it writes the weights, so it waits for the restore
     own = [replica.steps for replica in steps.replicas]
     loop = TrainingLoop(buckets, own, steps.state.position, group)
     validation = ValidationLoop(buckets, own, loop.stop, group)

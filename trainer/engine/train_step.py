@@ -160,16 +160,17 @@ class Steps:
 
         training, validation: signature by bucket number, for training of this replica's rows. With open signatures the
         set stays open, and every new shape is traced when it occurs. `traced` is called with the name and
-        `compile_calls` entry of each locked step that only reads the weights, as soon as it is traced.
+        `compile_calls` entry of each locked step as soon as it is traced; the update, which every run needs first, is
+        the first.
 
         Call this before anything that differs between a fresh and a resumed run: XLA's cache identifies a step by the
         number TensorFlow gave its trace.
         """
+        if training:
+            self._traced(UPDATE, self.update, traced)
         for bucket, signature in training.items():
             self.gradient_steps[bucket] = self._gradient_step(bucket, signature)
             self._traced(training_step(bucket), self.gradient_steps[bucket], traced)
-        if self.gradient_steps:
-            self.compile_calls[UPDATE] = on_blank_inputs(self.update)
         for bucket, signature in validation.items():
             self.validation_steps[bucket] = self._validation_step(bucket, signature)
             self._traced(validation_step(bucket), self.validation_steps[bucket], traced)

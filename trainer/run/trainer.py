@@ -70,7 +70,7 @@ class Trainer(Session):
 
     def compile(self) -> None:
         """Wait for the steps that come first; the others are compiled while they run. Tracing has closed the set."""
-        due = self.is_due(self.training.validate_every)
+        due = self.step > 0 and self.is_due(self.training.validate_every)
         recorded = self.group.is_rank_0 and self.plan.folder.has_metrics("validation", self.step)
         prepared = self._begin_compiling(validate=due and not recorded)
         if self.plan.resume is None and not self.samples.empty:
@@ -106,10 +106,9 @@ class Trainer(Session):
         )
         first = validation if validate else []
         coming = [training_step(bucket) for bucket in islice(self.loop.coming(), _LOOK_AHEAD * len(buckets))]
-        self.compiler.prefer([*first, UPDATE, *coming])
+        self.compiler.prefer([*first, *coming])
         prepared = self.graph.submit(self.loop.prepare)
-        # The update's blank call writes the weights, as they are: nothing may exchange them meanwhile.
-        self._wait_for([*validation, UPDATE, *self._compiling] if self.group.several_processes else [*first, UPDATE])
+        self._wait_for([UPDATE, *validation, *self._compiling] if self.group.several_processes else [UPDATE, *first])
         return prepared
 
     def _wait_for(self, names: Iterable[str]) -> None:
@@ -135,7 +134,7 @@ class Trainer(Session):
             return count
         self.reporter.flush()  # a compilation takes long: the steps before it are seen now
         coming = map(training_step, self.loop.coming())
-        self._wait_for([UPDATE, next(coming)])
+        self._wait_for([next(coming)])
         if not self._compiling.keys() - {SAMPLES}:
             return count
         known = min(count, _LOOK_AHEAD * len(self.loop.closed_set))

@@ -78,7 +78,8 @@ def evaluate(
 
     spoken = speak_clips(TensorFlowSynthesizer(source, options, compiled=False), source, clips, own)
     console.print(f"comparing them with {len(clips)} recordings", highlight=False)
-    recordings = recordings_of(clips, own, source)
+    mels, ids = [clip.mel for clip in clips], [clip.clip_id for clip in clips]
+    recordings = Recordings(mels, ids, own, source.voice.mel_profile)
     said = recordings.compare([mel for mel, _ in spoken], [frames for _, frames in spoken])
     systems = {SYNTHESISED: said, VOCODED: recordings.vocoded()}
     done = Evaluation(
@@ -90,11 +91,6 @@ def evaluate(
         write_whole(json_file, (json.dumps(_report(done, split, options), indent=1) + "\n").encode())
     console.print(f"{time.perf_counter() - began:.0f} s", highlight=False)
     return done
-
-
-def recordings_of(clips: Sequence[HeldOutClip], own: Sequence[int], source: Source) -> Recordings:
-    """The recordings of a split, of which the sentences `own` are spoken."""
-    return Recordings([clip.mel for clip in clips], [clip.clip_id for clip in clips], own, source.voice.mel_profile)
 
 
 def competing_clips(cache: Path, voice: Voice, split: Split) -> list[HeldOutClip]:

@@ -1,6 +1,7 @@
 """Steps are compiled ahead in a thread, once each, and found again by the loop and by the next run."""
 
 import os
+import sys
 import threading
 
 import pytest
@@ -63,13 +64,19 @@ def test_what_the_run_needs_first_is_compiled_first(compiler_on):
     assert done == ["a", "d", "b", "c", "e"]
 
 
-def test_as_many_steps_are_compiled_at_once_as_there_are_cores(compiler_on):
+def test_a_step_is_compiled_on_every_two_cores_while_others_go_first(compiler_on):
     together = threading.Barrier(3)  # broken by a thread that waits alone
-    with compiler_on(3) as compiler:
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    with compiler_on(6) as compiler:
         for name in "abc":
             compiler.submit(name, lambda: together.wait(10))
         for name in "abc":
             compiler.step(name).result()
+        niceness = []
+        compiler.submit("d", lambda: niceness.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
+        compiler.step("d").result()
+    assert sys.platform != "linux" or niceness == [min(own + 10, 19)]
+    assert os.getpriority(os.PRIO_PROCESS, 0) == own
 
 
 @pytest.mark.long

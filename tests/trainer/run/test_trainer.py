@@ -6,7 +6,6 @@ import shutil
 import signal
 import threading
 import time
-from collections import defaultdict
 from concurrent.futures import Future
 from types import SimpleNamespace
 
@@ -39,7 +38,7 @@ def test_a_run_leaves_what_the_design_names(finished_run, read_steps):
     assert [line["step"] for line in lines] == list(range(1, 13))
     assert {"loss", "prior", "flow", "duration", "traces"} <= set(lines[0])
     assert all(line["traces"] == 1 for line in lines)
-    assert [line["step"] for line in read_steps(folder, "validation")] == [0, 6, 12]
+    assert [line["step"] for line in read_steps(folder, "validation")] == [6, 12]
     assert screen.count("compiled bucket") == 1
     assert (
         "compiling 1 buckets and 2 steps of validation and update: about half a minute a bucket for size "
@@ -146,11 +145,10 @@ def test_a_run_that_fails_in_its_graph_leaves_the_last_whole_step(
 
 
 def test_a_call_is_as_long_as_the_buckets_that_are_compiled(trainer, monkeypatch):
-    steps = {name: Future() for name in (UPDATE, training_step(0), training_step(1))}
+    steps = {training_step(0): Future(), training_step(1): Future()}
     monkeypatch.setattr(trainer, "compiler", SimpleNamespace(step=steps.__getitem__))
     monkeypatch.setattr(trainer, "_compiling", {training_step(0): "bucket 00: ", training_step(1): "bucket 01: "})
     monkeypatch.setattr(trainer.loop, "coming", lambda: itertools.cycle([1, 1, 0, 1]))
-    steps[UPDATE].set_result(1.0)
     threading.Timer(0.2, steps[training_step(1)].set_result, [1.0]).start()
     assert trainer._next_count() == 2, "it waits for the first, and the third is not there"
     monkeypatch.setattr(trainer.loop, "coming", lambda: itertools.repeat(1))
@@ -162,22 +160,21 @@ def test_a_call_is_as_long_as_the_buckets_that_are_compiled(trainer, monkeypatch
     assert trainer._compiling == {}
 
 
-def test_a_due_validation_waits_for_the_update(trainer, monkeypatch):
-    """The update's first call writes the weights as they were; validation exchanges them with their averages."""
+def test_weights_are_restored_once_the_update_has_written_its_own(trainer, compiled_steps):
+    """Compiling it is a call that writes the weights as they were."""
+    plan, update, order = trainer.plan, Future(), []
 
     def compiled():
-        step = Future()
-        step.set_result(1.0)
-        return step
+        order.append("compiled")
+        update.set_result(1.0)
 
-    steps, validated = defaultdict(compiled, {UPDATE: Future()}), []
-    monkeypatch.setattr(trainer, "compiler", SimpleNamespace(step=steps.__getitem__, prefer=list))
-    monkeypatch.setattr(trainer, "is_due", lambda _: True)
-    monkeypatch.setattr(type(trainer.plan.folder), "has_metrics", lambda *_: False)
-    monkeypatch.setattr(trainer.validate, "run", lambda: validated.append(steps[UPDATE].done()))
-    threading.Timer(0.2, steps[UPDATE].set_result, [1.0]).start()
-    trainer.compile()
-    assert validated == [True]
+    compiler = SimpleNamespace(submit=lambda *_: None, step={UPDATE: update}.__getitem__)
+    threading.Timer(0.2, compiled).start()
+    build_engine(
+        training_buckets(plan.cache, plan.spec, plan.config), plan.config, compiler=compiler,
+        steps=compiled_steps(plan), restore=lambda _: order.append("restored"),
+    )  # fmt: skip
+    assert order == ["compiled", "restored"]
 
 
 def test_the_buckets_that_come_are_known_before_they_are_drawn(trainer):
