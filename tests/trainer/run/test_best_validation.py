@@ -36,14 +36,3 @@ def test_losses_that_are_no_numbers_say_nothing_and_hide_nothing():
 def test_noise_is_not_named_nor_a_run_that_diverges():
     assert not lines([0.9, 0.600, 0.605, 0.601, 0.606, 0.603, 0.61], [0.9, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
     assert not lines([0.9, 0.60, 0.7, 0.8, 0.9, 1.0, 1.1], [0.9, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1])
-
-
-def test_the_lines_of_an_earlier_run_are_looked_through_for_losses_that_rise():
-    rows = []
-    for number, loss in enumerate([0.9, 0.6, 0.7, 0.8, 0.9], 1):
-        same = dict.fromkeys(LOSSES, 1.0 / number)
-        rows += [{"split": "train", "step": 2 * number - 1 + i, **same} for i in range(2)]
-        rows.append({"split": "validation", "step": 2 * number, **same, "duration": loss})
-    assert list(Overfitting().replay(rows)) == [
-        "the held-out duration loss rises (0.600 at step 4, 0.900 at step 10) while the training loss falls"
-    ]
