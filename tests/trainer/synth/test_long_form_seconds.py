@@ -5,7 +5,6 @@ import pytest
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.serve.cli import main
 from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text, share_frames
 from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
 from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
@@ -77,19 +76,6 @@ def test_a_time_that_cannot_be_met_is_refused_with_those_that_can(long_form, sec
         assert spoken(long_form, "hello there", seconds=possible) == round(possible * FRAMES_PER_SECOND)
     assert least >= max(len("hello there"), own / 4) / FRAMES_PER_SECOND
     assert f"near its own, {own / FRAMES_PER_SECOND:.2f} s" in str(message.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--seconds", "3", "--speed", "2"], "error: --seconds: together with a speed, expected one of them"),
-        (["--seconds", "0"], "error: --seconds: 0, expected 0.01 to 3600"),
-    ],
-)
-def test_options_that_do_not_fit_are_one_line(finished_run, call, tmp_path, options, said):
-    code, _, err = call(main, "--ckpt", finished_run[0], "-o", tmp_path / "a.wav", *options, "hello")
-    assert code == 2
-    assert said in err
 
 
 @pytest.mark.parametrize("frames", range(60, 840, 37))

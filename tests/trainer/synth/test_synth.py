@@ -223,8 +223,6 @@ def test_tensorflow_is_imported_once_all_else_is_known_to_be_right(finished_run,
         (["--file", "/dev/null", "-o", "x"], "/dev/null: no lines of text"),
         (["日本", "-o", "a.wav"], "TEXT: nothing to speak (only unknown characters: 日 本)"),
         (["-"], "standard input: nothing to speak (no text)"),
-        (["hello", "--speed", "fast"], "error: --speed: 'fast', expected 0.25 to 4"),
-        (["hello", "--nfe", "3"], "error: --nfe: 3 with solver midpoint, expected a multiple of 2"),
     ],
 )
 def test_what_cannot_be_spoken_is_said_in_one_line(refused, arguments, message):

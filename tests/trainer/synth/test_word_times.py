@@ -117,7 +117,6 @@ def test_the_command_writes_times(onnx_folder, call, tmp_path, monkeypatch):
     [
         (("--timestamps", "a.txt", "x"), "--timestamps: a.txt, expected a file that ends in .json or .srt"),
         (("--timestamps", "a.srt", "--file", "x.txt", "-o", "x"), "--timestamps: together with --file"),
-        (("[pause:x]",), "TEXT: a pause of 'x'"),
     ],
 )
 def test_what_is_refused(onnx_folder, call, tmp_path, monkeypatch, options, said):
