@@ -216,7 +216,8 @@ def orthogonalise(stacks: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 
     stacks: float32[N, R, C] each, of one shape or its transpose -> the same
     """
-    x = tf.concat([_lying(stack) for stack in stacks], axis=0)
+    # With at least as many columns as rows.
+    x = tf.concat([_turned(stack) if stack.shape[1] > stack.shape[2] else stack for stack in stacks], axis=0)
     x /= tf.norm(x, axis=(1, 2), keepdims=True) + 1e-7
     first, third, fifth = COEFFICIENTS
     for _ in range(ROUNDS):
@@ -228,8 +229,3 @@ def orthogonalise(stacks: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 
 def _turned(matrices: tf.Tensor) -> tf.Tensor:
     return tf.transpose(matrices, [0, 2, 1])
-
-
-def _lying(matrices: tf.Tensor) -> tf.Tensor:
-    """With at least as many columns as rows."""
-    return _turned(matrices) if matrices.shape[1] > matrices.shape[2] else matrices
