@@ -100,7 +100,7 @@ def _tokens_of_frames(entered: tf.Tensor, last_token: tf.Tensor, mel_length: tf.
     frames = tf.clip_by_value(mel_length - 1 - BLOCK_FRAMES * tf.range(blocks)[:, tf.newaxis], 0, BLOCK_FRAMES)
     paths = _paths(entered & (tf.bitwise.left_shift(1, frames) - 1)[..., tf.newaxis])
     # How many tokens the path that ends in each token enters in one block, in two, in four (pointer doubling).
-    levels = [_count_bits(paths)]
+    levels = [tf.cast(tf.raw_ops.PopulationCount(x=paths), tf.int32)]
     while levels[-1].shape[0] > 1:
         levels[-1] = tf.pad(levels[-1], [[0, levels[-1].shape[0] % 2], [0, 0], [0, 0]])
         later = levels[-1][1::2]
@@ -131,11 +131,6 @@ def _paths(entered: tf.Tensor) -> tf.Tensor:
             for left in range(BLOCK_FRAMES - frame)
         ]
     return path[0]
-
-
-def _count_bits(bits: tf.Tensor) -> tf.Tensor:
-    """How many bits are set: int32[...] -> int32[...]."""
-    return tf.cast(tf.raw_ops.PopulationCount(x=bits), tf.int32)
 
 
 def _at(table: tf.Tensor, token: tf.Tensor) -> tf.Tensor:

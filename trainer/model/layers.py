@@ -47,10 +47,10 @@ def apply_mask(x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
     return tf.where(valid, x, tf.zeros([], x.dtype))
 
 
-def sinusoids(position: tf.Tensor, width: int, *, longest: float) -> tf.Tensor:
-    """Sines and cosines of geometrically spaced wavelengths up to 2 pi longest: float32[N] -> float32[N, width]."""
+def sinusoids(position: tf.Tensor, width: int) -> tf.Tensor:
+    """Sines and cosines of geometrically spaced wavelengths up to 2 pi 10,000: float32[N] -> float32[N, width]."""
     half = width // 2
-    frequency = tf.exp(-math.log(longest) * tf.range(half, dtype=tf.float32) / half)
+    frequency = tf.exp(-math.log(1e4) * tf.range(half, dtype=tf.float32) / half)
     angle = position[:, tf.newaxis] * frequency
     return tf.concat([tf.sin(angle), tf.cos(angle)], axis=-1)
 
@@ -58,7 +58,7 @@ def sinusoids(position: tf.Tensor, width: int, *, longest: float) -> tf.Tensor:
 def rotate(x: tf.Tensor) -> tf.Tensor:
     """Rotary positions (RoFormer, 2104.09864, eq. 34): [B, heads, L, D] turned by angles that grow with L."""
     position = tf.cast(tf.range(axis_size(x, -2)), tf.float32)
-    sine, cosine = tf.split(sinusoids(position, x.shape[-1], longest=1e4), 2, -1)
+    sine, cosine = tf.split(sinusoids(position, x.shape[-1]), 2, -1)
     first, second = tf.split(tf.cast(x, tf.float32), 2, axis=-1)
     return tf.cast(tf.concat([first * cosine - second * sine, first * sine + second * cosine], axis=-1), x.dtype)
 
@@ -204,5 +204,5 @@ class TimeEmbedding(keras.layers.Layer):  # type: ignore[misc]
     def call(self, time: tf.Tensor) -> tf.Tensor:
         """time: float32[B] in 0..1 -> [B, D]."""
         # Scaled by 1000, like diffusion steps, so that the fastest sinusoids resolve nearby times.
-        waves = sinusoids(1000.0 * tf.cast(time, tf.float32), self.width, longest=1e4)
+        waves = sinusoids(1000.0 * tf.cast(time, tf.float32), self.width)
         return self.second(tf.nn.silu(self.first(waves)))
