@@ -15,7 +15,7 @@ A call ends at the next step that one of them waits for; the device is idle whil
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
@@ -96,16 +96,12 @@ class Validate:
         weights = zip(LOSSES, loss_weights(run.training), strict=True)
         total = sum(weight * losses[name] for name, weight in weights)
         run.reporter.validation(run.step, losses, total, skipped=len(bad))
-        for line in self._rising(losses):
-            run.reporter.say(f"overfitting: {line}; {REMEDY}")
+        rows, self._trained = self._trained, []
+        if rows:  # it has trained
+            columns = [TRAIN_METRICS.index(name) for name in LOSSES]
+            trained = mean_losses(np.concatenate(rows)[:, columns].tolist())
+            for line in self.overfitting.note(run.step, losses, trained):
+                run.reporter.say(f"overfitting: {line}; {REMEDY}")
         if run.best.note(run.step, total) and run.step:
             run.save()
         return {"loss": total, **losses}
-
-    def _rising(self, held_out: Mapping[str, float]) -> Iterator[str]:
-        """`Overfitting.note` of the losses of this model, once it has trained."""
-        rows, self._trained = self._trained, []
-        if rows:
-            columns = [TRAIN_METRICS.index(name) for name in LOSSES]
-            means = mean_losses(np.concatenate(rows)[:, columns].tolist())
-            yield from self.overfitting.note(self._run.step, {name: held_out[name] for name in LOSSES}, means)
