@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from xtts.shared.cache.cache_spec import CacheSpec, Split
+from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 
@@ -10,9 +10,9 @@ _EPOCHS, _FEWEST_STEPS, _MOST_STEPS = 500, 20_000, 500_000
 """What `training.epochs: auto` means."""
 
 
-def bucket_numbers(spec: CacheSpec, split: Split) -> list[int]:
-    """Numbers of the buckets with clips in a split."""
-    return [number for number, bucket in enumerate(spec.buckets) if bucket.clips(split)]
+def trained_buckets(spec: CacheSpec) -> list[int]:
+    """Numbers of the buckets with training clips."""
+    return [number for number, bucket in enumerate(spec.buckets) if bucket.clips("train")]
 
 
 def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
@@ -30,7 +30,7 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
             found=f"{training.batch_size} clips per step, the cache has {clips} training clips",
             fix=f"set it to {clips} or less" if clips else "build the cache with more clips",
         )
-    most_frames = max(spec.buckets[number].frames for number in bucket_numbers(spec, "train"))
+    most_frames = max(spec.buckets[number].frames for number in trained_buckets(spec))
     sizes, validated = {}, validation_records(spec, training.validation_clips)
     for number, bucket in enumerate(spec.buckets):
         size = (
@@ -55,7 +55,7 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
 
 def typical_update(spec: CacheSpec, sizes: Mapping[int, int]) -> tuple[float, float]:
     """(useful frames, useful tokens) of an average update, over an epoch of batches of these sizes."""
-    clips = {number: spec.epoch_clips(spec.buckets[number]) for number in bucket_numbers(spec, "train")}
+    clips = {number: spec.epoch_clips(spec.buckets[number]) for number in trained_buckets(spec)}
     updates = sum(count / sizes[number] for number, count in clips.items())
     statistics = spec.statistics
     clips_of_an_update = sum(clips.values()) / updates / statistics.clips
@@ -81,7 +81,7 @@ def for_corpus(config: Config, spec: CacheSpec) -> Config:
 
 def _largest_batch(spec: CacheSpec, training: TrainingConfig) -> int:
     """`batch_size`, or as much of it as `max_batch_share` allows: a multiple of the micro-batches."""
-    buckets = [spec.buckets[number] for number in bucket_numbers(spec, "train")]
+    buckets = [spec.buckets[number] for number in trained_buckets(spec)]
     most_frames = max((bucket.frames for bucket in buckets), default=1)
     stored = sum(spec.epoch_clips(bucket) * bucket.frames for bucket in buckets)
     micro, share = training.gradient_accumulation_steps, training.max_batch_share

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.trainer.data.batch import Batch
-from xtts.trainer.data.batch_sizes import bucket_numbers
+from xtts.trainer.data.batch_sizes import trained_buckets
 from xtts.trainer.doctor.environment import driver
 from xtts.trainer.doctor.results import Fact, Problem, Result
 from xtts.trainer.doctor.speed import Workload
@@ -80,7 +80,7 @@ def largest_step(spec: CacheSpec, sizes: dict[int, int]) -> int:
 
     It need not be the longest of all, which may hold only a few outliers, fewer than a batch.
     """
-    frames = {number: spec.buckets[number].frames for number in bucket_numbers(spec, "train")}
+    frames = {number: spec.buckets[number].frames for number in trained_buckets(spec)}
     return max(frames, key=lambda number: (sizes[number] * frames[number], frames[number]))
 
 

@@ -10,7 +10,7 @@ from xtts.shared.audio.mel import channel_hertz
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.batch_sizes import bucket_numbers
+from xtts.trainer.data.batch_sizes import trained_buckets
 from xtts.trainer.engine.optimizer import AdamW, Muon
 from xtts.trainer.engine.training_loop import Position
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
@@ -80,7 +80,7 @@ class TrainState:
         with tf.device("CPU:0"):  # the host computes the order of the clips, on a GPU machine too
             self.position = Position(
                 epoch=tf.Variable(0, dtype=tf.int64, trainable=False),
-                consumed=tf.Variable(np.zeros(len(bucket_numbers(spec, "train")), np.int64), trainable=False),
+                consumed=tf.Variable(np.zeros(len(trained_buckets(spec)), np.int64), trainable=False),
             )
 
     def _variables(self) -> dict[str, tf.Variable]:
