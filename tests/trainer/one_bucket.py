@@ -4,8 +4,8 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.trainer.data.training_bucket import TrainingBucket, bucket_order
 
 
-def one_bucket(cache, number=0, *, batch_size, seed=5, memory_mb=64, spec=None, **more):
+def one_bucket(cache, number=0, *, batch_size, seed=5, spec=None, **more):
     """`spec`: in the place of the cache's own."""
     spec = spec or load_spec(cache)
-    order = bucket_order(spec, number, seed=seed, memory_mb=memory_mb)
+    order = bucket_order(spec, number, seed=seed, memory_mb=64)
     return TrainingBucket(cache=cache, spec=spec, number=number, batch_size=batch_size, order=order, **more)

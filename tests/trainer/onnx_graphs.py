@@ -9,19 +9,19 @@ def weight(name, values):
     return numpy_helper.from_array(np.asarray(values), name)
 
 
-def save(path, nodes, inputs, outputs, weights, metadata=(), opset=17):
+def save(path, nodes, inputs, outputs, weights, metadata=()):
     """Write a model; inputs and outputs: (name, type, shape)."""
     graph = helper.make_graph(
         nodes, "vocoder", [helper.make_tensor_value_info(*each) for each in inputs],
         [helper.make_tensor_value_info(*each) for each in outputs], weights,
     )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     helper.set_model_props(model, {key: str(value) for key, value in dict(metadata).items()})
     onnx.save(model, str(path))
     return path
 
 
-def hifigan(path, *, channels=80, hop=256, shape=(1, 80, "T"), kind="float", gain=1.0, opset=17, metadata=()):
+def hifigan(path, *, channels=80, hop=256, shape=(1, 80, "T"), kind="float", gain=1.0, metadata=()):
     """tanh(mean of the channels * 0.1) * gain, each frame `hop` times: float [1, 1, S], or int16 [1, 1, S]."""
     first = "mel"
     nodes = []
@@ -41,7 +41,7 @@ def hifigan(path, *, channels=80, hop=256, shape=(1, 80, "T"), kind="float", gai
     ]
     sound = TensorProto.INT16 if kind == "int16" else TensorProto.FLOAT
     inputs, outputs = [("mel", TensorProto.FLOAT, shape)], [("audio", sound, [1, 1, "S"])]
-    return save(path, nodes, inputs, outputs, weights, metadata, opset)
+    return save(path, nodes, inputs, outputs, weights, metadata)
 
 
 VOCOS_METADATA = {
@@ -50,7 +50,7 @@ VOCOS_METADATA = {
 }  # fmt: skip
 
 
-def vocos(path, spectrum, *, channels=100, names=("mag", "x", "y"), metadata=VOCOS_METADATA):
+def vocos(path, spectrum, *, names=("mag", "x", "y"), metadata=VOCOS_METADATA):
     """For T frames of any mel the first T frames of a spectrum complex[F, frames]: magnitude, cosine and sine."""
     phase = np.angle(spectrum)
     parts = [np.abs(spectrum), np.cos(phase), np.sin(phase)]
@@ -66,4 +66,4 @@ def vocos(path, spectrum, *, channels=100, names=("mag", "x", "y"), metadata=VOC
         *(weight(f"whole_{name}", part[None].astype(np.float32)) for name, part in zip(names, parts, strict=True)),
     ]  # fmt: skip
     outputs = [(name, TensorProto.FLOAT, [1, len(spectrum), "T"]) for name in names]
-    return save(path, nodes, [("mels", TensorProto.FLOAT, ["N", channels, "T"])], outputs, weights, metadata)
+    return save(path, nodes, [("mels", TensorProto.FLOAT, ["N", 100, "T"])], outputs, weights, metadata)

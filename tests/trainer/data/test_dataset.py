@@ -110,9 +110,9 @@ def test_slow_storage_is_asked_for_all_shards_of_a_block_at_once(made, slow_stor
         next(reading)
 
 
-def wait_for_a_reader(pipe, patience=60):
+def wait_for_a_reader(pipe):
     """Wait until a named pipe can be opened for writing: somebody has it open for reading."""
-    until = time.monotonic() + patience
+    until = time.monotonic() + 60
     while True:
         try:
             return os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))

@@ -81,19 +81,19 @@ def test_a_step_is_compiled_on_every_two_cores_while_others_go_first(compiler_on
 
 @pytest.mark.long
 def test_every_step_is_compiled_once_and_a_resumed_run_compiles_none(start_train, one_shape_cache, tmp_path):
-    def compiled_files(name, *more):
+    def compiled_files(*more):
         cache = tmp_path / "xla"
         # Here XLA compiles as it does for users, not as in the other tests.
         environment = {k: v for k, v in os.environ.items() if not k.endswith("XLA_FLAGS")}
         environment["XDG_CACHE_HOME"] = str(cache)
         process = start_train(
-            tmp_path / name, "shapes.buckets=1", "training.steps=2", cache=one_shape_cache, more=more, env=environment
+            tmp_path / "run", "shapes.buckets=1", "training.steps=2", cache=one_shape_cache, more=more, env=environment
         )
         errors = process.communicate(timeout=300)[1]
         assert process.returncode == 0, errors
         return sorted(path.name for path in cache.rglob("xla_compile_cache*"))
 
-    first = compiled_files("first")
+    first = compiled_files()
     training, validation, update, averages = 1, 1, 1, 1
     assert len(first) == training + validation + update + averages
-    assert compiled_files("first", "--resume", "--steps", "4") == first
+    assert compiled_files("--resume", "--steps", "4") == first

@@ -103,9 +103,9 @@ def test_a_slow_step_is_a_step_and_no_wait_and_time_outside_the_loop_is_a_column
 class MeetingSteps(SleepingSteps):
     """A step ends only once the loop has begun to read the batch of the next."""
 
-    def __init__(self, training, steps, patience=60):
+    def __init__(self, training, steps):
         super().__init__(training, 0.0)
-        self._steps, self._patience, self._changed = steps, patience, threading.Condition()
+        self._steps, self._changed = steps, threading.Condition()
         self.begun, self.read, self.furthest = 0, 0, 0
 
     def note_read(self):
@@ -117,7 +117,7 @@ class MeetingSteps(SleepingSteps):
         with self._changed:
             self.begun += 1
             wanted = min(self.begun + 1, self._steps)
-            met = self._changed.wait_for(lambda: self.read >= wanted, self._patience)
+            met = self._changed.wait_for(lambda: self.read >= wanted, 60)
             self.furthest = max(self.furthest, self.read - self.begun)
             if not met:
                 raise TimeoutError(f"step {self.begun} runs, and the loop waits for it")

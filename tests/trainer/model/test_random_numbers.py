@@ -17,8 +17,8 @@ SEED = tf.constant([123, 456])
 CLIPS = tf.range(16)
 
 
-def bits(seed=SEED, clips=CLIPS, length=50, channels=80):
-    return random_bits(seed, clips, length, channels).numpy()
+def bits(seed=SEED, clips=CLIPS, length=50):
+    return random_bits(seed, clips, length, 80).numpy()
 
 
 def test_every_bit_is_set_half_of_the_time():

@@ -21,9 +21,9 @@ def load(path, profile=HIFIGAN, warn=print):
     return make_vocoder(f"onnx:{path}", profile, warn)
 
 
-def ramp(frames=7):
-    """float32[T, 80], the same in all channels."""
-    return np.linspace(-3, 3, frames, dtype=np.float32)[:, None].repeat(80, axis=1)
+def ramp():
+    """float32[7, 80], the same in all channels."""
+    return np.linspace(-3, 3, 7, dtype=np.float32)[:, None].repeat(80, axis=1)
 
 
 @pytest.fixture(scope="module")
