@@ -23,20 +23,18 @@ RUNS = Path("runs")
 _MOST_NAMED = 5
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
-_VOICE = "model.voice_latents"
 _TRAINING_ONLY = ("model.dropout", "model.voice_vtlp")
 """Settings of a model that its weights fit with any value."""
-_OPTIMIZER_KEY = "training.optimizer"
-"""Another optimizer has other moments."""
 PROFILE_SETTING = "cache.profile"
-ORDER_KEYS = ("training.seed", "data.shuffle_memory_mb")
-"""Settings besides the model's that a resumed run must share, since they decide the order of the clips."""
+_KEYS = ("training.seed", "data.shuffle_memory_mb", "training.optimizer")
+"""Settings besides the model's that a resumed run must share: the first two decide the order of the clips, and another
+optimizer has other moments."""
 
 
 def describe(config: Config, spec: CacheSpec) -> dict[str, Any]:
     """Settings that must match to resume a checkpoint; those of `model.` and `cache.` also to use its weights."""
     tree, settings = config.model_dump(mode="json"), model_settings(config.model)
-    for key in (*ORDER_KEYS, _OPTIMIZER_KEY):
+    for key in _KEYS:
         section, field = key.split(".")
         settings[key] = tree[section][field]
     settings["cache.tokenizer_sha256"] = spec.tokenizer_sha256
@@ -51,7 +49,7 @@ def model_settings(model: ModelConfig) -> dict[str, Any]:
     # The sizes of a reference encoder that is off have no effect.
     idle = () if model.voice_latents else [key for key in tree if key.startswith("voice_")]
     settings = {f"model.{key}": value for key, value in tree.items() if key not in idle}
-    return {**settings, _VOICE: model.voice_latents}
+    return {**settings, "model.voice_latents": model.voice_latents}
 
 
 def save_checkpoint(
