@@ -12,9 +12,6 @@ from xtts.shared.text.bpe import Merges, check_merges
 from xtts.shared.text.pronunciation import Lexicon
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
 
-TokenCount = Annotated[int, Field(gt=0, le=MAX_TOKENS)]
-FrameCount = Annotated[int, Field(gt=0, le=MAX_FRAMES)]
-
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -47,8 +44,8 @@ class Symbols(_Part):
 class Shape(_Part):
     """One output bucket (L, T)."""
 
-    tokens: TokenCount
-    frames: FrameCount
+    tokens: Annotated[int, Field(gt=0, le=MAX_TOKENS)]
+    frames: Annotated[int, Field(gt=0, le=MAX_FRAMES)]
 
 
 class Voice(_Part):
