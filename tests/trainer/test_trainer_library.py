@@ -37,7 +37,7 @@ def test_a_run_goes_on_with_its_own_configuration_and_the_settings_given(finishe
 
 
 def test_errors_are_those_of_the_command(finished_run, tiny_cache, tmp_path):
-    with pytest.raises(LockstepError, match="already holds a run"):
+    with pytest.raises(LockstepError, match="already holds a run; continue it with --resume, or give another --out"):
         train(tiny_cache, out=finished_run[0], settings={"shapes.buckets": 2, "split.validation_fraction": 0.1})
     with pytest.raises(LockstepError, match="no such folder"):
         train(tmp_path / "missing")

@@ -275,12 +275,6 @@ def test_a_finished_run_given_more_steps_equals_a_longer_run(run_train, read_ste
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
 
 
-def test_a_folder_that_holds_a_run_is_not_overwritten(finished_run, run_train):
-    code, _, err = run_train(finished_run[0])
-    assert code == 2
-    assert "already holds a run; continue it with --resume, or give another --out" in err
-
-
 def test_out_with_resume_goes_on_with_the_runs_own_settings_and_cache(finished_run, call, tmp_path, monkeypatch):
     folder, _ = finished_run
     monkeypatch.chdir(tmp_path)
