@@ -28,9 +28,9 @@ def test_the_folder_has_what_model_hubs_expect(safetensors_folder, one_shape_cac
     assert {path.name for path in folder.iterdir()} == {
         "README.md", "model.safetensors", "config.yaml", "tokenizer.json", "voice.json", "profile.json", "facts.json",
     }  # fmt: skip
-    assert json.loads((folder / "tokenizer.json").read_text()) == json.loads(
-        tokenizer_path(one_shape_cache).read_text()
-    )
+    tokenizer, profile = (json.loads((folder / f"{name}.json").read_text()) for name in ("tokenizer", "profile"))
+    assert tokenizer == json.loads(tokenizer_path(one_shape_cache).read_text())
+    assert (profile["name"], profile["sample_rate"]) == ("hifigan", 22_050)
     assert "step-12 as safetensors" in folder.with_name("screen.txt").read_text()
     assert not [path for path in folder.parent.iterdir() if path.name.startswith(".")]
 

@@ -1,12 +1,10 @@
 """The exported model speaks in a process that knows nothing of this package."""
 
-import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from cache_files import tokenizer_path
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -62,15 +60,6 @@ def test_stock_tensorflow_speaks_as_the_command_does(
     assert mel_length[0] == durations.sum()
     np.testing.assert_array_equal(durations[0], frames_of_tokens)
     np.testing.assert_allclose(mel[0], expected, atol=1e-3)
-
-
-def test_tokenizer_and_profile_are_next_to_it(saved_model_folder, one_shape_cache):
-    tokenizer, profile = (
-        json.loads((saved_model_folder / f"{name}.json").read_text()) for name in ("tokenizer", "profile")
-    )
-    assert tokenizer == json.loads(tokenizer_path(one_shape_cache).read_text())
-    assert (profile["name"], profile["sample_rate"]) == ("hifigan", 22_050)
-    assert not [path for path in saved_model_folder.parent.iterdir() if path.name.startswith(".")]
 
 
 def test_nothing_is_overwritten(saved_model_folder, finished_run):
