@@ -97,11 +97,11 @@ class Validate:
         total = sum(weight * losses[name] for name, weight in weights)
         run.reporter.validation(run.step, losses, total, skipped=len(bad))
         rows, self._trained = self._trained, []
-        if rows:  # it has trained
+        if rows:  # none where a resumed run makes up for a validation
             columns = [TRAIN_METRICS.index(name) for name in LOSSES]
             trained = mean_losses(np.concatenate(rows)[:, columns].tolist())
             for line in self.overfitting.note(run.step, losses, trained):
                 run.reporter.say(f"overfitting: {line}; {REMEDY}")
-        if run.best.note(run.step, total) and run.step:
+        if run.best.note(run.step, total):
             run.save()
         return {"loss": total, **losses}
