@@ -48,7 +48,7 @@ def first_unread_step(folder, read_steps):
 
 
 def test_one_device_meets_both_clips(alone, read_steps):
-    assert [name for _, name in unread(alone[0])] == [HELD_OUT, TRAINED]
+    assert [name for _, name in unread(alone[0])] == [TRAINED, HELD_OUT]
     assert first_unread_step(alone[1], read_steps) > RESUMED
 
 

@@ -44,7 +44,7 @@ def run(micro, folder, cache=None, *more, resume=None):
 def test_a_run_is_resumed_on_another_machine(micro, url, tmp_path):
     folder, here = tmp_path / "remote", f"data.stage={tmp_path / 'stage'}"
     expected = run(micro, folder, url, here)
-    assert len(expected) == 12 + 3
+    assert len(expected) == 12 + 2
     assert json.loads((folder / "run.json").read_text())["cache"] == url.whole
     elsewhere = f"data.stage={tmp_path / 'elsewhere'}"
     assert run(micro, folder, None, elsewhere, resume=str(folder / "checkpoints" / "step-8")) == expected
