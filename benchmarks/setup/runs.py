@@ -37,7 +37,7 @@ def started(run: Path, *words: object) -> Iterator[tuple[Popen[str], float]]:
     with tempfile.TemporaryFile("w+") as screen:
         process = Popen(line, stdout=screen, stderr=screen, text=True)
         try:
-            while process.poll() is None and not (metrics.is_file() and '"train"' in metrics.read_text("utf-8")):
+            while process.poll() is None and not (metrics.is_file() and metrics.stat().st_size):
                 time.sleep(_POLL_SECONDS)
                 if time.perf_counter() - began > _LONGEST_START_SECONDS:
                     sys.exit(f"no step after {_LONGEST_START_SECONDS:.0f} s: {' '.join(line)}")
