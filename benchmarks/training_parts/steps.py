@@ -23,7 +23,7 @@ from xtts.trainer.engine.training_loop import CallResult, TrainingLoop
 
 _FRAMES = TRAIN_METRICS.index("useful_frames")
 _WARM_UP_STEPS = 2
-_START = ("--steps", 60, "--set", "training.steps_per_call=1")
+_START = ("--steps", 20, "--set", "training.steps_per_call=1")
 """A call of one step is recorded at once, but that of the last step after a validation."""
 
 

@@ -26,7 +26,7 @@ STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 _TRAINING_ONLY = ("model.dropout", "model.voice_vtlp")
 """Settings of a model that its weights fit with any value."""
 PROFILE_SETTING = "cache.profile"
-_KEYS = ("training.seed", "data.shuffle_memory_mb", "training.optimizer")
+_RESUME_KEYS = ("training.seed", "data.shuffle_memory_mb", "training.optimizer")
 """Settings besides the model's that a resumed run must share: the first two decide the order of the clips, and another
 optimizer has other moments."""
 
@@ -34,7 +34,7 @@ optimizer has other moments."""
 def describe(config: Config, spec: CacheSpec) -> dict[str, Any]:
     """Settings that must match to resume a checkpoint; those of `model.` and `cache.` also to use its weights."""
     tree, settings = config.model_dump(mode="json"), model_settings(config.model)
-    for key in _KEYS:
+    for key in _RESUME_KEYS:
         section, field = key.split(".")
         settings[key] = tree[section][field]
     settings["cache.tokenizer_sha256"] = spec.tokenizer_sha256

@@ -150,8 +150,11 @@ def test_a_call_is_as_long_as_the_buckets_that_are_compiled(trainer, monkeypatch
     monkeypatch.setattr(trainer, "compiler", SimpleNamespace(step=steps.__getitem__))
     monkeypatch.setattr(trainer, "_compiling", {training_step(0): "bucket 00: ", training_step(1): "bucket 01: "})
     monkeypatch.setattr(trainer.loop, "coming", lambda: itertools.cycle([1, 1, 0, 1]))
+    told = []
+    monkeypatch.setattr(trainer.reporter, "flush", lambda: told.append(steps[training_step(1)].done()))
     threading.Timer(0.2, steps[training_step(1)].set_result, [1.0]).start()
     assert trainer._next_count() == 2, "it waits for the first, and the third is not there"
+    assert not told[0], "the steps before it are told before it waits"
     monkeypatch.setattr(trainer.loop, "coming", lambda: itertools.repeat(1))
     long = {"steps": 10**9, "steps_per_call": 10**9, "validate_every": 10**9, "checkpoint_every": 10**9}
     monkeypatch.setattr(trainer, "training", trainer.training.model_copy(update=long))
