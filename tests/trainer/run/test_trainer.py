@@ -172,11 +172,14 @@ def test_weights_are_restored_once_the_update_has_written_its_own(trainer, compi
         order.append("compiled")
         update.set_result(1.0)
 
-    compiler = SimpleNamespace(submit=lambda *_: None, step={UPDATE: update}.__getitem__)
-    threading.Timer(0.2, compiled).start()
+    def asked_for(name):
+        assert name == UPDATE
+        threading.Timer(0.2, compiled).start()
+        return update
+
     build_engine(
-        training_buckets(plan.cache, plan.spec, plan.config), plan.config, compiler=compiler,
-        steps=compiled_steps(plan), restore=lambda _: order.append("restored"),
+        training_buckets(plan.cache, plan.spec, plan.config), plan.config, steps=compiled_steps(plan),
+        compiler=SimpleNamespace(submit=lambda *_: None, step=asked_for), restore=lambda _: order.append("restored"),
     )  # fmt: skip
     assert order == ["compiled", "restored"]
 
