@@ -10,16 +10,18 @@ evaluated as by `xtts-synth evaluate`. Nothing else should run meanwhile. Steps 
 taken from there: an interrupted benchmark goes on, and a variant can be added later. A setting `init-from=DIR` is the
 command's --init-from. With --steps every variant trains for so many steps, and nothing is timed.
 
-The table has the mean over the seeds and, with several, the standard deviation after ±. Rows of other variants or steps
-that --out has already stay in it: benchmarks/real_voice.json, the README's table, is of several calls.
+The table has the mean over the seeds and, with several, the standard deviation after ±. Runs of other variants, steps
+or seeds that --out has already stay in it: benchmarks/real_voice.json, the README's table, is of several calls.
 """
 
 import argparse
 import json
 import statistics
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from reporting.report import machine, report, section_lines
 from setup.amounts import parse, program_parser
@@ -35,6 +37,8 @@ QUICK = {"minutes": 0.02, "seeds": [0], "timed_steps": 10, "limit": 4}
 ROUNDS = 2
 VOCODED_ROW = "recordings, vocoded"
 
+Run = dict[str, Any]
+"""`variant`, `steps`, `parameters`, `settings`, `seed`, and `figures` by name."""
 Outcome = tuple[dict[str, float], dict[str, float], float | None]
 """Of one run: figures by name; those of the recordings, vocoded; Fréchet distance between the recordings in halves."""
 
@@ -43,29 +47,43 @@ def main() -> None:
     options = parse_arguments()
     asked = {name: settings.split(";") if settings else [] for name, _, settings in options.variants}
     seconds = {} if options.steps else time_variants(asked, options)
-    rows: list[dict[str, object]] = []
+    runs = []
     for name, settings in asked.items():
         steps = options.steps or max(1, round(60 * options.minutes / seconds[name]))
-        outcomes = [train(name, settings, seed, steps, options) for seed in options.seeds]
-        weights = open_model(folder(name, options.seeds[0], options)).averages().values()
-        row = {"variant": name, "seeds": len(options.seeds), "parameters": sum(weight.size for weight in weights)}
-        row |= {"steps": steps} | {key: shown([found[key] for found, _, _ in outcomes]) for key in outcomes[0][0]}
-        rows.append(row | {"settings": " ".join(settings)})
-    _, floor, halves = outcomes[-1]
+        for seed in options.seeds:
+            figures, floor, halves = train(name, settings, seed, steps, options)
+            weights = open_model(folder(name, seed, options)).averages().values()
+            about = {"variant": name, "steps": steps, "parameters": sum(weight.size for weight in weights)}
+            runs.append(about | {"settings": " ".join(settings), "seed": seed, "figures": figures})
+    runs = [*other_runs(runs, options.out), *runs]
     vocoded = {"variant": VOCODED_ROW} | {key: shown([value]) for key, value in floor.items()}
-    title = f"held-out sentences after {length(options)} of training each"
-    section = {"title": title, "config": options.config, **machine(["tensorflow"])}
+    section = {"title": "held-out sentences", "config": options.config, **machine(["tensorflow"])}
     section |= {"frechet_distance_of_recordings_in_halves": halves}
-    section |= {"table": [*other_rows(rows, options.out), *rows, dict.fromkeys(rows[0]) | vocoded]}
-    report(section_lines("equal minutes", section), section, options.out)
+    rows = rows_of(runs)
+    section |= {"table": [*rows, dict.fromkeys(rows[0]) | vocoded]}
+    report(section_lines("equal minutes", section), section | {"runs": runs}, options.out)
 
 
-def other_rows(rows: Sequence[Mapping[str, object]], out: Path | None) -> list[dict[str, object]]:
-    """Rows that the file has of other variants or steps, but for its last one, which is of the recordings."""
+def other_runs(runs: Sequence[Run], out: Path | None) -> list[Run]:
+    """Runs that the file has of other variants, steps or seeds."""
     if not out or not out.is_file():
         return []
-    fresh = {(row["variant"], row["steps"]) for row in rows}
-    return [row for row in json.loads(out.read_text())["table"][:-1] if (row["variant"], row["steps"]) not in fresh]
+    fresh = {(run["variant"], run["steps"], run["seed"]) for run in runs}
+    kept: list[Run] = json.loads(out.read_text())["runs"]
+    return [run for run in kept if (run["variant"], run["steps"], run["seed"]) not in fresh]
+
+
+def rows_of(runs: Sequence[Run]) -> list[dict[str, object]]:
+    """A row for every variant and number of steps, over its seeds."""
+    seeds: dict[tuple[object, object], list[Run]] = {}
+    for run in runs:
+        seeds.setdefault((run["variant"], run["steps"]), []).append(run)
+    return [
+        {"variant": name, "seeds": len(found), "parameters": found[0]["parameters"], "steps": steps}
+        | {key: shown([run["figures"][key] for run in found]) for key in found[0]["figures"]}
+        | {"settings": found[0]["settings"]}
+        for (name, steps), found in seeds.items()
+    ]
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -128,6 +146,8 @@ def run_training(settings: Sequence[str], run: Path, seed: int, steps: int, opti
         key, _, value = setting.partition("=")
         words += ["--init-from", value] if key == "init-from" else ["--set", setting]
     command("train", *words, shown=True)
+    if (made := len(step_seconds(run))) < steps:
+        sys.exit(f"{run} was stopped after {made} of {steps} steps; the same command goes on")
 
 
 def step_seconds(run: Path) -> list[float]:

@@ -57,14 +57,22 @@ def test_each_ratio_is_that_of_its_own_figures(figures):
     assert f"**{seconds['from nothing'] / seconds['one recording changed']:.0f}x**" in lines[1]
 
 
-def test_rows_of_other_variants_stay_in_the_table_of_a_real_voice(tmp_path):
-    from equal_minutes import other_rows
+def test_runs_of_other_variants_and_seeds_stay_in_the_table_of_a_real_voice(tmp_path):
+    from equal_minutes import other_runs, rows_of
+
+    def made(variant, steps, seed, loss):
+        about = {"variant": variant, "steps": steps, "seed": seed, "parameters": 9, "settings": ""}
+        return about | {"figures": {"flow_loss": loss}}
 
     out = tmp_path / "voice.json"
-    rows = [{"variant": name, "steps": steps} for name, steps in (("a", 30), ("a", 60), ("b", 30), ("all", None))]
-    out.write_text(json.dumps({"table": rows}))
-    assert other_rows([rows[0]], out) == rows[1:3]
-    assert other_rows([rows[0]], tmp_path / "none.json") == []
+    old = [made("a", 30, 0, 0.5), made("a", 60, 0, 0.25), made("a", 30, 1, 9.0), made("b", 30, 0, 0.75)]
+    out.write_text(json.dumps({"runs": old}))
+    again = [made("a", 30, 1, 0.7)]
+    runs = [*other_runs(again, out), *again]
+    assert [(row["variant"], row["steps"], row["seeds"], row["flow_loss"]) for row in rows_of(runs)] == [
+        ("a", 30, 2, "0.600 ±0.141"), ("a", 60, 1, "0.250"), ("b", 30, 1, "0.750"),
+    ]  # fmt: skip
+    assert other_runs(again, tmp_path / "none.json") == []
 
 
 def test_the_pictures_are_drawn_from_the_figures(figures, tmp_path):
