@@ -1,8 +1,8 @@
 """Trains variants of a configuration for the same minutes, and compares how well they speak held-out sentences.
 
     python benchmarks/equal_minutes.py NAME ["NAME:SECTION.KEY=VALUE;SECTION.KEY=VALUE" ...] [--minutes 5]
-        [--seeds 0 1 2] [--cache features] [--config tiny] [--work build/equal-minutes] [--temperature 0.9] [--quick]
-        [--out FILE.json]
+        [--seeds 0 1 2] [--cache features] [--config tiny] [--work build/equal-minutes] [--temperature 0.9] [--nfe 10]
+        [--quick] [--out FILE.json]
 
 Each variant is first timed, in turns with the others, in two short runs; minutes over the time of a step are its steps,
 so that the schedule of the learning rate ends with the minutes. Then every seed of every variant trains and is
@@ -29,6 +29,7 @@ from setup.commands import command
 from setup.runs import lines_of
 
 from xtts.trainer.evaluation.figures import Figures
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.run.stored_model import open_model
 from xtts.trainer.synth.evaluate import SYNTHESISED, VOCODED
 
@@ -96,7 +97,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--limit", type=int, help="most held-out sentences to speak")
     parser.add_argument("--cache", type=Path, default=Path("features"))
     parser.add_argument("--config", default="tiny")
-    parser.add_argument("--temperature", type=float, default=0.9, help="of the noise of the sentences that are judged")
+    parser.add_argument("--temperature", type=float, default=SynthesisOptions().temperature,
+                        help="of the noise of the sentences that are judged")  # fmt: skip
+    parser.add_argument("--nfe", type=int, default=SynthesisOptions().nfe, help="evaluations of the decoder for them")
     parser.add_argument("--work", type=Path, default=Path("build/equal-minutes"), help="folder of the runs")
     return parse(parser, full=FULL, quick=QUICK)
 
@@ -116,11 +119,11 @@ def time_variants(variants: Mapping[str, Sequence[str]], options: argparse.Names
 def train(name: str, settings: Sequence[str], seed: int, steps: int, options: argparse.Namespace) -> Outcome:
     """Train one seed and evaluate it; `minutes` is what its steps really took, `flow_loss` that of held-out clips."""
     run = folder(name, seed, options)
-    judged = run / f"evaluation-{options.temperature:g}.json"
+    judged = run / f"evaluation-{options.temperature:g}-{options.nfe}.json"
     if not judged.is_file():
         run_training(settings, run, seed, steps, options)
         command("synth", "evaluate", "--ckpt", run, "--limit", options.limit,
-                "--temperature", options.temperature, "--json", judged, shown=True)  # fmt: skip
+                "--temperature", options.temperature, "--nfe", options.nfe, "--json", judged, shown=True)  # fmt: skip
     evaluation = json.loads(judged.read_text())
     spoken, floor = ({field.name: evaluation["systems"][system][field.name] for field in fields(Figures)}
                      for system in (SYNTHESISED, VOCODED))  # fmt: skip

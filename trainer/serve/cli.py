@@ -18,7 +18,7 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--token", envvar="XTTS_TOKEN", show_envvar=True, help="Secret that clients send as Authorization: Bearer."
 )
-@synthesis_option("nfe", multiple=True, default=(4, 10, 20),
+@synthesis_option("nfe", multiple=True, default=(10, 4, 20),
                   help="Numbers of decoder evaluations that clients may ask for, the default first.")  # fmt: skip
 @synthesis_option("solver")
 @click.option("--engine", type=click.Choice(["auto", "onnx", "tensorflow"]), default="auto",

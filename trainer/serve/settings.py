@@ -23,7 +23,7 @@ class ServerSettings:
     host: str = "127.0.0.1"
     port: int = 8000
     token: str | None = None
-    nfe: tuple[int, ...] = (4, 10, 20)
+    nfe: tuple[int, ...] = (10, 4, 20)
     """Numbers of evaluations that a request may ask for, the default first."""
     solver: Solver = "midpoint"
     """Of requests that name none."""
