@@ -56,7 +56,7 @@ def main() -> None:
             weights = open_model(folder(name, seed, options)).averages().values()
             about = {"variant": name, "steps": steps, "parameters": sum(weight.size for weight in weights)}
             runs.append(about | {"settings": " ".join(settings), "seed": seed, "figures": figures})
-    runs = [*other_runs(runs, options.out), *runs]
+    runs = merged(runs, options.out)
     vocoded = {"variant": VOCODED_ROW} | {key: shown([value]) for key, value in floor.items()}
     section = {"title": "held-out sentences", "config": options.config, **machine(["tensorflow"])}
     section |= {"frechet_distance_of_recordings_in_halves": halves}
@@ -65,13 +65,10 @@ def main() -> None:
     report(section_lines("equal minutes", section), section | {"runs": runs}, options.out)
 
 
-def other_runs(runs: Sequence[Run], out: Path | None) -> list[Run]:
-    """Runs that the file has of other variants, steps or seeds."""
-    if not out or not out.is_file():
-        return []
-    fresh = {(run["variant"], run["steps"], run["seed"]) for run in runs}
-    kept: list[Run] = json.loads(out.read_text())["runs"]
-    return [run for run in kept if (run["variant"], run["steps"], run["seed"]) not in fresh]
+def merged(runs: Sequence[Run], out: Path | None) -> list[Run]:
+    """Runs of the file, a new one in the place of that of the same variant, steps and seed, then the other new ones."""
+    stored = json.loads(out.read_text())["runs"] if out and out.is_file() else []
+    return list({(run["variant"], run["steps"], run["seed"]): run for run in [*stored, *runs]}.values())
 
 
 def rows_of(runs: Sequence[Run]) -> list[dict[str, object]]:

@@ -5,12 +5,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import soundfile
 
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.trainer.evaluation.speech_distances import pitch_track
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 
 VOICE = Path(__file__).parents[1] / "voices" / "kerstin-de"
 MOST_BYTES = 8 * 2**20
@@ -43,3 +45,9 @@ def test_the_folder_is_small_and_says_what_it_is():
     card = (VOICE / "README.md").read_text(encoding="utf-8")
     assert "license: cc0-1.0" in card
     assert "xtts-train" in card
+
+
+def test_its_graph_makes_as_many_evaluations_as_the_commands():
+    described = onnx.load(VOICE / "model.onnx").metadata_props
+    (evaluations,) = (entry.value for entry in described if entry.key == "num_ode_steps")
+    assert int(evaluations) == SynthesisOptions().nfe

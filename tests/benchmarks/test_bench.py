@@ -1,5 +1,6 @@
 """`make bench`: one table from all benchmarks, the pictures, and a README that says what was measured."""
 
+import argparse
 import json
 import re
 from pathlib import Path
@@ -58,21 +59,31 @@ def test_each_ratio_is_that_of_its_own_figures(figures):
 
 
 def test_runs_of_other_variants_and_seeds_stay_in_the_table_of_a_real_voice(tmp_path):
-    from equal_minutes import other_runs, rows_of
+    from equal_minutes import merged, rows_of
 
     def made(variant, steps, seed, loss):
         about = {"variant": variant, "steps": steps, "seed": seed, "parameters": 9, "settings": ""}
         return about | {"figures": {"flow_loss": loss}}
 
     out = tmp_path / "voice.json"
-    old = [made("a", 30, 0, 0.5), made("a", 60, 0, 0.25), made("a", 30, 1, 9.0), made("b", 30, 0, 0.75)]
-    out.write_text(json.dumps({"runs": old}))
-    again = [made("a", 30, 1, 0.7)]
-    runs = [*other_runs(again, out), *again]
-    assert [(row["variant"], row["steps"], row["seeds"], row["flow_loss"]) for row in rows_of(runs)] == [
+    out.write_text(json.dumps({"runs": [made("a", 30, 0, 9.0), made("a", 60, 0, 0.25), made("b", 30, 0, 0.75)]}))
+    runs = [made("a", 30, 0, 0.5), made("a", 30, 1, 0.7)]
+    assert [(row["variant"], row["steps"], row["seeds"], row["flow_loss"]) for row in rows_of(merged(runs, out))] == [
         ("a", 30, 2, "0.600 ±0.141"), ("a", 60, 1, "0.250"), ("b", 30, 1, "0.750"),
     ]  # fmt: skip
-    assert other_runs(again, tmp_path / "none.json") == []
+    assert merged(runs, tmp_path / "none.json") == runs
+
+
+def test_a_training_that_was_stopped_is_not_judged(monkeypatch, tmp_path):
+    import equal_minutes
+
+    def stopped(*_, **__):
+        (tmp_path / "metrics.jsonl").write_text('{"split": "train", "step_seconds": 0.1}\n')
+
+    monkeypatch.setattr(equal_minutes, "command", stopped)
+    options = argparse.Namespace(config="tiny", cache=tmp_path)
+    with pytest.raises(SystemExit, match=f"{tmp_path} was stopped after 1 of 2 steps; the same command goes on"):
+        equal_minutes.run_training([], tmp_path, 0, 2, options)
 
 
 def test_the_pictures_are_drawn_from_the_figures(figures, tmp_path):

@@ -128,9 +128,6 @@ def test_training(measure, monkeypatch, tmp_path):
 
 
 def test_equal_minutes(measure, micro, tiny_cache, monkeypatch, tmp_path):
-    """Also of a training that was stopped: it is not judged."""
-    import equal_minutes
-
     monkeypatch.setattr("setup.commands.subprocess", forked_program)
     words = ["a:shapes.buckets=2;split.validation_fraction=0.1", "--config", micro, "--cache", tiny_cache, "--limit", 2]
     words += ["--work", tmp_path / "work", "--steps", 2]
@@ -140,10 +137,6 @@ def test_equal_minutes(measure, micro, tiny_cache, monkeypatch, tmp_path):
     assert (row["seeds"], row["flow_loss"]) == (1, f"{figures['runs'][0]['figures']['flow_loss']:.3f}")
     assert float(recordings["relative_mcd"]) < float(row["relative_mcd"])
     assert f"| a | 1 | {row['parameters']:,} | 2 | " in page
-    monkeypatch.setattr(equal_minutes, "step_seconds", lambda _: [0.1])
-    monkeypatch.setattr(equal_minutes, "command", lambda *_, **__: "")
-    with pytest.raises(SystemExit, match=r"a-2-steps-seed-1 was stopped after 1 of 2 steps; the same command goes on"):
-        measure("equal_minutes", *words, "--seeds", 1)
 
 
 def test_gpu(measure, micro, monkeypatch, tmp_path):
