@@ -1,6 +1,7 @@
 """`xtts-precompute`: the commands of stage 1. Heavy imports happen inside the commands."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -187,23 +188,20 @@ def verify(
     Exit code 0: sound, 1: damaged, 2: the check could not run.
     """
     with reported():
-        from xtts.precompute.check.verify_command import VerifyRequest, run_verify
+        from xtts.precompute.check.verify_command import find_problems, run_verify
         from xtts.precompute.corpus.corpus_entries import parse_data
         from xtts.precompute.view.terminal import Display
         from xtts.precompute.workers.open_engine import ray_address_of
         from xtts.precompute.workers.stopping import stoppable
         from xtts.shared.storage.urls import location
 
-        request = VerifyRequest(
-            cache=location(cache),
-            against=parse_data(against, layout=layout, columns=columns) if against else None,
-            deep=deep,
-            repair=repair,
-            workers=workers,
-            ray_address=ray_address_of(engine, ray_address),
-        )
+        at, corpora = location(cache), parse_data(against, layout=layout, columns=columns) if against else None
+        address = ray_address_of(engine, ray_address)
         with stoppable(cache), Display() as display:
-            code = run_verify(request, as_json=as_json, progress=display, echo=click.echo)
+            find = partial(
+                find_problems, at, corpora, display, deep=deep, repair=repair, workers=workers, ray_address=address
+            )
+            code = run_verify(at, find, as_json=as_json, echo=click.echo)
         sys.exit(code)
 
 

@@ -6,7 +6,7 @@ from os import PathLike
 from xtts.precompute.build import build_cache as build
 from xtts.precompute.build.build_cache import BuildReport
 from xtts.precompute.check.verify import CacheFinding
-from xtts.precompute.check.verify_command import VerifyRequest, find_problems
+from xtts.precompute.check.verify_command import find_problems
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.workers.engine import Progress
 from xtts.precompute.workers.open_engine import ray_address_of
@@ -98,9 +98,8 @@ def verify_cache(
     Raises:
         LockstepError: There is no cache to check, or no corpus for what was asked.
     """
-    request = VerifyRequest(
-        cache=location(cache), deep=deep, repair=repair, workers=usable_cores() if workers is None else workers,
-        against=None if against is None else parse_data(against, layout=layout, columns=columns),
+    return find_problems(
+        location(cache), None if against is None else parse_data(against, layout=layout, columns=columns), Progress(),
+        deep=deep, repair=repair, workers=usable_cores() if workers is None else workers,
         ray_address=ray_address_of(engine, ray_address),
     )  # fmt: skip
-    return find_problems(request, Progress())

@@ -24,7 +24,7 @@ from xtts.precompute.workers.shared_folders import beside, check_visible
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import MEL_TOLERANCE
-from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
+from xtts.shared.cache.cache_spec import load_spec, shard_places
 from xtts.shared.cache.clip_index import UNKNOWN, Clip, IndexRow, clips_of, kept_rows, read_index
 from xtts.shared.cache.records import Record
 from xtts.shared.config import Config
@@ -37,9 +37,10 @@ _TOLERANCE = {"float32": MEL_TOLERANCE, "float16": 0.02}
 
 
 def cache_request(
-    cache: Path, spec: CacheSpec, data: Data, *, workers: int, limit: int | None = None, ray_address: str | None = None
+    cache: Path, data: Data, *, workers: int, limit: int | None = None, ray_address: str | None = None
 ) -> BuildRequest:
     """The request that would build this cache again, with its own weights."""
+    spec = load_spec(cache)
     settings = [("the default size", {"model": {"size": "tiny"}}), (str(cache), dict(spec.features))]
     config: Config = validate_config(settings)
     request = make_request(
@@ -58,7 +59,7 @@ def repair_cache(
     Exactly these files, to the bytes that `cache.json` promises; without the index all of them.
     """
     spec = load_spec(cache)
-    request = cache_request(cache, spec, data, workers=workers, limit=spec.index_rows, ray_address=ray_address)
+    request = cache_request(cache, data, workers=workers, limit=spec.index_rows, ray_address=ray_address)
     broken, there = {finding.file for finding in findings}, len(request.corpora.clips)
     if there < spec.index_rows:
         wanted = f"the {spec.index_rows} that the cache was built from"

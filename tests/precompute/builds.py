@@ -16,7 +16,7 @@ from cache_files import index_path
 from xtts.precompute.build.build_cache import BuildReport, run_build
 from xtts.precompute.build.build_request import make_request
 from xtts.precompute.check.verify import CacheFinding
-from xtts.precompute.check.verify_command import VerifyRequest, find_problems
+from xtts.precompute.check.verify_command import find_problems
 from xtts.precompute.corpus import listing
 from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.shared.cache.cache_spec import SPLITS, load_spec
@@ -100,8 +100,7 @@ def build(
 
 def problems(cache: Path, data: object = None, **options: object) -> list[CacheFinding]:
     """What `verify` finds, or leaves after a repair."""
-    request = {"deep": None, "repair": False, "workers": 0, **options}
-    return find_problems(VerifyRequest(cache=cache, against=data, **request), Progress())
+    return find_problems(cache, data, Progress(), **{"deep": None, "repair": False, "workers": 0, **options})
 
 
 def tree(folder: Path) -> dict[str, bytes]:

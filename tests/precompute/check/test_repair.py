@@ -8,19 +8,19 @@ import re
 import shlex
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 import soundfile
-from builds import flip, tree
+from builds import flip, problems, tree
 from cache_files import index_bytes, index_path, replace_index, tokenizer_path
 from click.testing import CliRunner, Result
 from fuzzing import fresh_seed
 
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.check.verify_command import VerifyRequest, run_verify
+from xtts.precompute.check.verify_command import run_verify
 from xtts.precompute.cli import main
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
@@ -29,10 +29,8 @@ from xtts.shared.system.folder_lock import LOCK_FILES
 
 def check(place: Path, **options: object) -> tuple[int, list[str]]:
     """Exit code and lines of a verification against the corpus."""
-    lines, options = list[str](), {"deep": None, "repair": False, "workers": 0, **options}
-    request = VerifyRequest(cache=place / "cache", against=place / "corpus", **options)
-    code = run_verify(request, as_json=False, progress=Progress(), echo=lines.append)
-    return code, lines
+    lines, find = list[str](), partial(problems, place / "cache", place / "corpus", **options)
+    return run_verify(place / "cache", find, as_json=False, echo=lines.append), lines
 
 
 def test_changed_added_and_removed_clips_are_named(place):
