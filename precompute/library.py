@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from os import PathLike
 
-from xtts.precompute.build import build_cache as build
-from xtts.precompute.build.build_cache import BuildReport
+from xtts.precompute.build.build_cache import BuildReport, run_build
+from xtts.precompute.build.build_request import make_request
 from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.check.verify_command import find_problems
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
@@ -59,12 +59,12 @@ def build_cache(
     Raises:
         LockstepError: The corpus, the settings or the disk are not usable; its text says what to do.
     """
-    return build.build_cache(
+    request = make_request(
         parse_data(data, layout=layout, columns=columns), location(cache),
         resolve(config_names(config), (), settings or {}), workers=usable_cores() if workers is None else workers,
-        progress=progress or Progress(), limit=limit, fresh=fresh, index_only=index_only,
-        ray_address=ray_address_of(engine, ray_address),
+        limit=limit, fresh=fresh, index_only=index_only, ray_address=ray_address_of(engine, ray_address),
     )  # fmt: skip
+    return run_build(request, progress or Progress())
 
 
 def verify_cache(

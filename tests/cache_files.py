@@ -1,4 +1,4 @@
-"""Where the files of a cache lie, whose names carry digests: for tests that read them or break them."""
+"""Caches built in this process, and where their files lie, whose names carry digests: for tests of both stages."""
 
 import hashlib
 import io
@@ -6,9 +6,21 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
+from xtts.precompute.build.build_cache import BuildReport, run_build
+from xtts.precompute.build.build_request import make_request
 from xtts.precompute.build.index_rows import write_tables
+from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec, spec_bytes, with_digest
 from xtts.shared.cache.clip_index import IndexRow, table_of
+from xtts.shared.config import Config
+
+
+def build_cache(
+    data: object, cache: object, config: Config, progress: Progress | None = None, pool: TaskEngine | None = None,
+    **options: object,
+) -> BuildReport:  # fmt: skip
+    """Build a cache without processes, silently."""
+    return run_build(make_request(data, cache, config, **{"workers": 0, **options}), progress or Progress(), pool)
 
 
 def index_path(cache: Path) -> Path:

@@ -15,11 +15,10 @@ import before_numpy  # noqa: F401 - first
 import numpy as np
 import pytest
 import soundfile
+from cache_files import build_cache
 from object_server import ObjectServer
 from wheel_check import build_wheel
 
-from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.clip_index import Clip, IndexRow
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
@@ -115,7 +114,7 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory, tone_corpus: ToneCorpu
 def tiny_cache(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path, tiny_config: Config) -> Path:
     """The cache of `tiny_corpus`, two buckets, shared by the session: do not change it."""
     cache = tmp_path_factory.mktemp("cache") / "features"
-    build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=Progress())
+    build_cache(tiny_corpus, cache, tiny_config)
     return cache
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from xtts.precompute.build.build_cache import build_cache
+from xtts.precompute.build.build_cache import run_build
+from xtts.precompute.build.build_request import make_request
 from xtts.precompute.workers.engine import Progress
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import Config
@@ -54,5 +55,5 @@ def configure(size: str, assignments: list[str], flags: Mapping[str, object]) ->
 
 def build(corpus: Path, cache: Path, config: Config, *, workers: int = 2) -> Path:
     """The cache of the corpus, built or updated."""
-    build_cache(corpus, cache, config, workers=workers, progress=Progress())
+    run_build(make_request(corpus, cache, config, workers=workers), Progress())
     return cache

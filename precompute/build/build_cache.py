@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from xtts.precompute.build.audio_index import measure_sample
-from xtts.precompute.build.build_request import BuildRequest, make_request
+from xtts.precompute.build.build_request import BuildRequest
 from xtts.precompute.build.commit import commit, describe, sweep
 from xtts.precompute.build.index_rows import IndexSums, with_sums, write_index
 from xtts.precompute.build.previous import rows_now
@@ -20,7 +20,6 @@ from xtts.precompute.build.remote_cache import RemoteCache
 from xtts.precompute.build.shard_plan import ShardPlan
 from xtts.precompute.build.staging import StagingArea
 from xtts.precompute.build.survey import Survey, survey
-from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.features.extract import ShardTask, Sums, write_shard
 from xtts.precompute.features.tables import pack, read_table
 from xtts.precompute.workers.engine import Progress, TaskEngine
@@ -28,10 +27,8 @@ from xtts.precompute.workers.shared_folders import beside
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, Shard, load_spec
-from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import called
-from xtts.shared.storage.urls import Location
 from xtts.shared.system.folder_lock import ReadLock, exclusive
 from xtts.shared.system.machine import peak_resident_bytes
 from xtts.shared.text.letter_counts import LetterCounts
@@ -63,28 +60,6 @@ class BuildReport:
     peak_bytes: int
     """Upper bound of the memory used at once: the largest resident size of this process and, per worker, of any;
     0 where workers were on other machines."""
-
-
-def build_cache(
-    data: Data,
-    cache: Location,
-    config: Config,
-    *,
-    workers: int,
-    progress: Progress,
-    limit: int | None = None,
-    fresh: bool = False,
-    index_only: bool = False,
-    ray_address: str | None = None,
-) -> BuildReport:
-    """Build the cache of a corpus or bring it up to date.
-
-    index_only: without mels; the records name the wavs.
-    """
-    request = make_request(
-        data, cache, config, workers=workers, limit=limit, fresh=fresh, index_only=index_only, ray_address=ray_address
-    )
-    return run_build(request, progress)
 
 
 def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None = None) -> BuildReport:
@@ -159,7 +134,7 @@ def _fills(figures: IndexSums, spec: CacheSpec) -> list[float]:
 
 
 def explain_build(request: BuildRequest, progress: Progress) -> None:
-    """Say what `build_cache` would do, and do nothing."""
+    """Say what `run_build` would do, and do nothing."""
     with ExitStack() as stack:
         stack.enter_context(disk_errors_explained(request.cache))
         if request.cache.is_dir():

@@ -11,14 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import soundfile
-from cache_files import index_path
+from cache_files import build_cache, index_path
 
-from xtts.precompute.build.build_cache import BuildReport, run_build
-from xtts.precompute.build.build_request import make_request
+from xtts.precompute.build.build_cache import BuildReport
 from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.check.verify_command import find_problems
 from xtts.precompute.corpus import listing
-from xtts.precompute.workers.engine import Progress, TaskEngine
+from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_spec import SPLITS, load_spec
 from xtts.shared.cache.clip_index import IndexRow, clips_of, read_index
 from xtts.shared.cache.shard_reader import read_shard
@@ -87,15 +86,12 @@ def write_rows(path: Path, data: list[bytes | None], **options: object) -> Path:
     return path
 
 
-def build(
-    data: object, cache: object, *settings: Config | str, progress: Progress | None = None,
-    pool: TaskEngine | None = None, **options: object,
-) -> BuildReport:  # fmt: skip
-    """A build without processes, silently; of a configuration, or of `tiny`, one bucket and these settings."""
+def build(data: object, cache: object, *settings: Config | str, **options: object) -> BuildReport:
+    """`build_cache` of a configuration, or of `tiny`, one bucket and these settings."""
     config = settings[0] if settings else None
     if not isinstance(config, Config):
         config = load_config("tiny", assignments=["shapes.buckets=1", *settings])
-    return run_build(make_request(data, cache, config, **{"workers": 0, **options}), progress or Progress(), pool)
+    return build_cache(data, cache, config, **options)
 
 
 def problems(cache: Path, data: object = None, **options: object) -> list[CacheFinding]:

@@ -8,13 +8,12 @@ import forked_program
 import numpy as np
 import pytest
 import soundfile
+from cache_files import build_cache
 from click.testing import CliRunner
 from forked_program import Forked
 from made_once import made_once
 from rich.console import Console
 
-from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.config_files import load_config
@@ -88,7 +87,7 @@ def one_shape_cache(tmp_path_factory, tiny_corpus):
     """The cache of `tiny_corpus` with one shape, a tenth held out: do not change it."""
     cache = tmp_path_factory.mktemp("one-shape") / "features"
     settings = {"shapes.buckets": 1, "split.validation_fraction": 0.1}
-    build_cache(tiny_corpus, cache, load_config("tiny", flags=settings), workers=0, progress=Progress())
+    build_cache(tiny_corpus, cache, load_config("tiny", flags=settings))
     return cache
 
 

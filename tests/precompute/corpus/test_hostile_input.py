@@ -11,13 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from builds import build, rejected, sound, write_files
-from cache_files import index_path
+from cache_files import build_cache, index_path
 from fuzzing import fuzzed
 from hypothesis import strategies as st
 
-from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_spec import digest_of, load_spec
 from xtts.shared.cache.clip_index import REASONS, read_index
 from xtts.shared.errors import LockstepError
@@ -33,7 +31,7 @@ def build_again(cache, tiny_corpus, tiny_config) -> Callable[[], None]:
     """Builds the cache again, which then has to be sound."""
 
     def build() -> None:
-        build_cache(tiny_corpus, cache, tiny_config, workers=0, progress=Progress())
+        build_cache(tiny_corpus, cache, tiny_config)
         assert verify_cache(cache, threads=1) == []
 
     return build

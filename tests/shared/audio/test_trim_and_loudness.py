@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 import soundfile
-from cache_files import index_path
+from cache_files import build_cache, index_path
 
-from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.audio.trim_and_loudness import integrated_loudness, set_loudness, trim_silence
 from xtts.shared.cache.clip_index import notes_of, read_index
 from xtts.shared.config_files import load_config
@@ -56,7 +54,7 @@ def test_a_cache_of_trimmed_and_levelled_clips(tmp_path):
     (tmp_path / "corpus" / "metadata.csv").write_text("\n".join([*lines, "mute|some words"]))
     flags = {"audio.trim_silence_db": 40.0, "audio.loudness_lufs": -20.0, "shapes.max_reject_fraction": 0.2}
     config = load_config("tiny", flags=flags)
-    build_cache(tmp_path / "corpus", tmp_path / "cache", config, workers=0, progress=Progress())
+    build_cache(tmp_path / "corpus", tmp_path / "cache", config)
     rows = {row.clip.id: row for row in read_index(index_path(tmp_path / "cache"))}
     assert (rows["mute"].reason, rows["mute"].detail) == ("empty audio", "only digital silence")
     kept = [row for row in rows.values() if row.is_kept]

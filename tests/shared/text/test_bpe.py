@@ -6,12 +6,10 @@ import sys
 from dataclasses import replace
 
 import pytest
-from cache_files import index_path, tokenizer_path
+from cache_files import build_cache, index_path, tokenizer_path
 
-from xtts.precompute.build.build_cache import build_cache
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -61,7 +59,7 @@ def test_cache_and_voice_hold_it_and_it_stays_while_clips_come_and_go(learned, t
         lines = (f"tone-{number:04d}|{text}\n" for number, text in enumerate(texts))
         (corpus / "metadata.csv").write_text("".join(lines))
         config = load_config("tiny", flags={"text.tokenizer": "bpe", "text.bpe_vocabulary": vocabulary})
-        spec = build_cache(corpus, cache, config, workers=0, progress=Progress(), **options).spec
+        spec = build_cache(corpus, cache, config, **options).spec
         return spec, load_tokenizer(tokenizer_path(cache))
 
     spec, stored = build(TEXTS)

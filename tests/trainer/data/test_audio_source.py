@@ -5,12 +5,10 @@ import shutil
 import numpy as np
 import pytest
 import soundfile
-from cache_files import index_path
+from cache_files import build_cache, index_path
 from graph_walk import dataset_ops, python_ops
 from one_bucket import one_bucket
 
-from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.audio.mel import MEL_TOLERANCE
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
@@ -22,7 +20,7 @@ SETTINGS = {"shapes.buckets": 2, "split.validation_fraction": 0.2, "shards.mel_d
 
 def build(corpus, cache, index_only, **settings):
     config = load_config("tiny", flags={**SETTINGS, **settings})
-    build_cache(corpus, cache, config, workers=0, progress=Progress(), index_only=index_only)
+    build_cache(corpus, cache, config, index_only=index_only)
     return cache
 
 

@@ -4,9 +4,8 @@ import json
 import os
 
 import pytest
+from cache_files import build_cache
 
-from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.config_files import load_config
 from xtts.trainer.doctor import checks
 from xtts.trainer.doctor.cli import main
@@ -63,7 +62,7 @@ def test_a_healthy_set_up_is_measured_as_such(micro, tone_corpus, call, tmp_path
     corpus = tone_corpus(tmp_path / "corpus", 24, seconds=(1.5, 1.55))
     shapes = {"shapes.buckets": 1, "split.validation_fraction": 0.1}
     cache = tmp_path / "features"
-    build_cache(corpus, cache, load_config("tiny", flags=shapes), workers=0, progress=Progress())
+    build_cache(corpus, cache, load_config("tiny", flags=shapes))
     # As many steps a call, and between pauses, as by default: those of so small a model are soon over. A wider decoder,
     # whose steps are longer than a batch takes to load.
     settings = [

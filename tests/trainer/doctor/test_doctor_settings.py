@@ -5,10 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cache_files import index_bytes
+from cache_files import build_cache, index_bytes
 
-from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.stats import corpus_stats, read_lengths
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -71,6 +69,6 @@ def test_blocks_are_shuffled_in_memory_as_far_as_there_are_clips(configured, wit
 
 def test_unpadded_clips_are_unusable(tiny_corpus, tmp_path, micro):
     config = load_config("tiny", flags={"shapes.pad_to_fixed_length": False, "shapes.buckets": 1})
-    build_cache(tiny_corpus, tmp_path / "features", config, workers=0, progress=Progress())
+    build_cache(tiny_corpus, tmp_path / "features", config)
     with pytest.raises(LockstepError, match=r"expected shapes\.pad_to_fixed_length: true; run xtts-"):
         load_setup(["tiny"], micro, {}, tmp_path / "features")

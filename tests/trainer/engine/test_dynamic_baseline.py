@@ -5,11 +5,10 @@ import io
 import numpy as np
 import pytest
 import tensorflow as tf
+from cache_files import build_cache
 from one_bucket import one_bucket
 from rich.console import Console
 
-from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.dataset import training_batches, validation_batches
@@ -30,7 +29,7 @@ def caches(tmp_path_factory, tiny_corpus, one_shape_cache):
     """(unpadded clips, the same clips padded to one shape)."""
     own = tmp_path_factory.mktemp("dynamic") / "own"
     flags = {"shapes.pad_to_fixed_length": False, "shapes.buckets": 1, "split.validation_fraction": 0.1}
-    build_cache(tiny_corpus, own, load_config("tiny", flags=flags), workers=0, progress=Progress())
+    build_cache(tiny_corpus, own, load_config("tiny", flags=flags))
     return own, one_shape_cache
 
 

@@ -4,9 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cache_files import build_cache
 
-from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.quick_check import full_check
 from xtts.shared.config import Config
@@ -25,7 +24,7 @@ def cache(tiny_cache: Path, tmp_path: Path) -> Path:
 def build_other(corpus: Path, cache: Path, config: Config) -> None:
     """Other settings, for which every shard, the index and the tokenizer are other files."""
     blanks = config.model_copy(update={"text": config.text.model_copy(update={"add_blank": True})})
-    build_cache(corpus, cache, blanks, workers=0, progress=Progress())
+    build_cache(corpus, cache, blanks)
 
 
 def run_of(cache, folder):

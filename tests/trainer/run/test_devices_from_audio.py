@@ -8,10 +8,9 @@ import shutil
 
 import numpy as np
 import pytest
+from cache_files import build_cache
 from device_programs import LEAST, TOLERANCE, Program, assert_same_run, start_workers
 
-from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.config_files import load_config
 from xtts.trainer.run.checkpoint import list_checkpoints
 
@@ -28,7 +27,7 @@ def plan_of(tmp_path_factory, tiny_corpus, make_plan):
     root = tmp_path_factory.mktemp("broken")
     corpus, cache = shutil.copytree(tiny_corpus, root / "corpus"), root / "features"
     config = load_config("tiny", flags=SETTINGS)
-    build_cache(corpus, cache, config, workers=0, progress=Progress(), index_only=True)
+    build_cache(corpus, cache, config, index_only=True)
     for name in (TRAINED, HELD_OUT):
         wav = corpus / "wavs" / f"{name}.wav"
         wav.write_bytes(b"\x07" * wav.stat().st_size)

@@ -7,10 +7,9 @@ import time
 
 import numpy as np
 import pytest
+from cache_files import build_cache
 from fuzzing import fresh_seed
 
-from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.config_files import load_config
 from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
 
@@ -30,7 +29,7 @@ def one_shape(tmp_path_factory, tiny_corpus):
     """A cache of one shape without held-out clips: two compiled functions less at every start."""
     cache = tmp_path_factory.mktemp("one") / "features"
     settings = {"shapes.buckets": 1, "split.validation_fraction": 0.0}
-    build_cache(tiny_corpus, cache, load_config("tiny", flags=settings), workers=0, progress=Progress())
+    build_cache(tiny_corpus, cache, load_config("tiny", flags=settings))
     return cache
 
 

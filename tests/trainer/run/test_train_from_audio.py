@@ -8,10 +8,9 @@ import time
 import numpy as np
 import pytest
 import soundfile
+from cache_files import build_cache
 from rich.console import Console
 
-from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -25,7 +24,7 @@ ASSIGNED = ("shards.mel_dtype=float32", "split.validation_fraction=0", "training
 
 def build(corpus, cache, *, index_only=True):
     config = load_config("tiny", flags=SHAPE)
-    build_cache(corpus, cache, config, workers=0, progress=Progress(), index_only=index_only)
+    build_cache(corpus, cache, config, index_only=index_only)
     return cache
 
 

@@ -3,10 +3,9 @@
 import json
 
 import pytest
+from cache_files import build_cache
 from rich.console import Console
 
-from xtts.precompute.build.build_cache import build_cache
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -25,7 +24,7 @@ def url(object_server, tiny_corpus):
     """A cache of one shape, built in a bucket."""
     place = location(f"{object_server.bucket()}/features")
     config = load_config("tiny", assignments=[ONE_SHAPE, "split.validation_fraction=0.1"])
-    build_cache(tiny_corpus, place, config, workers=0, progress=Progress())
+    build_cache(tiny_corpus, place, config)
     return place
 
 
