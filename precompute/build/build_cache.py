@@ -26,7 +26,7 @@ from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.precompute.workers.shared_folders import beside
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
 from xtts.shared.audio.decode import source_rate
-from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, Shard, load_spec
+from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, Shard, load_spec, without_digest
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import called
 from xtts.shared.system.folder_lock import ReadLock, exclusive
@@ -163,9 +163,11 @@ def _write_missing(
     seconds = {file: found.extractor.profile.seconds(int(some.sum())) for file, some in frames.items()}
     progress.start("features", sum(map(len, frames.values())), sum(seconds.values()))
     tasks = (_task(shard, found, staging, sync=pool.spans_machines) for shard in ordered)
-    for result in pool.run(partial(write_shard, found.extractor), tasks):
-        finished[result.file] = staging.stage(result, from_elsewhere=pool.spans_machines).shard
-        progress.advance(len(frames[result.file]), seconds[result.file])
+    for path in pool.run(partial(write_shard, found.extractor), tasks):
+        shard = staging.stage(path, from_elsewhere=pool.spans_machines)
+        file = without_digest(shard.file)
+        finished[file] = shard
+        progress.advance(len(frames[file]), seconds[file])
     return finished
 
 

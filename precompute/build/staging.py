@@ -7,12 +7,11 @@ from pathlib import Path
 from uuid import uuid4
 
 from xtts.precompute.build.remote_cache import RemoteCache
-from xtts.precompute.features.extract import ShardResult
 from xtts.precompute.features.finished_shard import Finished, read_finished, rows_beside
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.bucket_shapes import BucketShape
-from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, digest_of, without_digest
+from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, Shard, digest_of, without_digest
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features, feature_differences
 from xtts.shared.system import atomic_files
@@ -103,26 +102,27 @@ class StagingArea:
         """Where a finished file waits."""
         return self._root / file
 
-    def stage(self, result: ShardResult, *, from_elsewhere: bool) -> Finished:
+    def stage(self, path: Path, *, from_elsewhere: bool) -> Shard:
         """Make a written shard durable, and only then say so by its rows.
 
         A worker of this machine leaves the sync to us, and goes on. Where it may be `from_elsewhere`, the worker synced
         it, and its digest is compared.
         """
-        path, rows = result.path, rows_beside(result.path)
+        rows = rows_beside(path)
         done = read_finished(rows)
-        if done is None or size_of(path) != result.bytes or (from_elsewhere and file_sha256(path) != result.sha256):
+        shard = done and done.shard
+        if not shard or size_of(path) != shard.bytes or (from_elsewhere and file_sha256(path) != shard.sha256):
             found = "not what a worker wrote, or not all of it"
             raise LockstepError(str(path), found=found, fix=f"check the disk, then {CONTINUE}", exit_code=1)
         for written in () if from_elsewhere else (path, rows):
             atomic_files.sync_file(written)
-        waiting = self.rows_path(result.file)
+        waiting = self.rows_path(without_digest(shard.file))
         waiting.unlink(missing_ok=True)
         # Rows whose shard the power cut took are no harm: `finished` looks for both.
-        atomic_files.move_all([(path, self.staged(done.shard.file)), (rows, waiting)])
+        atomic_files.move_all([(path, self.staged(shard.file)), (rows, waiting)])
         if self.remote is not None:
-            self.remote.send(done.shard.file, self.staged(done.shard.file))
-        return done
+            self.remote.send(shard.file, self.staged(shard.file))
+        return shard
 
     def committed_size(self, file: str) -> int | None:
         """Bytes of a file of the cache, wherever that is; None where there is none."""

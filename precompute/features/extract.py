@@ -52,18 +52,8 @@ class ShardTask:
     """Sync what is written: nobody else can where workers are on other machines."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShardResult:
-    """Where a shard was written; what became of each clip is in the rows beside it."""
-
-    file: str
-    path: Path
-    bytes: int
-    sha256: str
-
-
-def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
-    """Extract and write clip by clip, so that memory does not grow with the shard; then the rows.
+def write_shard(extractor: FeatureExtractor, task: ShardTask) -> Path:
+    """Extract and write clip by clip, so that memory does not grow with the shard; then the rows. Returns the file.
 
     A `LockstepError` where the folder of `task.path` is not there.
     """
@@ -103,7 +93,7 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> ShardResult:
     write_rows(path, done, rows)
     for file in (path, rows_beside(path)) if task.sync else ():
         atomic_files.sync_file(file)
-    return ShardResult(file=task.file, path=path, bytes=size, sha256=shard.sha256)
+    return path
 
 
 def _features(

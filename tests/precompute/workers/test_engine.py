@@ -15,7 +15,7 @@ from builds import build, problems, tree, wait_for
 
 from xtts.precompute.build.build_request import make_request
 from xtts.precompute.features import scan
-from xtts.precompute.features.extract import ShardResult, read_mel
+from xtts.precompute.features.extract import read_mel
 from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.precompute.workers.engine import TaskEngine
 from xtts.precompute.workers.open_engine import open_engine, ray_address_of
@@ -209,8 +209,8 @@ def test_a_shard_that_did_not_arrive_whole(tiny_corpus, tiny_config, tmp_path, i
 
     def run(function, tasks):
         for result in map(function, tasks):
-            if isinstance(result, ShardResult):
-                result.path.write_bytes(change(result.path.read_bytes()))
+            if isinstance(result, Path):
+                result.write_bytes(change(result.read_bytes()))
             yield result
 
     in_process.spans_machines, in_process.run = elsewhere, run
@@ -227,8 +227,8 @@ def test_a_worker_on_another_machine_syncs_what_it_wrote(tiny_corpus, tiny_confi
 
     def run(function, tasks):
         for result in map(function, tasks):
-            if isinstance(result, ShardResult):
-                unsynced.update({result.path.name, result.path.with_suffix(".arrow").name} - synced)
+            if isinstance(result, Path):
+                unsynced.update({result.name, result.with_suffix(".arrow").name} - synced)
             yield result
 
     in_process.spans_machines, in_process.run = True, run
