@@ -154,7 +154,7 @@ def _write_missing(
 
     All finished shards, by file without digest.
     """
-    finished = {file: ready.done for file, ready in found.ready.items()}
+    finished = dict(found.ready)
     sizes = {shard.file: found.plan.bytes_of(shard, request.config) for shard in found.missing}
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
     stay = sizes.values() if staging.remote is None else sorted(sizes.values())[-_AT_ONCE * max(1, request.workers) :]
@@ -190,9 +190,8 @@ def _rows_of(found: Survey, staging: StagingArea, shard: ShardPlan, *, sums: Map
 
     sums: of a sample, where the cache has no mels.
     """
-    ready = found.ready.get(shard.file)
-    if ready is None or ready.outcome is None:
-        rows = read_table(staging.rows_path(shard.file)).replace_schema_metadata(None)
+    if shard.file in found.ready and shard.file not in found.existing.staged:
+        rows = rows_now(found.clips.take(shard.clips), found.existing.cached.outcome(shard))
     else:
-        rows = rows_now(found.clips.take(shard.clips), ready.outcome())
+        rows = read_table(staging.rows_path(shard.file)).replace_schema_metadata(None)
     return rows if sums is None else with_sums(rows, sums)

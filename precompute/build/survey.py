@@ -1,7 +1,7 @@
 """Finding out what a build has to do: look back, scan, plan, and tell finished shards from missing ones."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -52,18 +52,10 @@ _LEAST_CLIPS, _MOST_CLIPS, _ENOUGH_TASKS = 64, 4096, 512
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ready:
-    """A shard that need not be written."""
-
-    done: Shard
-    outcome: Callable[[], Any] | None = None
-    """What became of its clips; None for a staged one, which has their rows beside it."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Survey:
     """What there is and what is missing."""
 
+    existing: Existing
     extractor: FeatureExtractor
     clips: Any
     """An Arrow table of all clips after the scan, with the columns of an index."""
@@ -72,8 +64,8 @@ class Survey:
     plan: Plan
     settings: Mapping[str, str]
     """Shard file to the digest of all that decides its bytes besides its clips."""
-    ready: Mapping[str, Ready]
-    """Shards by file without digest."""
+    ready: Mapping[str, Shard]
+    """Shards that need not be written, by file without digest."""
     missing: list[ShardPlan]
     stored: Mapping[str, StoredClips]
     """Of the missing shards."""
@@ -102,8 +94,8 @@ def survey(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progre
     changes += _longest(clips, plan, extractor)
     changes += _work_ahead(ready=len(ready), missing=len(missing), clips=count, stored=from_cache)
     return Survey(
-        extractor=extractor, clips=clips, letters=letters, plan=plan, settings=settings, ready=ready, missing=missing,
-        stored=stored, changes=changes,
+        existing=existing, extractor=extractor, clips=clips, letters=letters, plan=plan, settings=settings,
+        ready=ready, missing=missing, stored=stored, changes=changes,
     )  # fmt: skip
 
 
@@ -192,16 +184,16 @@ def _settings(plan: Plan, extractor: FeatureExtractor, features: Features) -> di
     }
 
 
-def _ready(shard: ShardPlan, settings: str, plan: Plan, existing: Existing, clips: Any) -> Ready | None:  # noqa: ANN401
+def _ready(shard: ShardPlan, settings: str, plan: Plan, existing: Existing, clips: Any) -> Shard | None:  # noqa: ANN401
     """The finished shard that writing these clips now would give again; one of an interrupted build is newer."""
     staged, cached = existing.staged.get(shard.file), existing.cached.finished.get(shard.file)
     if staged is not None:
         rows = hashlib.sha256(pack(clips.take(shard.clips))).hexdigest()
-        return Ready(done=staged.shard) if (staged.settings, staged.clips) == (settings, rows) else None
+        return staged.shard if (staged.settings, staged.clips) == (settings, rows) else None
     if cached is None or existing.previous is None or not existing.cached.holds(shard):
         return None
     before = settings_before(existing.previous, shard.place.bucket, plan.speakers_of(shard))
-    return Ready(done=cached, outcome=partial(existing.cached.outcome, shard)) if before == settings else None
+    return cached if before == settings else None
 
 
 def _changes(existing: Existing, clips: Any, features: Features) -> list[str]:  # noqa: ANN401
