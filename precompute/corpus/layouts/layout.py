@@ -65,6 +65,8 @@ def checked_segment(start: float, duration: float, where: str) -> Segment:
     return Segment(start, duration)
 
 
-def segment_name(recording: str, segment: Segment) -> str:
-    """What a segment without an id is called: `FILE_START-END`, in milliseconds."""
+def segment_name(recording: str, segment: Segment | None) -> str:
+    """What a segment without an id is called: `FILE_START-END`, in milliseconds; as the file where it is all of it."""
+    if segment is None:
+        return recording
     return f"{recording}_{round(1000 * segment.start)}-{round(1000 * (segment.start + segment.duration))}"

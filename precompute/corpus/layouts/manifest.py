@@ -13,7 +13,6 @@ from xtts.precompute.archives.tar_files import may_hold_tars
 from xtts.precompute.corpus.layouts.layout import MOST_SECONDS, checked_clip, checked_segment, segment_name
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.corpus.text_lines import filled_lines
-from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
@@ -59,8 +58,9 @@ class Manifest:
             entry = parse_entry(line, where)
             if _is_cut(entry):
                 entry = _cut_entry(entry, where)
-            elif "file_name" in entry and "audio_filepath" not in entry:
-                entry = _audio_folder_entry(entry, where)
+            elif "file_name" in entry and "audio_filepath" not in entry:  # as in audio folders of Hugging Face
+                said = {kind: name_of(entry, names, where) for kind, names in USUAL_NAMES.items()}
+                entry = said | {"audio_filepath": entry["file_name"]}
             source = str(entry.get("audio_filepath") or "")
             if Path(source).is_relative_to(root):
                 source = Path(source).relative_to(root).as_posix()
@@ -87,36 +87,19 @@ def clip_of_entry(entry: dict[str, Any], source: str, *, where: str) -> Clip:
     for key in ("audio_filepath", "text"):
         if not isinstance(entry.get(key), str):
             raise LockstepError(where, found=f"{key} is {entry.get(key)!r:.60}", expected="a string")
-    segment = _segment(entry, where)
+    segment = None
+    if entry.get("offset") is not None:
+        segment = checked_segment(_seconds_of(entry, "offset", where), _seconds_of(entry, "duration", where), where)
     clip_id, speaker, language = (name_of(entry, (key,), where) for key in ("id", "speaker", "language"))
     return checked_clip(
-        clip_id or _name(entry["audio_filepath"], segment), entry["text"].strip(), source,
+        clip_id or segment_name(PurePosixPath(entry["audio_filepath"]).stem, segment), entry["text"].strip(), source,
         speaker=speaker, language=language, where=where, segment=segment,
     )  # fmt: skip
-
-
-def _segment(entry: dict[str, Any], where: str) -> Segment | None:
-    """The segment that an entry with `offset` is."""
-    if entry.get("offset") is None:
-        return None
-    return checked_segment(_seconds_of(entry, "offset", where), _seconds_of(entry, "duration", where), where)
-
-
-def _name(source: str, segment: Segment | None) -> str:
-    name = PurePosixPath(source).stem
-    return segment_name(name, segment) if segment else name
 
 
 def _is_cut(entry: dict[str, Any]) -> bool:
     """Whether a line of JSON is a cut, and no entry of another manifest."""
     return "audio_filepath" not in entry and ("supervisions" in entry or str(entry.get("type")).endswith("Cut"))
-
-
-def _audio_folder_entry(entry: dict[str, Any], where: str) -> dict[str, Any]:
-    """The same clip as an entry of a manifest, where Hugging Face's names for audio folders tell it."""
-    return {kind: name_of(entry, names, where) for kind, names in USUAL_NAMES.items()} | {
-        "audio_filepath": entry["file_name"]
-    }
 
 
 def _cut_entry(entry: dict[str, Any], where: str) -> dict[str, Any]:
@@ -138,8 +121,8 @@ def _cut_entry(entry: dict[str, Any], where: str) -> dict[str, Any]:
     said = supervisions[0] if supervisions else {}
     start, duration = _seconds_of(entry, "start", where), _seconds_of(entry, "duration", where)
     whole = _seconds_of(recording, "duration", where)
-    plain = {key: _string_of(said, key, where) for key in ("text", "speaker", "language")}
-    plain |= {"id": _string_of(entry, "id", where), "audio_filepath": source}
+    plain = {"id": entry.get("id"), "audio_filepath": source, "text": said.get("text") or ""}
+    plain |= {key: said.get(key) for key in ("speaker", "language")}
     is_whole = abs(start) <= _TOLERANCE_SECONDS and abs(duration - whole) <= _TOLERANCE_SECONDS
     return plain if is_whole else {**plain, "offset": start, "duration": duration}
 
@@ -169,14 +152,6 @@ def _seconds_of(entry: dict[str, Any], key: str, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MOST_SECONDS:
         raise LockstepError(where, found=f"{key} is {value!r:.60}", expected="a number of seconds")
     return float(value)
-
-
-def _string_of(entry: dict[str, Any], key: str, where: str) -> str:
-    """A string, empty where there is none or it is null; a `LockstepError` for anything else."""
-    value = entry.get(key)
-    if not isinstance(value, str | None):
-        raise LockstepError(where, found=f"{key} is {value!r:.60}", expected="a string")
-    return value or ""
 
 
 def name_of(entry: dict[str, Any], keys: tuple[str, ...], where: str) -> str:

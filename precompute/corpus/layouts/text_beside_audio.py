@@ -111,6 +111,6 @@ def _clips(
     """The clip of a recording, or of each of its segments; with an empty text where there is no file of it."""
     for where, said, segment in texts_in(text) if is_there else [Said(str(text), "")]:
         yield checked_clip(
-            segment_name(clip_id, segment) if segment else clip_id, said, source, where=where, speaker=speaker,
+            segment_name(clip_id, segment), said, source, where=where, speaker=speaker,
             normalised=normalised, segment=segment,
         )  # fmt: skip
