@@ -8,7 +8,7 @@ from typing import Any
 
 from xtts.precompute.build.audio_index import refuse_unsuited
 from xtts.precompute.build.commit import tokenizer_bytes
-from xtts.precompute.build.remote_cache import RemoteCache, work_folder
+from xtts.precompute.build.remote_cache import RemoteCache
 from xtts.precompute.build.staging import refuse_foreign_folder
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
@@ -62,7 +62,7 @@ def make_request(
 
     keep_lexicon: that of the cache, instead of the file that `config` names.
     """
-    remote, cache = (None, given) if isinstance(given, Path) else (given, work_folder(given))
+    remote, cache = (None, given) if isinstance(given, Path) else (given, given.local_folder("builds"))
     if remote is not None and ray_address is not None:
         fix = "build into a folder that all machines see, and copy it there"
         raise LockstepError("--engine ray", found=f"--cache {remote}", expected="a folder", fix=fix)

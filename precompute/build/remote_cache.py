@@ -19,11 +19,6 @@ _KEPT_SECONDS = 86_400.0
 """How long replaced objects stay for readers and builders of before."""
 
 
-def work_folder(url: StoreUrl) -> Path:
-    """Where a cache in an object store is built: one folder for each URL."""
-    return url.local_folder("builds")
-
-
 class RemoteCache:
     """One cache, for one build."""
 

@@ -8,7 +8,6 @@ from builds import build
 from click.testing import CliRunner
 
 from xtts.precompute.build import remote_cache
-from xtts.precompute.build.remote_cache import work_folder
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.cli import main
 from xtts.precompute.library import build_cache as library_build
@@ -61,7 +60,7 @@ def with_another_clip(corpus, folder):
 def test_a_remote_build_is_the_local_one_and_sends_nothing_twice(url, machine, tiny_corpus, tiny_cache, tiny_config):
     assert build(tiny_corpus, url, tiny_config).changed
     assert objects_of(url) == files_of(tiny_cache)
-    assert not list(work_folder(url).rglob("*.tfrecord"))
+    assert not list(url.local_folder("builds").rglob("*.tfrecord"))
     before = ObjectStore(url).list()
     assert not build(tiny_corpus, url, tiny_config).changed
     machine("second")
@@ -117,11 +116,11 @@ def test_readers_see_the_old_cache_or_the_new_one(url, machine, tmp_path, tiny_c
     assert set(seen) == {old.identity}
     reader.fetch(old.shards(*SPLITS))  # kept for a day
     assert CacheCopy(url, stage=str(tmp_path / "other")).open().identity != old.identity
-    replaced = old.files - set(load_spec(work_folder(url)).files)
+    replaced = old.files - set(load_spec(url.local_folder("builds")).files)
     assert replaced <= set(ObjectStore(url).list())
     monkeypatch.setattr(remote_cache, "_KEPT_SECONDS", 0.0)
     build(tiny_corpus, url, tiny_config)  # those that it brings back were never removed
-    new = load_spec(work_folder(url)).files - old.files
+    new = load_spec(url.local_folder("builds")).files - old.files
     assert not new
     build(tiny_corpus, url, tiny_config)
     assert set(ObjectStore(url).list()) == {*old.files, "cache.json"}
