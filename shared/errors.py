@@ -1,6 +1,7 @@
 """The one error a user sees: where, expected, found, fix."""
 
 import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -49,16 +50,12 @@ def build_command(
 
 def warn(line: str) -> None:
     """Print a warning on stderr."""
-    import sys
-
     print(f"warning: {line}", file=sys.stderr)
 
 
 @contextmanager
 def reported() -> Iterator[None]:
     """Turn a `LockstepError` or Ctrl-C inside a command into one line on stderr and the right exit code."""
-    import sys
-
     try:
         yield
     except LockstepError as error:

@@ -34,33 +34,24 @@ def speak(text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MI
     Returns int16[S] at 22,050 Hz, mono; next to nothing (0.01 s) when the text holds nothing to speak.
     """
     with _fresh_library() as library:
-        _configure(library, voice, words_per_minute)
+        if library.espeak_SetVoiceByName(voice.encode()) != 0:
+            raise LockstepError("speak", found=f"no voice {voice!r}", expected="an espeak-ng voice such as 'en-us'")
+        library.espeak_SetParameter(_RATE, words_per_minute, 0)
+        library.espeak_ng_SetRandSeed(ctypes.c_long(1))  # else by the clock; breathy voices draw noise
         return _synthesise(library, text)
 
 
 @contextmanager
 def _fresh_library() -> Iterator[ctypes.CDLL]:
     """espeak-ng with its static variables as built, initialised; unloaded at the end."""
-    library = load_espeak(_FIX_INSTALL)
+    library, dlclose = load_espeak(_FIX_INSTALL), ctypes.CDLL(None).dlclose
+    dlclose.argtypes = [ctypes.c_void_p]
     try:
         initialise_espeak(library, _FIX_INSTALL)
         yield library
         library.espeak_Terminate()
     finally:
-        _unload(library)
-
-
-def _unload(library: ctypes.CDLL) -> None:
-    dlclose = ctypes.CDLL(None).dlclose
-    dlclose.argtypes = [ctypes.c_void_p]
-    dlclose(library._handle)
-
-
-def _configure(library: ctypes.CDLL, voice: str, words_per_minute: int) -> None:
-    if library.espeak_SetVoiceByName(voice.encode()) != 0:
-        raise LockstepError("speak", found=f"no voice {voice!r}", expected="an espeak-ng voice such as 'en-us'")
-    library.espeak_SetParameter(_RATE, words_per_minute, 0)
-    library.espeak_ng_SetRandSeed(ctypes.c_long(1))  # else by the clock; breathy voices draw noise
+        dlclose(library._handle)
 
 
 def _synthesise(library: ctypes.CDLL, text: str) -> npt.NDArray[np.int16]:
