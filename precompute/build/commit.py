@@ -50,6 +50,7 @@ def describe(
     features, profile = stored_features(config), extractor.profile
     tokenizer_sha256 = hashlib.sha256(tokenizer_bytes(extractor.tokenizer)).hexdigest()
     index_sha256 = file_sha256(index)
+    roots = {name: str(root.resolve()) for name, root in sorted(extractor.roots.items())}
     return CacheSpec(
         format_version=FORMAT_VERSION,
         fingerprint=digest_of(features),
@@ -67,19 +68,13 @@ def describe(
         speakers=plan.speakers,
         languages=list(extractor.tokenizer.languages),
         weights=dict(weights),
-        audio_folders=_audio_folders(extractor),
+        audio_folders=roots if extractor.index_only else {},
         buckets=_buckets(plan, finished),
         statistics=_statistics(figures, plan, fixed=config.shapes.pad_to_fixed_length, channels=profile.mel_channels),
         feature_version=FEATURE_VERSION,
         versions=installed_versions(),
         mel_check=extractor.mel_check,
     )
-
-
-def _audio_folders(extractor: FeatureExtractor) -> dict[str, str]:
-    if not extractor.index_only:
-        return {}
-    return {name: str(root.resolve()) for name, root in sorted(extractor.roots.items())}
 
 
 def tokenizer_bytes(tokenizer: Tokenizer) -> bytes:

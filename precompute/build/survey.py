@@ -90,7 +90,9 @@ def survey(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progre
     files = existing.stored_files(request)
     stored = {shard.file: existing.cached.stored(shard, files) for shard in missing}
     count, from_cache = sum(len(shard.clips) for shard in missing), sum(len(one.places) for one in stored.values())
-    changes = [*request.corpora.notes, *existing.lines, *_changes(existing, clips, features)]
+    changes = [*request.corpora.notes, *existing.lines]
+    if existing.previous is not None and len(existing.cached.rows):
+        changes += [*_setting_changes(existing.previous, features), *_corpus_changes(clips, existing.cached)]
     changes += _longest(clips, plan, extractor)
     changes += _work_ahead(ready=len(ready), missing=len(missing), clips=count, stored=from_cache)
     return Survey(
@@ -194,12 +196,6 @@ def _ready(shard: ShardPlan, settings: str, plan: Plan, existing: Existing, clip
         return None
     before = settings_before(existing.previous, shard.place.bucket, plan.speakers_of(shard))
     return cached if before == settings else None
-
-
-def _changes(existing: Existing, clips: Any, features: Features) -> list[str]:  # noqa: ANN401
-    if existing.previous is None or not len(existing.cached.rows):
-        return []
-    return [*_setting_changes(existing.previous, features), *_corpus_changes(clips, existing.cached)]
 
 
 def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:

@@ -164,19 +164,18 @@ def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, extractor: Featur
             yield CacheFinding(
                 **about, found="other audio than was indexed", expected=f"{stored.audio.samples} samples"
             )
-    elif (finding := _compare_mel(mel, stored, extractor, about)) is not None:
-        yield finding
+    else:
+        yield from _compare_mel(mel, stored, extractor, about)
     if extractor.encode(row.clip).ids != stored.tokens[: stored.token_length].tolist():
         yield CacheFinding(**about, found="other tokens than its transcript gives")
 
 
 def _compare_mel(
     mel: np.ndarray, stored: Record, extractor: FeatureExtractor, about: dict[str, Any]
-) -> CacheFinding | None:
+) -> Iterator[CacheFinding]:
     error = np.abs(mel.astype(np.float32) - stored.mel[: stored.mel_length].astype(np.float32))
     most = _TOLERANCE[extractor.config.shards.mel_dtype]
-    if error.max() <= most:
-        return None
-    frame, channel = np.unravel_index(int(error.argmax()), error.shape)
-    found = f"mel differs by {error.max():.3f} at frame {frame}, channel {channel}"
-    return CacheFinding(**about, found=found, expected=f"at most {most}")
+    if not error.max() <= most:  # nor a number
+        frame, channel = np.unravel_index(int(error.argmax()), error.shape)
+        found = f"mel differs by {error.max():.3f} at frame {frame}, channel {channel}"
+        yield CacheFinding(**about, found=found, expected=f"at most {most}")

@@ -62,7 +62,9 @@ class StoredMels:
         """The whole record at a position of a shard; a `LockstepError` when it does not read back as this clip's."""
         try:
             with path.open("rb", buffering=0) as file:
-                start, end = self._span(file.fileno(), path, position)
+                if path not in self._offsets:
+                    self._offsets[path] = _record_offsets(file.fileno())
+                start, end = self._offsets[path][position], self._offsets[path][position + 1]
                 framed = os.pread(file.fileno(), end - start, start)
             payload = next(unframe(memoryview(framed)))
             record = parse_example(payload, mel_dtype=self.mel_dtype, mel_channels=self.mel_channels)
@@ -73,11 +75,6 @@ class StoredMels:
             fix = f"{repair_command(path.parents[2])}, or build with --fresh"
             raise LockstepError(where, found=f"cannot be used again: {error}", fix=fix, exit_code=1) from None
         return record
-
-    def _span(self, descriptor: int, path: Path, position: int) -> tuple[int, int]:
-        if path not in self._offsets:
-            self._offsets[path] = list(_record_offsets(descriptor))
-        return self._offsets[path][position], self._offsets[path][position + 1]
 
 
 def _record_offsets(descriptor: int) -> list[int]:

@@ -122,21 +122,15 @@ def _with_tokens(row: IndexRow, was: IndexRow | None, extractor: FeatureExtracto
 def _with_audio(row: IndexRow, was: IndexRow | None, extractor: FeatureExtractor) -> IndexRow:
     if row.source_bytes == UNKNOWN:
         return row.rejected(MISSING_AUDIO, "no such file, or not a regular one")
-    if was is not None and not same_file(row, was):
-        row = _with_digest(row, was, extractor)
+    if was is not None and was.audio_sha256 and not same_file(row, was):
+        if row.clip.is_part or row.source_bytes == was.source_bytes:  # it may have been touched only
+            row = replace(row, audio_sha256=audio_digest(row.clip, extractor))
     if was is None or not same_file(row, was):
         return _with_header(row, extractor)
     row = replace(row, audio_sha256=was.audio_sha256)
     if was.mel_length == UNKNOWN:
         return row.rejected(was.reason, was.detail)
     return replace(row, mel_length=was.mel_length, seconds=was.seconds, notes=was.notes)
-
-
-def _with_digest(row: IndexRow, was: IndexRow, extractor: FeatureExtractor) -> IndexRow:
-    """With the digest of what may have been touched only: a file of the size of before, a part of a file."""
-    if was.audio_sha256 and (row.clip.is_part or row.source_bytes == was.source_bytes):
-        return replace(row, audio_sha256=audio_digest(row.clip, extractor))
-    return row
 
 
 def _with_header(row: IndexRow, extractor: FeatureExtractor) -> IndexRow:

@@ -90,7 +90,7 @@ def build_summary(report: "BuildReport", cache: str) -> str:
     """What a build did, in a few lines."""
     spec, figures = report.spec, report.spec.statistics
     lines = [f"{figures.clips} clips kept ({figures.seconds / 3600:.2f} h), {figures.rejected} rejected"]
-    lines += [f"  {count} {reason}" for reason, count in sorted(report.rejected.items(), key=lambda pair: -pair[1])]
+    lines += [f"  {count} {reason}" for reason, count in report.rejected.items()]
     if report.unnormalised:
         words = "put into words" if spec.features["text"]["expand_numbers"] else "as they are"
         lines.append(f"{report.unnormalised} texts have no normalised column: their numbers are {words}")
