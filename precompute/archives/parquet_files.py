@@ -67,9 +67,7 @@ def holding_audio(file: Any, group: int, leaf: str) -> list[bool]:  # noqa: ANN4
 def unpacked_row(path: Path, member: str, folder: Path) -> Path:
     """A file with the audio of a row; its row group is unpacked below `folder` where that was not done before.
 
-    Raises:
-        AudioProblem: The row holds none, or cannot be read.
-        LockstepError: `folder` is not there, or full.
+    Raises `AudioProblem` where the row holds none or cannot be read, `LockstepError` where `folder` is away or full.
     """
     row, column = int(member.partition(":")[0]), member.partition(":")[2]
     status = path.stat()
@@ -136,8 +134,7 @@ def _flat(batch: Any) -> Any:  # noqa: ANN401
 def audio_leaf(schema: Any, column: str = "") -> str:  # noqa: ANN401
     """The column with the bytes of audio, `audio.bytes` or a binary one; looked for unless it is named.
 
-    Raises:
-        BrokenParquet: There is none, or several.
+    Raises `BrokenParquet` where there is none, or several.
     """
     names: list[str] = [column] if column else ["audio"] if "audio" in schema.names else schema.names
     once = [name for name in names if schema.names.count(name) == 1]

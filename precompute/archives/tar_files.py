@@ -44,9 +44,8 @@ def is_tar(name: str) -> bool:
 def tar_members(path: Path) -> Iterator[TarMember]:
     """The regular files in their order; folders are left out.
 
-    Raises:
-        LockstepError: It is no tar file, is broken or cut off, or a member is a link, sparse, or has a name that leads
-            out of the archive.
+    A `LockstepError` where it is no tar file, is broken or cut off, or a member is a link, sparse, or has a name that
+    leads out of the archive.
     """
     try:
         with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:

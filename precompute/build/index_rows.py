@@ -58,11 +58,7 @@ class IndexSums:
 def write_index(path: Path, plan: Plan, rows_of: Callable[[ShardPlan], Any], rejected: Any) -> IndexSums:  # noqa: ANN401
     """Write the index to a file: shard by shard, a row group never in two buckets; then the rejected clips.
 
-    Args:
-        path: The file.
-        plan: The shards in order.
-        rows_of: The rows of a shard; those that writing it rejected are left out.
-        rejected: All rejected clips.
+    rows_of: the rows of a shard; those that writing it rejected are left out, and are among `rejected`.
     """
     figures = list[Any]()
 

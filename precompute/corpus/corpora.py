@@ -52,13 +52,9 @@ def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, wo
     Clips, and speakers, of a corpus with a name are called NAME_ID. A corpus with a name but without speakers is one
     speaker of that name. The result does not depend on the order of the entries.
 
-    Args:
-        entries: What `parse_data` gives.
-        limit: Keep so many clips: the first of every corpus, of each as many as of the others.
-        words_in: As in `read_corpus`.
+    limit: so many clips, the first of every corpus, of each as many as of the others. words_in: as in `read_corpus`.
 
-    Raises:
-        LockstepError: A corpus cannot be read or is given twice, or two clips or speakers have one name.
+    A `LockstepError` where a corpus cannot be read or is given twice, or two clips or speakers have one name.
     """
     import pyarrow as pa
 

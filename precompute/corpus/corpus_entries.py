@@ -75,13 +75,8 @@ Data = str | PathLike[str] | CorpusEntry | Sequence[str | PathLike[str] | Corpus
 def parse_data(data: Data, *, layout: str | None = None, columns: str | None = None) -> list[CorpusEntry]:
     """The corpora of `--data`, in the order in which they are given.
 
-    Args:
-        data: One or several of PATH, NAME=PATH and a YAML file; what exists under its whole name is a path.
-        layout: That of every corpus, as in `read_corpus`; a YAML file says its own.
-        columns: Likewise.
-
-    Raises:
-        LockstepError: No corpus is named, or an entry cannot be used.
+    What exists under its whole name is a path. layout, columns: of every corpus, as in `read_corpus`; a YAML file says
+    its own. A `LockstepError` where no corpus is named, or an entry cannot be used.
     """
     values = [data] if isinstance(data, str | PathLike | CorpusEntry) else list(data)
     if not values:

@@ -36,10 +36,8 @@ def check_inside(root: Path, source: str) -> None:
 def files_below(root: Path, folder: str = "") -> list[str]:
     """Paths of the regular files below `root / folder`, relative to it, sorted; hidden ones left out.
 
-    Links within the corpus are followed to files, not to folders.
-
-    Raises:
-        LockstepError: A folder cannot be read, or a link leads out of `root`.
+    Links within the corpus are followed to files, not to folders. A `LockstepError` where a folder cannot be read, or a
+    link leads out of `root`.
     """
     if folder:
         check_inside(root, folder)
@@ -111,8 +109,7 @@ def source_of(root: Path, named: str, folders: tuple[str, ...], where: str) -> s
     It is looked for in `folders`, as named, then with each of `SUFFIXES`, which may replace the one that it has. One
     that is nowhere is said to lie in the last of them: the index will call it missing.
 
-    Raises:
-        LockstepError: The name is no path, leads out of the corpus by `..`, or the file is a link out of it.
+    A `LockstepError` where the name is no path, leads out of the corpus by `..`, or the file is a link out of it.
     """
     path = PurePosixPath(named)
     if not named or not path.name or "\0" in named:

@@ -28,9 +28,7 @@ class AudioFiles:
     def audio(self, clip: Clip) -> AudioSource:
         """A clip's audio file, or its bytes.
 
-        Raises:
-            AudioProblem: An archive does not hold it.
-            LockstepError: There is no room to unpack.
+        Raises `AudioProblem` where an archive does not hold it, `LockstepError` where there is no room to unpack.
         """
         path, (archive, member) = self.path(clip), clip.archive
         if not archive or path != self.roots[clip.corpus] / archive:

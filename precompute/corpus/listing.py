@@ -66,16 +66,11 @@ def read_corpus(
 ) -> Corpus:  # fmt: skip
     """Read the clips of a folder, or of a file that lists them.
 
-    Args:
-        data: The folder or the file.
-        limit: Keep the first so many clips.
-        layout: One of `LAYOUTS`; looked for where it is not named.
-        columns: Which columns a CSV, TSV or Parquet file has, as in `id=0,speaker=1,text=2`.
-        words_in: ISO code of the clips that name no language: numbers and abbreviations are put into words, where the
-            corpus does not say them; None leaves them.
+    limit: the first so many clips. layout: one of `LAYOUTS`; looked for where it is not named. columns: those of a CSV,
+    TSV or Parquet file, as in `id=0,speaker=1,text=2`. words_in: ISO code of the clips that name no language: numbers
+    and abbreviations are put into words, where the corpus does not say them; None leaves them.
 
-    Raises:
-        LockstepError: No layout fits, several do, or a line cannot be used.
+    A `LockstepError` where no layout fits, several do, or a line cannot be used.
     """
     import pyarrow.compute as pc
 

@@ -36,10 +36,8 @@ _SILENT = ("NETWORK_CONNECTION", "Could not resolve", "Could not connect", "UNAV
 def attempted(where: StoreUrl, action: Callable[[], Result]) -> Result:
     """The action's result, at the third attempt at the latest.
 
-    Raises:
-        FileNotFoundError: There is no such object.
-        OSError: The local disk is full or broken.
-        LockstepError: The store refuses, does not answer or fails.
+    Raises FileNotFoundError where there is no such object, OSError where the local disk is full or broken,
+    `LockstepError` where the store refuses, does not answer or fails.
     """
     for pause in (*PAUSES, None):
         try:

@@ -80,8 +80,7 @@ def is_url(text: str) -> bool:
 def location(text: str | os.PathLike[str] | StoreUrl) -> Location:
     """A path, or the URL of an object store; what is one already stays as it is.
 
-    Raises:
-        LockstepError: Another scheme, no bucket, or credentials in it, which would end in logs.
+    A `LockstepError` for another scheme, no bucket, or credentials in it, which would end in logs.
     """
     if isinstance(text, StoreUrl):
         return text

@@ -53,8 +53,7 @@ LANGUAGES = {language.code: language for language in map(_read, re.split("[;\n]"
 def find_language(code: str) -> Language:
     """The language of an ISO 639 code; one that is not in the table gets generic rules.
 
-    Raises:
-        LockstepError: It is no code of two or three small letters.
+    A `LockstepError` where it is no code of two or three small letters.
     """
     if code in LANGUAGES:
         return LANGUAGES[code]

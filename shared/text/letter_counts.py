@@ -113,11 +113,9 @@ class LetterCounts:
 
 
 def count_letters(texts: Iterable[tuple[str, str, str, str]], language: str) -> list[LetterCounts]:
-    """Counts of each language, by code.
+    """Counts of each language, by code; `language` is that of the texts that do not name theirs.
 
-    Args:
-        texts: (clip id, text, its language or nothing, characters left out) of every clip.
-        language: Of the texts that do not name theirs.
+    texts: (clip id, text, its language or nothing, characters left out) of every clip.
     """
     counts = dict[str, LetterCounts]()
     for clip_id, text, code, left_out in texts:
@@ -148,10 +146,7 @@ def letter_lines(counts: Iterable[LetterCounts]) -> list[str]:
 def check_letters(counts: LetterCounts, most: float, *, kind: str = "characters") -> None:
     """Raise a `LockstepError` when a corpus is not in its language, or loses more than `most` of its letters.
 
-    Args:
-        counts: All clips of one language.
-        most: `text.max_unknown_share`, 0 to 1.
-        kind: `text.tokenizer`.
+    counts: of all clips of one language. most, kind: `text.max_unknown_share` and `text.tokenizer`.
     """
     _check_script(counts)
     if counts.share <= most:

@@ -60,10 +60,8 @@ def phonemise(text: str, language: str = "en") -> str:
     """IPA of `text` with its punctuation: `Hello, world!` becomes `həlˈoʊ, wˈɜːld!`; empty when nothing is spoken.
 
     Outside English, letters that espeak-ng would spell (see `spelled_letters`) are left out. Phonemes in double
-    brackets are taken as they are, in the place of a word.
-
-    Raises:
-        LockstepError: espeak-ng is not there, or has no voice for the language.
+    brackets are taken as they are, in the place of a word. A `LockstepError` where espeak-ng is not there, or has no
+    voice for the language.
     """
     if given := GIVEN.findall(text):
         return _with_given(text, given, language)

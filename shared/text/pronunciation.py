@@ -64,8 +64,7 @@ def read_lexicon(path: Path, tokenizer: str) -> dict[str, str]:
 
     tokenizer: its kind, which must be `phonemes` for phonemes.
 
-    Raises:
-        LockstepError: The file cannot be read, or a line is not of this form.
+    A `LockstepError` where the file cannot be read, or a line is not of this form.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")

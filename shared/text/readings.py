@@ -23,8 +23,7 @@ _TYPED = re.compile("(?<=[a-zü])[1-5](?![0-9])")
 def kana_reading(text: str) -> str:
     """The text with its Japanese words and numbers as katakana, as they are spoken; all else stays.
 
-    Raises:
-        LockstepError: There is Japanese, but no pyopenjtalk.
+    A `LockstepError` where there is Japanese, but no pyopenjtalk.
     """
     return _WRITTEN.sub(lambda found: str(_open_jtalk().g2p(found[0], kana=True)), text)
 
@@ -42,10 +41,8 @@ def _open_jtalk() -> Any:  # noqa: ANN401 - a module of an optional library
 def pinyin(text: str) -> str:
     """The text with every Chinese character as a syllable, a space between two; a reading follows its neighbours.
 
-    What pypinyin cannot read stays as it is. `ni3` in a text that is pinyin already becomes `ni³`.
-
-    Raises:
-        LockstepError: There are Chinese characters, but no pypinyin.
+    What pypinyin cannot read stays as it is. `ni3` in a text that is pinyin already becomes `ni³`. A `LockstepError`
+    where there are Chinese characters, but no pypinyin.
     """
     text = _TYPED.sub(lambda found: found[0].translate(_TO_TONE), text)
     spaced = " ".join(_CHINESE.sub(lambda found: f" {_syllables(found[0])} ", text).split())

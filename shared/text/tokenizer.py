@@ -69,9 +69,8 @@ class Tokenizer:
     def encode(self, text: str, language: str | None = None, where: str = "text") -> Tokens:
         """Ids of `text`, a text in `language`; empty when no letter of it is known.
 
-        Raises:
-            LockstepError: A library that reads the language is missing, or there are phonemes for a tokenizer of
-                letters; `where` says in which text.
+        A `LockstepError` where a library that reads the language is missing, or there are phonemes for a tokenizer of
+        letters; `where` says in which text.
         """
         language, table, text = language or self.languages[0], _ids(self.symbols), pronounced(text, self.lexicon)
         if self.kind != "phonemes" and (given := GIVEN.search(text)):
@@ -141,18 +140,12 @@ def learn_tokenizer(
 
     The result does not depend on the order of the texts.
 
-    Args:
-        kind: `characters`, `phonemes` or `bpe`.
-        texts: Texts by ISO 639 code, the main language first, each read once or twice. With `previous` those
-            that are new since are enough.
-        add_blank: Put a blank token around every symbol.
-        vocabulary: Most ids of `bpe`.
-        previous: The tokenizer of an earlier build with the same settings: its symbols keep their ids, none is
-            removed, and new letters are appended.
+    kind: `characters`, `phonemes` or `bpe`. texts: by ISO 639 code, the main language first, each read once or twice;
+    with `previous` those that are new since are enough. vocabulary: most ids of `bpe`. previous: the tokenizer of an
+    earlier build with the same settings: its symbols keep their ids, none is removed, and new letters are appended.
 
-    Raises:
-        LockstepError: A code is malformed, a library is missing, espeak-ng cannot speak a language, or there are more
-            letters than `vocabulary`.
+    A `LockstepError` where a code is malformed, a library is missing, espeak-ng cannot speak a language, or there are
+    more letters than `vocabulary`.
     """
     languages = tuple(find_language(code).code for code in texts)
     if previous is not None:

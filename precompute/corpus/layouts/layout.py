@@ -30,8 +30,7 @@ class Layout(Protocol):
     def read(self, data: Path) -> Iterator[Clip]:
         """The clips one by one in a fixed order; sources are relative to `folder_of(data)`.
 
-        Raises:
-            LockstepError: A line, a file or the whole corpus cannot be used.
+        A `LockstepError` where a line, a file or the whole corpus cannot be used.
         """
 
 

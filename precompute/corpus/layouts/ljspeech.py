@@ -81,8 +81,7 @@ class _Audio:
     def find(self, named: str, where: str) -> tuple[str, str]:
         """(id, source) of a clip; an id whose file is missing is said to lie in the folder of the others.
 
-        Raises:
-            LockstepError: Several folders hold a file of this name.
+        A `LockstepError` where several folders hold a file of this name.
         """
         clip_id, file = self._file(named, where)
         path = file or f"{without_suffix(named)}{SUFFIXES[0]}"

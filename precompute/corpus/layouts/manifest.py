@@ -106,10 +106,8 @@ def _cut_entry(entry: dict[str, Any], where: str) -> dict[str, Any]:
     """The same clip as an entry of a manifest, with `offset` if it is a part of its recording.
 
     The text, speaker and language are those of its supervision, whose own times do not count: as in Lhotse's data set
-    for TTS, the cut is the utterance.
-
-    Raises:
-        LockstepError: It is no cut, or one that is mixed, transformed, of several channels or supervisions.
+    for TTS, the cut is the utterance. A `LockstepError` where it is no cut, or one that is mixed, transformed, of
+    several channels or supervisions.
     """
     recording, source = _recording(entry, where)
     supervisions = entry.get("supervisions")
@@ -157,8 +155,7 @@ def _seconds_of(entry: dict[str, Any], key: str, where: str) -> float:
 def name_of(entry: dict[str, Any], keys: tuple[str, ...], where: str) -> str:
     """What the first of these keys that has a value says, numbers as text; empty where none has one.
 
-    Raises:
-        LockstepError: The value is neither a string nor a whole number.
+    A `LockstepError` where the value is neither a string nor a whole number.
     """
     for key in keys:
         value = entry.get(key)

@@ -189,13 +189,9 @@ def _clip_id(row: _Row, ids: Mapping[str, str]) -> str:
 def find_columns(where: str, schema: Any, named: Mapping[str, str]) -> Columns:  # noqa: ANN401 - pyarrow has no types
     """The columns of a file with this schema.
 
-    Args:
-        where: The file, for messages.
-        schema: Arrow's.
-        named: Of some kinds (those of `--columns`) the number of the column from 0, or its name.
+    named: of some kinds (those of `--columns`) the number of the column from 0, or its name.
 
-    Raises:
-        LockstepError: A column that is needed or named is missing or of another type, or two could be the text.
+    A `LockstepError` where a column that is needed or named is missing or of another type, or two could be the text.
     """
     own = {kind: _named(where, schema, name) for kind, name in named.items()}
     for kind, name in own.items():

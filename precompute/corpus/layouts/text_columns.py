@@ -36,9 +36,8 @@ def reading_of(path: Path) -> str:
     - Three columns are Piper's `file|speaker|text` when the first line has a file with its suffix, no second column is
       a text, and speakers come more than once.
 
-    Raises:
-        LockstepError: Three columns that could be either; it shows the first such line and both readings. Or those of
-            VITS, `file|text|number of the speaker`.
+    A `LockstepError` for three columns that could be either, which shows the first such line and both readings, and for
+    those of VITS, `file|text|number of the speaker`.
     """
     line = first_line(path)
     header = [name.strip().lower() for name in line.split("|")]

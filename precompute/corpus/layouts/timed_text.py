@@ -28,8 +28,7 @@ class Said(NamedTuple):
 def texts_in(path: Path) -> list[Said]:
     """The texts of a file: of the segments that it gives times of, else its lines joined by spaces.
 
-    Raises:
-        LockstepError: A subtitle file without times, or a line without times among labels.
+    A `LockstepError` for a subtitle file without times, or a line without times among labels.
     """
     lines = list(filled_lines(path))
     if path.name.endswith(SUBTITLES):
