@@ -12,7 +12,7 @@ from xtts.precompute.build.build_request import TOKENISED_AGAIN, BuildRequest
 from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.previous import Existing, PreviousRows, look_back
 from xtts.precompute.build.rejections import check_rejects, rejected_clips
-from xtts.precompute.build.shard_plan import Plan, PreviousPlan, ShardPlan, plan_cache, plan_columns, previous_plan
+from xtts.precompute.build.shard_plan import Plan, ShardPlan, plan_cache, plan_columns, previous_plan
 from xtts.precompute.build.staging import StagingArea, same_settings, settings_before, shard_settings
 from xtts.precompute.corpus.clip_audio import find_audio
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
@@ -27,7 +27,7 @@ from xtts.shared.cache.bucket_shapes import round_up
 from xtts.shared.cache.cache_spec import CacheSpec, Shard
 from xtts.shared.cache.clip_index import MISSING_AUDIO, UNKNOWN, clips_of, index_schema
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import FILTERS, NO_FEATURES, Features, setting_differences, stored_features
+from xtts.shared.feature_settings import NO_FEATURES, Features, setting_differences, stored_features
 from xtts.shared.text.letter_counts import LetterCounts, check_letters
 
 _CONSEQUENCES = {
@@ -79,7 +79,9 @@ def survey(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progre
     existing = look_back(request, staging, features)
     clips, letters = scan_clips(request, existing, staging, pool, progress)
     columns = plan_columns(clips, request.config.split.seed)
-    plan = plan_cache(columns, request.config, _previous_plan(existing.previous, features))
+    before = existing.previous
+    kept = previous_plan(before) if before and same_settings(before, features, *features) else None
+    plan = plan_cache(columns, request.config, kept)
     mel_check = existing.mel_check or next(iter(pool.run(compute_mel_check, [request.extractor])))
     extractor = replace(request.extractor, mel_check=mel_check, unpacked=staging.scratch)
     settings = _settings(plan, extractor, features)
@@ -91,8 +93,8 @@ def survey(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progre
     stored = {shard.file: existing.cached.stored(shard, files) for shard in missing}
     count, from_cache = sum(len(shard.clips) for shard in missing), sum(len(one.places) for one in stored.values())
     changes = [*request.corpora.notes, *existing.lines]
-    if existing.previous is not None and len(existing.cached.rows):
-        changes += [*_setting_changes(existing.previous, features), *_corpus_changes(clips, existing.cached)]
+    if before is not None and len(existing.cached.rows):
+        changes += [*_setting_changes(before, features), *_corpus_changes(clips, existing.cached)]
     changes += _longest(clips, plan, extractor)
     changes += _work_ahead(ready=len(ready), missing=len(missing), clips=count, stored=from_cache)
     return Survey(
@@ -162,11 +164,6 @@ def _joined(clips: Any, facts: list[Any]) -> Any:  # noqa: ANN401
     found = pa.concat_tables(facts).combine_chunks()
     columns = {name: (clips if name in clips.column_names else found)[name] for name in index_schema().names}
     return pa.table(columns, index_schema())
-
-
-def _previous_plan(previous: CacheSpec | None, features: Features) -> PreviousPlan | None:
-    sections = ("audio", "text", "shapes", "shards", "split", FILTERS)
-    return previous_plan(previous) if previous and same_settings(previous, features, *sections) else None
 
 
 def _settings(plan: Plan, extractor: FeatureExtractor, features: Features) -> dict[str, str]:
