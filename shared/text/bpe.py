@@ -29,11 +29,8 @@ def train_merges(texts: Iterable[str], letters: tuple[str, ...], *, symbols: int
 
     `texts` hold nothing but `letters`. The result depends on how often words occur, not on the order of the texts.
     """
-    _library()
-    from tokenizers import models, trainers
-
-    engine = _engine(models.BPE())
-    trainer = trainers.BpeTrainer(
+    engine = _engine()
+    trainer = _library().trainers.BpeTrainer(
         vocab_size=symbols, initial_alphabet=list(letters), limit_alphabet=len(letters),
         min_frequency=_RAREST_PAIR, special_tokens=[], show_progress=False,
     )  # fmt: skip
@@ -58,23 +55,20 @@ def check_merges(symbols: tuple[str, ...], merges: Merges) -> None:
 
 @lru_cache(maxsize=4)
 def _loaded(symbols: tuple[str, ...], merges: Merges) -> "Tokenizer":
-    _library()
-    from tokenizers import models
-
-    return _engine(models.BPE(vocab={symbol: i for i, symbol in enumerate(symbols)}, merges=list(merges)))
+    return _engine(vocab={symbol: i for i, symbol in enumerate(symbols)}, merges=list(merges))
 
 
-def _engine(model: Any) -> "Tokenizer":  # noqa: ANN401 - a class of an optional library
-    from tokenizers import Regex, Tokenizer, pre_tokenizers
-
-    engine = Tokenizer(model)
-    engine.pre_tokenizer = pre_tokenizers.Split(Regex(_WORDS), "isolated")
+def _engine(**model: object) -> "Tokenizer":
+    library = _library()
+    engine: Tokenizer = library.Tokenizer(library.models.BPE(**model))
+    engine.pre_tokenizer = library.pre_tokenizers.Split(library.Regex(_WORDS), "isolated")
     return engine
 
 
-def _library() -> None:
+def _library() -> Any:  # noqa: ANN401 - an optional module
     try:
-        import tokenizers  # noqa: F401
+        import tokenizers
     except ImportError:
         fix = "pip install 'lockstep-tts[bpe]'"
         raise LockstepError("text.tokenizer", found="bpe without Hugging Face tokenizers", fix=fix) from None
+    return tokenizers
